@@ -1,0 +1,296 @@
+//! Bytes to batch, without copying the columns.
+//!
+//! Every fault is reported with the place in the document, so that a sender's author can mend it.
+
+use bson::raw::{RawBsonRef, RawDocument};
+
+use crate::{BATCHES_PER_REQUEST_MAX, Kind, PROTOCOL_VERSION};
+
+/// What is wrong with a body, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct DecodeError {
+    /// Where in the body, such as `batch 2: samples.values`.
+    pub place: String,
+    /// What is wrong there and what is expected.
+    pub problem: String,
+}
+
+impl DecodeError {
+    pub(crate) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { place: place.into(), problem: problem.into() }
+    }
+}
+
+/// A batch whose columns still lie in the request's body.
+#[derive(Debug, Clone, Default)]
+pub struct BatchView<'a> {
+    /// See [`crate::Batch::agent`].
+    pub agent: &'a str,
+    /// See [`crate::Batch::epoch`].
+    pub epoch: i64,
+    /// See [`crate::Batch::seq`].
+    pub seq: u64,
+    /// See [`crate::Batch::sent`].
+    pub sent: i64,
+    /// See [`crate::Batch::series`].
+    pub series: Vec<SeriesView<'a>>,
+    refs: &'a [u8],
+    times: &'a [u8],
+    values: &'a [u8],
+    starts: &'a [u8],
+}
+
+/// A series definition that still lies in the request's body.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeriesView<'a> {
+    /// See [`crate::SeriesDefinition::reference`].
+    pub reference: u32,
+    /// See [`crate::SeriesDefinition::metric`].
+    pub metric: &'a str,
+    /// See [`crate::SeriesDefinition::tags`].
+    pub tags: Vec<(&'a str, &'a str)>,
+    /// See [`crate::SeriesDefinition::kind`].
+    pub kind: Kind,
+    /// See [`crate::SeriesDefinition::unit`].
+    pub unit: &'a str,
+}
+
+impl<'a> BatchView<'a> {
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.values.len() / 8
+    }
+
+    /// Whether the batch holds no sample.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The series of each sample.
+    pub fn refs(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
+        self.refs.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// The value of each sample.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = f64> + use<'a> {
+        self.values.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
+    }
+
+    /// Unix milliseconds: one per sample, or a single one for all.
+    pub fn times(&self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
+        self.times.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
+    }
+
+    /// Counter starts: one per sample, a single one for all, or none.
+    pub fn starts(&self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
+        self.starts.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
+    }
+}
+
+/// Cuts a body into the batches it holds, by the length that each BSON document begins with.
+///
+/// # Errors
+/// When a length does not fit the body, or there are more than [`BATCHES_PER_REQUEST_MAX`].
+pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
+    let mut batches = Vec::new();
+    let mut rest = body;
+    let mut offset = 0_usize;
+    while !rest.is_empty() {
+        let place = || format!("batch {} at byte {offset}", batches.len());
+        if batches.len() == BATCHES_PER_REQUEST_MAX {
+            let problem = format!("more than {BATCHES_PER_REQUEST_MAX} batches in one request");
+            return Err(DecodeError::new(place(), problem));
+        }
+        let length = rest.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
+        let length = usize::try_from(length).unwrap_or(0);
+        if length < 5 || length > rest.len() {
+            let problem = format!(
+                "no BSON document: its length says {length} bytes, {} bytes are left",
+                rest.len()
+            );
+            return Err(DecodeError::new(place(), problem));
+        }
+        let (batch, tail) = rest.split_at(length);
+        batches.push(batch);
+        rest = tail;
+        offset += length;
+    }
+    Ok(batches)
+}
+
+/// Reads one batch.
+///
+/// # Errors
+/// With the place of the first fault. Unknown fields are passed over, so that a newer agent can
+/// talk to an older daemon.
+pub fn decode_batch(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
+    let doc = RawDocument::from_bytes(bytes)
+        .map_err(|cause| DecodeError::new("batch", cause.to_string()))?;
+    let mut view = BatchView::default();
+    let mut version = PROTOCOL_VERSION;
+    let mut has_samples = false;
+    for element in doc {
+        let (key, value) = element.map_err(|cause| DecodeError::new("batch", cause.to_string()))?;
+        match key.as_str() {
+            "v" => version = i32::try_from(integer("v", value)?).unwrap_or(-1),
+            "agent" => view.agent = text("agent", value)?,
+            "epoch" => view.epoch = integer("epoch", value)?,
+            "seq" => {
+                view.seq = u64::try_from(integer("seq", value)?)
+                    .map_err(|_| DecodeError::new("seq", "must not be negative"))?;
+            }
+            "sent" => view.sent = integer("sent", value)?,
+            "series" => view.series = decode_series(value)?,
+            "samples" => {
+                has_samples = true;
+                decode_columns(value, &mut view)?;
+            }
+            _ => {}
+        }
+    }
+    if version != PROTOCOL_VERSION {
+        let problem = format!("version {version} is not known; this daemon reads 1");
+        return Err(DecodeError::new("v", problem));
+    }
+    if view.agent.is_empty() {
+        return Err(DecodeError::new("agent", "missing; every batch names its sender"));
+    }
+    if !has_samples {
+        return Err(DecodeError::new("samples", "missing"));
+    }
+    check_columns(&view)?;
+    Ok(view)
+}
+
+fn decode_series(value: RawBsonRef<'_>) -> Result<Vec<SeriesView<'_>>, DecodeError> {
+    let RawBsonRef::Array(array) = value else {
+        return Err(DecodeError::new("series", "must be an array of documents"));
+    };
+    let mut series = Vec::new();
+    for (index, item) in array.into_iter().enumerate() {
+        let place = format!("series.{index}");
+        let item = item.map_err(|cause| DecodeError::new(&place, cause.to_string()))?;
+        let RawBsonRef::Document(doc) = item else {
+            return Err(DecodeError::new(place, "must be a document"));
+        };
+        series.push(decode_definition(&place, doc)?);
+    }
+    Ok(series)
+}
+
+fn decode_definition<'a>(place: &str, doc: &'a RawDocument) -> Result<SeriesView<'a>, DecodeError> {
+    let mut view = SeriesView::default();
+    let mut has_ref = false;
+    for element in doc {
+        let (key, value) = element.map_err(|cause| DecodeError::new(place, cause.to_string()))?;
+        let place = || format!("{place}.{}", key.as_str());
+        match key.as_str() {
+            "ref" => {
+                has_ref = true;
+                view.reference = u32::try_from(integer(&place(), value)?)
+                    .map_err(|_| DecodeError::new(place(), "must be 0 to 4294967295"))?;
+            }
+            "metric" => view.metric = text(&place(), value)?,
+            "unit" => view.unit = text(&place(), value)?,
+            "kind" => {
+                view.kind =
+                    text(&place(), value)?.parse().map_err(|cause: crate::UnknownKind| {
+                        DecodeError::new(place(), cause.to_string())
+                    })?;
+            }
+            "tags" => view.tags = decode_tags(&place(), value)?,
+            _ => {}
+        }
+    }
+    if !has_ref {
+        return Err(DecodeError::new(format!("{place}.ref"), "missing"));
+    }
+    Ok(view)
+}
+
+fn decode_tags<'a>(
+    place: &str,
+    value: RawBsonRef<'a>,
+) -> Result<Vec<(&'a str, &'a str)>, DecodeError> {
+    let RawBsonRef::Document(doc) = value else {
+        return Err(DecodeError::new(place, "must be a document of strings"));
+    };
+    let mut tags = Vec::new();
+    for element in doc {
+        let (key, value) = element.map_err(|cause| DecodeError::new(place, cause.to_string()))?;
+        tags.push((key.as_str(), text(&format!("{place}.{}", key.as_str()), value)?));
+    }
+    Ok(tags)
+}
+
+fn decode_columns<'a>(value: RawBsonRef<'a>, view: &mut BatchView<'a>) -> Result<(), DecodeError> {
+    let RawBsonRef::Document(doc) = value else {
+        return Err(DecodeError::new("samples", "must be a document of binary columns"));
+    };
+    for element in doc {
+        let (key, value) =
+            element.map_err(|cause| DecodeError::new("samples", cause.to_string()))?;
+        match key.as_str() {
+            "refs" => view.refs = binary("samples.refs", value, 4)?,
+            "times" => view.times = binary("samples.times", value, 8)?,
+            "values" => view.values = binary("samples.values", value, 8)?,
+            "starts" => view.starts = binary("samples.starts", value, 8)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_columns(view: &BatchView<'_>) -> Result<(), DecodeError> {
+    let samples = view.values.len() / 8;
+    if view.refs.len() / 4 != samples {
+        let problem = format!("{} entries for {samples} values", view.refs.len() / 4);
+        return Err(DecodeError::new("samples.refs", problem));
+    }
+    let times = view.times.len() / 8;
+    if times != samples && times != 1 {
+        let problem = format!("{times} entries for {samples} values; give one each or one for all");
+        return Err(DecodeError::new("samples.times", problem));
+    }
+    let starts = view.starts.len() / 8;
+    if starts > 1 && starts != samples {
+        let problem =
+            format!("{starts} entries for {samples} values; give one each, one for all, or none");
+        return Err(DecodeError::new("samples.starts", problem));
+    }
+    Ok(())
+}
+
+fn text<'a>(place: &str, value: RawBsonRef<'a>) -> Result<&'a str, DecodeError> {
+    value.as_str().ok_or_else(|| {
+        DecodeError::new(place, format!("must be a string, is {:?}", value.element_type()))
+    })
+}
+
+fn integer(place: &str, value: RawBsonRef<'_>) -> Result<i64, DecodeError> {
+    value
+        .as_i64()
+        .or_else(|| value.as_i32().map(i64::from))
+        .or_else(|| value.as_datetime().map(bson::DateTime::timestamp_millis))
+        .ok_or_else(|| {
+            let problem =
+                format!("must be a 64-bit integer or a date, is {:?}", value.element_type());
+            DecodeError::new(place, problem)
+        })
+}
+
+fn binary<'a>(place: &str, value: RawBsonRef<'a>, width: usize) -> Result<&'a [u8], DecodeError> {
+    let bytes = value
+        .as_binary()
+        .ok_or_else(|| {
+            DecodeError::new(place, format!("must be binary, is {:?}", value.element_type()))
+        })?
+        .bytes;
+    if bytes.len() % width != 0 {
+        let problem =
+            format!("{} bytes are not a multiple of {width}, the width of an entry", bytes.len());
+        return Err(DecodeError::new(place, problem));
+    }
+    Ok(bytes)
+}

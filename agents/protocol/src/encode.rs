@@ -1,0 +1,66 @@
+//! Batch to bytes.
+
+use bson::{
+    Binary, DateTime,
+    raw::{CString, RawArrayBuf, RawDocumentBuf, cstr},
+    spec::BinarySubtype,
+};
+
+use crate::{Batch, PROTOCOL_VERSION, SeriesDefinition};
+
+/// Appends the batch to `out` as one BSON document.
+///
+/// Tag names that hold a NUL byte cannot be BSON keys and are left out; a definition with such a
+/// tag is refused by [`crate::decode_batch`]'s caller in any case.
+pub fn encode_batch(batch: &Batch, out: &mut Vec<u8>) {
+    let mut doc = RawDocumentBuf::new();
+    doc.append(cstr!("v"), PROTOCOL_VERSION);
+    doc.append(cstr!("agent"), batch.agent.as_str());
+    doc.append(cstr!("epoch"), batch.epoch);
+    doc.append(cstr!("seq"), batch.seq as i64);
+    if batch.sent != 0 {
+        doc.append(cstr!("sent"), DateTime::from_millis(batch.sent));
+    }
+    if !batch.series.is_empty() {
+        let mut series = RawArrayBuf::new();
+        for definition in &batch.series {
+            series.push(encode_definition(definition));
+        }
+        doc.append(cstr!("series"), series);
+    }
+    let mut samples = RawDocumentBuf::new();
+    samples.append(cstr!("refs"), column(&batch.refs, u32::to_le_bytes));
+    samples.append(cstr!("times"), column(&batch.times, i64::to_le_bytes));
+    samples.append(cstr!("values"), column(&batch.values, f64::to_le_bytes));
+    if !batch.starts.is_empty() {
+        samples.append(cstr!("starts"), column(&batch.starts, i64::to_le_bytes));
+    }
+    doc.append(cstr!("samples"), samples);
+    out.extend_from_slice(doc.as_bytes());
+}
+
+fn encode_definition(definition: &SeriesDefinition) -> RawDocumentBuf {
+    let mut doc = RawDocumentBuf::new();
+    doc.append(cstr!("ref"), i64::from(definition.reference));
+    doc.append(cstr!("metric"), definition.metric.as_str());
+    let mut tags = RawDocumentBuf::new();
+    for (key, value) in &definition.tags {
+        if let Ok(key) = CString::try_from(key.as_str()) {
+            tags.append(&key, value.as_str());
+        }
+    }
+    doc.append(cstr!("tags"), tags);
+    doc.append(cstr!("kind"), definition.kind.as_str());
+    if !definition.unit.is_empty() {
+        doc.append(cstr!("unit"), definition.unit.as_str());
+    }
+    doc
+}
+
+fn column<T: Copy, const N: usize>(items: &[T], bytes: impl Fn(T) -> [u8; N]) -> Binary {
+    let mut column = Vec::with_capacity(items.len() * N);
+    for item in items {
+        column.extend_from_slice(&bytes(*item));
+    }
+    Binary { subtype: BinarySubtype::Generic, bytes: column }
+}

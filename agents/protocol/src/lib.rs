@@ -1,0 +1,31 @@
+//! The native batch: what an agent sends to the daemon and what it gets back.
+//!
+//! A request body is one or more batches, one BSON document after the other, optionally
+//! compressed with zstd as a whole. Each batch carries the sender's `(agent, epoch, seq)`, so a
+//! batch that is sent again is recognised and changes nothing. Series are defined once per
+//! sender epoch under small numbers ("refs"); samples are three binary columns.
+//! This crate knows nothing of the daemon: it is shared by the daemon and by every agent.
+
+mod answer;
+mod batch;
+mod decode;
+mod encode;
+mod json;
+
+pub use answer::{ErrorAnswer, IngestAnswer, Refusal};
+pub use batch::{Batch, Kind, SeriesDefinition, UnknownKind};
+pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches};
+pub use encode::encode_batch;
+pub use json::{JsonBatches, decode_json};
+
+/// Path of the ingest endpoint.
+pub const INGEST_PATH: &str = "/api/v1/ingest";
+
+/// Media type of a BSON body.
+pub const BSON_MEDIA_TYPE: &str = "application/bson";
+
+/// The protocol's version, field `v` of every batch.
+pub const PROTOCOL_VERSION: i32 = 1;
+
+/// The most batches that one request body may hold.
+pub const BATCHES_PER_REQUEST_MAX: usize = 1024;
