@@ -1,1 +1,6 @@
-//! x
+//! Granary: a monitoring store that keeps every sample pre-aggregated.
+//!
+//! ARCHITECTURE.md has the map. Arrows point from the user to the used:
+//! `model` <- `pipeline`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
+
+pub mod model;

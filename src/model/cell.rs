@@ -1,0 +1,153 @@
+//! The cell: the aggregate of one slot, a commutative monoid.
+//!
+//! `merge` is associative and commutative, and [`Cell::EMPTY`] is its identity; only the last
+//! bits of `sum` may depend on the order. Everything else in Granary follows from that.
+
+/// The aggregate of the samples of one series in one slot.
+///
+/// Offsets are milliseconds from the start of the slot. For gauges and deltas `sum`, `min` and
+/// `max` are those of the values. For counters `sum` is the total increase, `min` and `max` are
+/// the smallest and largest per-second rates between neighbours (infinite while there is no
+/// neighbour), `first` and `last` are raw readings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Number of samples; 0 means that the slot is empty.
+    pub n: u32,
+    /// When the first sample was taken, from the slot's start.
+    pub first_at: u32,
+    /// When the last sample was taken, from the slot's start.
+    pub last_at: u32,
+    /// Sum of values, or total increase.
+    pub sum: f64,
+    /// Smallest value, or smallest rate.
+    pub min: f64,
+    /// Largest value, or largest rate.
+    pub max: f64,
+    /// Value of the first sample in time; the smaller one of two at the same time.
+    pub first: f64,
+    /// Value of the last sample in time; the larger one of two at the same time.
+    pub last: f64,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl Cell {
+    /// The identity of `merge`: the cell of an empty slot.
+    pub const EMPTY: Self = Self {
+        n: 0,
+        first_at: 0,
+        last_at: 0,
+        sum: 0.0,
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+        first: 0.0,
+        last: 0.0,
+    };
+
+    /// The cell of one sample of a gauge or delta.
+    pub fn single(offset: u32, value: f64) -> Self {
+        Self {
+            n: 1,
+            first_at: offset,
+            last_at: offset,
+            sum: value,
+            min: value,
+            max: value,
+            first: value,
+            last: value,
+        }
+    }
+
+    /// The cell of one reading of a counter. `rate` is per second, `None` without a neighbour.
+    pub fn reading(offset: u32, value: f64, increase: f64, rate: Option<f64>) -> Self {
+        Self {
+            sum: increase,
+            min: rate.unwrap_or(f64::INFINITY),
+            max: rate.unwrap_or(f64::NEG_INFINITY),
+            ..Self::single(offset, value)
+        }
+    }
+
+    /// Whether no sample fell into the slot.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Adds another cell of the same slot.
+    pub fn merge(&mut self, other: &Self) {
+        if other.n == 0 {
+            return;
+        }
+        if self.n == 0 {
+            *self = *other;
+            return;
+        }
+        self.n = self.n.saturating_add(other.n);
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        let earlier = (other.first_at, other.first);
+        if earlier.0 < self.first_at || (earlier.0 == self.first_at && earlier.1 < self.first) {
+            (self.first_at, self.first) = earlier;
+        }
+        let later = (other.last_at, other.last);
+        if later.0 > self.last_at || (later.0 == self.last_at && later.1 > self.last) {
+            (self.last_at, self.last) = later;
+        }
+    }
+
+    /// The same cell seen from a wider slot that begins `millis` earlier.
+    pub fn shifted(mut self, millis: u32) -> Self {
+        self.first_at = self.first_at.saturating_add(millis);
+        self.last_at = self.last_at.saturating_add(millis);
+        self
+    }
+
+    /// Mean of the values; `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (self.n > 0).then(|| self.sum / f64::from(self.n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cell() -> impl Strategy<Value = Cell> {
+        // Whole numbers, so that sums are exact in any order.
+        (0..4_u32, 0..1000_u32, -9..9_i32).prop_map(|(n, at, value)| match n {
+            0 => Cell::EMPTY,
+            1 => Cell::reading(at, f64::from(value), 2.0, Some(f64::from(value))),
+            _ => Cell::single(at, f64::from(value)),
+        })
+    }
+
+    fn merged(a: Cell, b: Cell) -> Cell {
+        let mut out = a;
+        out.merge(&b);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn merge_is_a_commutative_monoid(a in cell(), b in cell(), c in cell()) {
+            prop_assert_eq!(merged(a, b), merged(b, a));
+            prop_assert_eq!(merged(merged(a, b), c), merged(a, merged(b, c)));
+            prop_assert_eq!(merged(a, Cell::EMPTY), a);
+            prop_assert_eq!(merged(Cell::EMPTY, a), a);
+        }
+    }
+
+    #[test]
+    fn a_real_zero_is_not_empty() {
+        assert!(!Cell::single(0, 0.0).is_empty());
+        assert_eq!(Cell::single(0, 0.0).mean(), Some(0.0));
+        assert_eq!(Cell::EMPTY.mean(), None);
+    }
+}

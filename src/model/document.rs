@@ -1,0 +1,268 @@
+//! The open document: valid BSON of constant length, its cells at computed offsets.
+//!
+//! A header (series, start, width, slots) is followed by one binary column for each field of the
+//! cells. Columns are little-endian, so a cell is written without looking at the rest, and a
+//! document never grows. FORMAT.md describes the bytes.
+
+use super::{Cell, SeriesId, UnixMillis};
+
+/// Columns in the order in which they lie in a document, with the bytes of one entry.
+pub const COLUMNS: [(&str, usize); 8] = [
+    ("n", 4),
+    ("first_at", 4),
+    ("last_at", 4),
+    ("sum", 8),
+    ("min", 8),
+    ("max", 8),
+    ("first", 8),
+    ("last", 8),
+];
+
+/// Where things lie in the documents of one granularity with a given number of slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentLayout {
+    slots: usize,
+    shell: Vec<u8>,
+    series_at: usize,
+    start_at: usize,
+    columns: [usize; COLUMNS.len()],
+}
+
+/// What is wrong with the bytes of a document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentFault {
+    /// Not the length of such a document.
+    #[error("{found} bytes instead of {expected}")]
+    Length {
+        /// Bytes found.
+        found: usize,
+        /// Bytes of every document of this layout.
+        expected: usize,
+    },
+    /// The fixed parts differ.
+    #[error("the header at byte {0} is damaged")]
+    Header(usize),
+    /// The document belongs elsewhere.
+    #[error("it says series {series}, start {start}")]
+    Identity {
+        /// The series that the document names.
+        series: i64,
+        /// The start that the document names.
+        start: i64,
+    },
+}
+
+impl DocumentLayout {
+    /// Size of a redb page.
+    pub const PAGE_BYTES: usize = 4096;
+    /// Most slots of a document that still fits a page with the page's own header and the key.
+    pub const SLOTS_MAX: usize = 73;
+
+    /// The layout of documents of `slots` slots that are `width_ms` wide.
+    pub fn new(slots: usize, width_ms: i64) -> Self {
+        assert!(slots <= Self::SLOTS_MAX, "validated by GranularitySet");
+        let mut shell = vec![0; 4];
+        element(&mut shell, 0x10, "v").extend_from_slice(&1_i32.to_le_bytes());
+        let series_at = element(&mut shell, 0x12, "series").len();
+        shell.extend_from_slice(&[0; 8]);
+        let start_at = element(&mut shell, 0x09, "start").len();
+        shell.extend_from_slice(&[0; 8]);
+        element(&mut shell, 0x12, "width").extend_from_slice(&width_ms.to_le_bytes());
+        element(&mut shell, 0x10, "slots").extend_from_slice(&(slots as i32).to_le_bytes());
+        let mut columns = [0; COLUMNS.len()];
+        for ((name, entry_bytes), column_at) in COLUMNS.into_iter().zip(&mut columns) {
+            let bytes = entry_bytes * slots;
+            element(&mut shell, 0x05, name).extend_from_slice(&(bytes as i32).to_le_bytes());
+            shell.push(0); // generic binary
+            *column_at = shell.len();
+            shell.resize(shell.len() + bytes, 0);
+        }
+        shell.push(0);
+        let length = shell.len() as i32;
+        shell[..4].copy_from_slice(&length.to_le_bytes());
+        Self { slots, shell, series_at, start_at, columns }
+    }
+
+    /// Number of slots of these documents.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Length in bytes of every one of these documents.
+    pub fn length(&self) -> usize {
+        self.shell.len()
+    }
+
+    /// Writes an empty document, every cell zero, over `out`.
+    pub fn write_shell(&self, series: SeriesId, start: UnixMillis, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.shell);
+        put(out, self.series_at, i64::from(series.0).to_le_bytes());
+        put(out, self.start_at, start.0.to_le_bytes());
+    }
+
+    /// Checks that the bytes are a document of this layout, of this series and start.
+    ///
+    /// # Errors
+    /// With what differs.
+    pub fn check(
+        &self,
+        doc: &[u8],
+        series: SeriesId,
+        start: UnixMillis,
+    ) -> Result<(), DocumentFault> {
+        if doc.len() != self.shell.len() {
+            let expected = self.shell.len();
+            return Err(DocumentFault::Length { found: doc.len(), expected });
+        }
+        let found_series = i64::from_le_bytes(get(doc, self.series_at));
+        let found_start = i64::from_le_bytes(get(doc, self.start_at));
+        if found_series != i64::from(series.0) || found_start != start.0 {
+            return Err(DocumentFault::Identity { series: found_series, start: found_start });
+        }
+        match self.damaged_header(doc) {
+            Some(at) => Err(DocumentFault::Header(at)),
+            None => Ok(()),
+        }
+    }
+
+    /// The first byte outside of the columns and the identity that differs from a shell's.
+    fn damaged_header(&self, doc: &[u8]) -> Option<usize> {
+        let mut free = vec![(self.series_at, 8), (self.start_at, 8)];
+        free.extend(self.columns.iter().zip(COLUMNS).map(|(at, (_, n))| (*at, n * self.slots)));
+        let mut from = 0;
+        for (at, length) in free.into_iter().chain([(self.shell.len(), 0)]) {
+            if let Some(offset) = (from..at).find(|i| doc[*i] != self.shell[*i]) {
+                return Some(offset);
+            }
+            from = at + length;
+        }
+        None
+    }
+
+    /// The cell of a slot.
+    pub fn cell(&self, doc: &[u8], slot: usize) -> Cell {
+        debug_assert!(slot < self.slots && doc.len() == self.shell.len());
+        let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
+        let u32_at = |column: usize| u32::from_le_bytes(get(doc, column + slot * 4));
+        let f64_at = |column: usize| f64::from_le_bytes(get(doc, column + slot * 8));
+        if u32_at(n) == 0 {
+            return Cell::EMPTY;
+        }
+        Cell {
+            n: u32_at(n),
+            first_at: u32_at(first_at),
+            last_at: u32_at(last_at),
+            sum: f64_at(sum),
+            min: f64_at(min),
+            max: f64_at(max),
+            first: f64_at(first),
+            last: f64_at(last),
+        }
+    }
+
+    /// Replaces the cell of a slot.
+    pub fn write_cell(&self, doc: &mut [u8], slot: usize, cell: &Cell) {
+        assert!(slot < self.slots && doc.len() == self.shell.len(), "slot {slot} of a document");
+        let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
+        for (column, value) in [(n, cell.n), (first_at, cell.first_at), (last_at, cell.last_at)] {
+            put(doc, column + slot * 4, value.to_le_bytes());
+        }
+        let floats =
+            [(sum, cell.sum), (min, cell.min), (max, cell.max), (first, cell.first), (last, cell.last)];
+        for (column, value) in floats {
+            put(doc, column + slot * 8, value.to_le_bytes());
+        }
+    }
+
+    /// Merges a cell into that of a slot.
+    pub fn merge_cell(&self, doc: &mut [u8], slot: usize, delta: &Cell) {
+        let mut cell = self.cell(doc, slot);
+        cell.merge(delta);
+        self.write_cell(doc, slot, &cell);
+    }
+}
+
+fn element<'a>(doc: &'a mut Vec<u8>, kind: u8, name: &str) -> &'a mut Vec<u8> {
+    doc.push(kind);
+    doc.extend_from_slice(name.as_bytes());
+    doc.push(0);
+    doc
+}
+
+fn put<const N: usize>(doc: &mut [u8], at: usize, bytes: [u8; N]) {
+    doc[at..at + N].copy_from_slice(&bytes);
+}
+
+fn get<const N: usize>(doc: &[u8], at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&doc[at..at + N]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERIES: SeriesId = SeriesId(7);
+    const START: UnixMillis = UnixMillis(1_763_712_000_000);
+
+    fn shell(layout: &DocumentLayout) -> Vec<u8> {
+        let mut doc = Vec::new();
+        layout.write_shell(SERIES, START, &mut doc);
+        doc
+    }
+
+    #[test]
+    fn a_shell_is_bson_with_the_documented_fields() {
+        let layout = DocumentLayout::new(60, 60_000);
+        let mut doc = shell(&layout);
+        layout.write_cell(&mut doc, 59, &Cell::single(30_000, -0.5));
+        assert_eq!(layout.check(&doc, SERIES, START), Ok(()));
+        let bson = bson::RawDocument::from_bytes(&doc).unwrap();
+        assert_eq!(bson.get_i64("series").unwrap(), 7);
+        assert_eq!(bson.get_datetime("start").unwrap().timestamp_millis(), START.0);
+        assert_eq!(bson.get_i64("width").unwrap(), 60_000);
+        assert_eq!(bson.get_i32("slots").unwrap(), 60);
+        for (name, entry_bytes) in COLUMNS {
+            assert_eq!(bson.get_binary(name).unwrap().bytes.len(), entry_bytes * 60, "{name}");
+        }
+        let sums = bson.get_binary("sum").unwrap().bytes;
+        assert_eq!(sums[59 * 8..], (-0.5_f64).to_le_bytes());
+        assert_eq!(bson.iter().count(), 5 + COLUMNS.len());
+    }
+
+    #[test]
+    fn the_largest_document_fits_one_page() {
+        // 4 bytes of page header, 8 of key and 8 for its end and the value's.
+        let layout = DocumentLayout::new(DocumentLayout::SLOTS_MAX, 1000);
+        assert!(layout.length() + 20 <= DocumentLayout::PAGE_BYTES, "{}", layout.length());
+    }
+
+    #[test]
+    fn cells_are_patched_in_place_and_zero_is_not_empty() {
+        let layout = DocumentLayout::new(24, 3_600_000);
+        let mut doc = shell(&layout);
+        let before = doc.len();
+        layout.merge_cell(&mut doc, 3, &Cell::single(5, 0.0));
+        layout.merge_cell(&mut doc, 3, &Cell::single(9, 4.0));
+        let cell = layout.cell(&doc, 3);
+        assert_eq!((cell.n, cell.sum, cell.min, cell.last), (2, 4.0, 0.0, 4.0));
+        assert!(layout.cell(&doc, 2).is_empty() && layout.cell(&doc, 4).is_empty());
+        assert_eq!(doc.len(), before);
+    }
+
+    #[test]
+    fn every_damaged_header_byte_is_found() {
+        let layout = DocumentLayout::new(28, 86_400_000);
+        let good = shell(&layout);
+        let columns: usize = COLUMNS.iter().map(|(_, bytes)| bytes * 28).sum();
+        let found = (0..good.len()).filter(|at| {
+            let mut doc = good.clone();
+            doc[*at] ^= 1;
+            layout.check(&doc, SERIES, START).is_err()
+        });
+        assert_eq!(found.count(), good.len() - columns);
+        assert!(layout.check(&good[1..], SERIES, START).is_err());
+    }
+}

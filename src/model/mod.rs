@@ -1,0 +1,22 @@
+//! The words of the domain, as pure values: no clock, no file, no thread.
+//!
+//! Must never know: how anything is stored, sent or scheduled. Everybody else calls it.
+
+pub mod cell;
+pub mod counter;
+pub mod document;
+pub mod granularity;
+pub mod sequence;
+pub mod series;
+pub mod span;
+pub mod time;
+
+pub use cell::Cell;
+pub use counter::SeriesState;
+pub use document::DocumentLayout;
+pub use granularity::{Granularity, GranularitySet};
+pub use granary_protocol::Kind;
+pub use sequence::{SenderWindow, SequenceVerdict};
+pub use series::{SeriesId, SeriesKey, SeriesLimits};
+pub use span::Span;
+pub use time::{Clock, SystemClock, UnixMillis};

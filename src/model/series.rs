@@ -1,0 +1,224 @@
+//! Series: one metric and one set of tags.
+//!
+//! A key is kept as its canonical bytes: the metric, then each tag name and value in order of
+//! the names, all ended by a NUL byte. Equal series have equal bytes, whatever the order in which
+//! a sender names the tags.
+
+use std::fmt;
+
+/// Number of a series in this store, counting up from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesId(pub u32);
+
+/// How long and how many the parts of a key may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesLimits {
+    /// Tags of a series, at most.
+    pub tags_max: usize,
+    /// Bytes of a metric's or a tag's name, at most.
+    pub name_bytes_max: usize,
+    /// Bytes of a tag's value, at most.
+    pub value_bytes_max: usize,
+}
+
+impl Default for SeriesLimits {
+    fn default() -> Self {
+        Self { tags_max: 32, name_bytes_max: 256, value_bytes_max: 1024 }
+    }
+}
+
+/// Why a key is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SeriesKeyError {
+    /// A metric or tag has no name.
+    #[error("a {0} name is empty")]
+    EmptyName(&'static str),
+    /// A name or value is longer than the limit.
+    #[error("{what} of {length} bytes is longer than {limit}; shorten it or raise limits.{setting}")]
+    TooLong {
+        /// Which part.
+        what: &'static str,
+        /// Its length in bytes.
+        length: usize,
+        /// What is allowed.
+        limit: usize,
+        /// The setting that says so.
+        setting: &'static str,
+    },
+    /// More tags than the limit.
+    #[error("{count} tags are more than {limit}; send fewer or raise limits.tags_max")]
+    TooManyTags {
+        /// Tags of the series.
+        count: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// A tag is named twice.
+    #[error("tag {0:?} is given twice")]
+    DuplicateTag(String),
+    /// A control byte that keys are built with.
+    #[error("{0} holds a NUL byte")]
+    Nul(&'static str),
+}
+
+/// One metric and one tag set, as canonical bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesKey(Box<[u8]>);
+
+impl SeriesKey {
+    /// Builds the key. Tags with an empty value are left out: they mean "no such tag".
+    pub fn new<'a>(
+        metric: &str,
+        tags: impl IntoIterator<Item = (&'a str, &'a str)>,
+        limits: &SeriesLimits,
+    ) -> Result<Self, SeriesKeyError> {
+        let mut tags: Vec<_> = tags.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        tags.sort_unstable();
+        check_text("metric", metric, limits.name_bytes_max, "name_bytes_max")?;
+        if tags.len() > limits.tags_max {
+            let count = tags.len();
+            return Err(SeriesKeyError::TooManyTags { count, limit: limits.tags_max });
+        }
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend_from_slice(metric.as_bytes());
+        bytes.push(0);
+        let mut before = "";
+        for (name, value) in tags {
+            check_text("tag", name, limits.name_bytes_max, "name_bytes_max")?;
+            check_text("tag value", value, limits.value_bytes_max, "value_bytes_max")?;
+            if name == before {
+                return Err(SeriesKeyError::DuplicateTag(name.to_owned()));
+            }
+            before = name;
+            for part in [name, value] {
+                bytes.extend_from_slice(part.as_bytes());
+                bytes.push(0);
+            }
+        }
+        Ok(Self(bytes.into_boxed_slice()))
+    }
+
+    /// The canonical bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Takes canonical bytes from disk; `None` when they are not canonical.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let parts = text.split('\0').count();
+        // Metric, pairs, and the empty piece behind the last NUL.
+        (text.ends_with('\0') && parts >= 2 && parts.is_multiple_of(2)).then(|| Self(bytes.into()))
+    }
+
+    /// What is measured.
+    pub fn metric(&self) -> &str {
+        self.parts().next().unwrap_or_default()
+    }
+
+    /// Name and value of each tag, in order of the names.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut parts = self.parts().skip(1);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    /// The value of a tag.
+    pub fn tag(&self, name: &str) -> Option<&str> {
+        self.tags().find(|(tag, _)| *tag == name).map(|(_, value)| value)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let text = std::str::from_utf8(&self.0).unwrap_or_default();
+        text.split_terminator('\0')
+    }
+}
+
+impl fmt::Display for SeriesKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.metric())?;
+        let mut separator = '{';
+        for (name, value) in self.tags() {
+            write!(f, "{separator}{name}={value:?}")?;
+            separator = ',';
+        }
+        f.write_str(if separator == ',' { "}" } else { "" })
+    }
+}
+
+impl fmt::Debug for SeriesKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn check_text(
+    what: &'static str,
+    text: &str,
+    limit: usize,
+    setting: &'static str,
+) -> Result<(), SeriesKeyError> {
+    if text.is_empty() {
+        return Err(SeriesKeyError::EmptyName(what));
+    }
+    if text.len() > limit {
+        return Err(SeriesKeyError::TooLong { what, length: text.len(), limit, setting });
+    }
+    if text.contains('\0') {
+        return Err(SeriesKeyError::Nul(what));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(metric: &str, tags: &[(&str, &str)]) -> Result<SeriesKey, SeriesKeyError> {
+        SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default())
+    }
+
+    #[test]
+    fn the_order_of_tags_does_not_matter() {
+        let a = key("cpu", &[("host", "a"), ("core", "0")]).unwrap();
+        assert_eq!(a, key("cpu", &[("core", "0"), ("host", "a"), ("zone", "")]).unwrap());
+        assert_eq!(a.to_string(), r#"cpu{core="0",host="a"}"#);
+        assert_eq!(a.tag("host"), Some("a"));
+    }
+
+    #[test]
+    fn bad_keys_are_refused_with_the_reason() {
+        assert_eq!(key("", &[]), Err(SeriesKeyError::EmptyName("metric")));
+        assert_eq!(key("m", &[("", "x")]), Err(SeriesKeyError::EmptyName("tag")));
+        assert_eq!(key("m\0", &[]), Err(SeriesKeyError::Nul("metric")));
+        let twice = key("m", &[("a", "1"), ("a", "2")]);
+        assert_eq!(twice, Err(SeriesKeyError::DuplicateTag("a".into())));
+        assert!(matches!(key(&"m".repeat(257), &[]), Err(SeriesKeyError::TooLong { .. })));
+        let many: Vec<_> = (0..33).map(|i| (format!("t{i}"), "x".to_owned())).collect();
+        let many: Vec<_> = many.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert!(matches!(key("m", &many), Err(SeriesKeyError::TooManyTags { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn keys_survive_the_disk(
+            metric in "[a-z/.]{1,9}",
+            tags in prop::collection::btree_map("[a-z]{1,4}", "[^\0]{1,4}", 0..4),
+        ) {
+            let pairs = tags.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+            let key = SeriesKey::new(&metric, pairs, &SeriesLimits::default()).unwrap();
+            prop_assert_eq!(SeriesKey::from_bytes(key.as_bytes()), Some(key.clone()));
+            prop_assert_eq!(key.metric(), metric);
+            let back: Vec<_> = key.tags().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+            prop_assert_eq!(back, tags.into_iter().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn damaged_bytes_are_no_key(bytes in prop::collection::vec(any::<u8>(), 0..9)) {
+            if let Some(key) = SeriesKey::from_bytes(&bytes) {
+                prop_assert_eq!(key.as_bytes(), &bytes[..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Spans of the calendar in UTC: how long documents and partitions are.
+
+use std::{fmt, str::FromStr};
+
+use jiff::{ToSpan, civil::Date};
+
+use super::UnixMillis;
+
+const DAY_MS: i64 = 86_400_000;
+/// Weeks begin on Monday: 1970-01-05 was one.
+const MONDAY_MS: i64 = 4 * DAY_MS;
+
+/// A length of time whose repetitions cut the UTC time line into periods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// A fixed number of milliseconds, a multiple of one second; weeks begin on Monday.
+    Fixed(i64),
+    /// Calendar months; 12 of them are a year.
+    Months(i32),
+}
+
+/// A text that is no span.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no length of time; write it like 10s, 1m, 6h, 14d, 2w, 1mo or 5y")]
+pub struct SpanError(pub String);
+
+impl Span {
+    /// Start of the period that holds `at`.
+    pub fn start_of(self, at: UnixMillis) -> UnixMillis {
+        match self {
+            Self::Fixed(ms) => UnixMillis((at.0 - MONDAY_MS).div_euclid(ms) * ms + MONDAY_MS),
+            Self::Months(months) => {
+                let date = at.civil().date();
+                let month = i32::from(date.year()) * 12 + i32::from(date.month()) - 1;
+                month_start(month.div_euclid(months) * months)
+            }
+        }
+    }
+
+    /// Start of the period that follows the one that begins at `start`.
+    pub fn next(self, start: UnixMillis) -> UnixMillis {
+        match self {
+            Self::Fixed(ms) => start.plus(ms),
+            Self::Months(months) => {
+                let date = start.civil().date();
+                month_start(i32::from(date.year()) * 12 + i32::from(date.month()) - 1 + months)
+            }
+        }
+    }
+
+    /// The time that lies this span before `at`.
+    pub fn before(self, at: UnixMillis) -> UnixMillis {
+        match self {
+            Self::Fixed(ms) => at.minus(ms),
+            Self::Months(months) => {
+                let civil = at.civil();
+                let earlier = civil.date().saturating_sub(months.months());
+                let day_part = at.0.rem_euclid(DAY_MS);
+                UnixMillis::from_date(earlier).plus(day_part)
+            }
+        }
+    }
+
+    /// Longest length in milliseconds, for comparisons.
+    pub fn longest_ms(self) -> i64 {
+        match self {
+            Self::Fixed(ms) => ms,
+            Self::Months(months) if months % 12 == 0 => i64::from(months / 12) * 366 * DAY_MS,
+            Self::Months(months) => i64::from(months) * 31 * DAY_MS,
+        }
+    }
+
+    /// Whether every period of `self` is made of whole periods of `part`.
+    pub fn holds_whole(self, part: Self) -> bool {
+        match (self, part) {
+            (Self::Fixed(whole), Self::Fixed(part)) => whole % part == 0,
+            (Self::Months(_), Self::Fixed(part)) => DAY_MS % part == 0,
+            (Self::Months(whole), Self::Months(part)) => whole % part == 0,
+            (Self::Fixed(_), Self::Months(_)) => false,
+        }
+    }
+}
+
+fn month_start(month: i32) -> UnixMillis {
+    let year = i16::try_from(month.div_euclid(12)).unwrap_or(9999).clamp(1, 9999);
+    let date = Date::new(year, (month.rem_euclid(12) + 1) as i8, 1).unwrap_or(Date::MAX);
+    UnixMillis::from_date(date)
+}
+
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let fault = || SpanError(text.to_owned());
+        let span: jiff::Span = text.parse().map_err(|_| fault())?;
+        let months = span.get_years() as i32 * 12 + span.get_months();
+        let rest = span.years(0).months(0);
+        let clock = rest.weeks(0).days(0);
+        let clock_ms = clock.total(jiff::Unit::Millisecond).map_err(|_| fault())? as i64;
+        let days = i64::from(rest.get_weeks()) * 7 + i64::from(rest.get_days());
+        match (months, days * DAY_MS + clock_ms) {
+            (0, ms) if ms > 0 => Ok(Self::Fixed(ms)),
+            (months, 0) if months > 0 => Ok(Self::Months(months)),
+            _ => Err(fault()),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Months(months) if months % 12 == 0 => write!(f, "{}y", months / 12),
+            Self::Months(months) => write!(f, "{months}mo"),
+            Self::Fixed(ms) => {
+                let units = [(DAY_MS, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
+                let (size, unit) =
+                    units.into_iter().find(|(size, _)| ms % size == 0).unwrap_or((1, "ms"));
+                write!(f, "{}{unit}", ms / size)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> UnixMillis {
+        UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    #[test]
+    fn periods_follow_the_calendar() {
+        let check = |span: &str, inside: &str, start: &str, next: &str| {
+            let span: Span = span.parse().unwrap();
+            assert_eq!(span.start_of(at(inside)), at(start), "{span} {inside}");
+            assert_eq!(span.next(at(start)), at(next), "{span} {start}");
+        };
+        check("6h", "2026-11-21T13:59:59Z", "2026-11-21T12:00:00Z", "2026-11-21T18:00:00Z");
+        check("1w", "2026-11-21T13:59:59Z", "2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z");
+        check("1mo", "2024-02-29T23:59:59Z", "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z");
+        check("1mo", "2026-12-31T00:00:00Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z");
+        check("1y", "2026-12-31T00:00:00Z", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn spans_are_read_and_written() {
+        for text in ["10s", "1m", "6h", "14d", "1mo", "5y", "1500ms"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+        assert_eq!("2w".parse::<Span>().unwrap(), Span::Fixed(14 * DAY_MS));
+        for text in ["", "soon", "0s", "-1h", "1mo 3d"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn years_are_counted_back_by_the_calendar() {
+        let span: Span = "5y".parse().unwrap();
+        assert_eq!(span.before(at("2028-02-29T01:00:00Z")), at("2023-02-28T01:00:00Z"));
+    }
+}

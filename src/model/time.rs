@@ -1,0 +1,92 @@
+//! Points in time, always UTC, and the clock that is read at the edge.
+
+use std::fmt;
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixMillis(pub i64);
+
+impl UnixMillis {
+    /// Smallest time that a sample may have: 1970-01-01.
+    pub const MIN: Self = Self(0);
+    /// Largest time that a sample may have: 9999-01-01.
+    pub const MAX: Self = Self(253_370_764_800_000);
+
+    /// The civil date and time in UTC. Times outside of years 1 to 9999 are clamped.
+    pub fn civil(self) -> jiff::civil::DateTime {
+        self.timestamp().to_zoned(TimeZone::UTC).datetime()
+    }
+
+    /// The same instant as a library type. Times outside of its range are clamped.
+    pub fn timestamp(self) -> Timestamp {
+        Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        })
+    }
+
+    /// Midnight UTC of a civil date.
+    pub fn from_date(date: jiff::civil::Date) -> Self {
+        date.to_zoned(TimeZone::UTC)
+            .map_or(Self::MAX, |zoned| Self(zoned.timestamp().as_millisecond()))
+    }
+
+    /// This time plus some milliseconds.
+    pub fn plus(self, millis: i64) -> Self {
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// This time less some milliseconds.
+    pub fn minus(self, millis: i64) -> Self {
+        Self(self.0.saturating_sub(millis))
+    }
+}
+
+impl fmt::Display for UnixMillis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.timestamp().fmt(f)
+    }
+}
+
+/// Where the time comes from. Only the shell (actors, API, command line) reads it.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The time now.
+    fn now(&self) -> UnixMillis;
+}
+
+/// The clock of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the edge where the clock is read")]
+    fn now(&self) -> UnixMillis {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        UnixMillis(since.map_or(0, |elapsed| elapsed.as_millis() as i64))
+    }
+}
+
+/// Measures how long a piece of work takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Starts measuring.
+    #[expect(clippy::disallowed_methods, reason = "this is the edge where the clock is read")]
+    pub fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> std::time::Duration {
+        self.0.elapsed()
+    }
+
+    /// Seconds since the start.
+    pub fn seconds(&self) -> f64 {
+        self.elapsed().as_secs_f64()
+    }
+}
