@@ -4,3 +4,5 @@
 //! `model` <- `pipeline`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
 
 pub mod model;
+pub mod pipeline;
+pub mod store;

@@ -1,0 +1,143 @@
+//! Which samples are accepted.
+
+use std::fmt;
+
+use crate::model::{GranularitySet, UnixMillis};
+
+/// Why a sample or series is refused for good. The words are labels in answers and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefusalReason {
+    /// Older than the retention of every granularity.
+    TooOld,
+    /// Further in the future than the configured skew.
+    TooNew,
+    /// NaN or infinite.
+    NotFinite,
+    /// The series' name or tags break a limit.
+    BadSeries,
+    /// The series exists with another kind.
+    KindConflict,
+    /// The store, or the sender, has as many series as it may.
+    SeriesLimit,
+    /// The batch's number is too far behind the sender's latest.
+    StaleNumber,
+}
+
+impl RefusalReason {
+    /// All reasons.
+    pub const ALL: [Self; 7] = [
+        Self::TooOld,
+        Self::TooNew,
+        Self::NotFinite,
+        Self::BadSeries,
+        Self::KindConflict,
+        Self::SeriesLimit,
+        Self::StaleNumber,
+    ];
+
+    /// The word used as a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TooOld => "too_old",
+            Self::TooNew => "too_new",
+            Self::NotFinite => "not_finite",
+            Self::BadSeries => "bad_series",
+            Self::KindConflict => "kind_conflict",
+            Self::SeriesLimit => "series_limit",
+            Self::StaleNumber => "stale_number",
+        }
+    }
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The span of time that samples may have now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admission {
+    /// Samples before this are in no living partition.
+    pub oldest: UnixMillis,
+    /// Samples after this are too far in the future.
+    pub newest: UnixMillis,
+}
+
+impl Admission {
+    /// What is accepted at `now`.
+    pub fn new(granularities: &GranularitySet, future_skew_ms: i64, now: UnixMillis) -> Self {
+        let kept_from = |level: &crate::model::Granularity| {
+            level.partition_start(level.retention.before(now).plus(1))
+        };
+        let oldest = granularities.levels().iter().map(kept_from).min().unwrap_or(now);
+        Self {
+            oldest: oldest.max(UnixMillis::MIN),
+            newest: now.plus(future_skew_ms).min(UnixMillis::MAX),
+        }
+    }
+
+    /// Judges one sample.
+    ///
+    /// # Errors
+    /// With the reason for which it is refused.
+    pub fn check(&self, at: UnixMillis, value: f64) -> Result<(), RefusalReason> {
+        if !value.is_finite() {
+            Err(RefusalReason::NotFinite)
+        } else if at < self.oldest {
+            Err(RefusalReason::TooOld)
+        } else if at > self.newest {
+            Err(RefusalReason::TooNew)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What is wrong with a sample and what would be accepted.
+    pub fn explain(&self, reason: RefusalReason, at: UnixMillis, value: f64) -> String {
+        match reason {
+            RefusalReason::TooOld => {
+                format!("time {at} is before {}, the oldest time that is kept", self.oldest)
+            }
+            RefusalReason::TooNew => format!(
+                "time {at} is after {}: check the sender's clock or raise ingest.future_skew",
+                self.newest
+            ),
+            RefusalReason::NotFinite => format!("value {value} is not a finite number"),
+            RefusalReason::BadSeries
+            | RefusalReason::KindConflict
+            | RefusalReason::SeriesLimit
+            | RefusalReason::StaleNumber => reason.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_admitted_has_a_living_partition_and_the_rest_has_none(
+            now in 1_600_000_000_000..2_000_000_000_000_i64, back in 0..200_000_000_000_i64
+        ) {
+            let set = GranularitySet::default();
+            let (now, at) = (UnixMillis(now), UnixMillis(now - back));
+            let admitted = Admission::new(&set, 0, now).check(at, 1.0).is_ok();
+            prop_assert_eq!(admitted, set.finest_keeping(at, now).is_some());
+        }
+    }
+
+    #[test]
+    fn bad_samples_get_their_reason() {
+        let now = UnixMillis(1_763_712_000_000);
+        let admission = Admission::new(&GranularitySet::default(), 60_000, now);
+        let check = |at: UnixMillis, value: f64| admission.check(at, value);
+        assert_eq!(check(now, f64::NAN), Err(RefusalReason::NotFinite));
+        assert_eq!(check(now.plus(60_000), 0.0), Ok(()));
+        assert_eq!(check(now.plus(60_001), 0.0), Err(RefusalReason::TooNew));
+        assert_eq!(check(UnixMillis(0), 0.0), Err(RefusalReason::TooOld));
+    }
+}

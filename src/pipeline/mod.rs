@@ -1,0 +1,11 @@
+//! Decisions, as pure functions of their arguments: what to accept, preallocate, drop and read.
+//!
+//! Must never know: files, sockets, actors, the clock. Callers hand in the time and carry out
+//! what is decided.
+
+pub mod admission;
+pub mod preallocation;
+pub mod query_plan;
+pub mod retention;
+
+pub use admission::{Admission, RefusalReason};

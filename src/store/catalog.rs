@@ -1,0 +1,242 @@
+//! The catalog: what is accepted but not yet in documents, in memory.
+//!
+//! It is a pure function of the journal: applying the same records in the same order gives the
+//! same catalog, and recovery does just that. Cells are held at the finest granularity that still
+//! keeps their time; the coarser ones are merged from them at a checkpoint or a query. Next to
+//! the cells are the counter states and the senders' windows, as of the same record.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{
+    layer::Layer,
+    record::{AcceptedBatch, BatchNumber},
+};
+use crate::model::{
+    Cell, GranularitySet, Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesState, UnixMillis,
+};
+
+/// States of this many neighbouring series make one row on disk.
+pub(crate) const STATES_PER_ROW: usize = 64;
+
+/// A catalog that no longer changes and is on its way into documents.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    /// The last journal record in it.
+    pub(crate) through: u64,
+    /// Raw cells by granularity, each sample in exactly one layer.
+    pub(crate) layers: Vec<Layer>,
+    /// Changed rows of counter states.
+    pub(crate) states: Vec<(u32, Vec<SeriesState>)>,
+    /// Changed sender windows.
+    pub(crate) senders: Vec<(Arc<str>, SenderWindow)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    granularities: Arc<GranularitySet>,
+    layers: Vec<Layer>,
+    frozen: Option<Arc<Frozen>>,
+    states: Vec<SeriesState>,
+    changed_states: BTreeSet<u32>,
+    senders: HashMap<Arc<str>, SenderWindow>,
+    changed_senders: BTreeSet<Arc<str>>,
+    applied: u64,
+}
+
+impl Catalog {
+    pub(crate) fn new(granularities: Arc<GranularitySet>, applied: u64) -> Self {
+        let layers = vec![Layer::default(); granularities.count()];
+        Self {
+            granularities,
+            layers,
+            frozen: None,
+            states: Vec::new(),
+            changed_states: BTreeSet::new(),
+            senders: HashMap::new(),
+            changed_senders: BTreeSet::new(),
+            applied,
+        }
+    }
+
+    /// The last journal record that is in the catalog.
+    pub(crate) fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Bytes of cells in memory, frozen ones included.
+    pub(crate) fn bytes(&self) -> usize {
+        let frozen = self.frozen.iter().flat_map(|frozen| &frozen.layers);
+        self.layers.iter().chain(frozen).map(Layer::bytes).sum()
+    }
+
+    /// Bytes of cells that the next checkpoint would write.
+    pub(crate) fn active_bytes(&self) -> usize {
+        self.layers.iter().map(Layer::bytes).sum()
+    }
+
+    /// Whether a batch is new.
+    pub(crate) fn check(&self, number: &BatchNumber) -> SequenceVerdict {
+        self.senders
+            .get(&number.agent)
+            .map_or(SequenceVerdict::New, |window| window.check(number.epoch, number.seq))
+    }
+
+    /// Number of senders that number their batches.
+    pub(crate) fn sender_count(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// The state of a series.
+    pub(crate) fn state(&self, series: SeriesId) -> Option<&SeriesState> {
+        self.states.get(series.0 as usize)
+    }
+
+    /// Makes room for a new series; ids count up.
+    pub(crate) fn add_series(&mut self, kind: Kind) {
+        self.states.push(SeriesState::new(kind));
+    }
+
+    /// Puts back what an earlier checkpoint wrote.
+    pub(crate) fn restore(
+        &mut self,
+        states: impl IntoIterator<Item = (SeriesId, SeriesState)>,
+        senders: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
+    ) {
+        for (series, state) in states {
+            if let Some(own) = self.states.get_mut(series.0 as usize) {
+                *own = state;
+            }
+        }
+        self.senders.extend(senders);
+    }
+
+    /// Applies the batches of one journal record.
+    pub(crate) fn apply<'a>(
+        &mut self,
+        sequence: u64,
+        batches: impl Iterator<Item = &'a AcceptedBatch>,
+        now: UnixMillis,
+    ) {
+        assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
+        for batch in batches {
+            self.apply_batch(batch, now);
+        }
+        self.applied = sequence;
+    }
+
+    fn apply_batch(&mut self, batch: &AcceptedBatch, now: UnixMillis) {
+        if let Some(number) = &batch.number {
+            let agent = number.agent.clone();
+            self.changed_senders.insert(agent.clone());
+            self.senders.entry(agent).or_default().mark(number.epoch, number.seq);
+        }
+        let mut index = 0;
+        while index < batch.values.len() {
+            index = self.apply_run(batch, index, now);
+        }
+    }
+
+    /// Applies the samples from `from` on that fall into the same slot; returns the next index.
+    fn apply_run(&mut self, batch: &AcceptedBatch, from: usize, now: UnixMillis) -> usize {
+        let at = UnixMillis(batch.time(from));
+        // Without a living granularity the counter states still move on.
+        let finest = self.granularities.finest_keeping(at, now);
+        let level = &self.granularities.levels()[finest.unwrap_or(0)];
+        let slot_start = level.slot_start(at).0;
+        let slot_end = slot_start + level.width_ms;
+        let mut slot = finest.map(|finest| self.layers[finest].slot(slot_start));
+        let mut row = u32::MAX;
+        for index in from..batch.values.len() {
+            let at = batch.time(index);
+            if at < slot_start || at >= slot_end {
+                return index;
+            }
+            let series = batch.series[index];
+            let state = &mut self.states[series.0 as usize];
+            let start = batch.start(index);
+            let cell = state.observe(UnixMillis(at), batch.values[index], start, slot_start);
+            if let Some(slot) = &mut slot {
+                slot.merge(series, &cell);
+            }
+            let own_row = series.0 / STATES_PER_ROW as u32;
+            if own_row != row {
+                row = own_row;
+                self.changed_states.insert(row);
+            }
+        }
+        batch.values.len()
+    }
+
+    /// Sets the cells aside for a checkpoint. There must be no other one under way.
+    pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
+        assert!(self.frozen.is_none(), "one checkpoint at a time");
+        let rows = std::mem::take(&mut self.changed_states);
+        let states = rows.into_iter().map(|row| {
+            let from = row as usize * STATES_PER_ROW;
+            let to = (from + STATES_PER_ROW).min(self.states.len());
+            (row, self.states[from..to].to_vec())
+        });
+        let changed = std::mem::take(&mut self.changed_senders);
+        let senders = changed.into_iter().filter_map(|agent| {
+            let window = self.senders.get(&agent)?.clone();
+            Some((agent, window))
+        });
+        let frozen = Arc::new(Frozen {
+            through: self.applied,
+            layers: std::mem::replace(
+                &mut self.layers,
+                vec![Layer::default(); self.granularities.count()],
+            ),
+            states: states.collect(),
+            senders: senders.collect(),
+        });
+        self.frozen = Some(frozen.clone());
+        frozen
+    }
+
+    /// The cells set aside, while a checkpoint is under way.
+    pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
+        self.frozen.as_ref()
+    }
+
+    /// Forgets the cells set aside: they are in documents now.
+    pub(crate) fn thaw(&mut self) {
+        self.frozen = None;
+    }
+
+    /// Hands out the cells of a series that are not yet set aside, in slots of `level`.
+    pub(crate) fn active_cells(
+        &self,
+        level: usize,
+        series: SeriesId,
+        range: Range<i64>,
+        out: impl FnMut(i64, Cell),
+    ) {
+        cells(&self.layers, &self.granularities, level, series, range, out);
+    }
+}
+
+/// Hands out the cells of a series in slots of `level`; a slot may come several times.
+pub(crate) fn cells(
+    layers: &[Layer],
+    granularities: &GranularitySet,
+    level: usize,
+    series: SeriesId,
+    range: Range<i64>,
+    mut out: impl FnMut(i64, Cell),
+) {
+    let granularity = &granularities.levels()[level];
+    for layer in &layers[..=level] {
+        for (start, slot) in layer.slots(range.clone()) {
+            if let Some(cell) = slot.cell(series) {
+                let own_start = granularity.slot_start(UnixMillis(start)).0;
+                out(own_start, cell.shifted((start - own_start) as u32));
+            }
+        }
+    }
+}

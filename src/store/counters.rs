@@ -1,0 +1,44 @@
+//! What the store counts of its own work. Telemetry reads it; the store knows nothing of that.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Adds to the number.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The number now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Journal records written: group commits.
+    pub commits: Count,
+    /// Bytes of journal records written.
+    pub journal_bytes: Count,
+    /// Samples made durable.
+    pub samples: Count,
+    /// Cells merged into documents by checkpoints.
+    pub cells_written: Count,
+    /// Documents that a checkpoint found and patched in place.
+    pub documents_patched: Count,
+    /// Documents that a checkpoint had to create, because no shell was there.
+    pub shells_missed: Count,
+    /// Documents inserted ahead of their time.
+    pub shells_preallocated: Count,
+    /// Documents whose length changed; must stay 0.
+    pub documents_grown: Count,
+    /// Finished checkpoints.
+    pub checkpoints: Count,
+    /// Partitions dropped by retention.
+    pub partitions_dropped: Count,
+}

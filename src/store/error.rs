@@ -1,0 +1,87 @@
+//! What can go wrong with the files.
+
+use std::io;
+
+/// A failed operation on the store, with the file it concerns.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file could not be opened.
+    #[error("open {file}")]
+    Open {
+        /// Path below the data directory.
+        file: String,
+        /// What redb says.
+        #[source]
+        cause: redb::DatabaseError,
+    },
+    /// A read or write failed.
+    #[error("{operation} in {file}")]
+    Redb {
+        /// What was being done.
+        operation: &'static str,
+        /// Path below the data directory.
+        file: String,
+        /// What redb says.
+        #[source]
+        cause: Box<redb::Error>,
+    },
+    /// A folder or file operation failed.
+    #[error("{operation} {file}")]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// Path below the data directory.
+        file: String,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+    /// The bytes are not what FORMAT.md says.
+    #[error("{file} is damaged: {problem}")]
+    Corrupt {
+        /// Path below the data directory.
+        file: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A file of another format, or written with other settings.
+    #[error("{file}: {problem}")]
+    Mismatch {
+        /// Path below the data directory.
+        file: String,
+        /// What differs and what to do.
+        problem: String,
+    },
+}
+
+impl StoreError {
+    /// Turns a redb error into one that names the operation and the file.
+    pub(crate) fn redb<E: Into<redb::Error>>(
+        operation: &'static str,
+        file: &str,
+    ) -> impl FnOnce(E) -> Self {
+        move |cause| Self::Redb {
+            operation,
+            file: file.to_owned(),
+            cause: Box::new(cause.into()),
+        }
+    }
+
+    /// Whether the cause is a full disk.
+    pub fn is_disk_full(&self) -> bool {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = source {
+            let io = error.downcast_ref::<io::Error>().or_else(|| match error.downcast_ref() {
+                Some(redb::Error::Io(io)) => Some(io),
+                _ => None,
+            });
+            if io.is_some_and(|io| {
+                matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }) {
+                return true;
+            }
+            source = error.source();
+        }
+        false
+    }
+}

@@ -1,0 +1,237 @@
+//! The journal: `journal.redb`, the durable log of accepted batches and what belongs to it.
+//!
+//! One group commit is one transaction with the record and the new series; one checkpoint is one
+//! transaction that stores states and senders and cuts the records it covers.
+
+use std::sync::Arc;
+
+use redb::{
+    Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableHandle,
+    WriteTransaction,
+};
+
+use super::{
+    catalog::{Frozen, STATES_PER_ROW},
+    dictionary::{SeriesInfo, decode_series, encode_series},
+    error::StoreError,
+    medium::Medium,
+    record::{self, AcceptedBatch},
+};
+use crate::model::{Kind, SenderWindow, SeriesId, SeriesState, UnixMillis};
+
+/// Version of the files' format.
+pub(crate) const FORMAT_VERSION: u64 = 1;
+/// Name of the journal's file.
+pub(crate) const JOURNAL_FILE: &str = "journal.redb";
+
+const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
+const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
+const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
+const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const VERSION_KEY: &str = "format_version";
+const THROUGH_KEY: &str = "checkpointed_through";
+const STATE_BYTES: usize = 17;
+const CACHE_BYTES: usize = 16 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    db: Database,
+}
+
+impl Journal {
+    /// Opens the journal, creating it when there is none.
+    pub(crate) fn open(medium: &dyn Medium) -> Result<Self, StoreError> {
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES);
+        let db = medium
+            .open(&builder, JOURNAL_FILE)
+            .map_err(|cause| StoreError::Open { file: JOURNAL_FILE.to_owned(), cause })?;
+        let journal = Self { db };
+        journal.check_version()?;
+        Ok(journal)
+    }
+
+    fn check_version(&self) -> Result<(), StoreError> {
+        let txn = self.begin("check the version")?;
+        let found = {
+            let mut meta = txn.open_table(META).map_err(fail("check the version"))?;
+            let found =
+                meta.get(VERSION_KEY).map_err(fail("check the version"))?.map(|guard| guard.value());
+            if found.is_none() {
+                meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail("write the version"))?;
+                txn.open_table(RECORDS).map_err(fail("create tables"))?;
+                txn.open_table(SERIES).map_err(fail("create tables"))?;
+                txn.open_table(SENDERS).map_err(fail("create tables"))?;
+                txn.open_table(STATES).map_err(fail("create tables"))?;
+            }
+            found
+        };
+        match found {
+            None => txn.commit().map_err(fail("create tables")),
+            Some(FORMAT_VERSION) => txn.abort().map_err(fail("check the version")),
+            Some(version) => Err(StoreError::Mismatch {
+                file: JOURNAL_FILE.to_owned(),
+                problem: format!(
+                    "format version {version}; this granary reads {FORMAT_VERSION}: \
+                     use the release that wrote it or a newer one"
+                ),
+            }),
+        }
+    }
+
+    fn begin(&self, operation: &'static str) -> Result<WriteTransaction, StoreError> {
+        let mut txn = self.db.begin_write().map_err(fail(operation))?;
+        txn.set_durability(Durability::Immediate).map_err(fail(operation))?;
+        txn.set_quick_repair(true);
+        Ok(txn)
+    }
+
+    /// Makes one record and new series durable.
+    pub(crate) fn append(
+        &self,
+        sequence: u64,
+        record: &[u8],
+        new_series: &[(SeriesId, SeriesInfo)],
+    ) -> Result<(), StoreError> {
+        let txn = self.begin("append")?;
+        {
+            let mut records = txn.open_table(RECORDS).map_err(fail("append"))?;
+            records.insert(sequence, record).map_err(fail("append"))?;
+            if !new_series.is_empty() {
+                let mut table = txn.open_table(SERIES).map_err(fail("append"))?;
+                for (id, info) in new_series {
+                    table.insert(id.0, &*encode_series(info)).map_err(fail("append"))?;
+                }
+            }
+        }
+        txn.commit().map_err(fail("append"))
+    }
+
+    /// Stores what belongs to a finished checkpoint and removes the records it covers.
+    pub(crate) fn cut(&self, frozen: &Frozen) -> Result<(), StoreError> {
+        const OPERATION: &str = "cut the journal";
+        let txn = self.begin(OPERATION)?;
+        {
+            let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
+            for (row, values) in &frozen.states {
+                states.insert(row, &*encode_states(values)).map_err(fail(OPERATION))?;
+            }
+            let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
+            for (agent, window) in &frozen.senders {
+                senders.insert(&**agent, &*window.to_bytes()).map_err(fail(OPERATION))?;
+            }
+            let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+            records.retain_in(..=frozen.through, |_, _| false).map_err(fail(OPERATION))?;
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            meta.insert(THROUGH_KEY, frozen.through).map_err(fail(OPERATION))?;
+        }
+        txn.commit().map_err(fail(OPERATION))
+    }
+
+    /// The last record that a finished checkpoint covers.
+    pub(crate) fn checkpointed_through(&self) -> Result<u64, StoreError> {
+        let txn = self.db.begin_read().map_err(fail("read"))?;
+        let meta = txn.open_table(META).map_err(fail("read"))?;
+        Ok(meta.get(THROUGH_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
+    }
+
+    /// All series in the order of their ids.
+    pub(crate) fn series(&self) -> Result<Vec<SeriesInfo>, StoreError> {
+        self.rows(SERIES, |index, id, row| {
+            (id == index as u32).then(|| decode_series(row)).flatten()
+        })
+    }
+
+    /// All counter states.
+    pub(crate) fn states(&self) -> Result<Vec<(SeriesId, SeriesState)>, StoreError> {
+        let rows = self.rows(STATES, |_, row, bytes| decode_states(row, bytes))?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// All senders' windows.
+    pub(crate) fn senders(&self) -> Result<Vec<(Arc<str>, SenderWindow)>, StoreError> {
+        self.rows(SENDERS, |_, agent, bytes| {
+            Some((agent.into(), SenderWindow::from_bytes(bytes)?))
+        })
+    }
+
+    fn rows<K: redb::Key + 'static, T>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+        read: impl Fn(usize, K::SelfType<'_>, &[u8]) -> Option<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let name = table.name().to_owned();
+        let txn = self.db.begin_read().map_err(fail("read"))?;
+        let table = txn.open_table(table).map_err(fail("read"))?;
+        let mut out = Vec::new();
+        for entry in table.iter().map_err(fail("read"))? {
+            let (key, value) = entry.map_err(fail("read"))?;
+            let row = read(out.len(), key.value(), value.value()).ok_or_else(|| {
+                corrupt(format!("row {} of table {name} cannot be read", out.len()))
+            })?;
+            out.push(row);
+        }
+        Ok(out)
+    }
+
+    /// Hands out the records after `after`, in order.
+    pub(crate) fn replay(
+        &self,
+        after: u64,
+        mut out: impl FnMut(u64, Vec<AcceptedBatch>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let txn = self.db.begin_read().map_err(fail("replay"))?;
+        let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
+        for (expected, entry) in (after + 1..).zip(table.range(after + 1..).map_err(fail("replay"))?)
+        {
+            let (sequence, bytes) = entry.map_err(fail("replay"))?;
+            let sequence = sequence.value();
+            if sequence != expected {
+                return Err(corrupt(format!("record {expected} is missing before {sequence}")));
+            }
+            let batches = record::decode(bytes.value())
+                .ok_or_else(|| corrupt(format!("record {sequence} cannot be read")))?;
+            out(sequence, batches)?;
+        }
+        Ok(())
+    }
+}
+
+fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
+    StoreError::redb(operation, JOURNAL_FILE)
+}
+
+fn corrupt(problem: String) -> StoreError {
+    StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem }
+}
+
+fn encode_states(states: &[SeriesState]) -> Vec<u8> {
+    let mut row = Vec::with_capacity(states.len() * STATE_BYTES);
+    for state in states {
+        row.push(state.kind.code());
+        row.extend_from_slice(&state.last_at.0.to_le_bytes());
+        row.extend_from_slice(&state.last.to_le_bytes());
+    }
+    row
+}
+
+fn decode_states(row: u32, bytes: &[u8]) -> Option<Vec<(SeriesId, SeriesState)>> {
+    let (states, rest) = bytes.as_chunks::<STATE_BYTES>();
+    if !rest.is_empty() || states.len() > STATES_PER_ROW {
+        return None;
+    }
+    let first = row.checked_mul(STATES_PER_ROW as u32)?;
+    let read = |(index, state): (usize, &[u8; STATE_BYTES])| {
+        let (kind, rest) = state.split_first()?;
+        let (at, value) = rest.split_first_chunk::<8>()?;
+        let state = SeriesState {
+            kind: Kind::from_code(*kind)?,
+            last_at: UnixMillis(i64::from_le_bytes(*at)),
+            last: f64::from_le_bytes(*value.first_chunk()?),
+        };
+        Some((SeriesId(first + index as u32), state))
+    };
+    states.iter().enumerate().map(read).collect()
+}

@@ -1,0 +1,256 @@
+//! The files: journal, dictionary, catalog, partitions. FORMAT.md describes the bytes.
+//!
+//! The only user of redb and of BSON documents. Must never know: HTTP, actors, settings files.
+//! The writer thread calls [`Appender`]; everybody else holds a [`Store`].
+
+mod appender;
+mod catalog;
+mod checkpoint;
+mod counters;
+mod dictionary;
+mod error;
+mod journal;
+mod layer;
+mod layouts;
+mod medium;
+mod partition;
+mod partitions;
+mod reader;
+mod record;
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+pub use appender::{Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict};
+pub use counters::{Count, Counters};
+pub use dictionary::{Dictionary, METRIC_TAG, Matcher, SeriesInfo};
+pub use error::StoreError;
+pub use medium::{Folder, Medium};
+pub use partition::PartitionId;
+pub use partitions::PartitionInfo;
+pub use reader::{Snapshot, Slot};
+pub use record::{AcceptedBatch, BatchNumber};
+
+use crate::model::{GranularitySet, SeriesId, UnixMillis};
+use catalog::Catalog;
+use journal::Journal;
+use partitions::Partitions;
+
+/// The store, shared by all roles. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    granularities: Arc<GranularitySet>,
+    medium: Arc<dyn Medium>,
+    journal: Journal,
+    partitions: Partitions,
+    dictionary: RwLock<Dictionary>,
+    catalog: RwLock<Catalog>,
+    /// Held through a checkpoint: there is one at a time.
+    checkpointing: Mutex<()>,
+    counters: Counters,
+}
+
+/// What a checkpoint did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// The last journal record that is now in documents.
+    pub through: u64,
+    /// Documents written, patched and created.
+    pub documents: u64,
+}
+
+/// What was found when the store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecoveryReport {
+    /// Journal records applied to the catalog.
+    pub records: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Whether a checkpoint was under way when the store was closed, and was finished now.
+    pub finished_checkpoint: bool,
+}
+
+impl Store {
+    /// Opens the store and recovers what was accepted but not yet in documents.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is of another format.
+    pub fn open(
+        medium: Arc<dyn Medium>,
+        granularities: GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
+        let granularities = Arc::new(granularities);
+        let journal = Journal::open(&*medium)?;
+        let partitions = Partitions::open(medium.clone(), granularities.clone())?;
+        let mut dictionary = Dictionary::default();
+        let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
+        for info in journal.series()? {
+            catalog.add_series(info.kind);
+            dictionary.add(info);
+        }
+        catalog.restore(journal.states()?, journal.senders()?);
+        let inner = Inner {
+            granularities,
+            medium,
+            journal,
+            partitions,
+            dictionary: RwLock::new(dictionary),
+            catalog: RwLock::new(catalog),
+            checkpointing: Mutex::new(()),
+            counters: Counters::default(),
+        };
+        let store = Self { inner: Arc::new(inner) };
+        let report = store.recover(now)?;
+        Ok((store.clone(), Appender::new(store), report))
+    }
+
+    /// Replays the journal. A checkpoint that was cut short is finished first: some partitions
+    /// hold its cells and some do not, and their marks tell which.
+    fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
+        let mut report = RecoveryReport::default();
+        let mut begun_through = 0;
+        for partition in self.inner.partitions.all() {
+            begun_through = begun_through.max(partition.read()?.applied_through);
+        }
+        let after = self.inner.catalog.read().applied();
+        self.inner.journal.replay(after, |sequence, batches| {
+            let mut catalog = self.inner.catalog.write();
+            if sequence == begun_through + 1 && sequence > after + 1 {
+                drop(catalog);
+                self.checkpoint(now)?;
+                report.finished_checkpoint = true;
+                catalog = self.inner.catalog.write();
+            }
+            report.records += 1;
+            report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
+            catalog.apply(sequence, batches.iter(), now);
+            Ok(())
+        })?;
+        let applied = self.inner.catalog.read().applied();
+        if begun_through > applied {
+            return Err(StoreError::Corrupt {
+                file: journal::JOURNAL_FILE.to_owned(),
+                problem: format!(
+                    "it ends with record {applied}, but a partition holds record \
+                     {begun_through}: restore the journal that belongs to these partitions"
+                ),
+            });
+        }
+        if begun_through > after && begun_through == applied {
+            self.checkpoint(now)?;
+            report.finished_checkpoint = true;
+        }
+        Ok(report)
+    }
+
+    /// The levels of pre-aggregation, finest first.
+    pub fn granularities(&self) -> &GranularitySet {
+        &self.inner.granularities
+    }
+
+    /// What the store counted of its own work.
+    pub fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
+    /// All series. Held only briefly: new series wait meanwhile.
+    pub fn dictionary(&self) -> RwLockReadGuard<'_, Dictionary> {
+        self.inner.dictionary.read()
+    }
+
+    /// Bytes of cells in memory.
+    pub fn catalog_bytes(&self) -> usize {
+        self.inner.catalog.read().bytes()
+    }
+
+    /// Bytes of cells that the next checkpoint would write.
+    pub fn active_bytes(&self) -> usize {
+        self.inner.catalog.read().active_bytes()
+    }
+
+    /// Senders that number their batches.
+    pub fn sender_count(&self) -> usize {
+        self.inner.catalog.read().sender_count()
+    }
+
+    /// All partitions with their sizes.
+    pub fn partitions(&self) -> Vec<PartitionInfo> {
+        self.inner.partitions.infos()
+    }
+
+    /// Bytes that the journal takes on the medium.
+    pub fn journal_bytes(&self) -> u64 {
+        self.inner.medium.allocated_bytes(journal::JOURNAL_FILE).unwrap_or(0)
+    }
+
+    /// Writes what is accepted into documents. When it fails, nothing is lost: the cells stay in
+    /// memory and in the journal, and the next call writes them.
+    ///
+    /// # Errors
+    /// When a partition or the journal cannot be written.
+    pub fn checkpoint(&self, now: UnixMillis) -> Result<CheckpointReport, StoreError> {
+        let inner = &*self.inner;
+        let _one_at_a_time = inner.checkpointing.lock();
+        let counters = &inner.counters;
+        let documents = || counters.documents_patched.get() + counters.shells_missed.get();
+        let before = documents();
+        let frozen = {
+            let mut catalog = inner.catalog.write();
+            // One that failed before is taken up again.
+            let left_over = catalog.frozen().cloned();
+            left_over.unwrap_or_else(|| catalog.freeze())
+        };
+        checkpoint::write_documents(
+            &frozen,
+            &inner.granularities,
+            &inner.partitions,
+            counters,
+            now,
+        )?;
+        inner.journal.cut(&frozen)?;
+        inner.catalog.write().thaw();
+        counters.checkpoints.add(1);
+        Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+    }
+
+    /// Makes empty documents ahead of their time; returns how many were not there yet.
+    ///
+    /// # Errors
+    /// When the partition cannot be written.
+    pub fn preallocate(
+        &self,
+        level: usize,
+        document: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let start = self.granularities().levels()[level].partition_start(document);
+        let partition = self.inner.partitions.get_or_create(PartitionId { level, start })?;
+        let added = partition.write(None, |writer| writer.add_shells(document, series))?;
+        self.inner.counters.shells_preallocated.add(added as u64);
+        Ok(added)
+    }
+
+    /// Series whose latest sample is not older than `since`, ascending.
+    pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
+        let catalog = self.inner.catalog.read();
+        let ids = (0..self.dictionary().len() as u32).map(SeriesId);
+        ids.filter(|id| catalog.state(*id).is_some_and(|state| state.last_at >= since)).collect()
+    }
+
+    /// Removes a partition and its file.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
+        let dropped = self.inner.partitions.remove(id)?;
+        self.inner.counters.partitions_dropped.add(u64::from(dropped));
+        Ok(dropped)
+    }
+}

@@ -1,0 +1,287 @@
+//! One partition: all documents of one granularity over one partition span, in one redb file.
+
+use std::sync::Arc;
+
+use redb::{
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table,
+    TableDefinition, WriteTransaction,
+};
+
+use super::{
+    error::StoreError,
+    journal::FORMAT_VERSION,
+    layouts::Layouts,
+    medium::Medium,
+};
+use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
+
+const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
+const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+const APPLIED_KEY: &str = "applied_through";
+const CACHE_BYTES: usize = 8 << 20;
+
+/// Name of the partition's granularity and its start: what tells partitions apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionId {
+    /// Index of the granularity, finest first.
+    pub level: usize,
+    /// When the partition begins.
+    pub start: UnixMillis,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) id: PartitionId,
+    pub(crate) end: UnixMillis,
+    pub(crate) file: String,
+    layouts: Arc<Layouts>,
+    db: Database,
+}
+
+impl Partition {
+    /// Name of a partition's file below the data directory.
+    pub(crate) fn file_name(granularity: &Granularity, start: UnixMillis) -> String {
+        let civil = start.civil();
+        let day_ms = 86_400_000;
+        let name = if granularity.partition.longest_ms() < day_ms {
+            civil.strftime("%Y-%m-%dT%H%M").to_string()
+        } else {
+            civil.strftime("%Y-%m-%d").to_string()
+        };
+        format!("partitions/{}/{name}.redb", granularity.name)
+    }
+
+    /// The start that a file's name says; `None` for files of other names.
+    pub(crate) fn start_of_file(granularity: &Granularity, name: &str) -> Option<UnixMillis> {
+        let stem = name.strip_suffix(".redb")?;
+        let civil = jiff::civil::DateTime::strptime("%Y-%m-%dT%H%M", stem)
+            .or_else(|_| jiff::civil::Date::strptime("%Y-%m-%d", stem).map(Into::into))
+            .ok()?;
+        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        let start = UnixMillis(zoned.timestamp().as_millisecond());
+        (granularity.partition_start(start) == start).then_some(start)
+    }
+
+    /// Opens the partition, creating it when there is none.
+    pub(crate) fn open(
+        medium: &dyn Medium,
+        id: PartitionId,
+        granularity: &Granularity,
+        layouts: Arc<Layouts>,
+    ) -> Result<Self, StoreError> {
+        let file = Self::file_name(granularity, id.start);
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES);
+        let db = medium
+            .open(&builder, &file)
+            .map_err(|cause| StoreError::Open { file: file.clone(), cause })?;
+        let end = granularity.partition_end(id.start);
+        let partition = Self { id, end, file, layouts, db };
+        partition.check_meta(granularity)?;
+        Ok(partition)
+    }
+
+    /// Compares what the file says of itself with the settings; fills in a new file.
+    fn check_meta(&self, granularity: &Granularity) -> Result<(), StoreError> {
+        let expected = [
+            ("format_version", FORMAT_VERSION as i64),
+            ("start", self.id.start.0),
+            ("end", self.end.0),
+            ("width", granularity.width_ms),
+            ("document", granularity.document.longest_ms()),
+        ];
+        let txn = self.begin("open")?;
+        let is_new = {
+            let mut meta = txn.open_table(META).map_err(self.fail("open"))?;
+            txn.open_table(DOCUMENTS).map_err(self.fail("open"))?;
+            let is_new = meta.get(APPLIED_KEY).map_err(self.fail("open"))?.is_none();
+            for (key, value) in expected {
+                if is_new {
+                    meta.insert(key, value).map_err(self.fail("open"))?;
+                    continue;
+                }
+                let found = meta.get(key).map_err(self.fail("open"))?.map(|guard| guard.value());
+                if found != Some(value) {
+                    let problem = format!(
+                        "{key} is {found:?}, the settings say {value}: restore the settings that \
+                         it was written with, or move the file away"
+                    );
+                    return Err(StoreError::Mismatch { file: self.file.clone(), problem });
+                }
+            }
+            if is_new {
+                meta.insert(APPLIED_KEY, 0).map_err(self.fail("open"))?;
+            }
+            is_new
+        };
+        if is_new {
+            txn.commit().map_err(self.fail("create"))
+        } else {
+            txn.abort().map_err(self.fail("open"))
+        }
+    }
+
+    fn begin(&self, operation: &'static str) -> Result<WriteTransaction, StoreError> {
+        let mut txn = self.db.begin_write().map_err(self.fail(operation))?;
+        txn.set_durability(Durability::Immediate).map_err(self.fail(operation))?;
+        txn.set_quick_repair(true);
+        Ok(txn)
+    }
+
+    fn fail<E: Into<redb::Error>>(
+        &self,
+        operation: &'static str,
+    ) -> impl FnOnce(E) -> StoreError + use<'_, E> {
+        StoreError::redb(operation, &self.file)
+    }
+
+    /// A consistent view of the partition.
+    pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
+        let txn = self.db.begin_read().map_err(self.fail("read"))?;
+        let meta = txn.open_table(META).map_err(self.fail("read"))?;
+        let applied = meta.get(APPLIED_KEY).map_err(self.fail("read"))?;
+        let applied_through = applied.map_or(0, |guard| guard.value()) as u64;
+        let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
+        Ok(PartitionReader { partition: self.clone(), applied_through, documents })
+    }
+
+    /// Changes documents in one transaction, which also stores the mark when one is given.
+    pub(crate) fn write<T>(
+        &self,
+        applied_through: Option<u64>,
+        change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let txn = self.begin("write")?;
+        let out = {
+            let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
+            let mut writer = DocumentWriter { partition: self, table, buffer: Vec::new() };
+            change(&mut writer)?
+        };
+        if let Some(through) = applied_through {
+            let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
+            meta.insert(APPLIED_KEY, through as i64).map_err(self.fail("write"))?;
+        }
+        txn.commit().map_err(self.fail("commit"))?;
+        Ok(out)
+    }
+
+    /// Key of a document: seconds from the partition's start to the document's, then the series.
+    fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
+        let seconds = (document.0 - self.id.start.0) / 1000;
+        ((seconds as u64) << 32) | u64::from(series.0)
+    }
+
+    fn check(
+        &self,
+        layout: &DocumentLayout,
+        doc: &[u8],
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<(), StoreError> {
+        layout.check(doc, series, start).map_err(|fault| StoreError::Corrupt {
+            file: self.file.clone(),
+            problem: format!("document of series {} at {start}: {fault}", series.0),
+        })
+    }
+
+    /// Layout of the documents that begin at `document`.
+    pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
+        self.layouts.of(document)
+    }
+}
+
+/// A consistent view of a partition and of its mark.
+pub(crate) struct PartitionReader {
+    pub(crate) partition: Arc<Partition>,
+    /// The last journal record that is in the documents.
+    pub(crate) applied_through: u64,
+    documents: ReadOnlyTable<u64, &'static [u8]>,
+}
+
+impl PartitionReader {
+    /// Hands a document's bytes to `read`; `None` when there is no such document.
+    pub(crate) fn document<T>(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+        read: impl FnOnce(&DocumentLayout, &[u8]) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let partition = &self.partition;
+        let found =
+            self.documents.get(partition.key(start, series)).map_err(partition.fail("read"))?;
+        let Some(guard) = found else { return Ok(None) };
+        let layout = partition.layout(start);
+        partition.check(layout, guard.value(), start, series)?;
+        Ok(Some(read(layout, guard.value())))
+    }
+}
+
+/// What became of a document that was to be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It was there and was patched in place.
+    Patched,
+    /// It was not there; it was made as a shell in the same step.
+    Created,
+}
+
+/// Changes the documents of one partition in one transaction.
+pub(crate) struct DocumentWriter<'p, 't> {
+    partition: &'p Partition,
+    table: Table<'t, u64, &'static [u8]>,
+    buffer: Vec<u8>,
+}
+
+impl DocumentWriter<'_, '_> {
+    /// Changes a document in place, or a new shell when there is none.
+    pub(crate) fn patch(
+        &mut self,
+        document: UnixMillis,
+        series: SeriesId,
+        change: impl FnOnce(&DocumentLayout, &mut [u8]),
+    ) -> Result<Written, StoreError> {
+        let partition = self.partition;
+        let layout = partition.layout(document);
+        let key = partition.key(document, series);
+        let written = if self.load(key)? {
+            partition.check(layout, &self.buffer, document, series)?;
+            Written::Patched
+        } else {
+            layout.write_shell(series, document, &mut self.buffer);
+            Written::Created
+        };
+        change(layout, &mut self.buffer);
+        self.table.insert(key, &*self.buffer).map_err(partition.fail("write"))?;
+        Ok(written)
+    }
+
+    /// Copies a document into the buffer; false when there is none.
+    fn load(&mut self, key: u64) -> Result<bool, StoreError> {
+        let found = self.table.get(key).map_err(self.partition.fail("read"))?;
+        self.buffer.clear();
+        self.buffer.extend_from_slice(found.as_ref().map_or(&[], |guard| guard.value()));
+        Ok(found.is_some())
+    }
+
+    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
+    pub(crate) fn add_shells(
+        &mut self,
+        document: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let partition = self.partition;
+        let layout = partition.layout(document);
+        let mut added = 0;
+        for series in series {
+            let key = partition.key(document, *series);
+            if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
+                continue;
+            }
+            layout.write_shell(*series, document, &mut self.buffer);
+            self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
+            added += 1;
+        }
+        Ok(added)
+    }
+}

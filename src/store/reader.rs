@@ -1,0 +1,142 @@
+//! Reading: documents merged with what is not yet in them, each sample exactly once.
+//!
+//! A snapshot takes the catalog's lock once. Under it no freeze can happen, so every partition's
+//! mark either covers the frozen cells or does not, and the view is consistent.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use super::{
+    Store, StoreError,
+    catalog::{self, Frozen},
+    partition::PartitionReader,
+};
+use crate::model::{Cell, SeriesId, UnixMillis};
+
+/// A slot and its cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slot {
+    /// When the slot begins.
+    pub start: UnixMillis,
+    /// What fell into it; never empty.
+    pub cell: Cell,
+}
+
+/// A consistent view of some series at one granularity over a range of time.
+pub struct Snapshot {
+    store: Store,
+    level: usize,
+    range: Range<i64>,
+    frozen: Option<Arc<Frozen>>,
+    /// Cells that are in no document, by series and slot.
+    active: BTreeMap<(SeriesId, i64), Cell>,
+    readers: Vec<PartitionReader>,
+}
+
+impl Store {
+    /// Takes a consistent view. `range` is widened to whole slots of the granularity.
+    ///
+    /// # Errors
+    /// When a partition cannot be read.
+    pub fn snapshot(
+        &self,
+        level: usize,
+        range: Range<UnixMillis>,
+        series: &[SeriesId],
+    ) -> Result<Snapshot, StoreError> {
+        let granularity = &self.granularities().levels()[level];
+        let width = granularity.width_ms;
+        let from = granularity.slot_start(range.start).0;
+        let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
+        let catalog = self.inner.catalog.read();
+        let mut active: BTreeMap<(SeriesId, i64), Cell> = BTreeMap::new();
+        for id in series {
+            catalog.active_cells(level, *id, range.clone(), |start, cell| {
+                active.entry((*id, start)).or_default().merge(&cell);
+            });
+        }
+        let frozen = catalog.frozen().cloned();
+        let mut readers = Vec::new();
+        for partition in self.inner.partitions.overlapping(level, range.clone()) {
+            readers.push(partition.read()?);
+        }
+        drop(catalog);
+        Ok(Snapshot { store: self.clone(), level, range, frozen, active, readers })
+    }
+}
+
+impl Snapshot {
+    /// The slots of a series that hold samples, ascending.
+    ///
+    /// # Errors
+    /// When a document cannot be read.
+    pub fn slots(&self, series: SeriesId) -> Result<Vec<Slot>, StoreError> {
+        let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
+        for reader in &self.readers {
+            self.read_partition(reader, series, &mut cells)?;
+        }
+        if let Some(frozen) = &self.frozen {
+            let granularities = self.store.granularities();
+            let range = self.range.clone();
+            catalog::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
+                if !self.covers(at, frozen.through) {
+                    cells.entry(at).or_default().merge(&cell);
+                }
+            });
+        }
+        for ((_, start), cell) in self.active.range((series, i64::MIN)..=(series, i64::MAX)) {
+            cells.entry(*start).or_default().merge(cell);
+        }
+        let filled = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
+        Ok(filled.map(|(start, cell)| Slot { start: UnixMillis(start), cell }).collect())
+    }
+
+    /// Start of the documents of this granularity that overlap the range.
+    pub fn document_starts(&self) -> Vec<UnixMillis> {
+        let granularity = &self.store.granularities().levels()[self.level];
+        let mut start = granularity.document_start(UnixMillis(self.range.start));
+        let mut out = Vec::new();
+        while start.0 < self.range.end {
+            out.push(start);
+            start = granularity.document.next(start);
+        }
+        out
+    }
+
+    /// Whether the partition that holds `at` already has the frozen cells in its documents.
+    fn covers(&self, at: i64, through: u64) -> bool {
+        let next = self.readers.partition_point(|reader| reader.partition.id.start.0 <= at);
+        let holder = next.checked_sub(1).and_then(|index| self.readers.get(index));
+        holder.is_some_and(|reader| {
+            at < reader.partition.end.0 && reader.applied_through >= through
+        })
+    }
+
+    fn read_partition(
+        &self,
+        reader: &PartitionReader,
+        series: SeriesId,
+        cells: &mut BTreeMap<i64, Cell>,
+    ) -> Result<(), StoreError> {
+        let granularity = &self.store.granularities().levels()[self.level];
+        let partition = &reader.partition;
+        let from = UnixMillis(self.range.start.max(partition.id.start.0));
+        let to = self.range.end.min(partition.end.0);
+        let mut document = granularity.document_start(from);
+        while document.0 < to {
+            let next = granularity.document.next(document);
+            reader.document(document, series, |layout, doc| {
+                let first = granularity.slot_index(document, from.max(document));
+                let last = granularity.slot_index(document, UnixMillis(to.min(next.0)));
+                for slot in first..last {
+                    let cell = layout.cell(doc, slot);
+                    if !cell.is_empty() {
+                        let at = document.0 + slot as i64 * granularity.width_ms;
+                        cells.entry(at).or_default().merge(&cell);
+                    }
+                }
+            })?;
+            document = next;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Journal records: the accepted batches of one group commit.
+//!
+//! FORMAT.md describes the bytes.
+
+use std::sync::Arc;
+
+use crate::model::SeriesId;
+
+const RECORD_VERSION: u8 = 1;
+
+/// Who sent a batch, and its number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BatchNumber {
+    /// Name of the sender.
+    pub agent: Arc<str>,
+    /// Epoch of its spool.
+    pub epoch: i64,
+    /// Number within the epoch, from 1.
+    pub seq: u64,
+}
+
+/// A batch whose series are resolved and whose samples passed all checks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AcceptedBatch {
+    /// Makes the batch count once; `None` for senders that do not number their batches.
+    pub number: Option<BatchNumber>,
+    /// The series of each sample.
+    pub series: Vec<SeriesId>,
+    /// Unix milliseconds: one per sample, or a single one for all.
+    pub times: Vec<i64>,
+    /// Since when counters count: one per sample, a single one for all, or none.
+    pub starts: Vec<i64>,
+    /// One value per sample.
+    pub values: Vec<f64>,
+}
+
+impl AcceptedBatch {
+    /// Time of a sample.
+    pub fn time(&self, index: usize) -> i64 {
+        if self.times.len() == 1 { self.times[0] } else { self.times[index] }
+    }
+
+    /// Counter start of a sample, 0 when not known.
+    pub fn start(&self, index: usize) -> i64 {
+        match self.starts.len() {
+            0 => 0,
+            1 => self.starts[0],
+            _ => self.starts[index],
+        }
+    }
+
+    /// About how many bytes the batch takes in the journal and in queues.
+    pub fn weight(&self) -> usize {
+        64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8
+    }
+}
+
+/// Appends batches to `out` as one record.
+pub(crate) fn encode<'a>(batches: impl Iterator<Item = &'a AcceptedBatch>, out: &mut Vec<u8>) {
+    out.push(RECORD_VERSION);
+    for batch in batches {
+        let (agent, epoch, seq) = batch
+            .number
+            .as_ref()
+            .map_or(("", 0, 0), |number| (&*number.agent, number.epoch, number.seq));
+        out.extend_from_slice(&(agent.len() as u16).to_le_bytes());
+        out.extend_from_slice(agent.as_bytes());
+        out.extend_from_slice(&epoch.to_le_bytes());
+        out.extend_from_slice(&seq.to_le_bytes());
+        for length in [batch.values.len(), batch.times.len(), batch.starts.len()] {
+            out.extend_from_slice(&(length as u32).to_le_bytes());
+        }
+        batch.series.iter().for_each(|id| out.extend_from_slice(&id.0.to_le_bytes()));
+        batch.times.iter().for_each(|time| out.extend_from_slice(&time.to_le_bytes()));
+        batch.starts.iter().for_each(|start| out.extend_from_slice(&start.to_le_bytes()));
+        batch.values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+    }
+}
+
+/// Reads a record; `None` when it is damaged.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<AcceptedBatch>> {
+    let mut rest = bytes;
+    if take::<1>(&mut rest)? != [RECORD_VERSION] {
+        return None;
+    }
+    let mut batches = Vec::new();
+    while !rest.is_empty() {
+        let agent_bytes = u16::from_le_bytes(take(&mut rest)?);
+        let (agent, tail) = rest.split_at_checked(usize::from(agent_bytes))?;
+        let agent = std::str::from_utf8(agent).ok()?;
+        rest = tail;
+        let epoch = i64::from_le_bytes(take(&mut rest)?);
+        let seq = u64::from_le_bytes(take(&mut rest)?);
+        let mut length = || take(&mut rest).map(|bytes| u32::from_le_bytes(bytes) as usize);
+        let (samples, times, starts) = (length()?, length()?, length()?);
+        let fits = |length: usize| length == samples || length == 1;
+        if !fits(times) || !(fits(starts) || starts == 0) {
+            return None;
+        }
+        let number = BatchNumber { agent: agent.into(), epoch, seq };
+        batches.push(AcceptedBatch {
+            number: (seq != 0).then_some(number),
+            series: column(&mut rest, samples, |b| SeriesId(u32::from_le_bytes(b)))?,
+            times: column(&mut rest, times, i64::from_le_bytes)?,
+            starts: column(&mut rest, starts, i64::from_le_bytes)?,
+            values: column(&mut rest, samples, f64::from_le_bytes)?,
+        });
+    }
+    Some(batches)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
+    Some(*head)
+}
+
+fn column<T, const N: usize>(
+    rest: &mut &[u8],
+    entries: usize,
+    read: impl Fn([u8; N]) -> T,
+) -> Option<Vec<T>> {
+    let (bytes, tail) = rest.split_at_checked(entries.checked_mul(N)?)?;
+    *rest = tail;
+    Some(bytes.as_chunks::<N>().0.iter().map(|chunk| read(*chunk)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch() -> impl Strategy<Value = AcceptedBatch> {
+        (1..5_usize, any::<bool>(), 0..3_usize, 0..3_u64).prop_map(
+            |(samples, shared, starts, seq)| AcceptedBatch {
+                number: (seq > 0).then(|| BatchNumber { agent: "web1".into(), epoch: 5, seq }),
+                series: (0..samples).map(|i| SeriesId(i as u32)).collect(),
+                times: vec![1_700_000_000_000; if shared { 1 } else { samples }],
+                starts: vec![3; [0, 1, samples][starts]],
+                values: (0..samples).map(|i| i as f64 / 3.0).collect(),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn records_survive_the_disk_and_damage_is_no_panic(
+            batches in prop::collection::vec(batch(), 0..4), at: usize, flip: u8
+        ) {
+            let mut bytes = Vec::new();
+            encode(batches.iter(), &mut bytes);
+            prop_assert_eq!(decode(&bytes), Some(batches));
+            let at = at % bytes.len();
+            prop_assert!(at == 0 || decode(&bytes[..at]).is_none_or(|cut| cut.len() < 4));
+            bytes[at] ^= flip;
+            let _damaged = decode(&bytes);
+        }
+    }
+}
