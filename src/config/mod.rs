@@ -1,0 +1,22 @@
+//! Settings: read raw from defaults, file, environment and flags, then checked once into
+//! [`Settings`], the only form that the rest of the daemon sees.
+
+mod raw;
+mod settings;
+
+pub use raw::{Overrides, load};
+pub use settings::{LogFormat, Settings};
+
+/// The defaults, as text: `config/default.toml`.
+pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// They cannot be read.
+    #[error("read settings: {0}")]
+    Read(String),
+    /// They are read, but cannot be used; every fault is listed.
+    #[error("{}", .0.join("\n"))]
+    Invalid(Vec<String>),
+}

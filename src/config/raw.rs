@@ -1,0 +1,123 @@
+//! The settings as they are written.
+
+use std::path::{Path, PathBuf};
+
+use config::{Config, Environment, File, FileFormat};
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigError, DEFAULTS, Settings};
+
+/// What flags say, over everything else.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--listen`
+    pub listen: Option<String>,
+    /// `--data-dir`
+    pub data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Raw {
+    pub(crate) server: RawServer,
+    pub(crate) storage: RawStorage,
+    pub(crate) ingest: RawIngest,
+    pub(crate) limits: RawLimits,
+    pub(crate) preallocation: RawPreallocation,
+    pub(crate) retention: RawRetention,
+    pub(crate) log: RawLog,
+    pub(crate) granularity: Vec<RawGranularity>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawServer {
+    pub(crate) listen: String,
+    pub(crate) workers: usize,
+    pub(crate) shutdown_timeout: String,
+    pub(crate) client_timeout: String,
+    pub(crate) keep_alive: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawStorage {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) checkpoint_interval: String,
+    pub(crate) catalog_bytes_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawIngest {
+    pub(crate) future_skew: String,
+    pub(crate) request_bytes_max: usize,
+    pub(crate) decompressed_bytes_max: usize,
+    pub(crate) queue_bytes_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawLimits {
+    pub(crate) series_max: usize,
+    pub(crate) sender_series_max: usize,
+    pub(crate) tags_max: usize,
+    pub(crate) name_bytes_max: usize,
+    pub(crate) value_bytes_max: usize,
+    pub(crate) query_series_max: usize,
+    pub(crate) query_points_max: usize,
+    pub(crate) queries_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawPreallocation {
+    pub(crate) enabled: bool,
+    pub(crate) documents_per_second: u32,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawRetention {
+    pub(crate) interval: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawLog {
+    pub(crate) format: String,
+    pub(crate) filter: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawGranularity {
+    pub(crate) slot: String,
+    pub(crate) document: String,
+    pub(crate) partition: String,
+    pub(crate) retention: String,
+}
+
+/// Reads the settings: defaults, then the file, then the environment, then the flags.
+///
+/// # Errors
+/// When something cannot be read, is not known, or cannot work together.
+pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
+    let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
+    let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+    if let Some(path) = file {
+        builder = builder.add_source(File::from(path).format(FileFormat::Toml));
+    }
+    let environment =
+        Environment::with_prefix("GRANARY").prefix_separator("__").separator("__").try_parsing(true);
+    builder = builder.add_source(environment);
+    if let Some(listen) = &overrides.listen {
+        builder = builder.set_override("server.listen", listen.as_str()).map_err(read)?;
+    }
+    if let Some(data_dir) = &overrides.data_dir {
+        let data_dir = data_dir.to_string_lossy().into_owned();
+        builder = builder.set_override("storage.data_dir", data_dir).map_err(read)?;
+    }
+    let raw: Raw = builder.build().map_err(read)?.try_deserialize().map_err(read)?;
+    Settings::validate(&raw)
+}

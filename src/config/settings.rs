@@ -1,0 +1,226 @@
+//! The settings as they are used.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    time::Duration,
+};
+
+use super::{ConfigError, raw::Raw};
+use crate::model::{Granularity, GranularitySet, SeriesLimits, Span};
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Checked settings; `config/default.toml` explains each.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "config/default.toml explains each key, and a test keeps it whole")]
+pub struct Settings {
+    pub listen: SocketAddr,
+    pub workers: usize,
+    pub shutdown_timeout: Duration,
+    pub client_timeout: Duration,
+    pub keep_alive: Duration,
+    pub data_dir: PathBuf,
+    pub checkpoint_interval: Duration,
+    pub catalog_bytes_max: usize,
+    pub future_skew: Duration,
+    pub request_bytes_max: usize,
+    pub decompressed_bytes_max: usize,
+    pub queue_bytes_max: usize,
+    pub series_max: usize,
+    pub sender_series_max: usize,
+    pub series_limits: SeriesLimits,
+    pub query_series_max: usize,
+    pub query_points_max: usize,
+    pub queries_max: usize,
+    pub preallocation_enabled: bool,
+    pub preallocation_per_second: u32,
+    pub retention_interval: Duration,
+    pub log_format: LogFormat,
+    pub log_filter: String,
+    pub granularities: GranularitySet,
+}
+
+/// Collects every fault, so that all are reported together.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn duration(&mut self, key: &str, text: &str) -> Duration {
+        match text.parse::<Span>() {
+            Ok(Span::Fixed(ms)) => Duration::from_millis(ms as u64),
+            Ok(Span::Months(_)) => {
+                self.0.push(format!("{key} = {text:?} must be in days or smaller units"));
+                Duration::ZERO
+            }
+            Err(cause) => {
+                self.0.push(format!("{key}: {cause}"));
+                Duration::ZERO
+            }
+        }
+    }
+
+    fn at_least<T: PartialOrd + std::fmt::Display>(&mut self, key: &str, value: T, least: T) -> T {
+        if value < least {
+            self.0.push(format!("{key} = {value} is too small; use {least} or more"));
+        }
+        value
+    }
+
+    fn span(&mut self, key: &str, text: &str) -> Option<Span> {
+        text.parse().map_err(|cause| self.0.push(format!("{key}: {cause}"))).ok()
+    }
+}
+
+impl Settings {
+    /// Checks everything and reports every fault.
+    pub(crate) fn validate(raw: &Raw) -> Result<Self, ConfigError> {
+        let mut faults = Faults::default();
+        let listen = listen_address(&raw.server.listen, &mut faults);
+        let granularities = granularities(raw, &mut faults);
+        let log_format = match raw.log.format.as_str() {
+            "text" => LogFormat::Text,
+            "json" => LogFormat::Json,
+            other => {
+                faults.0.push(format!("log.format = {other:?} is not known; use text or json"));
+                LogFormat::Text
+            }
+        };
+        let limits = &raw.limits;
+        let settings = Self {
+            listen,
+            workers: raw.server.workers,
+            shutdown_timeout: faults.duration("server.shutdown_timeout", &raw.server.shutdown_timeout),
+            client_timeout: faults.duration("server.client_timeout", &raw.server.client_timeout),
+            keep_alive: faults.duration("server.keep_alive", &raw.server.keep_alive),
+            data_dir: raw.storage.data_dir.clone(),
+            checkpoint_interval: faults
+                .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
+            catalog_bytes_max: faults.at_least(
+                "storage.catalog_bytes_max",
+                raw.storage.catalog_bytes_max,
+                1 << 20,
+            ),
+            future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
+            request_bytes_max: faults
+                .at_least("ingest.request_bytes_max", raw.ingest.request_bytes_max, 1024),
+            decompressed_bytes_max: faults
+                .at_least("ingest.decompressed_bytes_max", raw.ingest.decompressed_bytes_max, 1024),
+            queue_bytes_max: faults
+                .at_least("ingest.queue_bytes_max", raw.ingest.queue_bytes_max, 1 << 16),
+            series_max: faults.at_least("limits.series_max", limits.series_max, 1),
+            sender_series_max: faults
+                .at_least("limits.sender_series_max", limits.sender_series_max, 1),
+            series_limits: SeriesLimits {
+                tags_max: limits.tags_max,
+                name_bytes_max: faults.at_least("limits.name_bytes_max", limits.name_bytes_max, 1),
+                value_bytes_max: faults
+                    .at_least("limits.value_bytes_max", limits.value_bytes_max, 1),
+            },
+            query_series_max: faults.at_least("limits.query_series_max", limits.query_series_max, 1),
+            query_points_max: faults.at_least("limits.query_points_max", limits.query_points_max, 1),
+            queries_max: faults.at_least("limits.queries_max", limits.queries_max, 1),
+            preallocation_enabled: raw.preallocation.enabled,
+            preallocation_per_second: faults.at_least(
+                "preallocation.documents_per_second",
+                raw.preallocation.documents_per_second,
+                1,
+            ),
+            retention_interval: faults.duration("retention.interval", &raw.retention.interval),
+            log_format,
+            log_filter: raw.log.filter.clone(),
+            granularities,
+        };
+        if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }
+    }
+
+    /// HTTP worker threads to start.
+    pub fn worker_threads(&self) -> usize {
+        match self.workers {
+            0 => std::thread::available_parallelism().map_or(2, usize::from),
+            workers => workers,
+        }
+    }
+}
+
+fn listen_address(text: &str, faults: &mut Faults) -> SocketAddr {
+    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.unwrap_or_else(|| {
+        faults.0.push(format!("server.listen = {text:?} is no address; use 127.0.0.1:7117"));
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    })
+}
+
+fn granularities(raw: &Raw, faults: &mut Faults) -> GranularitySet {
+    let mut levels = Vec::new();
+    for granularity in &raw.granularity {
+        let key = |part: &str| format!("granularity {}: {part}", granularity.slot);
+        let slot = faults.span(&key("slot"), &granularity.slot);
+        let document = faults.span(&key("document"), &granularity.document);
+        let partition = faults.span(&key("partition"), &granularity.partition);
+        let retention = faults.span(&key("retention"), &granularity.retention);
+        match (slot, document, partition, retention) {
+            (Some(Span::Fixed(width)), Some(document), Some(partition), Some(retention)) => {
+                levels.push(Granularity::new(width, document, partition, retention));
+            }
+            (Some(Span::Months(_)), ..) => {
+                faults.0.push(format!("{}: must be 1d or less", key("slot")));
+            }
+            _ => {}
+        }
+    }
+    if !faults.0.is_empty() {
+        return GranularitySet::default();
+    }
+    GranularitySet::new(levels).unwrap_or_else(|found| {
+        faults.0.extend(found.0);
+        GranularitySet::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{Config, File, FileFormat};
+
+    use super::*;
+    use crate::config::{DEFAULTS, Overrides, load};
+
+    fn with(text: &str) -> Result<Settings, String> {
+        let raw = Config::builder()
+            .add_source(File::from_str(DEFAULTS, FileFormat::Toml))
+            .add_source(File::from_str(text, FileFormat::Toml))
+            .build()
+            .and_then(Config::try_deserialize::<Raw>)
+            .map_err(|cause| cause.to_string())?;
+        Settings::validate(&raw).map_err(|cause| cause.to_string())
+    }
+
+    #[test]
+    fn the_defaults_file_is_valid_and_says_the_default_granularities() {
+        let settings = load(None, &Overrides::default()).unwrap();
+        assert_eq!(settings.granularities, GranularitySet::default());
+        assert_eq!(settings.series_limits, SeriesLimits::default());
+    }
+
+    #[test]
+    fn every_fault_is_reported_with_its_key() {
+        let message = with(
+            "server.listen = 'nowhere'\nlimits.queries_max = 0\nretention.interval = 'often'\n\
+             log.format = 'xml'",
+        )
+        .unwrap_err();
+        for part in ["server.listen", "limits.queries_max = 0", "retention.interval", "\"xml\""] {
+            assert!(message.contains(part), "{part} in {message}");
+        }
+        assert!(with("limits.tag_max = 3").unwrap_err().contains("tag_max"));
+        let message = with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
+        assert!(message.unwrap_err().contains("use 6h or more"));
+    }
+}

@@ -1,0 +1,22 @@
+//! Structured logs on standard error.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::LogFormat;
+
+/// Starts logging; a second call changes nothing.
+///
+/// # Errors
+/// When the filter cannot be read.
+pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
+    let filter = EnvFilter::try_new(filter).map_err(|cause| format!("log.filter: {cause}"))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    if started.is_err() {
+        tracing::debug!("logging was started before");
+    }
+    Ok(())
+}

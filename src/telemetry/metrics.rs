@@ -1,0 +1,316 @@
+//! What the daemon tells Prometheus about itself, at `/metrics`.
+//!
+//! Labels come from closed sets; no host or series name is ever a label here. The README
+//! documents every name, and a test keeps it so.
+
+use prometheus::{
+    Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
+};
+
+use crate::{pipeline::RefusalReason, store::Store};
+
+/// How samples came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// BSON batches.
+    Native,
+    /// JSON batches.
+    Json,
+}
+
+impl Protocol {
+    /// The label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IngestOutcome {
+    /// Durable.
+    Acknowledged,
+    /// It could not be read.
+    Malformed,
+    /// It was larger than allowed.
+    TooLarge,
+    /// It used refs without definitions.
+    UnknownRefs,
+    /// The writer's queue was full.
+    Busy,
+    /// The journal could not be written.
+    Failed,
+}
+
+impl IngestOutcome {
+    const ALL: [Self; 6] = [
+        Self::Acknowledged,
+        Self::Malformed,
+        Self::TooLarge,
+        Self::UnknownRefs,
+        Self::Busy,
+        Self::Failed,
+    ];
+
+    /// The label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Acknowledged => "acknowledged",
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+            Self::UnknownRefs => "unknown_refs",
+            Self::Busy => "busy",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Every metric name with its help text.
+pub const METRIC_NAMES: [(&str, &str); 27] = [
+    ("granary_samples_accepted_total", "Samples made durable, by protocol"),
+    ("granary_samples_duplicate_total", "Samples of batches that had been accepted before"),
+    ("granary_samples_refused_total", "Samples refused for good, by reason"),
+    ("granary_ingest_requests_total", "Ingest requests, by outcome"),
+    ("granary_ingest_request_duration_seconds", "Time from a request's body to its durable answer"),
+    ("granary_writer_queue_bytes", "Bytes of batches that wait for the journal"),
+    ("granary_commit_duration_seconds", "Time of one durable group commit"),
+    ("granary_commits_total", "Group commits"),
+    ("granary_journal_written_bytes_total", "Bytes of records written to the journal"),
+    ("granary_journal_file_bytes", "Bytes that the journal's file takes"),
+    ("granary_catalog_bytes", "Bytes of cells in memory that are not yet in documents"),
+    ("granary_series", "Series in the dictionary"),
+    ("granary_senders", "Senders that number their batches"),
+    ("granary_checkpoints_total", "Finished checkpoints"),
+    ("granary_checkpoint_errors_total", "Checkpoints that failed and will be tried again"),
+    ("granary_checkpoint_duration_seconds", "Time of one checkpoint"),
+    ("granary_cells_written_total", "Cells merged into documents"),
+    ("granary_documents_patched_total", "Documents patched in place"),
+    ("granary_documents_grown_total", "Documents whose length changed; must stay 0"),
+    ("granary_shells_preallocated_total", "Empty documents made ahead of their time"),
+    ("granary_shells_missed_total", "Documents that a checkpoint had to create"),
+    ("granary_partitions", "Partitions, by granularity"),
+    ("granary_partition_file_bytes", "Bytes that partition files take, by granularity"),
+    ("granary_partitions_dropped_total", "Partitions dropped by retention"),
+    ("granary_queries_total", "Queries answered, by endpoint"),
+    ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
+    ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
+];
+
+/// See the module.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "METRIC_NAMES explains each")]
+pub struct Metrics {
+    registry: Registry,
+    pub samples_accepted: IntCounterVec,
+    pub samples_duplicate: IntCounter,
+    pub samples_refused: IntCounterVec,
+    pub ingest_requests: IntCounterVec,
+    pub ingest_request_duration: Histogram,
+    pub writer_queue_bytes: IntGauge,
+    pub commit_duration: Histogram,
+    pub checkpoint_errors: IntCounter,
+    pub checkpoint_duration: Histogram,
+    pub queries: IntCounterVec,
+    mirrored: Mirrored,
+    partitions: IntGaugeVec,
+    partition_file_bytes: IntGaugeVec,
+    cpu_seconds: prometheus::Counter,
+}
+
+/// Numbers that the store keeps and that are copied at each scrape.
+#[derive(Debug, Clone)]
+struct Mirrored {
+    counters: Vec<(IntCounter, fn(&Store) -> u64)>,
+    gauges: Vec<(IntGauge, fn(&Store) -> u64)>,
+}
+
+impl Metrics {
+    /// Registers everything.
+    ///
+    /// # Errors
+    /// When a name is registered twice, which a test rules out.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let r = &registry;
+        let metrics = Self {
+            samples_accepted: counters(r, "granary_samples_accepted_total", &["protocol"])?,
+            samples_duplicate: counter(r, "granary_samples_duplicate_total")?,
+            samples_refused: counters(r, "granary_samples_refused_total", &["reason"])?,
+            ingest_requests: counters(r, "granary_ingest_requests_total", &["outcome"])?,
+            ingest_request_duration: histogram(r, "granary_ingest_request_duration_seconds")?,
+            writer_queue_bytes: gauge(r, "granary_writer_queue_bytes")?,
+            commit_duration: histogram(r, "granary_commit_duration_seconds")?,
+            checkpoint_errors: counter(r, "granary_checkpoint_errors_total")?,
+            checkpoint_duration: histogram(r, "granary_checkpoint_duration_seconds")?,
+            queries: counters(r, "granary_queries_total", &["endpoint"])?,
+            mirrored: Mirrored::new(r)?,
+            partitions: gauges(r, "granary_partitions", &["granularity"])?,
+            partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
+            cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
+            registry,
+        };
+        // Every label that can occur is there from the start, at zero.
+        for reason in RefusalReason::ALL {
+            metrics.samples_refused.with_label_values(&[reason.as_str()]);
+        }
+        for outcome in IngestOutcome::ALL {
+            metrics.ingest_requests.with_label_values(&[outcome.as_str()]);
+        }
+        for protocol in [Protocol::Native, Protocol::Json] {
+            metrics.samples_accepted.with_label_values(&[protocol.as_str()]);
+        }
+        for endpoint in ["chart", "documents", "series"] {
+            metrics.queries.with_label_values(&[endpoint]);
+        }
+        Ok(metrics)
+    }
+
+    /// The text that Prometheus reads.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn render(&self, store: &Store) -> Result<Vec<u8>, prometheus::Error> {
+        self.mirrored.update(store);
+        let partitions = store.partitions();
+        for (level, granularity) in store.granularities().levels().iter().enumerate() {
+            let own = || partitions.iter().filter(|partition| partition.id.level == level);
+            let bytes: u64 = own().map(|partition| partition.bytes).sum();
+            let labels = [granularity.name.as_str()];
+            self.partitions.with_label_values(&labels).set(own().count() as i64);
+            self.partition_file_bytes.with_label_values(&labels).set(bytes as i64);
+        }
+        self.cpu_seconds.inc_by((cpu_seconds() - self.cpu_seconds.get()).max(0.0));
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+impl Mirrored {
+    fn new(r: &Registry) -> Result<Self, prometheus::Error> {
+        let counters: [(&str, fn(&Store) -> u64); 9] = [
+            ("granary_commits_total", |s| s.counters().commits.get()),
+            ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
+            ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
+            ("granary_cells_written_total", |s| s.counters().cells_written.get()),
+            ("granary_documents_patched_total", |s| s.counters().documents_patched.get()),
+            ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),
+            ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
+            ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
+            ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
+        ];
+        let gauges: [(&str, fn(&Store) -> u64); 5] = [
+            ("granary_journal_file_bytes", Store::journal_bytes),
+            ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
+            ("granary_series", |s| s.dictionary().len() as u64),
+            ("granary_senders", |s| s.sender_count() as u64),
+            ("granary_process_resident_memory_peak_bytes", |_| resident_peak_bytes()),
+        ];
+        Ok(Self {
+            counters: counters
+                .into_iter()
+                .map(|(name, read)| Ok((counter(r, name)?, read)))
+                .collect::<Result<_, prometheus::Error>>()?,
+            gauges: gauges
+                .into_iter()
+                .map(|(name, read)| Ok((gauge(r, name)?, read)))
+                .collect::<Result<_, prometheus::Error>>()?,
+        })
+    }
+
+    fn update(&self, store: &Store) {
+        for (counter, read) in &self.counters {
+            counter.inc_by(read(store).saturating_sub(counter.get()));
+        }
+        for (gauge, read) in &self.gauges {
+            gauge.set(read(store) as i64);
+        }
+    }
+}
+
+fn opts(name: &str) -> Opts {
+    let help = METRIC_NAMES.iter().find(|(known, _)| *known == name).map_or("", |(_, help)| help);
+    Opts::new(name, help)
+}
+
+fn registered<T: prometheus::core::Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: Result<T, prometheus::Error>,
+) -> Result<T, prometheus::Error> {
+    let metric = metric?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counter(r: &Registry, name: &str) -> Result<IntCounter, prometheus::Error> {
+    registered(r, IntCounter::with_opts(opts(name)))
+}
+
+fn float_counter(r: &Registry, name: &str) -> Result<prometheus::Counter, prometheus::Error> {
+    registered(r, prometheus::Counter::with_opts(opts(name)))
+}
+
+fn counters(
+    r: &Registry,
+    name: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    registered(r, IntCounterVec::new(opts(name), labels))
+}
+
+fn gauge(r: &Registry, name: &str) -> Result<IntGauge, prometheus::Error> {
+    registered(r, IntGauge::with_opts(opts(name)))
+}
+
+fn gauges(r: &Registry, name: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
+    registered(r, IntGaugeVec::new(opts(name), labels))
+}
+
+fn histogram(r: &Registry, name: &str) -> Result<Histogram, prometheus::Error> {
+    let buckets = prometheus::exponential_buckets(0.0005, 2.0, 18)?;
+    registered(r, Histogram::with_opts(HistogramOpts::from(opts(name)).buckets(buckets)))
+}
+
+/// User and system time of this process, by getrusage-like `/proc/self/stat` (fields 14 and 15,
+/// proc(5)).
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The command's name may hold spaces; it ends with the last parenthesis.
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+    let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// `VmHWM` of `/proc/self/status` (proc(5)).
+fn resident_peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_registered_once_and_has_a_help_text() {
+        let metrics = Metrics::new().unwrap();
+        let process = ["granary_partitions", "granary_partition_file_bytes"];
+        metrics.partitions.with_label_values(&["1m"]);
+        metrics.partition_file_bytes.with_label_values(&["1m"]);
+        let families = metrics.registry.gather();
+        let mut names: Vec<_> = families.iter().map(|family| family.name()).collect();
+        let mut expected: Vec<_> = METRIC_NAMES.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert!(process.iter().all(|name| expected.contains(name)));
+        assert!(families.iter().all(|family| !family.help().is_empty()));
+        assert!(resident_peak_bytes() > 0);
+    }
+}
