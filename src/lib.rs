@@ -3,8 +3,14 @@
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used:
 //! `model` <- `pipeline`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
 
+pub mod actors;
+pub mod api;
+pub mod cli;
 pub mod config;
+pub mod daemon;
+pub mod ingest;
 pub mod model;
 pub mod pipeline;
+pub mod query;
 pub mod store;
 pub mod telemetry;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `granary` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    granary::cli::run()
+}

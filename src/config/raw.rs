@@ -108,8 +108,10 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
     if let Some(path) = file {
         builder = builder.add_source(File::from(path).format(FileFormat::Toml));
     }
-    let environment =
-        Environment::with_prefix("GRANARY").prefix_separator("__").separator("__").try_parsing(true);
+    let environment = Environment::with_prefix("GRANARY")
+        .prefix_separator("__")
+        .separator("__")
+        .try_parsing(true);
     builder = builder.add_source(environment);
     if let Some(listen) = &overrides.listen {
         builder = builder.set_override("server.listen", listen.as_str()).map_err(read)?;

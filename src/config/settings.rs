@@ -97,7 +97,8 @@ impl Settings {
         let settings = Self {
             listen,
             workers: raw.server.workers,
-            shutdown_timeout: faults.duration("server.shutdown_timeout", &raw.server.shutdown_timeout),
+            shutdown_timeout: faults
+                .duration("server.shutdown_timeout", &raw.server.shutdown_timeout),
             client_timeout: faults.duration("server.client_timeout", &raw.server.client_timeout),
             keep_alive: faults.duration("server.keep_alive", &raw.server.keep_alive),
             data_dir: raw.storage.data_dir.clone(),
@@ -109,23 +110,46 @@ impl Settings {
                 1 << 20,
             ),
             future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
-            request_bytes_max: faults
-                .at_least("ingest.request_bytes_max", raw.ingest.request_bytes_max, 1024),
-            decompressed_bytes_max: faults
-                .at_least("ingest.decompressed_bytes_max", raw.ingest.decompressed_bytes_max, 1024),
-            queue_bytes_max: faults
-                .at_least("ingest.queue_bytes_max", raw.ingest.queue_bytes_max, 1 << 16),
+            request_bytes_max: faults.at_least(
+                "ingest.request_bytes_max",
+                raw.ingest.request_bytes_max,
+                1024,
+            ),
+            decompressed_bytes_max: faults.at_least(
+                "ingest.decompressed_bytes_max",
+                raw.ingest.decompressed_bytes_max,
+                1024,
+            ),
+            queue_bytes_max: faults.at_least(
+                "ingest.queue_bytes_max",
+                raw.ingest.queue_bytes_max,
+                1 << 16,
+            ),
             series_max: faults.at_least("limits.series_max", limits.series_max, 1),
-            sender_series_max: faults
-                .at_least("limits.sender_series_max", limits.sender_series_max, 1),
+            sender_series_max: faults.at_least(
+                "limits.sender_series_max",
+                limits.sender_series_max,
+                1,
+            ),
             series_limits: SeriesLimits {
                 tags_max: limits.tags_max,
                 name_bytes_max: faults.at_least("limits.name_bytes_max", limits.name_bytes_max, 1),
-                value_bytes_max: faults
-                    .at_least("limits.value_bytes_max", limits.value_bytes_max, 1),
+                value_bytes_max: faults.at_least(
+                    "limits.value_bytes_max",
+                    limits.value_bytes_max,
+                    1,
+                ),
             },
-            query_series_max: faults.at_least("limits.query_series_max", limits.query_series_max, 1),
-            query_points_max: faults.at_least("limits.query_points_max", limits.query_points_max, 1),
+            query_series_max: faults.at_least(
+                "limits.query_series_max",
+                limits.query_series_max,
+                1,
+            ),
+            query_points_max: faults.at_least(
+                "limits.query_points_max",
+                limits.query_points_max,
+                1,
+            ),
             queries_max: faults.at_least("limits.queries_max", limits.queries_max, 1),
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: faults.at_least(
@@ -220,7 +244,8 @@ mod tests {
             assert!(message.contains(part), "{part} in {message}");
         }
         assert!(with("limits.tag_max = 3").unwrap_err().contains("tag_max"));
-        let message = with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
+        let message =
+            with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
         assert!(message.unwrap_err().contains("use 6h or more"));
     }
 }

@@ -168,8 +168,13 @@ impl DocumentLayout {
         for (column, value) in [(n, cell.n), (first_at, cell.first_at), (last_at, cell.last_at)] {
             put(doc, column + slot * 4, value.to_le_bytes());
         }
-        let floats =
-            [(sum, cell.sum), (min, cell.min), (max, cell.max), (first, cell.first), (last, cell.last)];
+        let floats = [
+            (sum, cell.sum),
+            (min, cell.min),
+            (max, cell.max),
+            (first, cell.first),
+            (last, cell.last),
+        ];
         for (column, value) in floats {
             put(doc, column + slot * 8, value.to_le_bytes());
         }

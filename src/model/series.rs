@@ -34,7 +34,9 @@ pub enum SeriesKeyError {
     #[error("a {0} name is empty")]
     EmptyName(&'static str),
     /// A name or value is longer than the limit.
-    #[error("{what} of {length} bytes is longer than {limit}; shorten it or raise limits.{setting}")]
+    #[error(
+        "{what} of {length} bytes is longer than {limit}; shorten it or raise limits.{setting}"
+    )]
     TooLong {
         /// Which part.
         what: &'static str,

@@ -47,7 +47,10 @@ mod tests {
             shells_due(minute, 1000, hour.plus(minutes * 60_000)).map(|due| due.count)
         };
         assert_eq!([due(0), due(29)], [None, None]);
-        assert_eq!([due(30), due(42), due(54), due(59)], [Some(0), Some(500), Some(1000), Some(1000)]);
+        assert_eq!(
+            [due(30), due(42), due(54), due(59)],
+            [Some(0), Some(500), Some(1000), Some(1000)]
+        );
         let at = hour.plus(30 * 60_000);
         assert_eq!(shells_due(minute, 1, at).unwrap().document, hour.plus(3_600_000));
         assert_eq!(live_since(minute, at), hour.minus(3_600_000));

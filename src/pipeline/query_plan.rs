@@ -98,6 +98,9 @@ mod tests {
             let range = UnixMillis(0)..UnixMillis(hours * 3_600_000);
             level_for_points(&set, &range, 1500)
         };
-        assert_eq!([level(1), level(24), level(48), level(24 * 30), level(24 * 365)], [0, 0, 1, 2, 3]);
+        assert_eq!(
+            [level(1), level(24), level(48), level(24 * 30), level(24 * 365)],
+            [0, 0, 1, 2, 3]
+        );
     }
 }

@@ -3,7 +3,10 @@
 //! It takes what is waiting as a group, makes the group durable in one transaction, and only then
 //! applies it. When the transaction fails, nothing has changed.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::Ordering,
+};
 
 use super::{
     Store, StoreError,
@@ -98,6 +101,7 @@ impl Appender {
                 catalog.add_series(info.kind);
             }
             catalog.apply(sequence, accepted(), now);
+            inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
             drop(catalog);
             if !new_series.rows.is_empty() {
                 let mut dictionary = inner.dictionary.write();

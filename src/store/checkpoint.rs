@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    counters::Counters,
     catalog::Frozen,
+    counters::Counters,
     error::StoreError,
     layer::{Layer, SERIES_PER_PAGE, SlotCells},
     partition::{DocumentWriter, PartitionId, Written},
@@ -97,10 +97,8 @@ fn write_period(
 ) -> Result<(), StoreError> {
     let pages = period.iter().map(|(_, cells)| cells.page_count()).max().unwrap_or(0);
     for page in 0..pages {
-        let slots: Vec<_> = period
-            .iter()
-            .filter_map(|(slot, cells)| Some((*slot, cells.page(page)?)))
-            .collect();
+        let slots: Vec<_> =
+            period.iter().filter_map(|(slot, cells)| Some((*slot, cells.page(page)?))).collect();
         for lane in 0..SERIES_PER_PAGE {
             if slots.iter().all(|(_, cells)| cells[lane].is_empty()) {
                 continue;

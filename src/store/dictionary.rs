@@ -85,9 +85,8 @@ impl Dictionary {
         let hash = self.hasher.hash_one(info.key.as_bytes());
         self.series.push(info);
         let (series, hasher) = (&self.series, &self.hasher);
-        self.by_key.insert_unique(hash, id, |id| {
-            hasher.hash_one(series[id.0 as usize].key.as_bytes())
-        });
+        self.by_key
+            .insert_unique(hash, id, |id| hasher.hash_one(series[id.0 as usize].key.as_bytes()));
         id
     }
 

@@ -60,11 +60,7 @@ impl StoreError {
         operation: &'static str,
         file: &str,
     ) -> impl FnOnce(E) -> Self {
-        move |cause| Self::Redb {
-            operation,
-            file: file.to_owned(),
-            cause: Box::new(cause.into()),
-        }
+        move |cause| Self::Redb { operation, file: file.to_owned(), cause: Box::new(cause.into()) }
     }
 
     /// Whether the cause is a full disk.

@@ -57,8 +57,10 @@ impl Journal {
         let txn = self.begin("check the version")?;
         let found = {
             let mut meta = txn.open_table(META).map_err(fail("check the version"))?;
-            let found =
-                meta.get(VERSION_KEY).map_err(fail("check the version"))?.map(|guard| guard.value());
+            let found = meta
+                .get(VERSION_KEY)
+                .map_err(fail("check the version"))?
+                .map(|guard| guard.value());
             if found.is_none() {
                 meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail("write the version"))?;
                 txn.open_table(RECORDS).map_err(fail("create tables"))?;
@@ -152,9 +154,7 @@ impl Journal {
 
     /// All senders' windows.
     pub(crate) fn senders(&self) -> Result<Vec<(Arc<str>, SenderWindow)>, StoreError> {
-        self.rows(SENDERS, |_, agent, bytes| {
-            Some((agent.into(), SenderWindow::from_bytes(bytes)?))
-        })
+        self.rows(SENDERS, |_, agent, bytes| Some((agent.into(), SenderWindow::from_bytes(bytes)?)))
     }
 
     fn rows<K: redb::Key + 'static, T>(
@@ -184,7 +184,8 @@ impl Journal {
     ) -> Result<(), StoreError> {
         let txn = self.db.begin_read().map_err(fail("replay"))?;
         let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
-        for (expected, entry) in (after + 1..).zip(table.range(after + 1..).map_err(fail("replay"))?)
+        for (expected, entry) in
+            (after + 1..).zip(table.range(after + 1..).map_err(fail("replay"))?)
         {
             let (sequence, bytes) = entry.map_err(fail("replay"))?;
             let sequence = sequence.value();

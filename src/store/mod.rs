@@ -18,7 +18,10 @@ mod partitions;
 mod reader;
 mod record;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
@@ -29,7 +32,7 @@ pub use error::StoreError;
 pub use medium::{Folder, Medium};
 pub use partition::PartitionId;
 pub use partitions::PartitionInfo;
-pub use reader::{Snapshot, Slot};
+pub use reader::{Slot, Snapshot};
 pub use record::{AcceptedBatch, BatchNumber};
 
 use crate::model::{GranularitySet, SeriesId, UnixMillis};
@@ -51,6 +54,8 @@ struct Inner {
     partitions: Partitions,
     dictionary: RwLock<Dictionary>,
     catalog: RwLock<Catalog>,
+    /// Bytes of cells in memory, readable without waiting for the writer.
+    catalog_bytes: AtomicUsize,
     /// Held through a checkpoint: there is one at a time.
     checkpointing: Mutex<()>,
     counters: Counters,
@@ -103,6 +108,7 @@ impl Store {
             partitions,
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),
+            catalog_bytes: AtomicUsize::new(0),
             checkpointing: Mutex::new(()),
             counters: Counters::default(),
         };
@@ -147,6 +153,8 @@ impl Store {
             self.checkpoint(now)?;
             report.finished_checkpoint = true;
         }
+        let bytes = self.inner.catalog.read().bytes();
+        self.inner.catalog_bytes.store(bytes, Ordering::Relaxed);
         Ok(report)
     }
 
@@ -167,7 +175,7 @@ impl Store {
 
     /// Bytes of cells in memory.
     pub fn catalog_bytes(&self) -> usize {
-        self.inner.catalog.read().bytes()
+        self.inner.catalog_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes of cells that the next checkpoint would write.
@@ -215,9 +223,19 @@ impl Store {
             now,
         )?;
         inner.journal.cut(&frozen)?;
-        inner.catalog.write().thaw();
+        {
+            let mut catalog = inner.catalog.write();
+            catalog.thaw();
+            inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+        }
         counters.checkpoints.add(1);
         Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+    }
+
+    /// Whether a checkpoint was begun and not finished.
+    pub fn is_checkpoint_cut_short(&self) -> bool {
+        self.inner.checkpointing.try_lock().is_some()
+            && self.inner.catalog.read().frozen().is_some()
     }
 
     /// Makes empty documents ahead of their time; returns how many were not there yet.

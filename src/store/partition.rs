@@ -7,12 +7,7 @@ use redb::{
     TableDefinition, WriteTransaction,
 };
 
-use super::{
-    error::StoreError,
-    journal::FORMAT_VERSION,
-    layouts::Layouts,
-    medium::Medium,
-};
+use super::{error::StoreError, journal::FORMAT_VERSION, layouts::Layouts, medium::Medium};
 use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");

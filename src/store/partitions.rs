@@ -1,10 +1,6 @@
 //! The open partitions, by granularity and start.
 
-use std::{
-    collections::BTreeMap,
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use parking_lot::RwLock;
 

@@ -106,9 +106,8 @@ impl Snapshot {
     fn covers(&self, at: i64, through: u64) -> bool {
         let next = self.readers.partition_point(|reader| reader.partition.id.start.0 <= at);
         let holder = next.checked_sub(1).and_then(|index| self.readers.get(index));
-        holder.is_some_and(|reader| {
-            at < reader.partition.end.0 && reader.applied_through >= through
-        })
+        holder
+            .is_some_and(|reader| at < reader.partition.end.0 && reader.applied_through >= through)
     }
 
     fn read_partition(

@@ -254,11 +254,7 @@ fn float_counter(r: &Registry, name: &str) -> Result<prometheus::Counter, promet
     registered(r, prometheus::Counter::with_opts(opts(name)))
 }
 
-fn counters(
-    r: &Registry,
-    name: &str,
-    labels: &[&str],
-) -> Result<IntCounterVec, prometheus::Error> {
+fn counters(r: &Registry, name: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
     registered(r, IntCounterVec::new(opts(name), labels))
 }
 

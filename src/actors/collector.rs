@@ -1,0 +1,204 @@
+//! The collector: from a request's body to a durable answer.
+//!
+//! There is one on each HTTP worker. It decodes, resolves the series, checks each sample and
+//! hands the batches to the writer.
+
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+
+use actix::prelude::{Actor, Context, Handler, Message, ResponseFuture};
+use bytes::Bytes;
+use granary_protocol::{
+    BatchView, DecodeError, IngestAnswer, decode_batch, decode_json, encode_batch, split_batches,
+};
+
+use super::{Lifeline, WriteFault, WriterHandle};
+use crate::{
+    ingest::native::{Admitted, Refusals, Sessions, UnknownRef},
+    model::{Clock, SeriesLimits},
+    pipeline::{Admission, RefusalReason},
+    store::{BatchVerdict, Store},
+    telemetry::{Metrics, Protocol},
+};
+
+/// How the batches of a body are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// One BSON document after the other.
+    Bson,
+    /// A JSON object or array.
+    Json,
+}
+
+/// A request's body.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<IngestAnswer, CollectFault>")]
+pub struct Collect {
+    /// The bytes, decompressed.
+    pub body: Bytes,
+    /// How they are to be read.
+    pub encoding: Encoding,
+}
+
+/// Why a request was not accepted as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectFault {
+    /// It cannot be read.
+    #[error(transparent)]
+    Malformed(#[from] DecodeError),
+    /// It uses refs that are not known here.
+    #[error(transparent)]
+    UnknownRef(#[from] UnknownRef),
+    /// It was not written.
+    #[error(transparent)]
+    Write(#[from] WriteFault),
+}
+
+/// What a collector is made of.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct CollectorParts {
+    pub store: Store,
+    pub writer: WriterHandle,
+    pub clock: Arc<dyn Clock>,
+    pub metrics: Metrics,
+    pub series_limits: SeriesLimits,
+    pub sender_series_max: usize,
+    pub future_skew: Duration,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Collector {
+    core: Rc<Core>,
+    _lifeline: Lifeline,
+}
+
+#[derive(Debug)]
+struct Core {
+    parts: CollectorParts,
+    sessions: RefCell<Sessions>,
+}
+
+impl Collector {
+    /// Makes the role; nothing runs yet.
+    pub fn new(parts: CollectorParts, lifeline: Lifeline) -> Self {
+        let sessions = Sessions::new(parts.series_limits, parts.sender_series_max);
+        let core = Rc::new(Core { parts, sessions: RefCell::new(sessions) });
+        Self { core, _lifeline: lifeline }
+    }
+}
+
+impl Actor for Collector {
+    type Context = Context<Self>;
+}
+
+impl Handler<Collect> for Collector {
+    type Result = ResponseFuture<Result<IngestAnswer, CollectFault>>;
+
+    fn handle(&mut self, collect: Collect, _: &mut Self::Context) -> Self::Result {
+        let core = self.core.clone();
+        Box::pin(async move { core.collect(collect).await })
+    }
+}
+
+impl Core {
+    async fn collect(&self, collect: Collect) -> Result<IngestAnswer, CollectFault> {
+        let (body, protocol) = match collect.encoding {
+            Encoding::Bson => (collect.body, Protocol::Native),
+            Encoding::Json => (self.json_to_bson(&collect.body)?, Protocol::Json),
+        };
+        let views = decode(&body)?;
+        self.define(&views).await?;
+        let admission = Admission::new(
+            self.parts.store.granularities(),
+            self.parts.future_skew.as_millis() as i64,
+            self.parts.clock.now(),
+        );
+        let mut batches = Vec::with_capacity(views.len());
+        let mut rest = Vec::with_capacity(views.len());
+        for view in &views {
+            let Admitted { batch, samples, refused } =
+                self.sessions.borrow().admit(view, &admission)?;
+            batches.push(batch);
+            rest.push((samples, refused));
+        }
+        let verdicts = self.parts.writer.append(batches).await?;
+        Ok(self.answer(protocol, verdicts, rest))
+    }
+
+    /// JSON takes the same way as BSON: there is one path to test and to trust.
+    fn json_to_bson(&self, body: &[u8]) -> Result<Bytes, DecodeError> {
+        let mut bson = Vec::with_capacity(body.len());
+        for batch in decode_json(body, self.parts.clock.now().0)? {
+            encode_batch(&batch, &mut bson);
+        }
+        Ok(bson.into())
+    }
+
+    /// Makes new series known, durably, before any sample of theirs is written.
+    async fn define(&self, views: &[BatchView<'_>]) -> Result<(), WriteFault> {
+        let mut pending = Vec::new();
+        {
+            let dictionary = self.parts.store.dictionary();
+            let mut sessions = self.sessions.borrow_mut();
+            for view in views {
+                pending.extend(sessions.learn(view, &dictionary));
+            }
+        }
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let definitions = pending.iter().map(|pending| pending.definition.clone()).collect();
+        let verdicts = self.parts.writer.define(definitions).await?;
+        self.sessions.borrow_mut().settle(&pending, &verdicts);
+        Ok(())
+    }
+
+    fn answer(
+        &self,
+        protocol: Protocol,
+        verdicts: Vec<BatchVerdict>,
+        rest: Vec<(u64, Refusals)>,
+    ) -> IngestAnswer {
+        let metrics = &self.parts.metrics;
+        let mut answer = IngestAnswer::default();
+        for (verdict, (samples, mut refused)) in verdicts.into_iter().zip(rest) {
+            match verdict {
+                BatchVerdict::Accepted => {
+                    answer.accepted += samples - refused.counts.values().sum::<u64>();
+                }
+                BatchVerdict::Duplicate => {
+                    answer.duplicates += samples;
+                    continue;
+                }
+                BatchVerdict::StaleNumber => {
+                    refused = Refusals::default();
+                    for _ in 0..samples {
+                        refused.add(RefusalReason::StaleNumber, || {
+                            let message = "the batch's seq is too far behind the sender's latest";
+                            ("the whole batch".to_owned(), message.to_owned())
+                        });
+                    }
+                }
+            }
+            for (reason, count) in &refused.counts {
+                metrics.samples_refused.with_label_values(&[reason.as_str()]).inc_by(*count);
+            }
+            refused.report(&mut answer);
+        }
+        metrics.samples_accepted.with_label_values(&[protocol.as_str()]).inc_by(answer.accepted);
+        metrics.samples_duplicate.inc_by(answer.duplicates);
+        answer
+    }
+}
+
+fn decode(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
+    let batches = split_batches(body)?;
+    let several = batches.len() > 1;
+    let place = |index: usize, cause: DecodeError| DecodeError {
+        place: if several { format!("batch {index}: {}", cause.place) } else { cause.place },
+        problem: cause.problem,
+    };
+    let decode_one = |(index, bytes)| decode_batch(bytes).map_err(|cause| place(index, cause));
+    batches.into_iter().enumerate().map(decode_one).collect()
+}

@@ -1,0 +1,88 @@
+//! The watcher: no half-alive daemon.
+//!
+//! Every role holds a lifeline. When a role ends without having released it, by a panic or a bug,
+//! the watcher is told and the daemon stops in order with a non-zero exit.
+
+use tokio::sync::mpsc;
+
+/// Deaths that may wait to be seen; one is enough to stop the daemon.
+const DEATHS_MAX: usize = 16;
+
+/// A role that ended on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Death {
+    /// Which role.
+    pub role: &'static str,
+}
+
+/// Held by a role for as long as it lives.
+#[derive(Debug)]
+pub struct Lifeline {
+    role: &'static str,
+    deaths: mpsc::Sender<Death>,
+    released: bool,
+}
+
+/// Makes lifelines. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Lifelines(mpsc::Sender<Death>);
+
+impl Lifelines {
+    /// A lifeline for a role.
+    pub fn for_role(&self, role: &'static str) -> Lifeline {
+        Lifeline { role, deaths: self.0.clone(), released: false }
+    }
+}
+
+impl Lifeline {
+    /// Says that the role ends because it was asked to.
+    pub fn release(&mut self) {
+        self.released = true;
+    }
+}
+
+impl Drop for Lifeline {
+    fn drop(&mut self) {
+        if !self.released && self.deaths.try_send(Death { role: self.role }).is_err() {
+            tracing::debug!(role = self.role, "nobody watches any more");
+        }
+    }
+}
+
+/// Sees deaths.
+#[derive(Debug)]
+pub struct Watcher(mpsc::Receiver<Death>);
+
+impl Watcher {
+    /// Waits for a role to die.
+    pub async fn death(&mut self) -> Death {
+        self.0.recv().await.unwrap_or(Death { role: "watcher" })
+    }
+}
+
+/// What makes lifelines, and the watcher that sees them torn.
+pub fn lifelines() -> (Lifelines, Watcher) {
+    let (deaths, receiver) = mpsc::channel(DEATHS_MAX);
+    (Lifelines(deaths), Watcher(receiver))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_tears_the_lifeline_and_a_release_does_not() {
+        let (lines, mut watcher) = lifelines();
+        let mut asked = lines.for_role("asked");
+        asked.release();
+        drop(asked);
+        assert!(watcher.0.try_recv().is_err());
+        let own = lines.for_role("writer");
+        let ended = std::thread::spawn(move || {
+            let _own = own;
+            panic!("a bug in a role");
+        });
+        assert!(ended.join().is_err());
+        assert_eq!(watcher.0.try_recv(), Ok(Death { role: "writer" }));
+    }
+}

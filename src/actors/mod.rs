@@ -1,0 +1,34 @@
+//! The roles that run: thin shells over pure logic. The only user of actix's actors.
+//!
+//! Must never know: HTTP routes and status codes. `daemon.rs` starts and stops them in order.
+//!
+//! | role | runs on | queue bound and overflow rule |
+//! |---|---|---|
+//! | collector | each HTTP worker | actix mailbox; its callers wait |
+//! | writer | thread `writer` | commands and bytes; full: refused, the sender keeps the batch |
+//! | checkpointer | arbiter thread | mailbox; a request that does not fit is dropped, the timer comes |
+//! | preallocator | arbiter thread | timer only |
+//! | retention | arbiter thread | timer only |
+
+mod checkpointer;
+mod collector;
+mod health;
+mod lifeline;
+mod preallocator;
+mod retention;
+mod writer;
+
+pub use checkpointer::{CheckpointNow, Checkpointer};
+pub use collector::{Collect, CollectFault, Collector, CollectorParts, Encoding};
+pub use health::{Condition, Health};
+pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
+pub use preallocator::Preallocator;
+pub use retention::Retention;
+pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
+
+use actix::prelude::Message;
+
+/// Asks a role to end. It is answered when the role does nothing more.
+#[derive(Debug, Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub struct Stop;

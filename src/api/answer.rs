@@ -1,0 +1,54 @@
+//! Errors as status codes.
+
+use actix_web::{HttpResponse, http::StatusCode};
+use granary_protocol::ErrorAnswer;
+
+use crate::{
+    actors::{CollectFault, WriteFault},
+    query::QueryError,
+};
+
+/// Seconds after which a refused sender may try again.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
+/// An error answer: a word for programs, a sentence for people.
+pub(crate) fn error(status: StatusCode, word: &str, message: impl ToString) -> HttpResponse {
+    let answer = ErrorAnswer { error: word.to_owned(), message: message.to_string() };
+    let mut response = HttpResponse::build(status);
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response.insert_header(("Retry-After", RETRY_AFTER_SECONDS.to_string()));
+    }
+    response.json(answer)
+}
+
+/// The answer to a request that was not accepted.
+pub(crate) fn collect_fault(fault: &CollectFault) -> HttpResponse {
+    match fault {
+        CollectFault::Malformed(cause) => error(StatusCode::BAD_REQUEST, "malformed", cause),
+        CollectFault::UnknownRef(cause) => error(StatusCode::CONFLICT, "unknown_refs", cause),
+        CollectFault::Write(WriteFault::Busy(reason)) => {
+            error(StatusCode::TOO_MANY_REQUESTS, "busy", reason)
+        }
+        CollectFault::Write(fault @ WriteFault::DiskFull(_)) => {
+            error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", fault)
+        }
+        CollectFault::Write(fault @ WriteFault::Failed(_)) => {
+            error(StatusCode::INTERNAL_SERVER_ERROR, "failed", fault)
+        }
+    }
+}
+
+/// The answer to a query that cannot be answered.
+pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
+    match cause {
+        QueryError::Invalid(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
+        QueryError::TooMuch(message) => {
+            error(StatusCode::UNPROCESSABLE_ENTITY, "too_much", message)
+        }
+        QueryError::Store(cause) => {
+            let detail: &dyn std::error::Error = cause;
+            tracing::error!(cause = detail, "a query failed");
+            error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause)
+        }
+    }
+}

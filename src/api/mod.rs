@@ -1,0 +1,53 @@
+//! HTTP: routes and status codes, and nothing else.
+//!
+//! Must never know: how anything is computed or stored. The daemon binds it.
+
+mod answer;
+mod ingest;
+mod operations;
+mod params;
+mod queries;
+
+use std::sync::Arc;
+
+use actix::Addr;
+use actix_web::web::{self, ServiceConfig};
+use tokio::sync::Semaphore;
+
+use crate::{
+    actors::{Collector, Health, WriterHandle},
+    model::Clock,
+    query::QueryLimits,
+    store::Store,
+    telemetry::Metrics,
+};
+
+/// What the handlers share. Cheap to clone.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct ApiParts {
+    pub store: Store,
+    pub writer: WriterHandle,
+    pub clock: Arc<dyn Clock>,
+    pub metrics: Metrics,
+    pub health: Health,
+    pub query_limits: QueryLimits,
+    pub queries: Arc<Semaphore>,
+    pub request_bytes_max: usize,
+    pub decompressed_bytes_max: usize,
+}
+
+/// The routes, for one HTTP worker with its collector.
+pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Collector>) {
+    config
+        .app_data(web::Data::new(parts))
+        .app_data(web::Data::new(collector))
+        .route("/api/v1/ingest", web::post().to(ingest::ingest))
+        .route("/api/v1/chart", web::get().to(queries::chart))
+        .route("/api/v1/documents", web::get().to(queries::documents))
+        .route("/api/v1/series", web::get().to(queries::series))
+        .route("/metrics", web::get().to(operations::metrics))
+        .route("/healthz", web::get().to(operations::healthz))
+        .route("/readyz", web::get().to(operations::readyz))
+        .default_service(web::to(operations::not_found));
+}

@@ -1,0 +1,47 @@
+//! `/metrics`, `/healthz` and `/readyz`.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use serde_json::json;
+
+use super::{ApiParts, answer};
+
+pub(super) async fn metrics(parts: web::Data<ApiParts>) -> HttpResponse {
+    let rendered = web::block(move || parts.metrics.render(&parts.store)).await;
+    match rendered {
+        Ok(Ok(text)) => {
+            HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
+        }
+        Ok(Err(cause)) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
+        Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
+    }
+}
+
+/// The process answers; nothing more is promised.
+pub(super) async fn healthz() -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "status": "alive" }))
+}
+
+/// Whether requests are served and samples accepted, and if not, why.
+pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
+    let mut reasons: BTreeMap<&str, String> = parts
+        .health
+        .reasons()
+        .into_iter()
+        .map(|(condition, reason)| (condition.as_str(), reason))
+        .collect();
+    if parts.writer.is_catalog_full() {
+        let reason = "memory for new cells is full until a checkpoint is done";
+        reasons.insert("catalog", reason.to_owned());
+    }
+    if reasons.is_empty() {
+        return HttpResponse::Ok().json(json!({ "status": "ready" }));
+    }
+    HttpResponse::ServiceUnavailable().json(json!({ "status": "not ready", "reasons": reasons }))
+}
+
+pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
+    let message = format!("{} {} is not served here", request.method(), request.path());
+    answer::error(StatusCode::NOT_FOUND, "not_found", message)
+}

@@ -1,0 +1,120 @@
+//! Query strings to requests.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::{
+    model::{Span, UnixMillis},
+    query::{Display, QueryError, Resolution, Selector},
+};
+
+/// The parameters that all queries share.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Params {
+    metric: Option<String>,
+    /// `host=web1,core=0`
+    tags: Option<String>,
+    resolution: Option<String>,
+    /// `1h`: that long, up to now.
+    range: Option<String>,
+    start: Option<String>,
+    end: Option<String>,
+    display: Option<String>,
+    #[serde(default)]
+    unfold: bool,
+}
+
+const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
+
+impl Params {
+    pub(super) fn selector(&self) -> Result<Selector, QueryError> {
+        let mut tags = Vec::new();
+        for pair in self.tags.iter().flat_map(|tags| tags.split(',')).filter(|p| !p.is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| QueryError::Invalid(format!("tags: {pair:?} is not name=value")))?;
+            tags.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+        Ok(Selector { metric: self.metric.clone(), tags })
+    }
+
+    /// The selector of a query that needs a metric.
+    pub(super) fn metric_selector(&self) -> Result<Selector, QueryError> {
+        if self.metric.is_none() {
+            return Err(QueryError::Invalid("metric is missing; add metric=NAME".to_owned()));
+        }
+        self.selector()
+    }
+
+    pub(super) fn resolution(&self) -> Resolution {
+        match self.resolution.as_deref() {
+            None | Some("auto") => Resolution::Auto,
+            Some(name) => Resolution::Named(name.to_owned()),
+        }
+    }
+
+    pub(super) fn display(&self) -> Result<Option<Display>, QueryError> {
+        self.display.as_deref().map(str::parse).transpose().map_err(QueryError::Invalid)
+    }
+
+    pub(super) fn unfold(&self) -> bool {
+        self.unfold
+    }
+
+    pub(super) fn range(&self, now: UnixMillis) -> Result<Range<UnixMillis>, QueryError> {
+        let end = self.end.as_deref().map_or(Ok(now), |text| time("end", text))?;
+        let start = match (&self.start, &self.range) {
+            (Some(_), Some(_)) => {
+                let message = "give start and end, or range, not both";
+                return Err(QueryError::Invalid(message.to_owned()));
+            }
+            (Some(start), None) => time("start", start)?,
+            (None, range) => {
+                let span = range.as_deref().map_or(Ok(DEFAULT_RANGE), |text| {
+                    text.parse().map_err(|cause| QueryError::Invalid(format!("range: {cause}")))
+                })?;
+                span.before(end)
+            }
+        };
+        if start >= end {
+            return Err(QueryError::Invalid(format!("start {start} is not before end {end}")));
+        }
+        Ok(start..end)
+    }
+}
+
+/// RFC 3339, or a date, or Unix seconds, or Unix milliseconds when larger than 10^11.
+fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
+    const MILLIS_FROM: f64 = 1e11;
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let found = number
+        .map(|number| if number.abs() < MILLIS_FROM { number * 1000.0 } else { number } as i64)
+        .or_else(|| text.parse().ok().map(|at: jiff::Timestamp| at.as_millisecond()))
+        .or_else(|| text.parse().ok().map(|date: jiff::civil::Date| UnixMillis::from_date(date).0));
+    found.map(UnixMillis).filter(|at| (UnixMillis::MIN..=UnixMillis::MAX).contains(at)).ok_or_else(
+        || {
+            QueryError::Invalid(format!(
+                "{name}={text:?} is no time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds"
+            ))
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_every_documented_form() {
+        let expected = 1_763_712_000_000;
+        for text in ["1763712000", "1763712000000", "1763712000.0", "2025-11-21T08:00:00Z"] {
+            assert_eq!(time("start", text).unwrap(), UnixMillis(expected), "{text}");
+        }
+        assert_eq!(time("start", "2025-11-21").unwrap(), UnixMillis(expected - 8 * 3_600_000));
+        for text in ["", "yesterday", "NaN", "1e300", "-5"] {
+            assert!(time("start", text).is_err(), "{text}");
+        }
+    }
+}

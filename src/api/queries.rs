@@ -1,0 +1,83 @@
+//! `GET /api/v1/chart`, `/api/v1/documents` and `/api/v1/series`.
+
+use actix_web::{
+    HttpResponse,
+    http::StatusCode,
+    web::{self, Query},
+};
+use serde::Serialize;
+
+use super::{ApiParts, answer, params::Params};
+use crate::query::{self, ChartRequest, DocumentsRequest, QueryError};
+
+pub(super) async fn chart(
+    params: Result<Query<Params>, actix_web::Error>,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    respond("chart", params, parts, |params, parts| {
+        let now = parts.clock.now();
+        let request = ChartRequest {
+            selector: params.metric_selector()?,
+            resolution: params.resolution(),
+            range: params.range(now)?,
+            display: params.display()?,
+        };
+        query::chart(&parts.store, &request, &parts.query_limits, now)
+    })
+    .await
+}
+
+pub(super) async fn documents(
+    params: Result<Query<Params>, actix_web::Error>,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    respond("documents", params, parts, |params, parts| {
+        let request = DocumentsRequest {
+            selector: params.metric_selector()?,
+            resolution: params.resolution(),
+            range: params.range(parts.clock.now())?,
+            unfold: params.unfold(),
+            display: params.display()?,
+        };
+        query::documents(&parts.store, &request, &parts.query_limits)
+    })
+    .await
+}
+
+pub(super) async fn series(
+    params: Result<Query<Params>, actix_web::Error>,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    respond("series", params, parts, |params, parts| {
+        Ok(query::series(&parts.store, &params.selector()?, &parts.query_limits))
+    })
+    .await
+}
+
+/// Answers a query away from the HTTP worker, within the bound of queries at a time.
+async fn respond<T: Serialize + Send + 'static>(
+    endpoint: &'static str,
+    params: Result<Query<Params>, actix_web::Error>,
+    parts: web::Data<ApiParts>,
+    run: impl FnOnce(&Params, &ApiParts) -> Result<T, QueryError> + Send + 'static,
+) -> HttpResponse {
+    let params = match params {
+        Ok(params) => params.into_inner(),
+        Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
+    };
+    let Ok(_permit) = parts.queries.clone().try_acquire_owned() else {
+        let message = "too many queries at a time: try again, or raise limits.queries_max";
+        return answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
+    };
+    parts.metrics.queries.with_label_values(&[endpoint]).inc();
+    let answered = web::block(move || {
+        let found = run(&params, &parts)?;
+        serde_json::to_vec(&found).map_err(|cause| QueryError::Invalid(cause.to_string()))
+    })
+    .await;
+    match answered {
+        Ok(Ok(body)) => HttpResponse::Ok().content_type("application/json").body(body),
+        Ok(Err(cause)) => answer::query_error(&cause),
+        Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
+    }
+}

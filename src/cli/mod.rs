@@ -1,0 +1,40 @@
+//! The command line: `serve`, `check-config`, `query`, `bench`.
+
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A monitoring store that keeps every sample pre-aggregated at 1m, 5m, 1h and 1d.
+#[derive(Debug, Parser)]
+#[command(version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    CheckConfig(serve::CheckConfigArgs),
+}
+
+/// Runs the command that the arguments name.
+pub fn run() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve::serve(&args),
+        Command::CheckConfig(args) => serve::check_config(&args),
+    };
+    result.unwrap_or_else(|cause| {
+        complain(&format!("granary: {cause:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Writes a line to standard error.
+fn complain(line: &str) {
+    use std::io::Write;
+    // There is nobody left to tell when standard error is closed.
+    drop(writeln!(std::io::stderr(), "{line}"));
+}

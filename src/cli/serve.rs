@@ -1,0 +1,63 @@
+//! `granary serve` and `granary check-config`.
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use clap::Args;
+
+use crate::{
+    config::{self, Overrides, Settings},
+    daemon::{self, ExitReason},
+    telemetry,
+};
+
+/// Run the daemon until it gets SIGTERM or SIGINT
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// Check the settings and print the ones in effect
+#[derive(Debug, Args)]
+pub(super) struct CheckConfigArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+#[derive(Debug, Args)]
+struct SettingsArgs {
+    /// Settings in TOML; what it leaves out has its default. GRANARY__SECTION__KEY in the
+    /// environment overrides it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the data lies [default: storage.data_dir]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address and port to listen on [default: server.listen]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+}
+
+impl SettingsArgs {
+    fn load(&self) -> anyhow::Result<Settings> {
+        let overrides = Overrides { listen: self.listen.clone(), data_dir: self.data_dir.clone() };
+        Ok(config::load(self.config.as_deref(), &overrides)?)
+    }
+}
+
+pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let settings = args.settings.load()?;
+    telemetry::init_logging(settings.log_format, &settings.log_filter)
+        .map_err(anyhow::Error::msg)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), ?settings, "starting");
+    Ok(match daemon::run(settings)? {
+        ExitReason::Asked => ExitCode::SUCCESS,
+        ExitReason::RoleDied(_) => ExitCode::FAILURE,
+    })
+}
+
+pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
+    let settings = args.settings.load()?;
+    writeln!(std::io::stdout(), "{settings:#?}")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,5 @@
+//! Protocols: one file each, from bytes to a batch.
+//!
+//! Must never know: HTTP, the writer. The collector calls it and hands on what comes out.
+
+pub mod native;

@@ -1,0 +1,262 @@
+//! The native protocol: batches with refs, resolved by what the sender defined before.
+
+use std::collections::{BTreeMap, HashMap};
+
+use granary_protocol::{BatchView, IngestAnswer, Refusal, SeriesView};
+
+use crate::{
+    model::{SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    pipeline::{Admission, RefusalReason},
+    store::{AcceptedBatch, BatchNumber, Definition, DefinitionVerdict, Dictionary},
+};
+
+/// Refused samples that an answer shows.
+const EXAMPLES_MAX: usize = 10;
+/// Senders remembered by one collector. Beyond that all are forgotten; they define again.
+const SESSIONS_MAX: usize = 50_000;
+
+/// What a ref stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Resolved {
+    #[default]
+    Unknown,
+    Series(SeriesId),
+    Refused(RefusalReason),
+}
+
+/// What one sender defined in its epoch.
+#[derive(Debug, Default)]
+struct Session {
+    epoch: i64,
+    refs: Vec<Resolved>,
+    /// Why a definition was refused.
+    faults: HashMap<u32, String>,
+}
+
+/// What the senders of one collector defined.
+#[derive(Debug)]
+pub struct Sessions {
+    limits: SeriesLimits,
+    sender_series_max: usize,
+    by_agent: HashMap<Box<str>, Session>,
+}
+
+/// A definition that the dictionary does not hold yet, and whom it belongs to.
+#[derive(Debug)]
+pub struct Pending {
+    /// What to make known.
+    pub definition: Definition,
+    agent: Box<str>,
+    reference: u32,
+}
+
+/// A ref that the collector does not know; the sender is to define it and send again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "ref {reference} of agent {agent:?} is not known here: send the batch again with the \
+     definitions of all its refs"
+)]
+pub struct UnknownRef {
+    agent: String,
+    reference: u32,
+}
+
+/// A batch that passed all checks, and what did not.
+#[derive(Debug)]
+pub struct Admitted {
+    /// What to write.
+    pub batch: AcceptedBatch,
+    /// Samples that were in the batch, refused ones included.
+    pub samples: u64,
+    /// Samples refused for good.
+    pub refused: Refusals,
+}
+
+/// Refused samples, counted, with a few of them in words.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// How many, by reason.
+    pub counts: BTreeMap<RefusalReason, u64>,
+    examples: Vec<Refusal>,
+}
+
+impl Refusals {
+    /// Adds one; `describe` gives the series and the message, and is called only when needed.
+    pub fn add(&mut self, reason: RefusalReason, describe: impl FnOnce() -> (String, String)) {
+        *self.counts.entry(reason).or_default() += 1;
+        if self.examples.len() < EXAMPLES_MAX {
+            let (series, message) = describe();
+            self.examples.push(Refusal { reason: reason.as_str().to_owned(), series, message });
+        }
+    }
+
+    /// Adds these to an answer.
+    pub fn report(self, answer: &mut IngestAnswer) {
+        for (reason, count) in self.counts {
+            *answer.refused.entry(reason.as_str().to_owned()).or_default() += count;
+        }
+        let room = EXAMPLES_MAX.saturating_sub(answer.examples.len());
+        answer.examples.extend(self.examples.into_iter().take(room));
+    }
+}
+
+impl Sessions {
+    /// No sender is known yet.
+    pub fn new(limits: SeriesLimits, sender_series_max: usize) -> Self {
+        Self { limits, sender_series_max, by_agent: HashMap::new() }
+    }
+
+    /// Notes a batch's definitions; returns those that the dictionary does not hold yet.
+    pub fn learn(&mut self, view: &BatchView<'_>, dictionary: &Dictionary) -> Vec<Pending> {
+        if self.by_agent.len() >= SESSIONS_MAX && !self.by_agent.contains_key(view.agent) {
+            self.by_agent.clear();
+        }
+        let session = self.by_agent.entry(view.agent.into()).or_default();
+        if session.epoch != view.epoch {
+            *session = Session { epoch: view.epoch, ..Session::default() };
+        }
+        let mut pending = Vec::new();
+        for series in &view.series {
+            let resolved = match definition(series, &self.limits) {
+                Ok(_) if series.reference as usize >= self.sender_series_max => {
+                    Resolved::Refused(RefusalReason::SeriesLimit)
+                }
+                Ok(definition) => match dictionary.find(&definition.key) {
+                    Some((id, known)) if known.kind == definition.kind => Resolved::Series(id),
+                    Some(_) => Resolved::Refused(RefusalReason::KindConflict),
+                    None => {
+                        let agent = view.agent.into();
+                        pending.push(Pending { definition, agent, reference: series.reference });
+                        Resolved::Unknown
+                    }
+                },
+                Err(message) => {
+                    if (series.reference as usize) < self.sender_series_max {
+                        session.faults.insert(series.reference, message);
+                    }
+                    Resolved::Refused(RefusalReason::BadSeries)
+                }
+            };
+            session.resolve(series.reference, resolved, self.sender_series_max);
+        }
+        pending
+    }
+
+    /// Notes what became of the definitions.
+    pub fn settle(&mut self, pending: &[Pending], verdicts: &[DefinitionVerdict]) {
+        for (pending, verdict) in pending.iter().zip(verdicts) {
+            let resolved = match verdict {
+                DefinitionVerdict::Known(id) => Resolved::Series(*id),
+                DefinitionVerdict::KindConflict(_) => {
+                    Resolved::Refused(RefusalReason::KindConflict)
+                }
+                DefinitionVerdict::LimitReached => Resolved::Refused(RefusalReason::SeriesLimit),
+            };
+            if let Some(session) = self.by_agent.get_mut(&pending.agent) {
+                session.resolve(pending.reference, resolved, self.sender_series_max);
+            }
+        }
+    }
+
+    /// Resolves and checks each sample of a batch.
+    ///
+    /// # Errors
+    /// When a ref is not known.
+    pub fn admit(
+        &self,
+        view: &BatchView<'_>,
+        admission: &Admission,
+    ) -> Result<Admitted, UnknownRef> {
+        let session = self.by_agent.get(view.agent).filter(|own| own.epoch == view.epoch);
+        let samples = view.len();
+        let number = BatchNumber { agent: view.agent.into(), epoch: view.epoch, seq: view.seq };
+        let mut batch = AcceptedBatch {
+            number: (view.seq != 0).then_some(number),
+            series: Vec::with_capacity(samples),
+            times: view.times().collect(),
+            starts: view.starts().collect(),
+            values: Vec::with_capacity(samples),
+        };
+        let mut refused = Refusals::default();
+        let mut kept = Vec::new();
+        for (index, (reference, value)) in view.refs().zip(view.values()).enumerate() {
+            let resolved = session.map_or(Resolved::Unknown, |own| own.get(reference));
+            let at = UnixMillis(batch.time(index));
+            let verdict = match resolved {
+                Resolved::Unknown if (reference as usize) < self.sender_series_max => {
+                    return Err(UnknownRef { agent: view.agent.to_owned(), reference });
+                }
+                Resolved::Unknown => Err(RefusalReason::SeriesLimit),
+                Resolved::Refused(reason) => Err(reason),
+                Resolved::Series(id) => admission.check(at, value).map(|()| id),
+            };
+            match verdict {
+                Ok(id) => {
+                    batch.series.push(id);
+                    batch.values.push(value);
+                    kept.push(index);
+                }
+                Err(reason) => refused.add(reason, || {
+                    let message = session.and_then(|own| own.faults.get(&reference).cloned());
+                    let message = message.filter(|_| reason == RefusalReason::BadSeries);
+                    let explain = || explain(admission, reason, at, value);
+                    (format!("ref {reference}"), message.unwrap_or_else(explain))
+                }),
+            }
+        }
+        if kept.len() < samples {
+            keep(&mut batch.times, &kept, samples);
+            keep(&mut batch.starts, &kept, samples);
+        }
+        Ok(Admitted { batch, samples: samples as u64, refused })
+    }
+}
+
+fn explain(admission: &Admission, reason: RefusalReason, at: UnixMillis, value: f64) -> String {
+    match reason {
+        RefusalReason::KindConflict => {
+            "the series exists with another kind: use that kind or another name".to_owned()
+        }
+        RefusalReason::SeriesLimit => {
+            "no more series: raise limits.series_max or limits.sender_series_max".to_owned()
+        }
+        RefusalReason::TooOld
+        | RefusalReason::TooNew
+        | RefusalReason::NotFinite
+        | RefusalReason::BadSeries
+        | RefusalReason::StaleNumber => admission.explain(reason, at, value),
+    }
+}
+
+/// Keeps the entries of a column that has one for each sample.
+fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
+    if column.len() == samples {
+        *column = kept.iter().map(|index| column[*index]).collect();
+    }
+}
+
+impl Session {
+    fn resolve(&mut self, reference: u32, resolved: Resolved, limit: usize) {
+        let index = reference as usize;
+        if index >= limit {
+            return;
+        }
+        if index >= self.refs.len() {
+            self.refs.resize(index + 1, Resolved::Unknown);
+        }
+        self.refs[index] = resolved;
+    }
+
+    fn get(&self, reference: u32) -> Resolved {
+        self.refs.get(reference as usize).copied().unwrap_or_default()
+    }
+}
+
+fn definition(series: &SeriesView<'_>, limits: &SeriesLimits) -> Result<Definition, String> {
+    let key = SeriesKey::new(series.metric, series.tags.iter().copied(), limits)
+        .map_err(|cause| cause.to_string())?;
+    if series.unit.len() > limits.name_bytes_max {
+        return Err(format!("a unit of {} bytes is too long", series.unit.len()));
+    }
+    Ok(Definition { key, kind: series.kind, unit: series.unit.into() })
+}

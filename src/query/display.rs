@@ -1,0 +1,81 @@
+//! Which number of a cell is shown.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::model::{Cell, Kind};
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Display {
+    /// Sum divided by the number of samples.
+    Avg,
+    /// Sum divided by the seconds of the slot.
+    AvgPerSec,
+    /// Sum: of a counter, its increase.
+    Total,
+    /// Smallest value: of a counter, the smallest rate.
+    Min,
+    /// Largest value: of a counter, the largest rate.
+    Max,
+    /// Number of samples.
+    Count,
+    /// First value in time.
+    First,
+    /// Last value in time.
+    Last,
+}
+
+impl Display {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Avg, "avg"),
+        (Self::AvgPerSec, "avg_per_sec"),
+        (Self::Total, "total"),
+        (Self::Min, "min"),
+        (Self::Max, "max"),
+        (Self::Count, "count"),
+        (Self::First, "first"),
+        (Self::Last, "last"),
+    ];
+
+    /// What is shown of a kind unless asked otherwise.
+    pub fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Gauge => Self::Avg,
+            Kind::Counter => Self::AvgPerSec,
+            Kind::Delta => Self::Total,
+        }
+    }
+
+    /// The number; `None` when the slot is empty or, for a counter's rates, has no neighbour.
+    pub fn of_cell(self, cell: &Cell, width_ms: i64) -> Option<f64> {
+        if cell.is_empty() {
+            return None;
+        }
+        let number = match self {
+            Self::Avg => cell.sum / f64::from(cell.n),
+            Self::AvgPerSec => cell.sum / (width_ms as f64 / 1000.0),
+            Self::Total => cell.sum,
+            Self::Min => cell.min,
+            Self::Max => cell.max,
+            Self::Count => f64::from(cell.n),
+            Self::First => cell.first,
+            Self::Last => cell.last,
+        };
+        number.is_finite().then_some(number)
+    }
+}
+
+impl FromStr for Display {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|(_, known)| *known == word);
+        found.map(|(display, _)| display).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.iter().map(|(_, word)| *word).collect();
+            format!("display={word:?} is not known; use one of {}", known.join(", "))
+        })
+    }
+}

@@ -1,0 +1,38 @@
+//! Answers: charts, documents and lists of series, from the store.
+//!
+//! Must never know: HTTP. A request comes as a checked struct and goes as one that serializes.
+
+mod chart;
+mod display;
+mod documents;
+mod select;
+
+pub use chart::{ChartAnswer, ChartRequest, Resolution, chart};
+pub use display::Display;
+pub use documents::{DocumentsAnswer, DocumentsRequest, documents};
+pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
+
+use crate::store::StoreError;
+
+/// Bounds of one answer.
+#[derive(Debug, Clone, Copy)]
+pub struct QueryLimits {
+    /// Series, at most.
+    pub series_max: usize,
+    /// Points or rows, at most.
+    pub points_max: usize,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The request cannot be answered as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// The answer would be larger than allowed.
+    #[error("{0}")]
+    TooMuch(String),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,98 @@
+//! Which series are meant.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{QueryError, QueryLimits};
+use crate::{
+    model::{Kind, SeriesId},
+    store::{METRIC_TAG, Matcher, SeriesInfo, Store},
+};
+
+/// A metric, if one is named, and the tags that its series must have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selector {
+    /// The metric's name; any when `None`.
+    pub metric: Option<String>,
+    /// Tag values that must match.
+    pub tags: Vec<(String, String)>,
+}
+
+/// A series in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesEntry {
+    /// What is measured.
+    pub metric: String,
+    /// Where.
+    pub tags: BTreeMap<String, String>,
+    /// How values are to be read.
+    pub kind: Kind,
+    /// Unit of the values; empty when there is none.
+    pub unit: String,
+}
+
+/// The answer to a search for series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesAnswer {
+    /// Series that match.
+    pub total: usize,
+    /// The first of them, in order of metric and tags.
+    pub series: Vec<SeriesEntry>,
+}
+
+impl SeriesEntry {
+    pub(super) fn new(info: &SeriesInfo) -> Self {
+        let tags = info.key.tags();
+        Self {
+            metric: info.key.metric().to_owned(),
+            tags: tags.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            kind: info.kind,
+            unit: info.unit.to_string(),
+        }
+    }
+}
+
+impl Selector {
+    /// The series that match, in order of metric and tags, with what is known of them.
+    pub(super) fn select(&self, store: &Store) -> Vec<(SeriesId, SeriesInfo)> {
+        let metric = self.metric.iter().map(|metric| (METRIC_TAG, metric));
+        let tags = self.tags.iter().map(|(tag, value)| (tag.as_str(), value));
+        let matchers: Vec<_> = metric
+            .chain(tags)
+            .map(|(tag, value)| Matcher { tag: tag.to_owned(), value: value.clone() })
+            .collect();
+        let dictionary = store.dictionary();
+        let ids = dictionary.select(&matchers).into_iter();
+        let mut found: Vec<_> =
+            ids.filter_map(|id| Some((id, dictionary.info(id)?.clone()))).collect();
+        drop(dictionary);
+        found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
+        found
+    }
+
+    /// The same, refused when they are more than an answer may hold.
+    pub(super) fn select_within(
+        &self,
+        store: &Store,
+        limits: &QueryLimits,
+    ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
+        let found = self.select(store);
+        if found.len() > limits.series_max {
+            return Err(QueryError::TooMuch(format!(
+                "{} series match, more than {}: name more tags or raise limits.query_series_max",
+                found.len(),
+                limits.series_max
+            )));
+        }
+        Ok(found)
+    }
+}
+
+/// Lists the series that match.
+pub fn series(store: &Store, selector: &Selector, limits: &QueryLimits) -> SeriesAnswer {
+    let found = selector.select(store);
+    let shown = found.iter().take(limits.series_max);
+    let series = shown.map(|(_, info)| SeriesEntry::new(info)).collect();
+    SeriesAnswer { total: found.len(), series }
+}
