@@ -1,5 +1,6 @@
 //! The command line: `serve`, `check-config`, `query`, `bench`.
 
+mod bench;
 mod serve;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(serve::CheckConfigArgs),
+    Bench(bench::BenchArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -25,6 +27,7 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
         Command::CheckConfig(args) => serve::check_config(&args),
+        Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {
         complain(&format!("granary: {cause:#}"));

@@ -1,0 +1,91 @@
+//! `granary bench`: a synthetic fleet that drives a running daemon over the native protocol.
+
+mod fleet;
+mod load;
+mod report;
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::{Args, ValueEnum};
+
+use crate::model::{Clock, Span, SystemClock};
+
+/// Measure a running daemon with a synthetic fleet
+///
+/// Each host sends one batch a round with a sample of each metric, three of five metrics being
+/// counters. At pace `real` a round lasts the interval. At pace `max` the rounds lie in the past
+/// and are sent as fast as they are acknowledged, several batches in a request, as an agent sends
+/// its backlog. Every acknowledgement is durable.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  granary bench --hosts 1000 --metrics 100 --rounds 60 --pace max"
+)]
+pub(super) struct BenchArgs {
+    /// Where the daemon listens
+    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    url: String,
+    /// Hosts in the fleet
+    #[arg(long, default_value_t = 100)]
+    hosts: usize,
+    /// Series of each host
+    #[arg(long, default_value_t = 100)]
+    metrics: usize,
+    /// Time between two rounds
+    #[arg(long, default_value = "10s")]
+    interval: Span,
+    /// Rounds to send
+    #[arg(long, default_value_t = 60)]
+    rounds: usize,
+    /// Connections that send at the same time
+    #[arg(long, default_value_t = 8)]
+    connections: usize,
+    /// Batches of one host in a request, at pace max
+    #[arg(long, default_value_t = 10)]
+    batches_per_request: usize,
+    /// How fast rounds follow each other
+    #[arg(long, value_enum, default_value_t = Pace::Max)]
+    pace: Pace,
+    /// Print JSON only
+    #[arg(long)]
+    json: bool,
+}
+
+/// How fast rounds follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pace {
+    /// One round each interval.
+    Real,
+    /// As fast as acknowledged.
+    Max,
+}
+
+pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    let Span::Fixed(interval_ms) = args.interval else {
+        anyhow::bail!("--interval must be in days or smaller units");
+    };
+    anyhow::ensure!(args.hosts > 0 && args.metrics > 0 && args.rounds > 0, "nothing to send");
+    let now = SystemClock.now();
+    let start = match args.pace {
+        Pace::Real => now,
+        Pace::Max => now.minus(interval_ms * args.rounds as i64),
+    };
+    let plan = load::Plan {
+        url: args.url.clone(),
+        fleet: fleet::Fleet { hosts: args.hosts, metrics: args.metrics, epoch: now.0 },
+        rounds: args.rounds,
+        start,
+        interval: Duration::from_millis(interval_ms as u64),
+        connections: args.connections.clamp(1, args.hosts),
+        batches_per_request: match args.pace {
+            Pace::Real => 1,
+            Pace::Max => args.batches_per_request.max(1),
+        },
+        paced: args.pace == Pace::Real,
+    };
+    let before = report::DaemonUse::read(&args.url)?;
+    let outcome = load::run(&plan)?;
+    let after = report::DaemonUse::read(&args.url)?;
+    report::print(&report::Report::new(&outcome, &before, &after), args.json)?;
+    let sent = (args.hosts * args.metrics * args.rounds) as u64;
+    Ok(if outcome.accepted == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

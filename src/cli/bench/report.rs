@@ -1,0 +1,124 @@
+//! What was measured, as JSON and as a table.
+
+use std::io::Write;
+
+use anyhow::Context;
+use comfy_table::{Table, presets::UTF8_HORIZONTAL_ONLY};
+use serde::Serialize;
+
+use super::load::Outcome;
+
+/// What the daemon used, by its own metrics.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DaemonUse {
+    cpu_seconds: f64,
+    peak_bytes: f64,
+}
+
+impl DaemonUse {
+    /// Asks the daemon.
+    pub(super) fn read(url: &str) -> anyhow::Result<Self> {
+        let mut response = ureq::get(format!("{url}/metrics"))
+            .call()
+            .with_context(|| format!("cannot reach granary at {url}; is the daemon running?"))?;
+        let text = response.body_mut().read_to_string().context("read /metrics")?;
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            let value = line.and_then(|value| value.trim().parse::<f64>().ok());
+            value.with_context(|| format!("{url}/metrics has no {name}; is this a granary?"))
+        };
+        Ok(Self {
+            cpu_seconds: value("granary_process_cpu_seconds_total")?,
+            peak_bytes: value("granary_process_resident_memory_peak_bytes")?,
+        })
+    }
+}
+
+/// The figures.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    samples_accepted: u64,
+    samples_duplicate: u64,
+    samples_refused: u64,
+    requests: u64,
+    requests_refused_busy: u64,
+    seconds: f64,
+    samples_per_second: f64,
+    ack_p50_ms: f64,
+    ack_p99_ms: f64,
+    ack_max_ms: f64,
+    daemon_cpu_seconds: f64,
+    daemon_cpu_seconds_per_million_samples: f64,
+    daemon_peak_memory_bytes: f64,
+}
+
+impl Report {
+    pub(super) fn new(outcome: &Outcome, before: &DaemonUse, after: &DaemonUse) -> Self {
+        let cpu = after.cpu_seconds - before.cpu_seconds;
+        let accepted = outcome.accepted as f64;
+        let quantile = |q: f64| {
+            let last = outcome.latencies.len().saturating_sub(1);
+            let index = (last as f64 * q).round() as usize;
+            outcome.latencies.get(index).map_or(0.0, |seconds| seconds * 1000.0)
+        };
+        Self {
+            samples_accepted: outcome.accepted,
+            samples_duplicate: outcome.duplicates,
+            samples_refused: outcome.refused,
+            requests: outcome.requests,
+            requests_refused_busy: outcome.busy,
+            seconds: outcome.seconds,
+            samples_per_second: accepted / outcome.seconds,
+            ack_p50_ms: quantile(0.5),
+            ack_p99_ms: quantile(0.99),
+            ack_max_ms: quantile(1.0),
+            daemon_cpu_seconds: cpu,
+            daemon_cpu_seconds_per_million_samples: cpu / (accepted / 1e6),
+            daemon_peak_memory_bytes: after.peak_bytes,
+        }
+    }
+
+    fn rows(&self) -> [(&'static str, String); 9] {
+        [
+            ("samples acknowledged", self.samples_accepted.to_string()),
+            ("refused, duplicate", format!("{}, {}", self.samples_refused, self.samples_duplicate)),
+            (
+                "requests, busy answers",
+                format!("{}, {}", self.requests, self.requests_refused_busy),
+            ),
+            ("seconds", format!("{:.2}", self.seconds)),
+            ("samples/s", format!("{:.0}", self.samples_per_second)),
+            (
+                "ack p50, p99, max",
+                format!(
+                    "{:.1} ms, {:.1} ms, {:.1} ms",
+                    self.ack_p50_ms, self.ack_p99_ms, self.ack_max_ms
+                ),
+            ),
+            ("daemon CPU", format!("{:.2} s", self.daemon_cpu_seconds)),
+            (
+                "daemon CPU per million samples",
+                format!("{:.3} s", self.daemon_cpu_seconds_per_million_samples),
+            ),
+            (
+                "daemon peak memory",
+                format!("{:.0} MiB", self.daemon_peak_memory_bytes / f64::from(1 << 20)),
+            ),
+        ]
+    }
+}
+
+/// Prints the report; as JSON, and before that as a table unless `json_only`.
+pub(super) fn print(report: &Report, json_only: bool) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if !json_only {
+        let mut table = Table::new();
+        table.load_preset(UTF8_HORIZONTAL_ONLY);
+        for (name, value) in report.rows() {
+            table.add_row([name.to_owned(), value]);
+        }
+        writeln!(out, "{table}")?;
+    }
+    writeln!(out, "{}", serde_json::to_string(report)?)?;
+    Ok(())
+}
