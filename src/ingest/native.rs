@@ -178,7 +178,8 @@ impl Sessions {
             values: Vec::with_capacity(samples),
         };
         let mut refused = Refusals::default();
-        let mut kept = Vec::new();
+        // Filled from the first refusal on: most batches have none.
+        let mut kept: Option<Vec<usize>> = None;
         for (index, (reference, value)) in view.refs().zip(view.values()).enumerate() {
             let resolved = session.map_or(Resolved::Unknown, |own| own.get(reference));
             let at = UnixMillis(batch.time(index));
@@ -194,17 +195,22 @@ impl Sessions {
                 Ok(id) => {
                     batch.series.push(id);
                     batch.values.push(value);
-                    kept.push(index);
+                    if let Some(kept) = &mut kept {
+                        kept.push(index);
+                    }
                 }
-                Err(reason) => refused.add(reason, || {
-                    let message = session.and_then(|own| own.faults.get(&reference).cloned());
-                    let message = message.filter(|_| reason == RefusalReason::BadSeries);
-                    let explain = || explain(admission, reason, at, value);
-                    (format!("ref {reference}"), message.unwrap_or_else(explain))
-                }),
+                Err(reason) => {
+                    kept.get_or_insert_with(|| (0..index).collect());
+                    refused.add(reason, || {
+                        let message = session.and_then(|own| own.faults.get(&reference).cloned());
+                        let message = message.filter(|_| reason == RefusalReason::BadSeries);
+                        let explain = || explain(admission, reason, at, value);
+                        (format!("ref {reference}"), message.unwrap_or_else(explain))
+                    });
+                }
             }
         }
-        if kept.len() < samples {
+        if let Some(kept) = kept {
             keep(&mut batch.times, &kept, samples);
             keep(&mut batch.starts, &kept, samples);
         }
