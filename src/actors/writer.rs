@@ -9,6 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use actix::Recipient;
@@ -29,6 +30,9 @@ use crate::{
 const QUEUE_COMMANDS: usize = 1024;
 /// A group is closed when its batches weigh this much, so that a commit stays short.
 const GROUP_BYTES: usize = 4 << 20;
+/// When requests come side by side, a group waits this long for those that the last
+/// acknowledgements set free: fewer, larger commits. A lone sender never waits.
+const GROUP_LINGER: Duration = Duration::from_millis(1);
 /// Batches are refused while the catalog takes more than this many times its bound.
 const CATALOG_FULL_FACTOR: usize = 2;
 
@@ -201,11 +205,13 @@ struct Group {
     batches: Vec<AcceptedBatch>,
     append_replies: Vec<(usize, Reply<Vec<BatchVerdict>>)>,
     weight: usize,
+    commands: usize,
     stop: Option<oneshot::Sender<()>>,
 }
 
 impl Group {
     fn add(&mut self, command: Command) {
+        self.commands += 1;
         match command {
             Command::Define { definitions, reply } => {
                 self.define_replies.push((definitions.len(), reply));
@@ -252,13 +258,22 @@ fn deliver<T>(reply: Reply<T>, result: Result<T, WriteFault>) {
 
 impl Role {
     fn run(mut self, commands: &Receiver<Command>) {
+        let mut last_group = 1;
         while let Ok(first) = commands.recv() {
             let mut group = Group::default();
             group.add(first);
+            let watch = Stopwatch::start();
             while group.weight < GROUP_BYTES && group.stop.is_none() {
-                let Ok(next) = commands.try_recv() else { break };
+                let linger = GROUP_LINGER.saturating_sub(watch.elapsed());
+                let next = if group.commands < last_group && !linger.is_zero() {
+                    commands.recv_timeout(linger).ok()
+                } else {
+                    commands.try_recv().ok()
+                };
+                let Some(next) = next else { break };
                 group.add(next);
             }
+            last_group = group.commands;
             if let Some(reply) = self.commit(group) {
                 self.parts.lifeline.release();
                 if reply.send(()).is_err() {
