@@ -1,0 +1,272 @@
+//! The fan-out equals a naive model: every cell of every granularity, over random series, kinds,
+//! orders, retries, checkpoints and restarts.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+    sync::Arc,
+};
+
+use granary::{
+    model::{
+        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, Span,
+        UnixMillis,
+    },
+    store::{
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict, Folder,
+        Store,
+    },
+};
+use proptest::prelude::*;
+
+/// 2026-11-21T12:34:56.789Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
+const SERIES: u32 = 40;
+
+#[derive(Debug, Clone)]
+struct Sample {
+    series: u32,
+    at: i64,
+    value: f64,
+    start: i64,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A batch of one of three senders; repeats of a number are retries.
+    Send {
+        sender: u8,
+        seq: u64,
+        samples: Vec<Sample>,
+    },
+    Checkpoint,
+    Restart,
+    Preallocate {
+        level: usize,
+    },
+}
+
+fn kind(series: u32) -> Kind {
+    Kind::ALL[series as usize % 3]
+}
+
+fn open(path: &Path, set: &GranularitySet) -> (Store, Appender) {
+    let medium = Arc::new(Folder::new(path).unwrap());
+    let (store, appender, _) = Store::open(medium, set.clone(), NOW).unwrap();
+    (store, appender)
+}
+
+fn define(appender: &mut Appender) {
+    let definitions: Vec<_> = (0..SERIES)
+        .map(|series| {
+            let host = format!("h{}", series / 8);
+            let tags = [("host", host.as_str()), ("kind", kind(series).as_str())];
+            let key = SeriesKey::new(&format!("m{series}"), tags, &SeriesLimits::default());
+            Definition { key: key.unwrap(), kind: kind(series), unit: "".into() }
+        })
+        .collect();
+    let verdict = appender.commit(&definitions, &[], NOW).unwrap();
+    let expected: Vec<_> = (0..SERIES).map(|id| DefinitionVerdict::Known(SeriesId(id))).collect();
+    assert_eq!(verdict.definitions, expected);
+}
+
+/// What the store should hold, kept sample by sample.
+#[derive(Default)]
+struct Naive {
+    seen: HashSet<(u8, u64)>,
+    /// Latest reading of each counter.
+    latest: BTreeMap<u32, (i64, f64)>,
+    /// Level, series and slot -> (time, value, what it adds, rate).
+    slots: BTreeMap<(usize, u32, i64), Vec<(i64, f64, f64, Option<f64>)>>,
+}
+
+impl Naive {
+    fn add(&mut self, set: &GranularitySet, sample: &Sample) {
+        let Sample { series, at, value, start } = *sample;
+        let (adds, rate) = if kind(series) == Kind::Counter {
+            match self.latest.get(&series).copied() {
+                Some((before, reading)) if at > before => {
+                    let reset = value < reading || start > before;
+                    let increase = if reset { value } else { value - reading };
+                    (increase, Some(increase / ((at - before) as f64 / 1000.0)))
+                }
+                Some(_) | None => (0.0, None),
+            }
+        } else {
+            (value, Some(value))
+        };
+        if self.latest.get(&series).is_none_or(|(before, _)| at >= *before) {
+            self.latest.insert(series, (at, value));
+        }
+        for (level, granularity) in set.levels().iter().enumerate() {
+            if granularity.keeps(UnixMillis(at), NOW) {
+                let slot = at - at.rem_euclid(granularity.width_ms);
+                self.slots.entry((level, series, slot)).or_default().push((at, value, adds, rate));
+            }
+        }
+    }
+
+    fn cell(samples: &[(i64, f64, f64, Option<f64>)], slot: i64) -> Cell {
+        let rates = || samples.iter().filter_map(|(.., rate)| *rate);
+        let by_time = |(at, value, ..): &&(i64, f64, f64, Option<f64>)| (*at, (value * 8.0) as i64);
+        let first = samples.iter().min_by_key(by_time).unwrap();
+        let last = samples.iter().max_by_key(by_time).unwrap();
+        Cell {
+            n: samples.len() as u32,
+            first_at: (first.0 - slot) as u32,
+            last_at: (last.0 - slot) as u32,
+            sum: samples.iter().map(|(_, _, adds, _)| adds).sum(),
+            min: rates().fold(f64::INFINITY, f64::min),
+            max: rates().fold(f64::NEG_INFINITY, f64::max),
+            first: first.1,
+            last: last.1,
+        }
+    }
+
+    fn compare(&self, store: &Store) {
+        let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
+        let whole = UnixMillis(NOW.0 - 200 * 86_400_000)..UnixMillis(NOW.0 + 86_400_000);
+        for level in 0..store.granularities().count() {
+            let snapshot = store.snapshot(level, whole.clone(), &ids).unwrap();
+            let mut found = BTreeMap::new();
+            for id in &ids {
+                for slot in snapshot.slots(*id).unwrap() {
+                    found.insert((level, id.0, slot.start.0), slot.cell);
+                }
+            }
+            let expected = self.slots.iter().filter(|((own, ..), _)| *own == level);
+            let mut left = found.clone();
+            for (place, samples) in expected {
+                let expected = Self::cell(samples, place.2);
+                let cell = left.remove(place).unwrap_or_else(|| panic!("{place:?} is missing"));
+                let close = (cell.sum - expected.sum).abs() <= 1e-9 * expected.sum.abs().max(1.0);
+                assert!(close, "{place:?}: sum {} instead of {}", cell.sum, expected.sum);
+                assert_eq!(Cell { sum: expected.sum, ..cell }, expected, "{place:?}");
+            }
+            assert_eq!(left, BTreeMap::new(), "slots that should be empty");
+        }
+    }
+}
+
+fn batch(sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
+    let shared = samples.iter().all(|sample| sample.at == samples[0].at);
+    let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
+    AcceptedBatch {
+        number: Some(BatchNumber { agent: format!("agent{sender}").into(), epoch: 1, seq }),
+        series: samples.iter().map(|sample| SeriesId(sample.series)).collect(),
+        times,
+        starts: samples.iter().map(|sample| sample.start).collect(),
+        values: samples.iter().map(|sample| sample.value).collect(),
+    }
+}
+
+fn run(set: &GranularitySet, steps: &[Step]) {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, mut appender) = open(dir.path(), set);
+    define(&mut appender);
+    let mut naive = Naive::default();
+    let mut grown = 0;
+    for step in steps {
+        match step {
+            Step::Send { sender, seq, samples } => {
+                // The same batch twice in one group, as a retry that overtakes the answer.
+                let twice = [batch(*sender, *seq, samples), batch(*sender, *seq, samples)];
+                let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
+                let expected = if naive.seen.insert((*sender, *seq)) {
+                    samples.iter().for_each(|sample| naive.add(set, sample));
+                    BatchVerdict::Accepted
+                } else {
+                    BatchVerdict::Duplicate
+                };
+                assert_eq!(verdict, [expected, BatchVerdict::Duplicate]);
+            }
+            Step::Checkpoint => drop(store.checkpoint(NOW).unwrap()),
+            Step::Restart => {
+                grown += store.counters().documents_grown.get();
+                drop((store, appender));
+                (store, appender) = open(dir.path(), set);
+            }
+            Step::Preallocate { level } => {
+                let level = *level % set.count();
+                let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
+                let document = set.levels()[level].document_start(NOW);
+                store.preallocate(level, document, &ids).unwrap();
+                assert_eq!(store.preallocate(level, document, &ids).unwrap(), 0);
+            }
+        }
+    }
+    naive.compare(&store);
+    store.checkpoint(NOW).unwrap();
+    naive.compare(&store);
+    assert_eq!(grown + store.counters().documents_grown.get(), 0);
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    const HOUR: i64 = 3_600_000;
+    // Mostly the last two hours, some older than the finest retentions.
+    let back = prop_oneof![
+        8 => 0..2 * HOUR,
+        2 => 0..72 * HOUR,
+        1 => 0..20 * 24 * HOUR,
+        1 => 0..100 * 24 * HOUR,
+    ];
+    // Eighths are exact in binary, so that only sums of rates could differ.
+    (0..SERIES, back, -40..400_i32, prop_oneof![3 => Just(0), 1 => 0..2 * HOUR]).prop_map(
+        |(series, back, eighths, start)| Sample {
+            series,
+            at: NOW.0 - back,
+            value: f64::from(eighths) / 8.0,
+            start: if start == 0 { 0 } else { NOW.0 - start },
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let samples = prop::collection::vec(sample(), 1..60);
+    let same_time = (samples, any::<bool>()).prop_map(|(mut samples, same)| {
+        if same {
+            let at = samples[0].at;
+            samples.iter_mut().for_each(|sample| sample.at = at);
+        }
+        samples
+    });
+    prop_oneof![
+        12 => (0..3_u8, 1..30_u64, same_time)
+            .prop_map(|(sender, seq, samples)| Step::Send { sender, seq, samples }),
+        2 => Just(Step::Checkpoint),
+        2 => Just(Step::Restart),
+        1 => (0..4_usize).prop_map(|level| Step::Preallocate { level }),
+    ]
+}
+
+fn level(width: &str, document: &str, partition: &str, retention: &str) -> Granularity {
+    let span = |text: &str| text.parse::<Span>().unwrap();
+    let Span::Fixed(width_ms) = span(width) else { panic!("{width}") };
+    Granularity::new(width_ms, span(document), span(partition), span(retention))
+}
+
+fn granularities() -> impl Strategy<Value = GranularitySet> {
+    let fine = || vec![level("1s", "1m", "1h", "6h"), level("1m", "1h", "6h", "2d")];
+    let sets = [
+        GranularitySet::default(),
+        GranularitySet::new(fine()).unwrap(),
+        GranularitySet::new(vec![level("1d", "1mo", "1y", "5y")]).unwrap(),
+        GranularitySet::new(vec![
+            level("10s", "10m", "1h", "6h"),
+            level("1h", "1d", "1mo", "3mo"),
+            level("1d", "1mo", "1y", "2y"),
+        ])
+        .unwrap(),
+    ];
+    prop::sample::select(sets.to_vec())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn every_cell_of_every_granularity_equals_a_naive_model(
+        set in granularities(), steps in prop::collection::vec(step(), 1..25)
+    ) {
+        run(&set, &steps);
+    }
+}

@@ -1,0 +1,91 @@
+//! Seventy days pass on a simulated clock: files disappear whole, on time, at each granularity,
+//! and charts go on in the next coarser one.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    pipeline::retention::expired,
+    query::{ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
+    store::{AcceptedBatch, Definition, Folder, PartitionId, Store},
+};
+
+/// 2026-09-12T00:00:00Z
+const START: UnixMillis = UnixMillis(1_789_171_200_000);
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+const LIMITS: QueryLimits = QueryLimits { series_max: 10, points_max: 1_000_000 };
+
+fn files(root: &Path) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    for level in ["1m", "5m", "1h", "1d"] {
+        for entry in std::fs::read_dir(root.join("partitions").join(level)).into_iter().flatten() {
+            out.insert(format!("{level}/{}", entry.unwrap().file_name().to_string_lossy()));
+        }
+    }
+    out
+}
+
+/// The partition files that should be there, straight from the table of default spans.
+fn expected_files(now: UnixMillis) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    let mut add = |level: &str, span: i64, keep: i64, origin: i64, format: &str| {
+        let first = (START.0 - origin).div_euclid(span) * span + origin;
+        for start in (first..=now.0).step_by(span as usize) {
+            if start + span + keep > now.0 {
+                let civil = UnixMillis(start).civil();
+                out.insert(format!("{level}/{}.redb", civil.strftime(format)));
+            }
+        }
+    };
+    add("1m", 6 * HOUR, 48 * HOUR, 0, "%Y-%m-%dT%H%M");
+    add("5m", DAY, 14 * DAY, 0, "%Y-%m-%d");
+    // Weeks begin on Monday; 1970-01-05 was one.
+    add("1h", 7 * DAY, 63 * DAY, 4 * DAY, "%Y-%m-%d");
+    out.insert("1d/2026-01-01.redb".to_owned());
+    out
+}
+
+#[test]
+fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
+    let dir = tempfile::tempdir().unwrap();
+    let medium = Arc::new(Folder::new(dir.path()).unwrap());
+    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), START).unwrap();
+    let key = SeriesKey::new("page_views", [("page", "/index.htm")], &SeriesLimits::default());
+    let definition = Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into() };
+    appender.commit(&[definition], &[], START).unwrap();
+    let mut now = START;
+    let mut sent = 0;
+    while now.0 < START.0 + 70 * DAY {
+        // One event each ten minutes, sent every six hours.
+        let times: Vec<_> = (0..36).map(|i| now.0 + i * 600_000).collect();
+        sent += times.len();
+        now = now.plus(6 * HOUR);
+        let batch = AcceptedBatch {
+            series: vec![SeriesId(0); times.len()],
+            values: vec![1.0; times.len()],
+            times,
+            ..AcceptedBatch::default()
+        };
+        appender.commit(&[], &[batch], now.minus(1)).unwrap();
+        store.checkpoint(now.minus(1)).unwrap();
+        let partitions: Vec<_> =
+            store.partitions().iter().map(|p| (p.id.level, p.id.start)).collect();
+        for (level, start) in expired(store.granularities(), partitions, now.minus(1)) {
+            assert!(store.drop_partition(PartitionId { level, start }).unwrap());
+        }
+        assert_eq!(files(dir.path()), expected_files(now.minus(1)), "at {now}");
+    }
+    let request = |resolution: &str| ChartRequest {
+        selector: Selector { metric: Some("page_views".into()), tags: Vec::new() },
+        resolution: Resolution::Named(resolution.into()),
+        range: START..now,
+        display: Some(Display::Total),
+    };
+    for resolution in ["1m", "5m", "1h", "1d"] {
+        let answer = chart(&store, &request(resolution), &LIMITS, now).unwrap();
+        let total: f64 = answer.series[0].points.iter().filter_map(|(_, value)| *value).sum();
+        assert_eq!(total, sent as f64, "{resolution}");
+        assert_eq!(answer.notes.is_empty(), resolution == "1d", "{:?}", answer.notes);
+    }
+}
