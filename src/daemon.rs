@@ -39,7 +39,7 @@ pub enum ExitReason {
 /// When it cannot start.
 pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
     System::new().block_on(async move {
-        let daemon = Daemon::start(settings).await?;
+        let daemon = Daemon::start(settings)?;
         Ok(daemon.run_until_stopped().await)
     })
 }
@@ -58,7 +58,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    async fn start(settings: Settings) -> anyhow::Result<Self> {
+    fn start(settings: Settings) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let health = Health::default();
@@ -93,13 +93,10 @@ impl Daemon {
         })
         .context("start the writer thread")?;
         let preallocator = settings.preallocation_enabled.then(|| {
-            let role = Preallocator::new(
-                store.clone(),
-                clock.clone(),
-                health.clone(),
-                lifelines.for_role("preallocator"),
-                settings.preallocation_per_second,
-            );
+            let line = lifelines.for_role("preallocator");
+            let per_second = settings.preallocation_per_second;
+            let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
+            let role = Preallocator::new(store, clock, health, line, per_second);
             start_on_arbiter(&mut arbiters, role)
         });
         let retention = start_on_arbiter(
@@ -116,8 +113,7 @@ impl Daemon {
         let server = start_server(&settings, parts, &lifelines)?;
         health.clear(Condition::Lifecycle);
         notify(&[sd_notify::NotifyState::Ready]);
-        let elapsed_ms = watch.elapsed().as_millis() as u64;
-        tracing::info!(listen = %settings.listen, elapsed_ms, "ready");
+        tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
         Ok(Self {
             settings,
             server,
@@ -191,7 +187,7 @@ fn open_store(
         replayed_records = report.records,
         replayed_samples = report.samples,
         finished_checkpoint = report.finished_checkpoint,
-        elapsed_ms = watch.elapsed().as_millis() as u64,
+        elapsed_ms = watch.millis(),
         "opened the store"
     );
     Ok((store, appender))

@@ -38,7 +38,7 @@ impl Checkpointer {
         let watch = Stopwatch::start();
         match self.store.checkpoint(self.clock.now()) {
             Ok(report) => {
-                let elapsed_ms = watch.elapsed().as_millis() as u64;
+                let elapsed_ms = watch.millis();
                 self.metrics.checkpoint_duration.observe(watch.seconds());
                 self.health.clear(Condition::Checkpoint);
                 let (documents, through) = (report.documents, report.through);

@@ -1,5 +1,7 @@
 //! Errors as status codes.
 
+use std::fmt::Display;
+
 use actix_web::{HttpResponse, http::StatusCode};
 use granary_protocol::ErrorAnswer;
 
@@ -12,7 +14,7 @@ use crate::{
 const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// An error answer: a word for programs, a sentence for people.
-pub(crate) fn error(status: StatusCode, word: &str, message: impl ToString) -> HttpResponse {
+pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> HttpResponse {
     let answer = ErrorAnswer { error: word.to_owned(), message: message.to_string() };
     let mut response = HttpResponse::build(status);
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {

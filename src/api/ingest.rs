@@ -28,14 +28,15 @@ pub(super) async fn ingest(
     let watch = Stopwatch::start();
     let (outcome, response) = match receive(&request, payload, &parts).await {
         Ok(collect) => deliver(collect, &collector).await,
-        Err(refused) => refused,
+        Err(refused) => *refused,
     };
     parts.metrics.ingest_requests.with_label_values(&[outcome.as_str()]).inc();
     parts.metrics.ingest_request_duration.observe(watch.seconds());
     response
 }
 
-type Refused = (IngestOutcome, HttpResponse);
+/// Boxed, because it is large and rare.
+type Refused = Box<(IngestOutcome, HttpResponse)>;
 
 async fn receive(
     request: &HttpRequest,
@@ -59,7 +60,7 @@ async fn receive(
         Some(other) => {
             let message = format!("Content-Encoding: {other} is not known; use zstd or none");
             let response = answer::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "malformed", message);
-            return Err((IngestOutcome::Malformed, response));
+            return Err(Box::new((IngestOutcome::Malformed, response)));
         }
     };
     Ok(Collect { body, encoding })
@@ -79,16 +80,16 @@ fn decompress(body: &[u8], limit: usize) -> Result<Bytes, Refused> {
 
 fn malformed(message: String) -> Refused {
     let response = answer::error(StatusCode::BAD_REQUEST, "malformed", message);
-    (IngestOutcome::Malformed, response)
+    Box::new((IngestOutcome::Malformed, response))
 }
 
 fn too_large(setting: &str, limit: usize) -> Refused {
     let message = format!("more than {limit} bytes: send smaller requests or raise {setting}");
     let response = answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message);
-    (IngestOutcome::TooLarge, response)
+    Box::new((IngestOutcome::TooLarge, response))
 }
 
-async fn deliver(collect: Collect, collector: &Addr<Collector>) -> Refused {
+async fn deliver(collect: Collect, collector: &Addr<Collector>) -> (IngestOutcome, HttpResponse) {
     match collector.send(collect).await {
         Ok(Ok(accepted)) => (IngestOutcome::Acknowledged, HttpResponse::Ok().json(accepted)),
         Ok(Err(fault)) => {

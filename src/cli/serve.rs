@@ -26,14 +26,14 @@ pub(super) struct CheckConfigArgs {
 
 #[derive(Debug, Args)]
 struct SettingsArgs {
-    /// Settings in TOML; what it leaves out has its default. GRANARY__SECTION__KEY in the
+    /// Settings in TOML; what it leaves out has its default. `GRANARY__SECTION__KEY` in the
     /// environment overrides it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the data lies [default: storage.data_dir]
+    /// Where the data lies [default: `storage.data_dir`]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Address and port to listen on [default: server.listen]
+    /// Address and port to listen on [default: `server.listen`]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
 }

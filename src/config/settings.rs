@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{ConfigError, raw::Raw};
+use super::{
+    ConfigError,
+    raw::{Raw, RawLimits},
+};
 use crate::model::{Granularity, GranularitySet, SeriesLimits, Span};
 
 /// How log lines look.
@@ -67,7 +70,12 @@ impl Faults {
         }
     }
 
-    fn at_least<T: PartialOrd + std::fmt::Display>(&mut self, key: &str, value: T, least: T) -> T {
+    fn at_least<T: PartialOrd + std::fmt::Display + Copy>(
+        &mut self,
+        key: &str,
+        value: T,
+        least: T,
+    ) -> T {
         if value < least {
             self.0.push(format!("{key} = {value} is too small; use {least} or more"));
         }
@@ -85,14 +93,7 @@ impl Settings {
         let mut faults = Faults::default();
         let listen = listen_address(&raw.server.listen, &mut faults);
         let granularities = granularities(raw, &mut faults);
-        let log_format = match raw.log.format.as_str() {
-            "text" => LogFormat::Text,
-            "json" => LogFormat::Json,
-            other => {
-                faults.0.push(format!("log.format = {other:?} is not known; use text or json"));
-                LogFormat::Text
-            }
-        };
+        let log_format = log_format(&raw.log.format, &mut faults);
         let limits = &raw.limits;
         let settings = Self {
             listen,
@@ -131,15 +132,7 @@ impl Settings {
                 limits.sender_series_max,
                 1,
             ),
-            series_limits: SeriesLimits {
-                tags_max: limits.tags_max,
-                name_bytes_max: faults.at_least("limits.name_bytes_max", limits.name_bytes_max, 1),
-                value_bytes_max: faults.at_least(
-                    "limits.value_bytes_max",
-                    limits.value_bytes_max,
-                    1,
-                ),
-            },
+            series_limits: series_limits(limits, &mut faults),
             query_series_max: faults.at_least(
                 "limits.query_series_max",
                 limits.query_series_max,
@@ -171,6 +164,25 @@ impl Settings {
             0 => std::thread::available_parallelism().map_or(2, usize::from),
             workers => workers,
         }
+    }
+}
+
+fn log_format(word: &str, faults: &mut Faults) -> LogFormat {
+    match word {
+        "text" => LogFormat::Text,
+        "json" => LogFormat::Json,
+        other => {
+            faults.0.push(format!("log.format = {other:?} is not known; use text or json"));
+            LogFormat::Text
+        }
+    }
+}
+
+fn series_limits(raw: &RawLimits, faults: &mut Faults) -> SeriesLimits {
+    SeriesLimits {
+        tags_max: raw.tags_max,
+        name_bytes_max: faults.at_least("limits.name_bytes_max", raw.name_bytes_max, 1),
+        value_bytes_max: faults.at_least("limits.value_bytes_max", raw.value_bytes_max, 1),
     }
 }
 

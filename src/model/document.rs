@@ -59,6 +59,9 @@ impl DocumentLayout {
     pub const SLOTS_MAX: usize = 73;
 
     /// The layout of documents of `slots` slots that are `width_ms` wide.
+    ///
+    /// # Panics
+    /// When there are more than [`Self::SLOTS_MAX`] slots, which settings rule out.
     pub fn new(slots: usize, width_ms: i64) -> Self {
         assert!(slots <= Self::SLOTS_MAX, "validated by GranularitySet");
         let mut shell = vec![0; 4];
@@ -162,6 +165,9 @@ impl DocumentLayout {
     }
 
     /// Replaces the cell of a slot.
+    ///
+    /// # Panics
+    /// When the slot or the length is not of this layout.
     pub fn write_cell(&self, doc: &mut [u8], slot: usize, cell: &Cell) {
         assert!(slot < self.slots && doc.len() == self.shell.len(), "slot {slot} of a document");
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;

@@ -93,7 +93,7 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, SpanError> {
         let fault = || SpanError(text.to_owned());
         let span: jiff::Span = text.parse().map_err(|_| fault())?;
-        let months = span.get_years() as i32 * 12 + span.get_months();
+        let months = i32::from(span.get_years()) * 12 + span.get_months();
         let rest = span.years(0).months(0);
         let clock = rest.weeks(0).days(0);
         let clock_ms = clock.total(jiff::Unit::Millisecond).map_err(|_| fault())? as i64;

@@ -85,6 +85,11 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
+    /// Whole milliseconds since the start.
+    pub fn millis(&self) -> u64 {
+        self.elapsed().as_millis() as u64
+    }
+
     /// Seconds since the start.
     pub fn seconds(&self) -> f64 {
         self.elapsed().as_secs_f64()

@@ -72,6 +72,9 @@ impl Appender {
     ///
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.
+    ///
+    /// # Panics
+    /// When a batch names a series that was never returned.
     pub fn commit(
         &mut self,
         definitions: &[Definition],

@@ -51,10 +51,11 @@ impl Partitions {
                 cause,
             })?;
             for name in names {
-                match Partition::start_of_file(granularity, &name) {
-                    Some(start) => drop(this.get_or_create(PartitionId { level, start })?),
-                    None => tracing::warn!(name, "passed over a file that is no partition"),
-                }
+                let Some(start) = Partition::start_of_file(granularity, &name) else {
+                    tracing::warn!(name, "passed over a file that is no partition");
+                    continue;
+                };
+                this.get_or_create(PartitionId { level, start })?;
             }
         }
         Ok(this)

@@ -121,11 +121,14 @@ pub struct Metrics {
     cpu_seconds: prometheus::Counter,
 }
 
+/// Reads one number that the store keeps.
+type ReadStore = fn(&Store) -> u64;
+
 /// Numbers that the store keeps and that are copied at each scrape.
 #[derive(Debug, Clone)]
 struct Mirrored {
-    counters: Vec<(IntCounter, fn(&Store) -> u64)>,
-    gauges: Vec<(IntGauge, fn(&Store) -> u64)>,
+    counters: Vec<(IntCounter, ReadStore)>,
+    gauges: Vec<(IntGauge, ReadStore)>,
 }
 
 impl Metrics {
@@ -192,7 +195,7 @@ impl Metrics {
 
 impl Mirrored {
     fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, fn(&Store) -> u64); 9] = [
+        let counters: [(&str, ReadStore); 9] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
@@ -203,7 +206,7 @@ impl Mirrored {
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
         ];
-        let gauges: [(&str, fn(&Store) -> u64); 5] = [
+        let gauges: [(&str, ReadStore); 5] = [
             ("granary_journal_file_bytes", Store::journal_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
             ("granary_series", |s| s.dictionary().len() as u64),
@@ -300,7 +303,8 @@ mod tests {
         metrics.partitions.with_label_values(&["1m"]);
         metrics.partition_file_bytes.with_label_values(&["1m"]);
         let families = metrics.registry.gather();
-        let mut names: Vec<_> = families.iter().map(|family| family.name()).collect();
+        let mut names: Vec<_> =
+            families.iter().map(prometheus::proto::MetricFamily::name).collect();
         let mut expected: Vec<_> = METRIC_NAMES.iter().map(|(name, _)| *name).collect();
         names.sort_unstable();
         expected.sort_unstable();

@@ -70,14 +70,17 @@ fn define(appender: &mut Appender) {
     assert_eq!(verdict.definitions, expected);
 }
 
+/// Time, value, what it adds to the sum, rate.
+type Taken = (i64, f64, f64, Option<f64>);
+
 /// What the store should hold, kept sample by sample.
 #[derive(Default)]
 struct Naive {
     seen: HashSet<(u8, u64)>,
     /// Latest reading of each counter.
     latest: BTreeMap<u32, (i64, f64)>,
-    /// Level, series and slot -> (time, value, what it adds, rate).
-    slots: BTreeMap<(usize, u32, i64), Vec<(i64, f64, f64, Option<f64>)>>,
+    /// By level, series and slot.
+    slots: BTreeMap<(usize, u32, i64), Vec<Taken>>,
 }
 
 impl Naive {
@@ -106,9 +109,9 @@ impl Naive {
         }
     }
 
-    fn cell(samples: &[(i64, f64, f64, Option<f64>)], slot: i64) -> Cell {
+    fn cell(samples: &[Taken], slot: i64) -> Cell {
         let rates = || samples.iter().filter_map(|(.., rate)| *rate);
-        let by_time = |(at, value, ..): &&(i64, f64, f64, Option<f64>)| (*at, (value * 8.0) as i64);
+        let by_time = |(at, value, ..): &&Taken| (*at, (value * 8.0) as i64);
         let first = samples.iter().min_by_key(by_time).unwrap();
         let last = samples.iter().max_by_key(by_time).unwrap();
         Cell {
