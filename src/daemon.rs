@@ -77,7 +77,7 @@ impl Daemon {
                 health: health.clone(),
                 lifeline: lifelines.for_role("checkpointer"),
                 interval: settings.checkpoint_interval,
-                catalog_bytes_max: settings.catalog_bytes_max,
+                bounds: settings.checkpoint_bounds,
             },
         );
         let (writer, writer_handle) = Writer::start(WriterParts {
@@ -89,7 +89,7 @@ impl Daemon {
             lifeline: lifelines.for_role("writer"),
             checkpointer: checkpointer.clone().recipient(),
             queue_bytes_max: settings.queue_bytes_max,
-            catalog_bytes_max: settings.catalog_bytes_max,
+            bounds: settings.checkpoint_bounds,
         })
         .context("start the writer thread")?;
         let preallocator = settings.preallocation_enabled.then(|| {
@@ -113,6 +113,7 @@ impl Daemon {
         let server = start_server(&settings, parts, &lifelines)?;
         health.clear(Condition::Lifecycle);
         notify(&[sd_notify::NotifyState::Ready]);
+        feed_watchdog();
         tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
         Ok(Self {
             settings,
@@ -214,6 +215,7 @@ fn api_parts(
         queries: Arc::new(Semaphore::new(settings.queries_max)),
         request_bytes_max: settings.request_bytes_max,
         decompressed_bytes_max: settings.decompressed_bytes_max,
+        client_timeout: settings.client_timeout,
     }
 }
 
@@ -289,6 +291,17 @@ async fn stop_signal() {
         _ = term.recv() => tracing::info!(signal = "SIGTERM", "asked to stop"),
         _ = int.recv() => tracing::info!(signal = "SIGINT", "asked to stop"),
     }
+}
+
+/// Tells systemd that the event loop runs, twice as often as it asks for.
+fn feed_watchdog() {
+    let Some(limit) = sd_notify::watchdog_enabled() else { return };
+    actix::spawn(async move {
+        loop {
+            notify(&[sd_notify::NotifyState::Watchdog]);
+            tokio::time::sleep(limit / 2).await;
+        }
+    });
 }
 
 fn notify(states: &[sd_notify::NotifyState<'_>]) {

@@ -7,7 +7,7 @@ use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Messag
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
     model::{Clock, time::Stopwatch},
-    store::Store,
+    store::{CheckpointBounds, Store},
     telemetry::Metrics,
 };
 
@@ -29,7 +29,7 @@ pub struct Checkpointer {
     pub health: Health,
     pub lifeline: Lifeline,
     pub interval: Duration,
-    pub catalog_bytes_max: usize,
+    pub bounds: CheckpointBounds,
 }
 
 impl Checkpointer {
@@ -77,9 +77,7 @@ impl Handler<CheckpointNow> for Checkpointer {
 
     fn handle(&mut self, _: CheckpointNow, ctx: &mut Self::Context) {
         // Several requests may have waited while the last checkpoint ran.
-        if self.store.is_checkpoint_cut_short()
-            || self.store.active_bytes() > self.catalog_bytes_max
-        {
+        if self.store.is_checkpoint_cut_short() || self.store.needs_checkpoint(&self.bounds) {
             self.checkpoint_or_retry(ctx);
         }
     }

@@ -6,7 +6,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
-    model::Clock,
+    model::{Clock, SeriesId, UnixMillis},
     pipeline::preallocation,
     store::{Store, StoreError},
 };
@@ -24,8 +24,17 @@ pub struct Preallocator {
     health: Health,
     lifeline: Lifeline,
     per_second: u32,
-    /// By granularity: the document period that is being filled, and how many are done.
-    progress: Vec<(i64, usize)>,
+    /// By granularity.
+    progress: Vec<Progress>,
+}
+
+/// The document period that is being filled.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    document: Option<UnixMillis>,
+    /// Series that were live when the period's second half began.
+    live: Vec<SeriesId>,
+    done: usize,
 }
 
 impl Preallocator {
@@ -37,7 +46,7 @@ impl Preallocator {
         lifeline: Lifeline,
         per_second: u32,
     ) -> Self {
-        let progress = vec![(i64::MIN, 0); store.granularities().count()];
+        let progress = vec![Progress::default(); store.granularities().count()];
         Self { store, clock, health, lifeline, per_second, progress }
     }
 
@@ -58,22 +67,25 @@ impl Preallocator {
         let mut budget = self.per_second as usize;
         for level in 0..self.progress.len() {
             let granularity = &self.store.granularities().levels()[level];
-            let Some(due) = preallocation::shells_due(granularity, 0, now) else { continue };
-            let live = self.store.live_series(preallocation::live_since(granularity, now));
-            let count =
-                preallocation::shells_due(granularity, live.len(), now).map_or(0, |due| due.count);
-            let (period, done) = &mut self.progress[level];
-            if *period != due.document.0 {
-                (*period, *done) = (due.document.0, 0);
+            let progress = &mut self.progress[level];
+            let Some(due) = preallocation::shells_due(granularity, progress.live.len(), now) else {
+                continue;
+            };
+            if progress.document != Some(due.document) {
+                let live = self.store.live_series(preallocation::live_since(granularity, now));
+                *progress = Progress { document: Some(due.document), live, done: 0 };
+                continue; // the next tick knows how many are due
             }
-            while *done < count && budget > 0 {
-                let take = SHELLS_PER_TRANSACTION.min(budget).min(count - *done);
-                self.store.preallocate(level, due.document, &live[*done..*done + take])?;
-                *done += take;
+            while progress.done < due.count && budget > 0 {
+                let take = SHELLS_PER_TRANSACTION.min(budget).min(due.count - progress.done);
+                let series = &progress.live[progress.done..progress.done + take];
+                self.store.preallocate(level, due.document, series)?;
+                progress.done += take;
                 budget -= take;
-                if *done == live.len() {
-                    let (granularity, documents) = (&granularity.name, *done);
-                    tracing::info!(granularity, documents, start = %due.document, "preallocated documents");
+                if progress.done == progress.live.len() {
+                    let (granularity, documents) = (&granularity.name, progress.done);
+                    let start = due.document;
+                    tracing::info!(granularity, documents, %start, "preallocated documents");
                 }
             }
         }

@@ -20,8 +20,8 @@ use super::{CheckpointNow, Condition, Health, Lifeline};
 use crate::{
     model::{Clock, time::Stopwatch},
     store::{
-        AcceptedBatch, Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, Store,
-        StoreError,
+        AcceptedBatch, Appender, BatchVerdict, CheckpointBounds, Definition, DefinitionVerdict,
+        GroupVerdict, Store, StoreError,
     },
     telemetry::Metrics,
 };
@@ -33,8 +33,6 @@ const GROUP_BYTES: usize = 4 << 20;
 /// When requests come side by side, a group waits this long for those that the last
 /// acknowledgements set free: fewer, larger commits. A lone sender never waits.
 const GROUP_LINGER: Duration = Duration::from_millis(1);
-/// Batches are refused while the catalog takes more than this many times its bound.
-const CATALOG_FULL_FACTOR: usize = 2;
 
 /// Why nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +67,7 @@ pub struct WriterHandle {
 struct Pressure {
     queued_bytes: AtomicUsize,
     queued_bytes_max: usize,
-    catalog_bytes_max: usize,
+    bounds: CheckpointBounds,
     store: Store,
 }
 
@@ -85,7 +83,7 @@ pub struct WriterParts {
     pub lifeline: Lifeline,
     pub checkpointer: Recipient<CheckpointNow>,
     pub queue_bytes_max: usize,
-    pub catalog_bytes_max: usize,
+    pub bounds: CheckpointBounds,
 }
 
 /// The running thread.
@@ -104,7 +102,7 @@ impl Writer {
         let pressure = Arc::new(Pressure {
             queued_bytes: AtomicUsize::new(0),
             queued_bytes_max: parts.queue_bytes_max,
-            catalog_bytes_max: parts.catalog_bytes_max * CATALOG_FULL_FACTOR,
+            bounds: parts.bounds,
             store: parts.store.clone(),
         });
         let handle = WriterHandle { commands, pressure: pressure.clone() };
@@ -146,8 +144,8 @@ impl WriterHandle {
     ) -> Result<Vec<BatchVerdict>, WriteFault> {
         let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
         let pressure = &self.pressure;
-        if self.is_catalog_full() {
-            return Err(WriteFault::Busy("a checkpoint is behind; memory for new cells is full"));
+        if self.is_full() {
+            return Err(WriteFault::Busy("checkpoints do not keep up; too much waits for one"));
         }
         if pressure.queued_bytes.fetch_add(weight, Ordering::Relaxed) > pressure.queued_bytes_max {
             pressure.queued_bytes.fetch_sub(weight, Ordering::Relaxed);
@@ -163,8 +161,8 @@ impl WriterHandle {
     }
 
     /// Whether batches are refused until a checkpoint makes room.
-    pub fn is_catalog_full(&self) -> bool {
-        self.pressure.store.catalog_bytes() > self.pressure.catalog_bytes_max
+    pub fn is_full(&self) -> bool {
+        self.pressure.store.is_full(&self.pressure.bounds)
     }
 
     /// Ends the thread after all that was sent before; answered when all of that is durable.
@@ -297,7 +295,7 @@ impl Role {
         let result = result.map_err(|cause| describe(&cause));
         self.note_health(result.as_ref().err());
         group.answer(result);
-        self.note_catalog();
+        self.ask_for_checkpoint();
         stop
     }
 
@@ -316,10 +314,10 @@ impl Role {
         self.failing = fault.is_some();
     }
 
-    /// Asks for a checkpoint when the catalog is at its bound.
-    fn note_catalog(&self) {
+    /// Asks for a checkpoint when one of its bounds is reached.
+    fn ask_for_checkpoint(&self) {
         let parts = &self.parts;
-        if parts.store.active_bytes() > parts.catalog_bytes_max
+        if parts.store.needs_checkpoint(&parts.bounds)
             && parts.checkpointer.try_send(CheckpointNow).is_err()
         {
             tracing::trace!("a checkpoint is asked for already");

@@ -1,6 +1,6 @@
 //! `POST /api/v1/ingest`.
 
-use std::io::Read;
+use std::{io::Read, time::Duration};
 
 use actix::Addr;
 use actix_web::{
@@ -8,6 +8,8 @@ use actix_web::{
     http::{StatusCode, header},
     web::{self, Bytes},
 };
+
+use tokio::time::timeout;
 
 use super::{ApiParts, answer};
 use crate::{
@@ -49,10 +51,12 @@ async fn receive(
         _ => Encoding::Bson,
     };
     let limit = parts.request_bytes_max;
-    let body = match payload.to_bytes_limited(limit).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(cause)) => return Err(malformed(format!("body: {cause}"))),
-        Err(_) => return Err(too_large("ingest.request_bytes_max", limit)),
+    let received = timeout(parts.client_timeout, payload.to_bytes_limited(limit)).await;
+    let body = match received {
+        Ok(Ok(Ok(body))) => body,
+        Ok(Ok(Err(cause))) => return Err(malformed(format!("body: {cause}"))),
+        Ok(Err(_)) => return Err(too_large("ingest.request_bytes_max", limit)),
+        Err(_) => return Err(too_slow(parts.client_timeout)),
     };
     let body = match header(header::CONTENT_ENCODING) {
         None | Some("identity") => body,
@@ -80,6 +84,12 @@ fn decompress(body: &[u8], limit: usize) -> Result<Bytes, Refused> {
 
 fn malformed(message: String) -> Refused {
     let response = answer::error(StatusCode::BAD_REQUEST, "malformed", message);
+    Box::new((IngestOutcome::Malformed, response))
+}
+
+fn too_slow(limit: Duration) -> Refused {
+    let message = format!("the body did not come within {limit:?} (server.client_timeout)");
+    let response = answer::error(StatusCode::REQUEST_TIMEOUT, "too_slow", message);
     Box::new((IngestOutcome::Malformed, response))
 }
 

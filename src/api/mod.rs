@@ -8,7 +8,7 @@ mod operations;
 mod params;
 mod queries;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
@@ -35,6 +35,7 @@ pub struct ApiParts {
     pub queries: Arc<Semaphore>,
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
+    pub client_timeout: Duration,
 }
 
 /// The routes, for one HTTP worker with its collector.

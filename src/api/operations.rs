@@ -31,9 +31,9 @@ pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
         .into_iter()
         .map(|(condition, reason)| (condition.as_str(), reason))
         .collect();
-    if parts.writer.is_catalog_full() {
-        let reason = "memory for new cells is full until a checkpoint is done";
-        reasons.insert("catalog", reason.to_owned());
+    if parts.writer.is_full() {
+        let reason = "too much waits for a checkpoint; batches are refused until it is done";
+        reasons.insert("backlog", reason.to_owned());
     }
     if reasons.is_empty() {
         return HttpResponse::Ok().json(json!({ "status": "ready" }));

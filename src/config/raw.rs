@@ -45,6 +45,7 @@ pub(crate) struct RawStorage {
     pub(crate) data_dir: PathBuf,
     pub(crate) checkpoint_interval: String,
     pub(crate) catalog_bytes_max: usize,
+    pub(crate) journal_bytes_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -8,9 +8,12 @@ use std::{
 
 use super::{
     ConfigError,
-    raw::{Raw, RawLimits},
+    raw::{Raw, RawLimits, RawStorage},
 };
-use crate::model::{Granularity, GranularitySet, SeriesLimits, Span};
+use crate::{
+    model::{Granularity, GranularitySet, SeriesLimits, Span},
+    store::CheckpointBounds,
+};
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub struct Settings {
     pub keep_alive: Duration,
     pub data_dir: PathBuf,
     pub checkpoint_interval: Duration,
-    pub catalog_bytes_max: usize,
+    pub checkpoint_bounds: CheckpointBounds,
     pub future_skew: Duration,
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
@@ -105,11 +108,7 @@ impl Settings {
             data_dir: raw.storage.data_dir.clone(),
             checkpoint_interval: faults
                 .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
-            catalog_bytes_max: faults.at_least(
-                "storage.catalog_bytes_max",
-                raw.storage.catalog_bytes_max,
-                1 << 20,
-            ),
+            checkpoint_bounds: checkpoint_bounds(&raw.storage, &mut faults),
             future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
             request_bytes_max: faults.at_least(
                 "ingest.request_bytes_max",
@@ -175,6 +174,21 @@ fn log_format(word: &str, faults: &mut Faults) -> LogFormat {
             faults.0.push(format!("log.format = {other:?} is not known; use text or json"));
             LogFormat::Text
         }
+    }
+}
+
+fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds {
+    CheckpointBounds {
+        cell_bytes_max: faults.at_least(
+            "storage.catalog_bytes_max",
+            raw.catalog_bytes_max,
+            1 << 20,
+        ),
+        journal_bytes_max: faults.at_least(
+            "storage.journal_bytes_max",
+            raw.journal_bytes_max,
+            1 << 20,
+        ),
     }
 }
 

@@ -95,6 +95,7 @@ impl Appender {
             let inner = &*self.store.inner;
             let sequence = inner.catalog.read().applied() + 1;
             inner.journal.append(sequence, &self.record, &new_series.rows)?;
+            inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
             let counters = &inner.counters;
             counters.commits.add(1);
             counters.journal_bytes.add(self.record.len() as u64);

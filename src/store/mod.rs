@@ -56,10 +56,24 @@ struct Inner {
     catalog: RwLock<Catalog>,
     /// Bytes of cells in memory, readable without waiting for the writer.
     catalog_bytes: AtomicUsize,
+    /// Bytes of journal records that no checkpoint has taken up yet.
+    journal_pending: AtomicUsize,
     /// Held through a checkpoint: there is one at a time.
     checkpointing: Mutex<()>,
     counters: Counters,
 }
+
+/// How much may wait for a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointBounds {
+    /// Bytes of cells in memory.
+    pub cell_bytes_max: usize,
+    /// Bytes of journal records.
+    pub journal_bytes_max: usize,
+}
+
+/// Batches are refused when this many times a bound waits: checkpoints do not keep up.
+const REFUSE_FACTOR: usize = 2;
 
 /// What a checkpoint did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +123,7 @@ impl Store {
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),
             catalog_bytes: AtomicUsize::new(0),
+            journal_pending: AtomicUsize::new(0),
             checkpointing: Mutex::new(()),
             counters: Counters::default(),
         };
@@ -135,6 +150,8 @@ impl Store {
                 catalog = self.inner.catalog.write();
             }
             report.records += 1;
+            let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
+            self.inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
             catalog.apply(sequence, batches.iter(), now);
             Ok(())
@@ -178,9 +195,17 @@ impl Store {
         self.inner.catalog_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of cells that the next checkpoint would write.
-    pub fn active_bytes(&self) -> usize {
-        self.inner.catalog.read().active_bytes()
+    /// Whether a checkpoint is due before its timer.
+    pub fn needs_checkpoint(&self, bounds: &CheckpointBounds) -> bool {
+        self.inner.journal_pending.load(Ordering::Relaxed) > bounds.journal_bytes_max
+            || self.inner.catalog.read().active_bytes() > bounds.cell_bytes_max
+    }
+
+    /// Whether so much waits for a checkpoint that batches are to be refused.
+    pub fn is_full(&self, bounds: &CheckpointBounds) -> bool {
+        self.inner.journal_pending.load(Ordering::Relaxed)
+            > bounds.journal_bytes_max.saturating_mul(REFUSE_FACTOR)
+            || self.catalog_bytes() > bounds.cell_bytes_max.saturating_mul(REFUSE_FACTOR)
     }
 
     /// Senders that number their batches.
@@ -213,7 +238,10 @@ impl Store {
             let mut catalog = inner.catalog.write();
             // One that failed before is taken up again.
             let left_over = catalog.frozen().cloned();
-            left_over.unwrap_or_else(|| catalog.freeze())
+            left_over.unwrap_or_else(|| {
+                inner.journal_pending.store(0, Ordering::Relaxed);
+                catalog.freeze()
+            })
         };
         checkpoint::write_documents(
             &frozen,

@@ -176,7 +176,9 @@ fn run(set: &GranularitySet, steps: &[Step]) {
                 let twice = [batch(*sender, *seq, samples), batch(*sender, *seq, samples)];
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
                 let expected = if naive.seen.insert((*sender, *seq)) {
-                    samples.iter().for_each(|sample| naive.add(set, sample));
+                    for sample in samples {
+                        naive.add(set, sample);
+                    }
                     BatchVerdict::Accepted
                 } else {
                     BatchVerdict::Duplicate
@@ -229,7 +231,9 @@ fn step() -> impl Strategy<Value = Step> {
     let same_time = (samples, any::<bool>()).prop_map(|(mut samples, same)| {
         if same {
             let at = samples[0].at;
-            samples.iter_mut().for_each(|sample| sample.at = at);
+            for sample in &mut samples {
+                sample.at = at;
+            }
         }
         samples
     });
