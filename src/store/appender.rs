@@ -94,7 +94,8 @@ impl Appender {
             record::encode(accepted(), &mut self.record);
             let inner = &*self.store.inner;
             let sequence = inner.catalog.read().applied() + 1;
-            inner.journal.append(sequence, &self.record, &new_series.rows)?;
+            let series_count = inner.dictionary.read().len() as u32;
+            inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
             inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
             let counters = &inner.counters;
             counters.commits.add(1);

@@ -106,7 +106,7 @@ impl Store {
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
-        let journal = Journal::open(&*medium)?;
+        let journal = Journal::open(medium.clone())?;
         let partitions = Partitions::open(medium.clone(), granularities.clone())?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
