@@ -1,1 +1,30 @@
-//! x
+//! What every granary agent shares: sampling, the spool on disk, delivery with retry.
+//!
+//! An agent parses [`AgentArgs`], builds its [`Source`]s and calls [`run`]. Each round's samples
+//! become one numbered batch in the spool, in one durable commit; a thread of its own delivers
+//! the spool's batches, oldest first, and removes them when the daemon has acknowledged them.
+//! This crate knows the protocol, never the daemon, and never what a source measures.
+
+mod agent;
+mod args;
+mod client;
+mod clock;
+mod logging;
+mod print;
+mod problems;
+mod readings;
+mod report;
+mod request;
+mod rounds;
+mod schedule;
+mod self_metrics;
+mod sender;
+mod spool;
+#[cfg(test)]
+mod test_server;
+
+pub use agent::{AgentError, run};
+pub use args::{AgentArgs, LogFormat};
+pub use readings::{Reading, Readings, Source, SourceError};
+pub use self_metrics::SELF_METRICS;
+pub use spool::SpoolError;

@@ -1,0 +1,135 @@
+//! Space and inodes of local file systems.
+
+use std::{collections::HashSet, sync::Arc};
+
+use granary_agent_kit::{Readings, Source, SourceError};
+use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
+
+use crate::host::Host;
+
+/// Local file systems on a medium. Network file systems are not among them: one that does not
+/// answer would stop the agent.
+const REAL_TYPES: [&str; 17] = [
+    "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "jfs", "nilfs2",
+    "ntfs", "ntfs3", "reiserfs", "ufs", "vfat", "xfs", "zfs",
+];
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct FileSystem(pub(crate) Arc<Host>);
+
+/// A line of the mount table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mount {
+    device: String,
+    point: String,
+}
+
+impl Source for FileSystem {
+    fn name(&self) -> &'static str {
+        "filesystem"
+    }
+
+    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        for mount in real_mounts(&self.0.text("self/mounts")?) {
+            match statvfs(mount.point.as_str()) {
+                Ok(stat) => self.space(&mount, &stat, readings),
+                Err(cause) => readings.problem(format!("filesystem {}", mount.point), cause),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FileSystem {
+    fn space(&self, mount: &Mount, stat: &StatVfs, readings: &mut Readings) {
+        let tags = [("host", self.0.name.as_str()), ("mount", mount.point.as_str())];
+        let bytes = |blocks: u64| blocks as f64 * stat.f_frsize as f64;
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+        readings.gauge("disk_partition_space_total", "bytes", &tags, bytes(stat.f_blocks));
+        readings.gauge("disk_partition_space_used", "bytes", &tags, bytes(used));
+        readings.gauge("disk_partition_space_free", "bytes", &tags, bytes(stat.f_bavail));
+        if let Some(percent) = percent_used(used, stat.f_bavail) {
+            readings.gauge("disk_partition_space_percent_used", "percent", &tags, percent);
+            readings.gauge("disk_partition_space_percent_free", "percent", &tags, 100.0 - percent);
+        }
+        // Some file systems, such as btrfs, have no fixed number of inodes.
+        if stat.f_files > 0 {
+            let inodes_used = stat.f_files.saturating_sub(stat.f_ffree);
+            readings.gauge("disk_partition_inodes_used", "inodes", &tags, inodes_used as f64);
+            readings.gauge("disk_partition_inodes_free", "inodes", &tags, stat.f_ffree as f64);
+        }
+        let read_only = stat.f_flag.contains(StatVfsMountFlags::RDONLY);
+        readings.gauge("disk_partition_read_only", "", &tags, f64::from(u8::from(read_only)));
+    }
+}
+
+/// As `df` computes it: of what users can have, without the share reserved for root.
+fn percent_used(used: u64, available: u64) -> Option<f64> {
+    let sum = used.checked_add(available).filter(|sum| *sum > 0)?;
+    Some(used as f64 / sum as f64 * 100.0)
+}
+
+/// The local file systems, each device once: bind mounts show the same space again.
+fn real_mounts(table: &str) -> Vec<Mount> {
+    let mut devices = HashSet::new();
+    let mut mounts: Vec<Mount> = table.lines().filter_map(real_mount).collect();
+    // Stable: of several mount points of a device the shortest, then the first, is kept.
+    mounts.sort_by_key(|mount| mount.point.len());
+    mounts.retain(|mount| devices.insert(mount.device.clone()));
+    mounts
+}
+
+fn real_mount(line: &str) -> Option<Mount> {
+    let mut words = line.split(' ');
+    let (device, point, kind) = (words.next()?, words.next()?, words.next()?);
+    let point = unescape(point);
+    // A container's root is an overlay: its space is what the container can use.
+    let is_real = REAL_TYPES.contains(&kind) || (kind == "overlay" && point == "/");
+    is_real.then(|| Mount { device: unescape(device), point })
+}
+
+/// Spaces and the like stand as three octal digits after a backslash.
+fn unescape(word: &str) -> String {
+    let mut parts = word.split('\\');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        if let Some(byte) = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            bytes.extend_from_slice(part.as_bytes().get(3..).unwrap_or_default());
+        } else {
+            bytes.push(b'\\');
+            bytes.extend_from_slice(part.as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_local_file_systems_count_and_each_device_once() {
+        let table = "proc /proc proc rw 0 0\n\
+            /dev/vda1 /var/lib/docker ext4 rw 0 0\n/dev/vda1 / ext4 rw 0 0\n\
+            tmpfs /dev/shm tmpfs rw 0 0\nnas:/x /mnt/nas nfs4 rw 0 0\n\
+            overlay /merged overlay rw 0 0\n/dev/sdb1 /my\\040disk xfs rw 0 0\n";
+        let points: Vec<_> = real_mounts(table).into_iter().map(|m| m.point).collect();
+        assert_eq!(points, ["/", "/my disk"]);
+        let container = real_mounts("overlay / overlay rw 0 0\n");
+        assert_eq!(container.len(), 1);
+    }
+
+    #[test]
+    fn percent_is_of_what_users_can_have() {
+        assert_eq!(percent_used(30, 90), Some(25.0));
+        assert_eq!(percent_used(0, 0), None);
+    }
+
+    #[test]
+    fn escapes_are_read_and_other_backslashes_kept() {
+        assert_eq!(unescape(r"/a\040b\134c"), r"/a b\c");
+        assert_eq!(unescape(r"/a\x"), r"/a\x");
+    }
+}

@@ -1,0 +1,139 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use granary_agent_kit::{Readings, SELF_METRICS};
+
+use super::*;
+
+/// Rows of METRICS.md: name to kind, unit and tags.
+fn table() -> BTreeMap<String, [String; 3]> {
+    include_str!("../METRICS.md")
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| {
+            let cells: Vec<_> = line.split('|').map(|cell| cell.trim().replace('`', "")).collect();
+            (cells[1].clone(), [cells[2].clone(), cells[3].clone(), cells[4].clone()])
+        })
+        .collect()
+}
+
+fn sample_this_machine() -> Readings {
+    let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
+    let mut readings = Readings::default();
+    for mut source in sources(&host) {
+        source.sample(1000, &mut readings).unwrap();
+    }
+    readings
+}
+
+#[test]
+fn every_emitted_metric_is_in_the_table_as_it_is_emitted() {
+    let table = table();
+    for reading in sample_this_machine().as_slice() {
+        let keys: BTreeSet<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
+        let tags = keys.into_iter().collect::<Vec<_>>().join(", ");
+        let unit = if reading.unit.is_empty() { "-" } else { &reading.unit };
+        let emitted = [reading.kind.to_string(), unit.to_owned(), tags];
+        assert_eq!(table.get(reading.metric.as_ref()), Some(&emitted), "{}", reading.metric);
+    }
+}
+
+#[test]
+fn every_metric_of_the_table_is_in_the_sources() {
+    let sources = [
+        include_str!("cpu.rs"),
+        include_str!("load.rs"),
+        include_str!("memory.rs"),
+        include_str!("disk.rs"),
+        include_str!("filesystem.rs"),
+        include_str!("network.rs"),
+        include_str!("processes.rs"),
+        include_str!("files.rs"),
+        include_str!("tcp.rs"),
+        include_str!("uptime.rs"),
+    ];
+    for metric in table().keys() {
+        let quoted = format!("\"{metric}\"");
+        let is_emitted = sources.iter().any(|source| source.contains(&quoted));
+        assert!(is_emitted || SELF_METRICS.contains(&metric.as_str()), "{metric}");
+    }
+    for metric in SELF_METRICS {
+        assert!(table().contains_key(metric), "{metric} is not in METRICS.md");
+    }
+}
+
+#[test]
+fn a_plain_machine_has_a_hundred_series_all_named_by_host() {
+    let readings = sample_this_machine();
+    let series: BTreeSet<_> =
+        readings.as_slice().iter().map(|r| format!("{} {:?}", r.metric, r.tags)).collect();
+    assert_eq!(series.len(), readings.as_slice().len(), "no series is read twice");
+    assert!(series.len() + SELF_METRICS.len() >= 100, "{} series", series.len());
+    for reading in readings.as_slice() {
+        assert!(reading.tags.contains(&("host".into(), "test".to_owned())), "{reading:?}");
+    }
+}
+
+#[test]
+fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
+    use granary_protocol::Kind;
+    let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
+    assert!(host.boot_ms > 1_500_000_000_000, "boot at {}", host.boot_ms);
+    let mut sources = sources(&host);
+    let mut last: BTreeMap<String, f64> = BTreeMap::new();
+    for _ in 0..3 {
+        let mut readings = Readings::default();
+        for source in &mut sources {
+            source.sample(1000, &mut readings).unwrap();
+        }
+        for reading in readings.as_slice().iter().filter(|r| r.kind == Kind::Counter) {
+            assert_eq!(reading.start_ms, Some(host.boot_ms), "{reading:?}");
+            let before =
+                last.insert(format!("{}{:?}", reading.metric, reading.tags), reading.value);
+            assert!(before.is_none_or(|before| before <= reading.value), "{before:?} {reading:?}");
+        }
+    }
+}
+
+#[test]
+fn the_numbers_agree_with_each_other() {
+    let readings = sample_this_machine();
+    let value = |metric: &str| {
+        readings.as_slice().iter().find(|r| r.metric == metric).map(|r| r.value).unwrap()
+    };
+    let (total, used) = (value("system_memory_total"), value("system_memory_used"));
+    assert!(total > 1e8 && used > 0.0 && used < total, "{used} of {total}");
+    assert_eq!(used + value("system_memory_available"), total);
+    assert!(value("system_uptime") > 0.0);
+    assert!(value("system_processes_total") >= 2.0);
+    let cpu: f64 = readings
+        .as_slice()
+        .iter()
+        .filter(|r| r.metric.starts_with("system_cpu_") && r.metric != "system_cpu_guest")
+        .filter(|r| r.tags.iter().any(|(_, value)| value == "total"))
+        .map(|r| r.value)
+        .sum();
+    let cores = readings.as_slice().iter().filter(|r| r.metric == "system_cpu_user").count() - 1;
+    let expected = value("system_uptime") * cores as f64;
+    assert!((0.5..1.2).contains(&(cpu / expected)), "{cpu} s of CPU time, {expected} s expected");
+}
+
+#[test]
+fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Arc::new(Host {
+        name: "test".to_owned(),
+        proc: folder.path().to_owned(),
+        boot_ms: 5000,
+        ticks_per_second: 100.0,
+    });
+    std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
+    let mut readings = Readings::default();
+    let failed: Vec<String> = sources(&host)
+        .iter_mut()
+        .filter_map(|source| source.sample(1, &mut readings).err().map(|e| e.to_string()))
+        .collect();
+    assert_eq!(failed.len(), 9, "{failed:?}");
+    assert!(failed[0].contains(&folder.path().join("stat").display().to_string()), "{failed:?}");
+    let load = readings.as_slice().iter().find(|r| r.metric == "system_load_1m").unwrap();
+    assert_eq!(load.value, 0.24);
+}

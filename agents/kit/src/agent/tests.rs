@@ -1,0 +1,88 @@
+use clap::Parser;
+
+use super::*;
+use crate::{SourceError, test_server::serve};
+
+#[derive(Parser)]
+struct Args {
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+/// Reads one value, then fails.
+struct Half;
+
+impl Source for Half {
+    fn name(&self) -> &'static str {
+        "half"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        readings.gauge("time", "milliseconds", &[], now_ms as f64);
+        Err("the other half is missing".into())
+    }
+}
+
+#[test]
+fn rounds_are_sampled_delivered_and_reported_and_a_failing_source_loses_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let samples = self_metrics::SELF_METRICS.len() + 2;
+    let answer = format!(r#"{{"accepted":{samples},"duplicates":0}}"#);
+    let (url, server) = serve(vec![(200, "", answer)]);
+    let args = Args::parse_from([
+        "agent",
+        "--url",
+        &url,
+        "--agent-id",
+        "a",
+        "--interval",
+        "100ms",
+        "--rounds",
+        "1",
+        "--spool-dir",
+        &path("spool"),
+        "--report",
+        &path("report.json"),
+        "--tag",
+        "env=test",
+    ]);
+    run("test", &args.agent, vec![Box::new(Half), Box::new(OneMore)]).unwrap();
+
+    let requests = server.join().unwrap();
+    let (seq, defined, sent) = &requests[0].batches[0];
+    assert_eq!((*seq, defined.len(), *sent), (1, samples, samples));
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(path("report.json")).unwrap()).unwrap();
+    assert_eq!(report["samples_collected"], samples);
+    assert_eq!(report["samples_acknowledged"], samples);
+    assert_eq!((&report["rounds"], &report["spool_batches"]), (&1.into(), &0.into()));
+    let spool = Spool::open(&folder.path().join("spool"), "a", 1 << 20, unix_ms()).unwrap();
+    let definitions = spool.all_definitions().unwrap();
+    let has_tag = |(key, value): &(String, String)| key == "env" && value == "test";
+    assert!(definitions.iter().all(|d| d.tags.iter().any(has_tag)), "{definitions:?}");
+}
+
+/// The source after the one that fails.
+struct OneMore;
+
+impl Source for OneMore {
+    fn name(&self) -> &'static str {
+        "one more"
+    }
+
+    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        readings.gauge("more", "", &[], 1.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_missing_token_file_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("no").display().to_string();
+    let spool = folder.path().join("spool").display().to_string();
+    let args = Args::parse_from(["agent", "--token-file", &missing, "--spool-dir", &spool]);
+    let result = run("test", &args.agent, vec![]);
+    assert!(matches!(result, Err(AgentError::Token { .. })), "{result:?}");
+}

@@ -1,0 +1,158 @@
+//! The flags that every agent has.
+
+use std::{env, fs, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+
+const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Flags shared by all agents; an agent flattens them into its own.
+#[derive(Debug, Clone, Args)]
+pub struct AgentArgs {
+    /// Where the daemon listens.
+    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", value_parser = parse_url)]
+    pub url: String,
+
+    /// File with the token that the daemon asks for, if it does; sent as `Authorization: Bearer`.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Name of this agent, unique in the fleet (default: the host's name).
+    #[arg(long, value_name = "NAME")]
+    pub agent_id: Option<String>,
+
+    /// How often to sample, such as 10s or 1m; samples are taken at multiples of it.
+    #[arg(long, default_value = "10s", value_parser = parse_interval)]
+    pub interval: Duration,
+
+    /// Folder for what is not delivered yet (default: `$STATE_DIRECTORY`, else
+    /// `$XDG_STATE_HOME/granary-agent-<NAME>`, else `~/.local/state/granary-agent-<NAME>`).
+    #[arg(long, value_name = "FOLDER")]
+    pub spool_dir: Option<PathBuf>,
+
+    /// The most bytes of undelivered batches to keep; when full, the oldest are dropped.
+    /// The file may take up to about twice as much.
+    #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
+    pub spool_max_bytes: u64,
+
+    /// A tag to add to each series; may be given several times.
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
+    pub tags: Vec<(String, String)>,
+
+    /// Stop after this many rounds and deliver them; without it, run until SIGTERM or SIGINT.
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u64>,
+
+    /// Sample once, print the readings as a table, send nothing.
+    #[arg(long)]
+    pub print: bool,
+
+    /// Keep totals in this JSON file, rewritten after each acknowledged request.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Form of the logs on standard error; `RUST_LOG` sets the level.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// Form of the logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl AgentArgs {
+    /// The agent's name: as given, or the host's.
+    pub fn agent_name(&self) -> String {
+        self.agent_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| {
+            fs::read_to_string("/proc/sys/kernel/hostname")
+                .map(|name| name.trim().to_owned())
+                .ok()
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| "localhost".to_owned())
+        })
+    }
+
+    /// The spool's folder for an agent program of this name.
+    pub(crate) fn spool_folder(&self, program: &str) -> PathBuf {
+        self.spool_dir
+            .clone()
+            .unwrap_or_else(|| default_spool_folder(program, |name| env::var(name).ok()))
+    }
+}
+
+fn default_spool_folder(program: &str, var: impl Fn(&str) -> Option<String>) -> PathBuf {
+    let var = |name| var(name).filter(|value| !value.is_empty());
+    let own = format!("granary-agent-{program}");
+    if let Some(folder) = var("STATE_DIRECTORY") {
+        // systemd joins several folders with colons; the first is ours.
+        let first = folder.split(':').next().unwrap_or_default();
+        return PathBuf::from(first);
+    }
+    if let Some(folder) = var("XDG_STATE_HOME") {
+        return PathBuf::from(folder).join(own);
+    }
+    PathBuf::from(var("HOME").unwrap_or_else(|| "/var/lib".to_owned()))
+        .join(".local/state")
+        .join(own)
+}
+
+fn parse_url(text: &str) -> Result<String, String> {
+    if !text.starts_with("http://") {
+        return Err("must begin with http://; for TLS, put a proxy before the daemon".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval =
+        humantime::parse_duration(text).map_err(|cause| format!("{cause}; use 10s or 1m"))?;
+    if interval < Duration::from_millis(100) || interval > INTERVAL_MAX {
+        return Err("must be 100ms to 24h".to_owned());
+    }
+    Ok(interval)
+}
+
+fn parse_tag(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+            Ok((key.to_owned(), value.to_owned()))
+        }
+        _ => Err("must be KEY=VALUE, such as env=prod".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spool_folder_follows_systemd_then_xdg_then_home() {
+        let check = |vars: &[(&str, &str)], expected: &str| {
+            let var = |name: &str| {
+                vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(default_spool_folder("host", var), PathBuf::from(expected));
+        };
+        let all = [("STATE_DIRECTORY", "/var/lib/x:/y"), ("XDG_STATE_HOME", "/s"), ("HOME", "/h")];
+        check(&all, "/var/lib/x");
+        check(&all[1..], "/s/granary-agent-host");
+        check(&all[2..], "/h/.local/state/granary-agent-host");
+        check(&[("XDG_STATE_HOME", ""), ("HOME", "/h")], "/h/.local/state/granary-agent-host");
+    }
+
+    #[test]
+    fn values_are_checked_when_they_are_parsed() {
+        assert_eq!(parse_interval("1m 30s"), Ok(Duration::from_secs(90)));
+        assert!(parse_interval("0s").is_err());
+        assert!(parse_interval("10").is_err());
+        assert_eq!(parse_tag("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert!(parse_tag("a=").is_err());
+        assert_eq!(parse_url("http://x:1/"), Ok("http://x:1".to_owned()));
+        assert!(parse_url("https://x").is_err());
+    }
+}

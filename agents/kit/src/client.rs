@@ -1,0 +1,165 @@
+//! One request to the daemon and what its answer means.
+//!
+//! It knows HTTP and the answers' forms; it decides nothing about retrying.
+
+use std::{fs, io, path::Path, time::Duration};
+
+use granary_protocol::{BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer};
+use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+
+use crate::request::Body;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The batches are on the daemon's disk.
+    Acknowledged(IngestAnswer),
+    /// The daemon does not know refs; send again with definitions.
+    UnknownRefs,
+    /// The daemon will not take this body, also not later.
+    Refused(String),
+    /// Not now; try again, not before `after` if it is given.
+    Retry {
+        /// What the daemon asked for.
+        after: Option<Duration>,
+        /// Why.
+        cause: String,
+    },
+}
+
+/// A connection to the daemon; one request at a time.
+#[derive(Debug)]
+pub(crate) struct Client {
+    http: ureq::Agent,
+    url: String,
+    authorization: Option<String>,
+}
+
+impl Client {
+    /// A client of the daemon at `url`.
+    pub(crate) fn new(url: &str, token: Option<&str>) -> Self {
+        let http = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Self {
+            http,
+            url: format!("{url}{INGEST_PATH}"),
+            authorization: token.map(|token| format!("Bearer {token}")),
+        }
+    }
+
+    /// Where it posts to.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Posts the body and waits for the answer, at most `timeout`.
+    pub(crate) fn post(&self, body: &Body, timeout: Duration) -> Outcome {
+        let mut request = self.http.post(&self.url).header(CONTENT_TYPE, BSON_MEDIA_TYPE);
+        if body.is_zstd {
+            request = request.header(CONTENT_ENCODING, "zstd");
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let sent = request.config().timeout_global(Some(timeout)).build().send(&body.bytes[..]);
+        let mut answer = match sent {
+            Ok(answer) => answer,
+            Err(cause) => return Outcome::Retry { after: None, cause: cause.to_string() },
+        };
+        let status = answer.status().as_u16();
+        let after = answer
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
+            Ok(bytes) => interpret(status, after, &bytes),
+            Err(cause) => Outcome::Retry { after, cause: format!("status {status}: {cause}") },
+        }
+    }
+}
+
+/// What status and body mean.
+fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
+    if status == 200 {
+        return match serde_json::from_slice(body) {
+            Ok(answer) => Outcome::Acknowledged(answer),
+            Err(cause) => {
+                let cause = format!("status 200, but not the daemon's answer: {cause}");
+                Outcome::Retry { after, cause }
+            }
+        };
+    }
+    let answer: Option<ErrorAnswer> = serde_json::from_slice(body).ok();
+    let word = answer.as_ref().map_or("", |answer| answer.error.as_str());
+    let message = answer.as_ref().map_or("", |answer| answer.message.as_str());
+    let cause = format!("status {status} {word} {message}").trim_end().to_owned();
+    match status {
+        409 if word == "unknown_refs" => Outcome::UnknownRefs,
+        400 | 413 => Outcome::Refused(cause),
+        _ => Outcome::Retry { after, cause },
+    }
+}
+
+/// Reads a token file; the token is the trimmed content.
+///
+/// # Errors
+/// When the file cannot be read, is empty, or holds what cannot be sent in a header.
+pub(crate) fn read_token(path: &Path) -> io::Result<String> {
+    let text = fs::read_to_string(path)?;
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let problem = "must hold one token of printable ASCII without spaces";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_has_its_meaning() {
+        let error = |word: &str| format!(r#"{{"error":"{word}","message":"m"}}"#).into_bytes();
+        let check = |status, body: &[u8], expected: fn(&Outcome) -> bool| {
+            let outcome = interpret(status, None, body);
+            assert!(expected(&outcome), "{status}: {outcome:?}");
+        };
+        let retry = |outcome: &Outcome| matches!(outcome, Outcome::Retry { .. });
+        let refused = |outcome: &Outcome| matches!(outcome, Outcome::Refused(_));
+        let answer = br#"{"accepted":3,"duplicates":1}"#;
+        check(200, answer, |o| matches!(o, Outcome::Acknowledged(a) if a.accepted == 3));
+        check(200, b"<html>a login page</html>", retry);
+        check(409, &error("unknown_refs"), |o| *o == Outcome::UnknownRefs);
+        check(409, &error("something_else"), retry);
+        check(400, &error("malformed"), refused);
+        check(413, b"", refused);
+        for status in [301, 401, 404, 429, 500, 502, 503, 507] {
+            check(status, b"no json", retry);
+        }
+    }
+
+    #[test]
+    fn a_token_is_trimmed_and_never_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "  s3cret\n").unwrap();
+        assert_eq!(read_token(&path).unwrap(), "s3cret");
+        for bad in ["", "\n", "two words", "line\nbreak"] {
+            fs::write(&path, bad).unwrap();
+            assert!(read_token(&path).is_err(), "{bad:?}");
+        }
+    }
+}

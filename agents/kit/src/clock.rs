@@ -1,0 +1,33 @@
+//! The only place of an agent that reads a clock; everything else takes time as an argument.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The wall clock, in Unix milliseconds; 0 when it stands before 1970.
+#[expect(clippy::disallowed_methods, reason = "the edge at which the wall clock is read")]
+pub(crate) fn unix_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Measures a span of time that wall clock steps do not change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts at zero.
+    #[expect(clippy::disallowed_methods, reason = "the edge at which the steady clock is read")]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Time since the start.
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+
+    /// What is left of `span`, zero when it has passed.
+    pub(crate) fn left_of(self, span: Duration) -> Duration {
+        span.saturating_sub(self.elapsed())
+    }
+}

@@ -1,0 +1,169 @@
+//! What a source measured in one round.
+
+use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Display};
+
+use granary_protocol::Kind;
+
+/// Why a source, or a part of it, has no readings this round.
+pub type SourceError = Box<dyn Error + Send + Sync>;
+
+/// Something that can be sampled.
+pub trait Source {
+    /// A word for logs, such as `cpu`.
+    fn name(&self) -> &'static str;
+
+    /// Adds this round's readings, all taken to be measured at `now_ms` (Unix milliseconds).
+    ///
+    /// # Errors
+    /// When the source failed as a whole. What was added before stays; the failure is logged and
+    /// the other sources go on. For a failing part, [`Readings::problem`] says which.
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError>;
+}
+
+/// One measured value and its series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// What is measured.
+    pub metric: Cow<'static, str>,
+    /// Where, sorted by key.
+    pub tags: Vec<(Cow<'static, str>, String)>,
+    /// How values are to be read.
+    pub kind: Kind,
+    /// Unit of the value; empty when there is none.
+    pub unit: Cow<'static, str>,
+    /// The value.
+    pub value: f64,
+    /// Since when a counter counts, in Unix milliseconds.
+    pub start_ms: Option<i64>,
+}
+
+/// The readings of one round, and what could not be read.
+#[derive(Debug, Default)]
+pub struct Readings {
+    common: Vec<(String, String)>,
+    list: Vec<Reading>,
+    problems: BTreeMap<String, String>,
+    not_finite: u64,
+}
+
+impl Readings {
+    /// No readings yet; `common` tags are added to each.
+    pub fn new(common: Vec<(String, String)>) -> Self {
+        Self { common, ..Self::default() }
+    }
+
+    /// Adds a level.
+    pub fn gauge(
+        &mut self,
+        metric: impl Into<Cow<'static, str>>,
+        unit: &'static str,
+        tags: &[(&'static str, &str)],
+        value: f64,
+    ) {
+        self.add(metric.into(), unit, tags, (Kind::Gauge, value, None));
+    }
+
+    /// Adds a running total, with the time since when it counts where that is known.
+    pub fn counter(
+        &mut self,
+        metric: impl Into<Cow<'static, str>>,
+        unit: &'static str,
+        tags: &[(&'static str, &str)],
+        value: f64,
+        start_ms: Option<i64>,
+    ) {
+        self.add(metric.into(), unit, tags, (Kind::Counter, value, start_ms));
+    }
+
+    /// Adds a number of events since the sample before.
+    pub fn delta(
+        &mut self,
+        metric: impl Into<Cow<'static, str>>,
+        unit: &'static str,
+        tags: &[(&'static str, &str)],
+        value: f64,
+    ) {
+        self.add(metric.into(), unit, tags, (Kind::Delta, value, None));
+    }
+
+    /// Adds a reading whose parts are computed; common tags are added where it lacks them.
+    pub fn push(&mut self, mut reading: Reading) {
+        if !reading.value.is_finite() {
+            self.not_finite += 1;
+            return;
+        }
+        for (key, value) in &self.common {
+            if !reading.tags.iter().any(|(own, _)| own == key) {
+                reading.tags.push((Cow::Owned(key.clone()), value.clone()));
+            }
+        }
+        reading.tags.sort_unstable();
+        self.list.push(reading);
+    }
+
+    /// Notes that a part, such as one file system, could not be read. It is logged when it
+    /// begins and when it ends, not each round.
+    pub fn problem(&mut self, place: impl Into<String>, cause: impl Display) {
+        self.problems.insert(place.into(), cause.to_string());
+    }
+
+    /// What was read.
+    pub fn as_slice(&self) -> &[Reading] {
+        &self.list
+    }
+
+    /// What could not be read: place and cause.
+    pub fn problems(&self) -> &BTreeMap<String, String> {
+        &self.problems
+    }
+
+    /// How many values were left out because they are NaN or infinite.
+    pub fn not_finite(&self) -> u64 {
+        self.not_finite
+    }
+
+    /// Forgets the round, keeps the common tags.
+    pub(crate) fn clear(&mut self) {
+        self.list.clear();
+        self.problems.clear();
+        self.not_finite = 0;
+    }
+
+    fn add(
+        &mut self,
+        metric: Cow<'static, str>,
+        unit: &'static str,
+        tags: &[(&'static str, &str)],
+        (kind, value, start_ms): (Kind, f64, Option<i64>),
+    ) {
+        let tags =
+            tags.iter().map(|(key, value)| (Cow::Borrowed(*key), (*value).to_owned())).collect();
+        self.push(Reading { metric, tags, kind, unit: Cow::Borrowed(unit), value, start_ms });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_tags_are_added_but_do_not_replace_own_ones() {
+        let mut readings =
+            Readings::new(vec![("env".into(), "prod".into()), ("dc".into(), "a".into())]);
+        readings.gauge("load", "", &[("host", "web1"), ("dc", "b")], 1.0);
+        let tags: Vec<_> =
+            readings.as_slice()[0].tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(tags, ["dc=b", "env=prod", "host=web1"]);
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_are_counted_and_left_out() {
+        let mut readings = Readings::default();
+        readings.gauge("ratio", "", &[], f64::NAN);
+        readings.counter("total", "", &[], f64::INFINITY, None);
+        readings.delta("events", "", &[], 3.0);
+        assert_eq!((readings.as_slice().len(), readings.not_finite()), (1, 2));
+        readings.clear();
+        assert_eq!((readings.as_slice().len(), readings.not_finite()), (0, 0));
+    }
+}

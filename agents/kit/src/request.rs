@@ -1,0 +1,166 @@
+//! Stored batches to a request body.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use granary_protocol::{
+    Batch, BatchView, DecodeError, SeriesDefinition, SeriesView, decode_batch, encode_batch,
+};
+
+use crate::spool::StoredBatch;
+
+/// Bodies longer than this are compressed.
+const COMPRESS_ABOVE_BYTES: usize = 1024;
+/// The fastest level: metrics are small, the agent must not be felt.
+const ZSTD_LEVEL: i32 = 1;
+
+/// A request body.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Body {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_zstd: bool,
+}
+
+/// The batches one after the other. The first one says when it was sent; with `definitions`, the
+/// first batch of each agent defines all refs that the request uses.
+pub(crate) fn build_body(
+    batches: &[StoredBatch],
+    sent_ms: i64,
+    definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
+) -> Result<Body, DecodeError> {
+    let mut bytes = Vec::new();
+    let mut used = if definitions.is_some() { refs_by_agent(batches)? } else { BTreeMap::new() };
+    for (index, stored) in batches.iter().enumerate() {
+        let view = decode_batch(&stored.bytes)?;
+        let to_define = used.remove(view.agent);
+        if index > 0 && to_define.is_none() {
+            bytes.extend_from_slice(&stored.bytes);
+            continue;
+        }
+        let mut batch = owned_batch(&view);
+        if index == 0 {
+            batch.sent = sent_ms;
+        }
+        if let (Some(refs), Some(definitions)) = (to_define, definitions) {
+            batch.series = refs.iter().filter_map(|r| definitions.get(r)).cloned().collect();
+        }
+        encode_batch(&batch, &mut bytes);
+    }
+    Ok(compress(bytes))
+}
+
+/// The refs that each agent's batches use, so that they can be defined again.
+fn refs_by_agent(batches: &[StoredBatch]) -> Result<BTreeMap<String, BTreeSet<u32>>, DecodeError> {
+    let mut used: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for stored in batches {
+        let view = decode_batch(&stored.bytes)?;
+        used.entry(view.agent.to_owned()).or_default().extend(view.refs());
+    }
+    Ok(used)
+}
+
+/// The refs that these batches use.
+pub(crate) fn refs_in(batches: &[StoredBatch]) -> Result<BTreeSet<u32>, DecodeError> {
+    Ok(refs_by_agent(batches)?.into_values().flatten().collect())
+}
+
+/// The number of samples in an encoded batch, 0 when it cannot be read.
+pub(crate) fn samples_in(bytes: &[u8]) -> u64 {
+    decode_batch(bytes).map_or(0, |view| view.len() as u64)
+}
+
+fn compress(bytes: Vec<u8>) -> Body {
+    if bytes.len() > COMPRESS_ABOVE_BYTES
+        && let Ok(compressed) = zstd::bulk::compress(&bytes, ZSTD_LEVEL)
+    {
+        return Body { bytes: compressed, is_zstd: true };
+    }
+    Body { bytes, is_zstd: false }
+}
+
+fn owned_batch(view: &BatchView<'_>) -> Batch {
+    Batch {
+        agent: view.agent.to_owned(),
+        epoch: view.epoch,
+        seq: view.seq,
+        sent: view.sent,
+        series: view.series.iter().map(owned_definition).collect(),
+        refs: view.refs().collect(),
+        times: view.times().collect(),
+        values: view.values().collect(),
+        starts: view.starts().collect(),
+    }
+}
+
+/// A definition that no longer borrows from the body.
+pub(crate) fn owned_definition(view: &SeriesView<'_>) -> SeriesDefinition {
+    SeriesDefinition {
+        reference: view.reference,
+        metric: view.metric.to_owned(),
+        tags: view.tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        kind: view.kind,
+        unit: view.unit.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use granary_protocol::split_batches;
+
+    use super::*;
+
+    fn stored(agent: &str, seq: u64, refs: &[u32]) -> StoredBatch {
+        let batch = Batch {
+            agent: agent.to_owned(),
+            epoch: 5,
+            seq,
+            refs: refs.to_vec(),
+            times: vec![1000],
+            values: refs.iter().map(|r| f64::from(*r)).collect(),
+            ..Batch::default()
+        };
+        let mut bytes = Vec::new();
+        encode_batch(&batch, &mut bytes);
+        StoredBatch { seq, bytes }
+    }
+
+    fn definition(reference: u32) -> SeriesDefinition {
+        SeriesDefinition {
+            reference,
+            metric: format!("m{reference}"),
+            ..SeriesDefinition::default()
+        }
+    }
+
+    #[test]
+    fn the_first_batch_says_when_it_was_sent_and_samples_stay_as_stored() {
+        let batches = [stored("a", 1, &[1, 2]), stored("a", 2, &[2])];
+        let body = build_body(&batches, 777, None).unwrap();
+        let parts = split_batches(&body.bytes).unwrap();
+        let views: Vec<_> = parts.iter().map(|part| decode_batch(part).unwrap()).collect();
+        assert_eq!(views.iter().map(|v| (v.seq, v.sent)).collect::<Vec<_>>(), [(1, 777), (2, 0)]);
+        assert_eq!(views[0].values().collect::<Vec<_>>(), [1.0, 2.0]);
+        assert_eq!(parts[1], batches[1].bytes);
+    }
+
+    #[test]
+    fn definitions_of_all_refs_go_into_the_first_batch_of_each_agent() {
+        let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
+        let definitions = (1..5).map(|r| (r, definition(r))).collect();
+        let body = build_body(&batches, 777, Some(&definitions)).unwrap();
+        let parts = split_batches(&body.bytes).unwrap();
+        let defined: Vec<Vec<u32>> = parts
+            .iter()
+            .map(|part| decode_batch(part).unwrap().series.iter().map(|s| s.reference).collect())
+            .collect();
+        assert_eq!(defined, [vec![1, 2], vec![], vec![3]]);
+    }
+
+    #[test]
+    fn only_long_bodies_are_compressed() {
+        assert!(!build_body(&[stored("a", 1, &[1])], 1, None).unwrap().is_zstd);
+        let long = stored("a", 1, &(0..500).collect::<Vec<_>>());
+        let body = build_body(std::slice::from_ref(&long), 0, None).unwrap();
+        assert!(body.is_zstd);
+        assert_eq!(zstd::bulk::decompress(&body.bytes, 100_000).unwrap(), long.bytes);
+    }
+}

@@ -1,0 +1,298 @@
+//! Delivers the spool's batches, oldest first; runs in a thread of its own.
+//!
+//! It never gives up and never forgets: a batch leaves the queue when the daemon has it, or when
+//! the daemon says that it will never take it, and then it is kept aside.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use granary_protocol::IngestAnswer;
+use tracing::{debug, info, warn};
+
+use crate::{
+    client::{Client, Outcome},
+    clock::{Stopwatch, unix_ms},
+    report::{Totals, write_report},
+    request::{build_body, refs_in, samples_in},
+    spool::{Spool, SpoolError, StoredBatch},
+};
+
+/// Bounds of one request; one batch is sent whatever its size.
+const REQUEST_BATCHES_MAX: usize = 64;
+const REQUEST_BYTES_MAX: usize = 1024 * 1024;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Jitter at most doubles the delay, so that no retry waits longer than `RETRY_MAX`.
+const BACKOFF_MIN: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long undelivered batches are still tried when the agent stops.
+pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
+/// Refused samples are logged at most this often.
+const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
+
+/// What one attempt did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing is waiting.
+    Idle,
+    /// Something left the queue, or the next attempt will be a smaller one.
+    Progress,
+    /// Try again after this time; `answered` when it was the daemon that said so.
+    Retry { delay: Duration, answered: bool },
+}
+
+/// Everything the sending thread owns.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    spool: Arc<Spool>,
+    client: Client,
+    totals: Arc<Totals>,
+    agent: String,
+    report: Option<PathBuf>,
+    send_delay: Duration,
+    backoff: ExponentialBackoff,
+    /// Batches up to this number are sent one by one: a request with them was refused.
+    single_through: u64,
+    failing: bool,
+    report_failing: bool,
+    refusals: Refusals,
+}
+
+/// What was refused since it was logged last.
+#[derive(Debug, Default)]
+struct Refusals {
+    logged: Option<Stopwatch>,
+    samples: u64,
+}
+
+fn backoff() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(BACKOFF_MIN)
+        .with_max_delay(BACKOFF_MAX)
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
+impl Sender {
+    /// A sender that waits `send_delay` between a round and its delivery.
+    pub(crate) fn new(
+        spool: Arc<Spool>,
+        client: Client,
+        totals: Arc<Totals>,
+        agent: String,
+        report: Option<PathBuf>,
+        send_delay: Duration,
+    ) -> Self {
+        Self {
+            spool,
+            client,
+            totals,
+            agent,
+            report,
+            send_delay,
+            backoff: backoff(),
+            single_through: 0,
+            failing: false,
+            report_failing: false,
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// Delivers until `rounds` is closed, then tries what is left within the deadline.
+    pub(crate) fn run(mut self, rounds: &Receiver<()>) -> Result<(), SpoolError> {
+        loop {
+            let stopped = match self.step(REQUEST_TIMEOUT)? {
+                Step::Progress => wait(rounds, Duration::ZERO),
+                Step::Retry { delay, .. } => wait(rounds, delay),
+                Step::Idle => rounds.recv().is_err() || wait(rounds, self.send_delay),
+            };
+            if stopped {
+                return self.flush();
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), SpoolError> {
+        let watch = Stopwatch::start();
+        loop {
+            let left = watch.left_of(FLUSH_DEADLINE);
+            if left.is_zero() {
+                break;
+            }
+            match self.step(left)? {
+                Step::Progress => {}
+                Step::Retry { delay, answered: true } if delay < left => std::thread::sleep(delay),
+                Step::Retry { .. } | Step::Idle => break,
+            }
+        }
+        self.write_report()
+    }
+
+    /// One request with the oldest batches, and what follows from its answer.
+    pub(crate) fn step(&mut self, timeout: Duration) -> Result<Step, SpoolError> {
+        let mut batches = self.spool.fetch(REQUEST_BATCHES_MAX, REQUEST_BYTES_MAX)?;
+        let Some(first) = batches.first().map(|batch| batch.seq) else {
+            return Ok(Step::Idle);
+        };
+        if first <= self.single_through {
+            batches.truncate(1);
+        }
+        match self.post(&batches, timeout)? {
+            Outcome::Acknowledged(answer) => {
+                let seqs: Vec<u64> = batches.iter().map(|batch| batch.seq).collect();
+                self.spool.acknowledge(&seqs)?;
+                self.count_acknowledged(&seqs, &answer);
+                self.write_report()?;
+                Ok(Step::Progress)
+            }
+            Outcome::Refused(cause) => self.refused(&batches, &cause),
+            Outcome::UnknownRefs => {
+                let cause = "the daemon does not know refs that were just defined".to_owned();
+                Ok(self.retry(None, &cause))
+            }
+            Outcome::Retry { after, cause } => Ok(self.retry(after, &cause)),
+        }
+    }
+
+    /// Posts the batches; when the daemon has forgotten refs, once more with their definitions.
+    fn post(&self, batches: &[StoredBatch], timeout: Duration) -> Result<Outcome, SpoolError> {
+        let body = match build_body(batches, unix_ms(), None) {
+            Ok(body) => body,
+            Err(cause) => return Ok(Outcome::Refused(format!("cannot be read back: {cause}"))),
+        };
+        self.totals.requests.add(1);
+        let outcome = self.client.post(&body, timeout);
+        if outcome != Outcome::UnknownRefs {
+            return Ok(outcome);
+        }
+        debug!("the daemon does not know our refs; sending their definitions");
+        let refs = refs_in(batches).unwrap_or_default();
+        let definitions = self.spool.definitions(&refs)?;
+        let body = match build_body(batches, unix_ms(), Some(&definitions)) {
+            Ok(body) => body,
+            Err(cause) => return Ok(Outcome::Refused(format!("cannot be read back: {cause}"))),
+        };
+        self.totals.requests.add(1);
+        let outcome = self.client.post(&body, timeout);
+        if outcome == Outcome::UnknownRefs && definitions.len() < refs.len() {
+            let missing = refs.len() - definitions.len();
+            return Ok(Outcome::Refused(format!("{missing} refs have no definition in the spool")));
+        }
+        Ok(outcome)
+    }
+
+    fn count_acknowledged(&mut self, seqs: &[u64], answer: &IngestAnswer) {
+        let refused: u64 = answer.refused.values().sum();
+        self.totals.batches_acknowledged.add(seqs.len() as u64);
+        self.totals.samples_acknowledged.add(answer.accepted);
+        self.totals.samples_duplicate.add(answer.duplicates);
+        self.totals.samples_refused.add(refused);
+        debug!(
+            batches = seqs.len(),
+            through = seqs.last(),
+            answer.accepted,
+            answer.duplicates,
+            refused,
+            "acknowledged"
+        );
+        self.backoff = backoff();
+        if self.failing {
+            self.failing = false;
+            info!(url = self.client.url(), "delivering again");
+        }
+        self.log_refused(refused, answer);
+    }
+
+    fn log_refused(&mut self, refused: u64, answer: &IngestAnswer) {
+        self.refusals.samples += refused;
+        let is_due = self.refusals.logged.is_none_or(|w| w.elapsed() > REFUSALS_LOGGED_EVERY);
+        if refused > 0 && is_due {
+            let examples: Vec<String> = answer
+                .examples
+                .iter()
+                .map(|e| format!("{}: {}: {}", e.series, e.reason, e.message))
+                .collect();
+            let samples = std::mem::take(&mut self.refusals.samples);
+            self.refusals.logged = Some(Stopwatch::start());
+            let reasons = &answer.refused;
+            warn!(
+                samples,
+                ?reasons,
+                ?examples,
+                "the daemon refused samples; they are not sent again"
+            );
+        }
+    }
+
+    /// One bad batch must not block the queue: it is found by sending one by one, and set aside.
+    fn refused(&mut self, batches: &[StoredBatch], cause: &str) -> Result<Step, SpoolError> {
+        self.totals.requests_failed.add(1);
+        let [batch] = batches else {
+            self.single_through = batches.last().map_or(0, |batch| batch.seq);
+            self.spool.release();
+            let batches = batches.len();
+            warn!(batches, cause, "the daemon refused a request; sending its batches one by one");
+            return Ok(Step::Progress);
+        };
+        self.spool.reject(batch.seq)?;
+        self.totals.batches_rejected.add(1);
+        self.totals.samples_rejected.add(samples_in(&batch.bytes));
+        let total = self.totals.batches_rejected.get();
+        warn!(seq = batch.seq, cause, total, "the daemon refused a batch; it is set aside");
+        self.write_report()?;
+        Ok(Step::Progress)
+    }
+
+    fn retry(&mut self, after: Option<Duration>, cause: &str) -> Step {
+        self.spool.release();
+        self.totals.requests_failed.add(1);
+        let own = self.backoff.next().unwrap_or(RETRY_MAX);
+        let delay = own.max(after.unwrap_or_default()).min(RETRY_MAX);
+        if self.failing {
+            debug!(cause, ?delay, "still cannot deliver");
+        } else {
+            self.failing = true;
+            let url = self.client.url();
+            warn!(url, cause, ?delay, "cannot deliver; samples wait in the spool");
+        }
+        Step::Retry { delay, answered: cause.starts_with("status") }
+    }
+
+    fn write_report(&mut self) -> Result<(), SpoolError> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let usage = self.spool.usage()?;
+        let written = write_report(path, &self.agent, self.spool.epoch(), &self.totals, usage);
+        if let Err(cause) = &written
+            && !self.report_failing
+        {
+            let cause = cause as &dyn std::error::Error;
+            warn!(path = %path.display(), cause, "cannot write the report");
+        }
+        self.report_failing = written.is_err();
+        Ok(())
+    }
+}
+
+/// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
+fn wait(rounds: &Receiver<()>, delay: Duration) -> bool {
+    let watch = Stopwatch::start();
+    loop {
+        match rounds.recv_timeout(watch.left_of(delay)) {
+            Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) => return false,
+            Ok(()) if watch.left_of(delay).is_zero() => return false,
+            Ok(()) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The sender against a real HTTP server on a socket, answering from a script.
+
+use std::{net::TcpListener, sync::mpsc::sync_channel};
+
+use granary_protocol::{Batch, SeriesDefinition};
+use tempfile::TempDir;
+
+use super::*;
+use crate::test_server::serve;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+fn accepted(samples: u64) -> (u16, &'static str, String) {
+    (200, "", format!(r#"{{"accepted":{samples},"duplicates":0}}"#))
+}
+
+fn refused(status: u16, word: &str) -> (u16, &'static str, String) {
+    (status, "", format!(r#"{{"error":"{word}","message":"because"}}"#))
+}
+
+/// A spool with this many batches of two samples; the first defines both refs.
+fn spool(batches: usize) -> (TempDir, Arc<Spool>) {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path(), "a", 1 << 30, 5).unwrap();
+    for index in 0..batches {
+        let series = if index == 0 { vec![define(0), define(1)] } else { vec![] };
+        let mut batch = Batch {
+            agent: "a".to_owned(),
+            series,
+            refs: vec![0, 1],
+            times: vec![1000],
+            values: vec![1.0, 2.0],
+            ..Batch::default()
+        };
+        spool.append(&mut batch).unwrap();
+    }
+    (folder, Arc::new(spool))
+}
+
+fn define(reference: u32) -> SeriesDefinition {
+    SeriesDefinition { reference, metric: format!("m{reference}"), ..SeriesDefinition::default() }
+}
+
+fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<Totals>) {
+    let totals = Arc::new(Totals::default());
+    let client = Client::new(url, token);
+    let spool = Arc::clone(spool);
+    let sender =
+        Sender::new(spool, client, Arc::clone(&totals), "a".to_owned(), None, Duration::ZERO);
+    (sender, totals)
+}
+
+fn waiting(spool: &Spool) -> u64 {
+    spool.usage().unwrap().batches
+}
+
+#[test]
+fn a_backlog_goes_in_one_request_and_leaves_when_acknowledged() {
+    let (_folder, spool) = spool(100);
+    let (url, server) = serve(vec![accepted(128), accepted(72)]);
+    let (mut sender, totals) = sender(&spool, &url, Some("s3cret"));
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 36);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+    let requests = server.join().unwrap();
+    let numbers: Vec<u64> = requests[0].batches.iter().map(|batch| batch.0).collect();
+    assert_eq!(numbers, (1..=64).collect::<Vec<_>>());
+    assert_eq!(requests[0].batches[0].1, [0, 1], "definitions travel where they are first used");
+    assert!(requests[0].head.starts_with("POST /api/v1/ingest HTTP/1.1\r\n"));
+    let head = requests[0].head.to_ascii_lowercase();
+    assert!(head.contains("content-type: application/bson\r\n"), "{head}");
+    assert!(head.contains("authorization: bearer s3cret\r\n"), "{head}");
+    assert_eq!(totals.samples_acknowledged.get(), 200);
+    assert_eq!(totals.batches_acknowledged.get(), 100);
+}
+
+#[test]
+fn refused_samples_and_duplicates_are_counted_and_not_sent_again() {
+    let (_folder, spool) = spool(2);
+    let body = r#"{"accepted":1,"duplicates":2,"refused":{"too_old":1},
+        "examples":[{"reason":"too_old","series":"m0","message":"m"}]}"#;
+    let (url, server) = serve(vec![(200, "", body.to_owned())]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 0);
+    let counts = (&totals.samples_acknowledged, &totals.samples_duplicate, &totals.samples_refused);
+    assert_eq!((counts.0.get(), counts.1.get(), counts.2.get()), (1, 2, 1));
+    server.join().unwrap();
+}
+
+#[test]
+fn forgotten_refs_are_defined_again_in_the_first_batch() {
+    let (_folder, spool) = spool(3);
+    spool.acknowledge(&[1]).unwrap();
+    let (url, server) = serve(vec![refused(409, "unknown_refs"), accepted(4)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    let requests = server.join().unwrap();
+    assert_eq!(requests[0].batches, [(2, vec![], 2), (3, vec![], 2)]);
+    assert_eq!(requests[1].batches, [(2, vec![0, 1], 2), (3, vec![], 2)]);
+    assert_eq!(waiting(&spool), 0);
+}
+
+#[test]
+fn refs_still_unknown_after_their_definitions_are_kept_and_tried_later() {
+    let (_folder, spool) = spool(1);
+    let (url, server) = serve(vec![refused(409, "unknown_refs"), refused(409, "unknown_refs")]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
+    assert_eq!(waiting(&spool), 1);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_busy_daemon_says_how_long_to_wait() {
+    for status in [429, 503, 507] {
+        let (_folder, spool) = spool(2);
+        let busy = |after| (status, after, r#"{"error":"busy","message":"later"}"#.to_owned());
+        let (url, server) = serve(vec![
+            busy("Retry-After: 7\r\n"),
+            busy("Retry-After: 3600\r\n"),
+            busy(""),
+            accepted(4),
+        ]);
+        let (mut sender, totals) = sender(&spool, &url, None);
+        let mut delay = || match sender.step(TIMEOUT).unwrap() {
+            Step::Retry { delay, answered: true } => delay,
+            step @ (Step::Idle | Step::Progress | Step::Retry { .. }) => panic!("{step:?}"),
+        };
+        assert_eq!(delay(), Duration::from_secs(7));
+        assert_eq!(delay(), RETRY_MAX);
+        let third = delay();
+        assert!(third >= BACKOFF_MIN * 4 && third <= BACKOFF_MIN * 8, "{third:?}");
+        assert_eq!(waiting(&spool), 2, "nothing is forgotten");
+        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+        assert_eq!((waiting(&spool), totals.requests_failed.get()), (0, 3));
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn one_bad_batch_is_found_set_aside_and_does_not_block_the_others() {
+    let (_folder, spool) = spool(4);
+    let (url, server) = serve(vec![
+        refused(400, "malformed"),
+        accepted(2),
+        refused(413, "too_large"),
+        accepted(2),
+        accepted(2),
+    ]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    for _ in 0..5 {
+        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    }
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+    let sent: Vec<Vec<u64>> = server
+        .join()
+        .unwrap()
+        .iter()
+        .map(|request| request.batches.iter().map(|batch| batch.0).collect())
+        .collect();
+    assert_eq!(sent, [vec![1, 2, 3, 4], vec![1], vec![2], vec![3], vec![4]]);
+    assert_eq!((totals.batches_rejected.get(), totals.samples_rejected.get()), (1, 2));
+    assert_eq!(totals.batches_acknowledged.get(), 3);
+}
+
+#[test]
+fn a_dead_daemon_loses_nothing_and_is_asked_ever_more_slowly() {
+    let (_folder, spool) = spool(2);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    let mut delays = Vec::new();
+    for _ in 0..10 {
+        match sender.step(TIMEOUT).unwrap() {
+            Step::Retry { delay, answered: false } => delays.push(delay),
+            step @ (Step::Idle | Step::Progress | Step::Retry { .. }) => panic!("{step:?}"),
+        }
+    }
+    assert!(delays[0] <= BACKOFF_MIN * 2 && delays[9] >= BACKOFF_MAX, "{delays:?}");
+    assert!(delays.iter().all(|delay| *delay <= RETRY_MAX), "{delays:?}");
+    assert_eq!((waiting(&spool), totals.requests_failed.get()), (2, 10));
+}
+
+#[test]
+fn stopping_flushes_what_waits_and_writes_the_report() {
+    let (folder, spool) = spool(2);
+    let (url, server) = serve(vec![accepted(4)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    let path = folder.path().join("report.json");
+    sender.report = Some(path.clone());
+    let (announce, rounds) = sync_channel(1);
+    drop(announce);
+    sender.run(&rounds).unwrap();
+    server.join().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((&report["samples_acknowledged"], &report["spool_batches"]), (&4.into(), &0.into()));
+}
+
+#[test]
+fn stopping_with_a_dead_daemon_ends_at_once_and_keeps_the_batches() {
+    let (_folder, spool) = spool(2);
+    let (sender, _) = sender(&spool, "http://127.0.0.1:1", None);
+    let (announce, rounds) = sync_channel(1);
+    drop(announce);
+    let watch = Stopwatch::start();
+    sender.run(&rounds).unwrap();
+    assert!(watch.elapsed() < FLUSH_DEADLINE);
+    assert_eq!(waiting(&spool), 2);
+}
+
+#[test]
+fn two_agents_do_not_retry_in_step() {
+    // A story: without the feature `std`, backon's jitter was the same in each process.
+    let delays = || backoff().take(8).collect::<Vec<_>>();
+    assert_ne!(delays(), delays());
+}

@@ -1,0 +1,370 @@
+//! Batches on disk until the daemon has acknowledged them.
+//!
+//! One redb file: the sampler appends, one durable commit a round; the sender reads the oldest
+//! and removes what was acknowledged. The epoch and the refs live as long as the file. It knows
+//! nothing of HTTP or of what is measured.
+
+mod error;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
+use redb::{
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    WriteTransaction,
+};
+use tracing::{info, warn};
+
+pub use self::error::SpoolError;
+use self::error::{at, cannot_open};
+use crate::request::{owned_definition, samples_in};
+
+const BATCHES: TableDefinition<u64, &[u8]> = TableDefinition::new("batches");
+const REJECTED: TableDefinition<u64, &[u8]> = TableDefinition::new("rejected");
+const SERIES: TableDefinition<u32, &[u8]> = TableDefinition::new("series");
+const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+const NAMES: TableDefinition<&str, &str> = TableDefinition::new("names");
+
+const FILE: &str = "spool.redb";
+const DAMAGED: &str = "spool.redb.damaged";
+const CACHE_BYTES: usize = 1024 * 1024;
+/// Refused batches kept for the operator; when full the oldest is forgotten.
+const REJECTED_BATCHES_MAX: u64 = 64;
+/// Refs of one epoch; a new epoch starts when half of them are used and nothing is waiting.
+pub(crate) const SERIES_MAX: u32 = 200_000;
+/// A file this much larger than its content is compacted when it is opened.
+const SLACK_BYTES: u64 = 16 * 1024 * 1024;
+
+/// An encoded batch and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredBatch {
+    pub(crate) seq: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Appended {
+    pub(crate) seq: u64,
+    pub(crate) dropped_batches: u64,
+    pub(crate) dropped_samples: u64,
+}
+
+/// What is waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    pub(crate) batches: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The spool file.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    db: Database,
+    epoch: i64,
+    bytes_max: u64,
+    /// Batches up to this number are in a request right now and are not dropped.
+    in_flight_through: Mutex<u64>,
+}
+
+impl Spool {
+    /// Opens the spool in `folder`, or begins one with the epoch `now_ms`. A damaged file is
+    /// renamed and a new one begun.
+    pub(crate) fn open(
+        folder: &Path,
+        agent: &str,
+        bytes_max: u64,
+        now_ms: i64,
+    ) -> Result<Self, SpoolError> {
+        fs::create_dir_all(folder)
+            .map_err(|cause| SpoolError::Folder { path: folder.to_owned(), cause })?;
+        match Self::open_file(folder, agent, bytes_max, now_ms) {
+            Err(error) if error.is_damage() => {
+                set_aside(folder, &error)?;
+                Self::open_file(folder, agent, bytes_max, now_ms)
+            }
+            result => result,
+        }
+    }
+
+    fn open_file(
+        folder: &Path,
+        agent: &str,
+        bytes_max: u64,
+        now_ms: i64,
+    ) -> Result<Self, SpoolError> {
+        let path = folder.join(FILE);
+        let created = Database::builder().set_cache_size(CACHE_BYTES).create(&path);
+        let mut db = created.map_err(|cause| cannot_open(folder, cause))?;
+        let (epoch, usage) = prepare(&db, agent, now_ms)?;
+        let file_bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
+        if file_bytes > usage.bytes.saturating_mul(2).saturating_add(SLACK_BYTES) {
+            db.compact().map_err(at("compact"))?;
+        }
+        info!(path = %path.display(), epoch, usage.batches, usage.bytes, "opened the spool");
+        Ok(Self { db, epoch, bytes_max, in_flight_through: Mutex::new(0) })
+    }
+
+    /// Numbers the batch, stores it with the definitions it introduces, and drops the oldest
+    /// batches if the spool is over its bound. On disk when this returns.
+    pub(crate) fn append(&self, batch: &mut Batch) -> Result<Appended, SpoolError> {
+        const OPERATION: &str = "append a batch";
+        let in_flight_through = self.in_flight();
+        let txn = begin(&self.db, OPERATION)?;
+        let mut appended = Appended::default();
+        {
+            let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
+            let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+            let mut series = txn.open_table(SERIES).map_err(at(OPERATION))?;
+            for definition in &batch.series {
+                let bytes = encode_definition(definition);
+                series.insert(definition.reference, &*bytes).map_err(at(OPERATION))?;
+            }
+            appended.seq = read_meta(&meta, "next_seq")?;
+            batch.seq = appended.seq;
+            batch.epoch = self.epoch;
+            let mut encoded = Vec::new();
+            encode_batch(batch, &mut encoded);
+            batches.insert(batch.seq, &*encoded).map_err(at(OPERATION))?;
+            let mut bytes = read_meta(&meta, "bytes")? + encoded.len() as u64;
+            // Neither what is in a request nor the new batch itself is dropped.
+            let mut droppable = *in_flight_through + 1..batch.seq;
+            while bytes > self.bytes_max {
+                let Some(dropped) = remove_first(&mut batches, &mut droppable)? else { break };
+                bytes = bytes.saturating_sub(dropped.len() as u64);
+                appended.dropped_batches += 1;
+                appended.dropped_samples += samples_in(&dropped);
+            }
+            meta.insert("bytes", bytes).map_err(at(OPERATION))?;
+            meta.insert("next_seq", batch.seq + 1).map_err(at(OPERATION))?;
+        }
+        txn.commit().map_err(at(OPERATION))?;
+        Ok(appended)
+    }
+
+    /// The oldest batches: at least one if there is any, else as many as fit both bounds. They
+    /// are not dropped until [`Spool::release`] or [`Spool::acknowledge`].
+    pub(crate) fn fetch(
+        &self,
+        batches_max: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<StoredBatch>, SpoolError> {
+        const OPERATION: &str = "read the oldest batches";
+        let mut in_flight_through = self.in_flight();
+        let txn = self.db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        let mut fetched = Vec::new();
+        let mut bytes = 0;
+        for entry in table.iter().map_err(at(OPERATION))? {
+            let (seq, value) = entry.map_err(at(OPERATION))?;
+            bytes += value.value().len();
+            if !fetched.is_empty() && (bytes > bytes_max || fetched.len() >= batches_max) {
+                break;
+            }
+            *in_flight_through = seq.value();
+            fetched.push(StoredBatch { seq: seq.value(), bytes: value.value().to_vec() });
+        }
+        Ok(fetched)
+    }
+
+    /// Ends the protection of fetched batches: the request failed.
+    pub(crate) fn release(&self) {
+        *self.in_flight() = 0;
+    }
+
+    /// Removes batches that the daemon has.
+    pub(crate) fn acknowledge(&self, seqs: &[u64]) -> Result<(), SpoolError> {
+        self.remove(seqs, false)
+    }
+
+    /// Moves a batch that the daemon will never take out of the queue.
+    pub(crate) fn reject(&self, seq: u64) -> Result<(), SpoolError> {
+        self.remove(&[seq], true)
+    }
+
+    fn remove(&self, seqs: &[u64], keep_as_rejected: bool) -> Result<(), SpoolError> {
+        const OPERATION: &str = "remove delivered batches";
+        let mut in_flight_through = self.in_flight();
+        let txn = begin(&self.db, OPERATION)?;
+        {
+            let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
+            let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+            let mut bytes = read_meta(&meta, "bytes")?;
+            for seq in seqs {
+                let Some(removed) = remove_first(&mut batches, &mut (*seq..*seq + 1))? else {
+                    continue;
+                };
+                bytes = bytes.saturating_sub(removed.len() as u64);
+                if keep_as_rejected {
+                    let mut rejected = txn.open_table(REJECTED).map_err(at(OPERATION))?;
+                    rejected.insert(seq, &*removed).map_err(at(OPERATION))?;
+                    if rejected.len().map_err(at(OPERATION))? > REJECTED_BATCHES_MAX {
+                        rejected.pop_first().map_err(at(OPERATION))?;
+                    }
+                }
+            }
+            meta.insert("bytes", bytes).map_err(at(OPERATION))?;
+        }
+        txn.commit().map_err(at(OPERATION))?;
+        *in_flight_through = 0;
+        Ok(())
+    }
+
+    /// The definitions of these refs; one that is not known is left out.
+    pub(crate) fn definitions(
+        &self,
+        refs: &BTreeSet<u32>,
+    ) -> Result<BTreeMap<u32, SeriesDefinition>, SpoolError> {
+        const OPERATION: &str = "read series definitions";
+        let txn = self.db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        let mut definitions = BTreeMap::new();
+        for reference in refs {
+            let stored = table.get(reference).map_err(at(OPERATION))?;
+            if let Some(definition) = stored.and_then(|bytes| decode_definition(bytes.value())) {
+                definitions.insert(*reference, definition);
+            }
+        }
+        Ok(definitions)
+    }
+
+    /// Every definition of the epoch.
+    pub(crate) fn all_definitions(&self) -> Result<Vec<SeriesDefinition>, SpoolError> {
+        const OPERATION: &str = "read series definitions";
+        let txn = self.db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        let mut definitions = Vec::new();
+        for entry in table.iter().map_err(at(OPERATION))? {
+            let (_, bytes) = entry.map_err(at(OPERATION))?;
+            definitions.extend(decode_definition(bytes.value()));
+        }
+        Ok(definitions)
+    }
+
+    /// What is waiting.
+    pub(crate) fn usage(&self) -> Result<Usage, SpoolError> {
+        const OPERATION: &str = "count what is waiting";
+        let txn = self.db.begin_read().map_err(at(OPERATION))?;
+        let batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        let meta = txn.open_table(META).map_err(at(OPERATION))?;
+        Ok(Usage {
+            batches: batches.len().map_err(at(OPERATION))?,
+            bytes: read_meta(&meta, "bytes")?,
+        })
+    }
+
+    /// When this spool began, in Unix milliseconds.
+    pub(crate) fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, u64> {
+        self.in_flight_through.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Renames the damaged file, so that its content can be looked at and a new spool can begin.
+pub(crate) fn set_aside(folder: &Path, error: &SpoolError) -> Result<(), SpoolError> {
+    let damaged = folder.join(DAMAGED);
+    warn!(
+        error = error as &dyn std::error::Error,
+        kept_as = %damaged.display(),
+        "the spool is damaged; its undelivered samples are lost and a new epoch begins"
+    );
+    fs::rename(folder.join(FILE), damaged)
+        .map_err(|cause| SpoolError::Folder { path: folder.to_owned(), cause })
+}
+
+/// Makes the tables of a new spool, reads those of an old one.
+fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), SpoolError> {
+    const OPERATION: &str = "prepare the tables";
+    let txn = begin(db, OPERATION)?;
+    let epoch;
+    let usage;
+    {
+        let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
+        let mut names = txn.open_table(NAMES).map_err(at(OPERATION))?;
+        let batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        txn.open_table(REJECTED).map_err(at(OPERATION))?;
+        let series = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        let waiting = batches.len().map_err(at(OPERATION))?;
+        let defined = series.len().map_err(at(OPERATION))?;
+        drop(series);
+        let stored = meta.get("epoch").map_err(at(OPERATION))?.map(|epoch| epoch.value());
+        let worn_out = waiting == 0 && defined > u64::from(SERIES_MAX / 2);
+        epoch = match stored {
+            Some(epoch) if !worn_out => epoch as i64,
+            _ => {
+                txn.delete_table(SERIES).map_err(at(OPERATION))?;
+                txn.open_table(SERIES).map_err(at(OPERATION))?;
+                meta.insert("epoch", now_ms as u64).map_err(at(OPERATION))?;
+                now_ms
+            }
+        };
+        if stored.is_none() {
+            meta.insert("next_seq", 1).map_err(at(OPERATION))?;
+            meta.insert("bytes", 0).map_err(at(OPERATION))?;
+        }
+        let before = names.insert("agent", agent).map_err(at(OPERATION))?;
+        if let Some(before) = before.filter(|before| before.value() != agent) {
+            warn!(
+                before = before.value(),
+                agent, "the agent's name changed; waiting batches keep the old one"
+            );
+        }
+        usage = Usage { batches: waiting, bytes: read_meta(&meta, "bytes")? };
+    }
+    txn.commit().map_err(at(OPERATION))?;
+    Ok((epoch, usage))
+}
+
+/// A write transaction whose commit is on disk and needs no repair after a crash.
+fn begin(db: &Database, operation: &'static str) -> Result<WriteTransaction, SpoolError> {
+    let mut txn = db.begin_write().map_err(at(operation))?;
+    txn.set_quick_repair(true);
+    Ok(txn)
+}
+
+fn read_meta(meta: &impl ReadableTable<&'static str, u64>, key: &str) -> Result<u64, SpoolError> {
+    let value = meta.get(key).map_err(at("read the counters"))?;
+    value.map(|value| value.value()).ok_or_else(|| SpoolError::Store {
+        operation: "read the counters",
+        cause: Box::new(redb::Error::Corrupted(format!("meta.{key} is missing"))),
+    })
+}
+
+/// Removes the first batch whose number is in `range`, and moves the range behind it.
+fn remove_first(
+    batches: &mut Table<'_, u64, &'static [u8]>,
+    range: &mut std::ops::Range<u64>,
+) -> Result<Option<Vec<u8>>, SpoolError> {
+    const OPERATION: &str = "remove a batch";
+    let first = match batches.range(range.clone()).map_err(at(OPERATION))?.next() {
+        Some(entry) => entry.map_err(at(OPERATION))?.0.value(),
+        None => return Ok(None),
+    };
+    range.start = first + 1;
+    let removed = batches.remove(first).map_err(at(OPERATION))?;
+    Ok(removed.map(|bytes| bytes.value().to_vec()))
+}
+
+/// A definition is stored as a batch with this one definition and no sample.
+fn encode_definition(definition: &SeriesDefinition) -> Vec<u8> {
+    let batch =
+        Batch { agent: "-".to_owned(), series: vec![definition.clone()], ..Batch::default() };
+    let mut bytes = Vec::new();
+    encode_batch(&batch, &mut bytes);
+    bytes
+}
+
+fn decode_definition(bytes: &[u8]) -> Option<SeriesDefinition> {
+    decode_batch(bytes).ok()?.series.first().map(owned_definition)
+}
+
+#[cfg(test)]
+mod tests;

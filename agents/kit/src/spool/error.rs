@@ -1,0 +1,82 @@
+//! What can go wrong with the spool, and which of it means that the file is broken.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use redb::{DatabaseError, StorageError};
+
+use super::FILE;
+
+/// Why the spool cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// The folder cannot be made or written.
+    #[error("spool folder {}: make it writable for this user or give another with --spool-dir", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Another process has the file.
+    #[error("{} is in use by another agent; give each its own --spool-dir", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database failed.
+    #[error("spool: {operation}")]
+    Store {
+        /// What was being done.
+        operation: &'static str,
+        /// What the database said.
+        #[source]
+        cause: Box<redb::Error>,
+    },
+}
+
+impl SpoolError {
+    /// Whether the file's content is broken, so that it must be set aside.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Store { cause, .. } if is_damage(cause))
+    }
+}
+
+fn is_damage(cause: &redb::Error) -> bool {
+    use redb::Error as E;
+    if let E::Io(cause) = cause {
+        return matches!(cause.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
+    }
+    matches!(
+        cause,
+        E::Corrupted(_)
+            | E::UpgradeRequired(_)
+            | E::RepairAborted
+            | E::TableTypeMismatch { .. }
+            | E::TypeDefinitionChanged { .. }
+            | E::TableIsMultimap(_)
+    )
+}
+
+/// Attaches the operation to whatever error redb has.
+pub(super) fn at<E: Into<redb::Error>>(operation: &'static str) -> impl Fn(E) -> SpoolError {
+    move |cause| SpoolError::Store { operation, cause: Box::new(cause.into()) }
+}
+
+/// The error of opening the file in `folder`.
+pub(super) fn cannot_open(folder: &Path, cause: DatabaseError) -> SpoolError {
+    if matches!(cause, DatabaseError::DatabaseAlreadyOpen) {
+        return SpoolError::InUse { path: folder.join(FILE) };
+    }
+    match cause {
+        DatabaseError::Storage(StorageError::Io(cause))
+            if cause.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            SpoolError::Folder { path: folder.to_owned(), cause }
+        }
+        cause @ (DatabaseError::Storage(_) | _) => at("open the file")(cause),
+    }
+}

@@ -1,0 +1,173 @@
+use super::*;
+
+fn batch(values: usize) -> Batch {
+    Batch {
+        agent: "a".to_owned(),
+        refs: (0..values as u32).collect(),
+        times: vec![1000],
+        values: vec![1.0; values],
+        ..Batch::default()
+    }
+}
+
+fn definition(reference: u32) -> SeriesDefinition {
+    SeriesDefinition {
+        reference,
+        metric: format!("metric{reference}"),
+        tags: vec![("host".to_owned(), "a".to_owned())],
+        kind: granary_protocol::Kind::Counter,
+        unit: "bytes".to_owned(),
+    }
+}
+
+fn open(folder: &Path, bytes_max: u64, now_ms: i64) -> Spool {
+    Spool::open(folder, "a", bytes_max, now_ms).unwrap()
+}
+
+fn seqs(spool: &Spool) -> Vec<u64> {
+    let seqs = spool.fetch(1000, usize::MAX).unwrap().iter().map(|batch| batch.seq).collect();
+    spool.release();
+    seqs
+}
+
+const ROOMY: u64 = 1 << 30;
+
+#[test]
+fn batches_come_out_oldest_first_and_leave_when_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    for _ in 0..5 {
+        spool.append(&mut batch(3)).unwrap();
+    }
+    assert_eq!(seqs(&spool), [1, 2, 3, 4, 5]);
+    spool.acknowledge(&[1, 2, 3]).unwrap();
+    assert_eq!(seqs(&spool), [4, 5]);
+    assert_eq!(spool.usage().unwrap().batches, 2);
+    spool.acknowledge(&[4, 5, 5]).unwrap();
+    assert_eq!(spool.usage().unwrap(), Usage::default(), "bytes are counted down to zero");
+}
+
+#[test]
+fn one_fetch_is_bounded_but_never_empty_handed() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    for _ in 0..10 {
+        spool.append(&mut batch(100)).unwrap();
+    }
+    let one = spool.fetch(1, usize::MAX).unwrap()[0].bytes.len();
+    assert_eq!(spool.fetch(3, usize::MAX).unwrap().len(), 3);
+    assert_eq!(spool.fetch(64, one * 4 + 1).unwrap().len(), 4);
+    assert_eq!(spool.fetch(64, 1).unwrap().len(), 1);
+}
+
+#[test]
+fn epoch_numbers_and_definitions_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    let mut first = Batch { series: vec![definition(0), definition(7)], ..batch(1) };
+    spool.append(&mut first).unwrap();
+    assert_eq!((first.epoch, first.seq), (5, 1));
+    drop(spool);
+
+    let spool = open(folder.path(), ROOMY, 99);
+    assert_eq!(spool.epoch(), 5);
+    assert_eq!(spool.all_definitions().unwrap(), [definition(0), definition(7)]);
+    let wanted = BTreeSet::from([7, 8]);
+    let found: Vec<_> = spool.definitions(&wanted).unwrap().into_values().collect();
+    assert_eq!(found, [definition(7)]);
+    spool.acknowledge(&[1]).unwrap();
+    drop(spool);
+
+    // Numbers are not used again although the spool is empty.
+    let spool = open(folder.path(), ROOMY, 100);
+    let mut next = batch(1);
+    spool.append(&mut next).unwrap();
+    assert_eq!((next.epoch, next.seq), (5, 2));
+    let stored = spool.fetch(1, 1).unwrap();
+    let view = decode_batch(&stored[0].bytes).unwrap();
+    assert_eq!((view.epoch, view.seq), (5, 2));
+}
+
+#[test]
+fn a_full_spool_drops_the_oldest_and_counts_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = {
+        let other = tempfile::tempdir().unwrap();
+        let spool = open(other.path(), ROOMY, 5);
+        spool.append(&mut batch(10)).unwrap();
+        spool.usage().unwrap().bytes
+    };
+    let spool = open(folder.path(), one * 3, 5);
+    let dropped: Vec<_> = (0..5)
+        .map(|_| spool.append(&mut batch(10)).unwrap())
+        .map(|appended| (appended.dropped_batches, appended.dropped_samples))
+        .collect();
+    assert_eq!(dropped, [(0, 0), (0, 0), (0, 0), (1, 10), (1, 10)]);
+    assert_eq!(seqs(&spool), [3, 4, 5]);
+    assert_eq!(spool.usage().unwrap(), Usage { batches: 3, bytes: one * 3 });
+}
+
+#[test]
+fn what_is_in_a_request_is_not_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), 1, 5);
+    spool.append(&mut batch(1)).unwrap();
+    assert_eq!(spool.fetch(1, 1).unwrap()[0].seq, 1);
+    assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 0);
+    assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 1, "the one between");
+    spool.release();
+    assert_eq!(spool.append(&mut batch(1)).unwrap().dropped_batches, 2);
+    assert_eq!(seqs(&spool), [4], "the newest stays even when it alone is too large");
+}
+
+#[test]
+fn the_file_stays_near_its_bound_while_nothing_is_delivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes_max = 4 * 1024 * 1024;
+    let spool = open(folder.path(), bytes_max, 5);
+    for _ in 0..400 {
+        spool.append(&mut batch(2000)).unwrap();
+    }
+    let usage = spool.usage().unwrap();
+    assert!(usage.bytes <= bytes_max && usage.bytes > bytes_max - 100_000, "{usage:?}");
+    let file = fs::metadata(folder.path().join(FILE)).unwrap().len();
+    assert!(file < bytes_max * 5 / 2, "file of {file} bytes for a bound of {bytes_max}");
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    spool.append(&mut batch(1)).unwrap();
+    drop(spool);
+    fs::write(folder.path().join(FILE), b"this is no database").unwrap();
+
+    let spool = open(folder.path(), ROOMY, 6);
+    assert_eq!(spool.epoch(), 6);
+    assert_eq!(spool.usage().unwrap(), Usage::default());
+    assert_eq!(fs::read(folder.path().join(DAMAGED)).unwrap(), b"this is no database");
+}
+
+#[test]
+fn two_agents_cannot_share_a_spool() {
+    let folder = tempfile::tempdir().unwrap();
+    let _spool = open(folder.path(), ROOMY, 5);
+    let second = Spool::open(folder.path(), "a", ROOMY, 6);
+    assert!(matches!(second, Err(SpoolError::InUse { .. })), "{second:?}");
+    assert!(folder.path().join(FILE).exists(), "the first one's file is not set aside");
+}
+
+#[test]
+fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    for _ in 0..REJECTED_BATCHES_MAX + 2 {
+        let appended = spool.append(&mut batch(1)).unwrap();
+        spool.reject(appended.seq).unwrap();
+    }
+    assert_eq!(spool.usage().unwrap(), Usage::default());
+    let txn = spool.db.begin_read().unwrap();
+    let rejected = txn.open_table(REJECTED).unwrap();
+    assert_eq!(rejected.len().unwrap(), REJECTED_BATCHES_MAX);
+    assert_eq!(rejected.first().unwrap().unwrap().0.value(), 3, "the oldest are forgotten");
+}
