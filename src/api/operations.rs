@@ -36,7 +36,14 @@ pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
         reasons.insert("backlog", reason.to_owned());
     }
     if reasons.is_empty() {
-        return HttpResponse::Ok().json(json!({ "status": "ready" }));
+        let damaged = parts.store.damaged_partitions();
+        if damaged.is_empty() {
+            return HttpResponse::Ok().json(json!({ "status": "ready" }));
+        }
+        // The rest is served, so traffic should still come here.
+        let reason = format!("set aside in damaged/: {}", damaged.join(", "));
+        return HttpResponse::Ok()
+            .json(json!({ "status": "degraded", "reasons": { "damaged": reason } }));
     }
     HttpResponse::ServiceUnavailable().json(json!({ "status": "not ready", "reasons": reasons }))
 }

@@ -63,6 +63,32 @@ impl StoreError {
         move |cause| Self::Redb { operation, file: file.to_owned(), cause: Box::new(cause.into()) }
     }
 
+    /// Whether the bytes of the file are to blame, not the disk, the settings or another process.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "redb may add more errors")]
+    pub fn is_damage(&self) -> bool {
+        use redb::{DatabaseError, Error, StorageError};
+        match self {
+            Self::Open { cause, .. } => match cause {
+                DatabaseError::RepairAborted
+                | DatabaseError::Storage(StorageError::Corrupted(_)) => true,
+                // A file that is too short, or does not begin as redb files do.
+                DatabaseError::Storage(StorageError::Io(io)) => {
+                    matches!(io.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+                }
+                _ => false,
+            },
+            Self::Redb { cause, .. } => match &**cause {
+                Error::Corrupted(_)
+                | Error::TableTypeMismatch { .. }
+                | Error::TableDoesNotExist(_) => true,
+                Error::Io(io) => io.kind() == io::ErrorKind::UnexpectedEof,
+                _ => false,
+            },
+            Self::Corrupt { .. } => true,
+            Self::Io { .. } | Self::Mismatch { .. } => false,
+        }
+    }
+
     /// Whether the cause is a full disk.
     pub fn is_disk_full(&self) -> bool {
         let mut source: Option<&(dyn std::error::Error + 'static)> = Some(self);

@@ -3,16 +3,16 @@
 //! One group commit is one transaction with the record and the new series; one checkpoint is one
 //! transaction that stores states and senders and cuts the records it covers.
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-use redb::{
-    Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
-    TableDefinition, TableHandle, WriteTransaction,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
+
+use redb::{ReadableTable, TableDefinition, TableHandle};
 
 use super::{
     catalog::{Frozen, STATES_PER_ROW},
+    database_file::DatabaseFile,
     dictionary::{SeriesInfo, decode_series, encode_series},
     error::StoreError,
     medium::Medium,
@@ -36,55 +36,48 @@ const STATE_BYTES: usize = 17;
 const CACHE_BYTES: usize = 16 << 20;
 
 /// See the module.
-///
-/// redb refuses to go on with a database that had an I/O error, so after a failed transaction the
-/// file is closed and opened again by the next one.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    medium: Arc<dyn Medium>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// `None` after a failed transaction, until the next one.
-    db: Option<Database>,
-    /// A failed commit may have reached the disk all the same: what it wrote was not
-    /// acknowledged and is removed by the next commit.
-    unsure: bool,
+    file: DatabaseFile,
+    /// A failed append may have reached the disk all the same. It was not acknowledged, and the
+    /// next append removes it.
+    unsure: AtomicBool,
 }
 
 impl Journal {
     /// Opens the journal, creating it when there is none.
-    pub(crate) fn open(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
-        let db = open_database(&*medium)?;
-        Ok(Self { medium, state: Mutex::new(State { db: Some(db), unsure: false }) })
+    pub(crate) fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
+        const OPERATION: &str = "create tables";
+        let file = DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), CACHE_BYTES, |_, txn| {
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+            txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+            txn.open_table(SERIES).map_err(fail(OPERATION))?;
+            txn.open_table(SENDERS).map_err(fail(OPERATION))?;
+            txn.open_table(STATES).map_err(fail(OPERATION))?;
+            Ok(())
+        })?;
+        let journal = Self { file, unsure: AtomicBool::new(false) };
+        journal.check_version()?;
+        Ok(journal)
     }
 
-    /// Runs one durable transaction. When it fails, nothing of it counts.
-    fn transact(
-        &self,
-        state: &mut State,
-        operation: &'static str,
-        change: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        let db = state.db.take().map_or_else(|| open_database(&*self.medium), Ok)?;
-        let outcome = begin(&db, operation).and_then(|txn| {
-            change(&txn)?;
-            txn.commit().map_err(fail(operation))
-        });
-        if outcome.is_ok() {
-            state.db = Some(db);
-        } else {
-            state.unsure = true;
+    fn check_version(&self) -> Result<(), StoreError> {
+        const OPERATION: &str = "check the version";
+        let txn = self.file.read()?;
+        let meta = txn.open_table(META).map_err(fail(OPERATION))?;
+        let found =
+            meta.get(VERSION_KEY).map_err(fail(OPERATION))?.map_or(0, |guard| guard.value());
+        if found == FORMAT_VERSION {
+            return Ok(());
         }
-        outcome
-    }
-
-    fn read(&self) -> Result<ReadTransaction, StoreError> {
-        let state = self.state.lock();
-        let closed = || corrupt("it is closed after a failed write".to_owned());
-        state.db.as_ref().ok_or_else(closed)?.begin_read().map_err(fail("read"))
+        Err(StoreError::Mismatch {
+            file: JOURNAL_FILE.to_owned(),
+            problem: format!(
+                "format version {found}; this granary reads {FORMAT_VERSION}: use the release \
+                 that wrote it or a newer one"
+            ),
+        })
     }
 
     /// Makes one record and new series durable; there were `series_count` series before.
@@ -95,9 +88,8 @@ impl Journal {
         series_count: u32,
         new_series: &[(SeriesId, SeriesInfo)],
     ) -> Result<(), StoreError> {
-        let mut state = self.state.lock();
-        let unsure = state.unsure;
-        self.transact(&mut state, "append", |txn| {
+        let unsure = self.unsure.swap(true, Ordering::Relaxed);
+        self.file.transact("append", |txn| {
             let mut records = txn.open_table(RECORDS).map_err(fail("append"))?;
             if unsure {
                 let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
@@ -113,14 +105,14 @@ impl Journal {
             }
             Ok(())
         })?;
-        state.unsure = false;
+        self.unsure.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// Stores what belongs to a finished checkpoint and removes the records it covers.
     pub(crate) fn cut(&self, frozen: &Frozen) -> Result<(), StoreError> {
         const OPERATION: &str = "cut the journal";
-        self.transact(&mut self.state.lock(), OPERATION, |txn| {
+        self.file.transact(OPERATION, |txn| {
             let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
             for (row, values) in &frozen.states {
                 states.insert(row, &*encode_states(values)).map_err(fail(OPERATION))?;
@@ -139,7 +131,7 @@ impl Journal {
 
     /// The last record that a finished checkpoint covers.
     pub(crate) fn checkpointed_through(&self) -> Result<u64, StoreError> {
-        let txn = self.read()?;
+        let txn = self.file.read()?;
         let meta = txn.open_table(META).map_err(fail("read"))?;
         Ok(meta.get(THROUGH_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
     }
@@ -168,7 +160,7 @@ impl Journal {
         read: impl Fn(usize, K::SelfType<'_>, &[u8]) -> Option<T>,
     ) -> Result<Vec<T>, StoreError> {
         let name = table.name().to_owned();
-        let txn = self.read()?;
+        let txn = self.file.read()?;
         let table = txn.open_table(table).map_err(fail("read"))?;
         let mut out = Vec::new();
         for entry in table.iter().map_err(fail("read"))? {
@@ -187,7 +179,7 @@ impl Journal {
         after: u64,
         mut out: impl FnMut(u64, Vec<AcceptedBatch>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let txn = self.read()?;
+        let txn = self.file.read()?;
         let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
         for (expected, entry) in
             (after + 1..).zip(table.range(after + 1..).map_err(fail("replay"))?)
@@ -203,50 +195,6 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-/// Opens the file and checks its version; a new file gets its tables.
-fn open_database(medium: &dyn Medium) -> Result<Database, StoreError> {
-    const OPERATION: &str = "check the version";
-    let mut builder = Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    let db = medium
-        .open(&builder, JOURNAL_FILE)
-        .map_err(|cause| StoreError::Open { file: JOURNAL_FILE.to_owned(), cause })?;
-    let txn = begin(&db, OPERATION)?;
-    let found = {
-        let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        let found = meta.get(VERSION_KEY).map_err(fail(OPERATION))?.map(|guard| guard.value());
-        if found.is_none() {
-            meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-            txn.open_table(RECORDS).map_err(fail(OPERATION))?;
-            txn.open_table(SERIES).map_err(fail(OPERATION))?;
-            txn.open_table(SENDERS).map_err(fail(OPERATION))?;
-            txn.open_table(STATES).map_err(fail(OPERATION))?;
-        }
-        found
-    };
-    match found {
-        None => txn.commit().map_err(fail("create tables"))?,
-        Some(FORMAT_VERSION) => txn.abort().map_err(fail(OPERATION))?,
-        Some(version) => {
-            return Err(StoreError::Mismatch {
-                file: JOURNAL_FILE.to_owned(),
-                problem: format!(
-                    "format version {version}; this granary reads {FORMAT_VERSION}: use the \
-                     release that wrote it or a newer one"
-                ),
-            });
-        }
-    }
-    Ok(db)
-}
-
-fn begin(db: &Database, operation: &'static str) -> Result<WriteTransaction, StoreError> {
-    let mut txn = db.begin_write().map_err(fail(operation))?;
-    txn.set_durability(Durability::Immediate).map_err(fail(operation))?;
-    txn.set_quick_repair(true);
-    Ok(txn)
 }
 
 fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {

@@ -17,6 +17,10 @@ pub trait Medium: Send + Sync + Debug {
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     /// Removes a file for good.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Whether there is such a file.
+    fn exists(&self, name: &str) -> bool;
+    /// Gives a file another name, replacing what has that name; durable when it returns.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Bytes that a file takes on the medium.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
 }
@@ -33,22 +37,24 @@ impl Folder {
         fs::create_dir_all(root)?;
         Ok(Self { root: root.to_owned() })
     }
+
+    /// Makes the names in the folders above a path durable.
+    fn sync_folders(&self, path: &Path) -> io::Result<()> {
+        let inside = |folder: &&Path| folder.starts_with(&self.root);
+        for folder in path.ancestors().skip(1).take_while(inside) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
 }
 
 impl Medium for Folder {
     fn open(&self, builder: &Builder, name: &str) -> Result<Database, DatabaseError> {
         let path = self.root.join(name);
-        let is_new = !path.exists();
-        if let (true, Some(parent)) = (is_new, path.parent()) {
+        if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let db = builder.create(&path)?;
-        if is_new {
-            for folder in path.ancestors().skip(1).take_while(|p| p.starts_with(&self.root)) {
-                File::open(folder)?.sync_all()?;
-            }
-        }
-        Ok(db)
+        builder.create(&path)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -69,6 +75,19 @@ impl Medium for Folder {
         let path = self.root.join(name);
         fs::remove_file(&path)?;
         path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let to = self.root.join(to);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::rename(self.root.join(from), &to)?;
+        self.sync_folders(&to)
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.root.join(name).exists()
     }
 
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {

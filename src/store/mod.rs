@@ -7,6 +7,7 @@ mod appender;
 mod catalog;
 mod checkpoint;
 mod counters;
+mod database_file;
 mod dictionary;
 mod error;
 mod journal;
@@ -106,7 +107,7 @@ impl Store {
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
-        let journal = Journal::open(medium.clone())?;
+        let journal = Journal::open(&medium)?;
         let partitions = Partitions::open(medium.clone(), granularities.clone())?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
@@ -216,6 +217,11 @@ impl Store {
     /// All partitions with their sizes.
     pub fn partitions(&self) -> Vec<PartitionInfo> {
         self.inner.partitions.infos()
+    }
+
+    /// Files of partitions that were set aside because they are damaged.
+    pub fn damaged_partitions(&self) -> Vec<String> {
+        self.inner.partitions.damaged()
     }
 
     /// Bytes that the journal takes on the medium.

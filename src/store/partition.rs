@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table,
-    TableDefinition, WriteTransaction,
-};
+use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
-use super::{error::StoreError, journal::FORMAT_VERSION, layouts::Layouts, medium::Medium};
+use super::{
+    database_file::DatabaseFile, error::StoreError, journal::FORMAT_VERSION, layouts::Layouts,
+    medium::Medium,
+};
 use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
@@ -29,9 +29,8 @@ pub struct PartitionId {
 pub(crate) struct Partition {
     pub(crate) id: PartitionId,
     pub(crate) end: UnixMillis,
-    pub(crate) file: String,
+    file: DatabaseFile,
     layouts: Arc<Layouts>,
-    db: Database,
 }
 
 impl Partition {
@@ -60,80 +59,65 @@ impl Partition {
 
     /// Opens the partition, creating it when there is none.
     pub(crate) fn open(
-        medium: &dyn Medium,
+        medium: &Arc<dyn Medium>,
         id: PartitionId,
         granularity: &Granularity,
         layouts: Arc<Layouts>,
     ) -> Result<Self, StoreError> {
-        let file = Self::file_name(granularity, id.start);
-        let mut builder = Builder::new();
-        builder.set_cache_size(CACHE_BYTES);
-        let db = medium
-            .open(&builder, &file)
-            .map_err(|cause| StoreError::Open { file: file.clone(), cause })?;
+        let name = Self::file_name(granularity, id.start);
         let end = granularity.partition_end(id.start);
-        let partition = Self { id, end, file, layouts, db };
-        partition.check_meta(granularity)?;
-        Ok(partition)
-    }
-
-    /// Compares what the file says of itself with the settings; fills in a new file.
-    fn check_meta(&self, granularity: &Granularity) -> Result<(), StoreError> {
         let expected = [
             ("format_version", FORMAT_VERSION as i64),
-            ("start", self.id.start.0),
-            ("end", self.end.0),
+            ("start", id.start.0),
+            ("end", end.0),
             ("width", granularity.width_ms),
             ("document", granularity.document.longest_ms()),
         ];
-        let txn = self.begin("open")?;
-        let is_new = {
-            let mut meta = txn.open_table(META).map_err(self.fail("open"))?;
-            txn.open_table(DOCUMENTS).map_err(self.fail("open"))?;
-            let is_new = meta.get(APPLIED_KEY).map_err(self.fail("open"))?.is_none();
-            for (key, value) in expected {
-                if is_new {
-                    meta.insert(key, value).map_err(self.fail("open"))?;
-                    continue;
-                }
-                let found = meta.get(key).map_err(self.fail("open"))?.map(|guard| guard.value());
-                if found != Some(value) {
-                    let problem = format!(
-                        "{key} is {found:?}, the settings say {value}: restore the settings that \
-                         it was written with, or move the file away"
-                    );
-                    return Err(StoreError::Mismatch { file: self.file.clone(), problem });
-                }
+        let file = DatabaseFile::open(medium, name, CACHE_BYTES, |file, txn| {
+            txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
+            let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
+            for (key, value) in expected.iter().chain([&(APPLIED_KEY, 0)]) {
+                meta.insert(key, value).map_err(file.fail("create"))?;
             }
-            if is_new {
-                meta.insert(APPLIED_KEY, 0).map_err(self.fail("open"))?;
-            }
-            is_new
-        };
-        if is_new {
-            txn.commit().map_err(self.fail("create"))
-        } else {
-            txn.abort().map_err(self.fail("open"))
-        }
+            Ok(())
+        })?;
+        let partition = Self { id, end, file, layouts };
+        partition.check_meta(&expected)?;
+        Ok(partition)
     }
 
-    fn begin(&self, operation: &'static str) -> Result<WriteTransaction, StoreError> {
-        let mut txn = self.db.begin_write().map_err(self.fail(operation))?;
-        txn.set_durability(Durability::Immediate).map_err(self.fail(operation))?;
-        txn.set_quick_repair(true);
-        Ok(txn)
+    /// Path of the file below the data directory.
+    pub(crate) fn file_path(&self) -> &str {
+        self.file.name()
+    }
+
+    /// Compares what the file says of itself with the settings.
+    fn check_meta(&self, expected: &[(&str, i64)]) -> Result<(), StoreError> {
+        let txn = self.file.read()?;
+        let meta = txn.open_table(META).map_err(self.fail("open"))?;
+        for (key, value) in expected {
+            let found = meta.get(*key).map_err(self.fail("open"))?.map(|guard| guard.value());
+            if found != Some(*value) {
+                let problem = format!(
+                    "{key} is {found:?}, the settings say {value}: restore the settings that it \
+                     was written with, or move the file away"
+                );
+                return Err(StoreError::Mismatch { file: self.file.name().to_owned(), problem });
+            }
+        }
+        Ok(())
     }
 
     fn fail<E: Into<redb::Error>>(
         &self,
         operation: &'static str,
     ) -> impl FnOnce(E) -> StoreError + use<'_, E> {
-        StoreError::redb(operation, &self.file)
+        self.file.fail(operation)
     }
 
     /// A consistent view of the partition.
     pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
-        let txn = self.db.begin_read().map_err(self.fail("read"))?;
+        let txn = self.file.read()?;
         let meta = txn.open_table(META).map_err(self.fail("read"))?;
         let applied = meta.get(APPLIED_KEY).map_err(self.fail("read"))?;
         let applied_through = applied.map_or(0, |guard| guard.value()) as u64;
@@ -147,18 +131,16 @@ impl Partition {
         applied_through: Option<u64>,
         change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let txn = self.begin("write")?;
-        let out = {
+        self.file.transact("write", |txn| {
             let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
             let mut writer = DocumentWriter { partition: self, table, buffer: Vec::new() };
-            change(&mut writer)?
-        };
-        if let Some(through) = applied_through {
-            let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
-            meta.insert(APPLIED_KEY, through as i64).map_err(self.fail("write"))?;
-        }
-        txn.commit().map_err(self.fail("commit"))?;
-        Ok(out)
+            let out = change(&mut writer)?;
+            if let Some(through) = applied_through {
+                let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
+                meta.insert(APPLIED_KEY, through as i64).map_err(self.fail("write"))?;
+            }
+            Ok(out)
+        })
     }
 
     /// Key of a document: seconds from the partition's start to the document's, then the series.
@@ -175,7 +157,7 @@ impl Partition {
         series: SeriesId,
     ) -> Result<(), StoreError> {
         layout.check(doc, series, start).map_err(|fault| StoreError::Corrupt {
-            file: self.file.clone(),
+            file: self.file.name().to_owned(),
             problem: format!("document of series {} at {start}: {fault}", series.0),
         })
     }

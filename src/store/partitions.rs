@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use parking_lot::RwLock;
 
 use super::{
+    database_file::UNFINISHED,
     error::StoreError,
     layouts::Layouts,
     medium::Medium,
@@ -19,7 +20,12 @@ pub(crate) struct Partitions {
     layouts: Vec<Arc<Layouts>>,
     medium: Arc<dyn Medium>,
     open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
+    /// Files set aside, now or by an earlier start, until an operator removes them.
+    damaged: RwLock<Vec<String>>,
 }
+
+/// Where damaged partitions are set aside.
+const DAMAGED_FOLDER: &str = "damaged";
 
 /// What is known of a partition from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +48,21 @@ impl Partitions {
     ) -> Result<Self, StoreError> {
         let layouts =
             granularities.levels().iter().map(|level| Arc::new(Layouts::new(level))).collect();
-        let this = Self { granularities, layouts, medium, open: RwLock::default() };
+        let this = Self {
+            granularities,
+            layouts,
+            medium,
+            open: RwLock::default(),
+            damaged: RwLock::default(),
+        };
+        *this.damaged.write() = this.list(DAMAGED_FOLDER)?;
         for (level, granularity) in this.granularities.levels().iter().enumerate() {
             let folder = format!("partitions/{}", granularity.name);
-            let names = this.medium.list(&folder).map_err(|cause| StoreError::Io {
-                operation: "list",
-                file: folder,
-                cause,
-            })?;
-            for name in names {
+            for name in this.list(&folder)? {
+                if name.ends_with(UNFINISHED) {
+                    this.remove_unfinished(&format!("{folder}/{name}"))?;
+                    continue;
+                }
                 let Some(start) = Partition::start_of_file(granularity, &name) else {
                     tracing::warn!(name, "passed over a file that is no partition");
                     continue;
@@ -59,6 +71,56 @@ impl Partitions {
             }
         }
         Ok(this)
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
+        self.medium.list(folder).map_err(fault)
+    }
+
+    /// Removes a file whose making was cut short; nothing was ever in it.
+    fn remove_unfinished(&self, file: &str) -> Result<(), StoreError> {
+        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
+        self.medium.remove(file).map_err(fault)
+    }
+
+    /// Files that were set aside because they are damaged.
+    pub(crate) fn damaged(&self) -> Vec<String> {
+        self.damaged.read().clone()
+    }
+
+    /// Opens a partition; a damaged one is set aside and a new one begun in its place.
+    fn open_or_set_aside(&self, id: PartitionId) -> Result<Partition, StoreError> {
+        let granularity = &self.granularities.levels()[id.level];
+        let open = || {
+            let layouts = self.layouts[id.level].clone();
+            Partition::open(&self.medium, id, granularity, layouts)
+        };
+        let file = Partition::file_name(granularity, id.start);
+        // redb has assertions that the bytes of a damaged file can break.
+        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(open));
+        let fault = match opened {
+            Ok(Err(fault)) if fault.is_damage() => fault,
+            Ok(outcome) => return outcome,
+            Err(_) => StoreError::Corrupt {
+                file: file.clone(),
+                problem: "reading it broke an assertion".to_owned(),
+            },
+        };
+        let name = file.trim_start_matches("partitions/").replace('/', "-");
+        let cause: &dyn std::error::Error = &fault;
+        tracing::error!(
+            file,
+            set_aside = format!("{DAMAGED_FOLDER}/{name}"),
+            cause,
+            "a partition is damaged: its samples are missing at this granularity; restore it from \
+             a snapshot or remove it"
+        );
+        self.medium.rename(&file, &format!("{DAMAGED_FOLDER}/{name}")).map_err(|cause| {
+            StoreError::Io { operation: "set aside", file: file.clone(), cause }
+        })?;
+        self.damaged.write().push(name);
+        open()
     }
 
     /// The partition, if it is there.
@@ -75,9 +137,7 @@ impl Partitions {
         if let Some(partition) = open.get(&id) {
             return Ok(partition.clone());
         }
-        let granularity = &self.granularities.levels()[id.level];
-        let layouts = self.layouts[id.level].clone();
-        let partition = Arc::new(Partition::open(&*self.medium, id, granularity, layouts)?);
+        let partition = Arc::new(self.open_or_set_aside(id)?);
         open.insert(id, partition.clone());
         Ok(partition)
     }
@@ -101,8 +161,8 @@ impl Partitions {
         let describe = |partition: Arc<Partition>| PartitionInfo {
             id: partition.id,
             end: partition.end,
-            bytes: self.medium.allocated_bytes(&partition.file).unwrap_or(0),
-            file: partition.file.clone(),
+            bytes: self.medium.allocated_bytes(partition.file_path()).unwrap_or(0),
+            file: partition.file_path().to_owned(),
         };
         self.all().into_iter().map(describe).collect()
     }
@@ -110,9 +170,9 @@ impl Partitions {
     /// Takes a partition out of the map and removes its file. Readers that hold it finish.
     pub(crate) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
         let Some(partition) = self.open.write().remove(&id) else { return Ok(false) };
-        self.medium.remove(&partition.file).map_err(|cause| StoreError::Io {
+        self.medium.remove(partition.file_path()).map_err(|cause| StoreError::Io {
             operation: "remove",
-            file: partition.file.clone(),
+            file: partition.file_path().to_owned(),
             cause,
         })?;
         Ok(true)

@@ -70,7 +70,7 @@ impl IngestOutcome {
 }
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 27] = [
+pub const METRIC_NAMES: [(&str, &str); 28] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples of batches that had been accepted before"),
     ("granary_samples_refused_total", "Samples refused for good, by reason"),
@@ -94,6 +94,7 @@ pub const METRIC_NAMES: [(&str, &str); 27] = [
     ("granary_shells_missed_total", "Documents that a checkpoint had to create"),
     ("granary_partitions", "Partitions, by granularity"),
     ("granary_partition_file_bytes", "Bytes that partition files take, by granularity"),
+    ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     ("granary_queries_total", "Queries answered, by endpoint"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
@@ -206,10 +207,11 @@ impl Mirrored {
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
         ];
-        let gauges: [(&str, ReadStore); 5] = [
+        let gauges: [(&str, ReadStore); 6] = [
             ("granary_journal_file_bytes", Store::journal_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
             ("granary_series", |s| s.dictionary().len() as u64),
+            ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
             ("granary_senders", |s| s.sender_count() as u64),
             ("granary_process_resident_memory_peak_bytes", |_| resident_peak_bytes()),
         ];

@@ -1,3 +1,5 @@
+//! Every metric that is emitted is in METRICS.md with its kind, unit and tags, and the reverse.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use granary_agent_kit::{Readings, SELF_METRICS};

@@ -1,3 +1,5 @@
+//! What the parent module promises, by name.
+
 use clap::Parser;
 
 use super::*;

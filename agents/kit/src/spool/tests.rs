@@ -1,3 +1,5 @@
+//! What the parent module promises, by name.
+
 use super::*;
 
 fn batch(values: usize) -> Batch {

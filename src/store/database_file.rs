@@ -1,0 +1,118 @@
+//! One redb file that is opened again after a failed write.
+//!
+//! redb refuses to go on with a database that had an I/O error. After a failed transaction the
+//! file is closed, and the next use opens it again: what was committed before is there, and what
+//! failed is not, or, when only the last sync failed, may be. A new file is filled under another
+//! name and then renamed, so a file that is there is whole.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use redb::{Builder, Database, Durability, ReadTransaction, ReadableDatabase, WriteTransaction};
+
+use super::{error::StoreError, medium::Medium};
+
+/// End of the name of a file that is being made.
+pub(crate) const UNFINISHED: &str = ".new";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct DatabaseFile {
+    medium: Arc<dyn Medium>,
+    name: String,
+    cache_bytes: usize,
+    /// `None` after a failed transaction, until the next use.
+    db: RwLock<Option<Database>>,
+}
+
+impl DatabaseFile {
+    /// Opens the file. When there is none, `fill` writes the first transaction of a new one.
+    pub(crate) fn open(
+        medium: &Arc<dyn Medium>,
+        name: String,
+        cache_bytes: usize,
+        fill: impl FnOnce(&Self, &WriteTransaction) -> Result<(), StoreError>,
+    ) -> Result<Self, StoreError> {
+        let unopened =
+            |name| Self { medium: medium.clone(), name, cache_bytes, db: RwLock::new(None) };
+        if !medium.exists(&name) {
+            let new_name = format!("{name}{UNFINISHED}");
+            let fault = |operation| {
+                let file = new_name.clone();
+                move |cause| StoreError::Io { operation, file, cause }
+            };
+            if medium.exists(&new_name) {
+                medium.remove(&new_name).map_err(fault("remove"))?;
+            }
+            let new = unopened(new_name.clone());
+            new.transact("create", |txn| fill(&new, txn))?;
+            drop(new);
+            medium.rename(&new_name, &name).map_err(fault("rename"))?;
+        }
+        let file = unopened(name);
+        file.reopen()?;
+        Ok(file)
+    }
+
+    /// Path below the data directory.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Turns a redb error into one that names the operation and this file.
+    pub(crate) fn fail<E: Into<redb::Error>>(
+        &self,
+        operation: &'static str,
+    ) -> impl FnOnce(E) -> StoreError + use<'_, E> {
+        StoreError::redb(operation, &self.name)
+    }
+
+    /// A consistent view.
+    pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
+        self.with(|db| db.begin_read().map_err(self.fail("read")))
+    }
+
+    /// Runs one durable transaction.
+    pub(crate) fn transact<T>(
+        &self,
+        operation: &'static str,
+        change: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let outcome = self.with(|db| {
+            let mut txn = db.begin_write().map_err(self.fail(operation))?;
+            txn.set_durability(Durability::Immediate).map_err(self.fail(operation))?;
+            txn.set_quick_repair(true);
+            let out = change(&txn)?;
+            txn.commit().map_err(self.fail(operation))?;
+            Ok(out)
+        });
+        if outcome.is_err() {
+            *self.db.write() = None;
+        }
+        outcome
+    }
+
+    fn with<T>(
+        &self,
+        run: impl FnOnce(&Database) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            if let Some(db) = &*self.db.read() {
+                return run(db);
+            }
+            self.reopen()?;
+        }
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        let mut db = self.db.write();
+        if db.is_none() {
+            let mut builder = Builder::new();
+            builder.set_cache_size(self.cache_bytes);
+            let opened = self.medium.open(&builder, &self.name);
+            let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
+            *db = Some(opened.map_err(fault)?);
+        }
+        Ok(())
+    }
+}
