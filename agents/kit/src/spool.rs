@@ -21,7 +21,7 @@ use redb::{
 use tracing::{info, warn};
 
 pub use self::error::SpoolError;
-use self::error::{at, cannot_open};
+use self::error::{at, cannot_open, panics_are_damage};
 use crate::request::{owned_definition, samples_in};
 
 const BATCHES: TableDefinition<u64, &[u8]> = TableDefinition::new("batches");
@@ -83,7 +83,7 @@ impl Spool {
     ) -> Result<Self, SpoolError> {
         fs::create_dir_all(folder)
             .map_err(|cause| SpoolError::Folder { path: folder.to_owned(), cause })?;
-        match Self::open_file(folder, agent, bytes_max, now_ms) {
+        match panics_are_damage("open", || Self::open_file(folder, agent, bytes_max, now_ms)) {
             Err(error) if error.is_damage() => {
                 set_aside(folder, &error)?;
                 Self::open_file(folder, agent, bytes_max, now_ms)
@@ -101,6 +101,11 @@ impl Spool {
         let path = folder.join(FILE);
         let created = Database::builder().set_cache_size(CACHE_BYTES).create(&path);
         let mut db = created.map_err(|cause| cannot_open(folder, cause))?;
+        // redb verifies pages only when asked to; unverified, damage shows in the middle of a
+        // round, again after each restart, or is delivered as samples.
+        if !db.check_integrity().map_err(|cause| cannot_open(folder, cause))? {
+            warn!(path = %path.display(), "the spool was damaged and is repaired");
+        }
         let (epoch, usage) = prepare(&db, agent, now_ms)?;
         let file_bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
         if file_bytes > usage.bytes.saturating_mul(2).saturating_add(SLACK_BYTES) {

@@ -1,7 +1,9 @@
 //! What can go wrong with the spool, and which of it means that the file is broken.
 
 use std::{
+    any::Any,
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -79,4 +81,22 @@ pub(super) fn cannot_open(folder: &Path, cause: DatabaseError) -> SpoolError {
         }
         cause @ (DatabaseError::Storage(_) | _) => at("open the file")(cause),
     }
+}
+
+/// redb takes the form of its pages for granted and panics when a damaged file breaks it; the
+/// caller needs an error to set the file aside.
+pub(super) fn panics_are_damage<T>(
+    operation: &'static str,
+    work: impl FnOnce() -> Result<T, SpoolError>,
+) -> Result<T, SpoolError> {
+    // What `work` was building is dropped with the panic, so nothing half done is seen later.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = format!("panic: {}", panic_text(&*panic));
+        Err(SpoolError::Store { operation, cause: Box::new(redb::Error::Corrupted(text)) })
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }

@@ -150,6 +150,47 @@ fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
     assert_eq!(fs::read(folder.path().join(DAMAGED)).unwrap(), b"this is no database");
 }
 
+/// A story: damage inside the pages made redb panic at each start, so that the agent could never
+/// start again, or went unnoticed.
+#[test]
+fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
+    let sound = tempfile::tempdir().unwrap();
+    let spool = open(sound.path(), ROOMY, 5);
+    for _ in 0..40 {
+        spool.append(&mut batch(300)).unwrap();
+    }
+    drop(spool);
+    let bytes = fs::read(sound.path().join(FILE)).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    let mut set_aside = 0;
+    for seed in 0..20 {
+        let mut state: u64 = seed;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut damaged = bytes.clone();
+        // All but the header, which has copies of what it says.
+        for _ in 0..200 {
+            damaged[4096 + random(used - 4096)] ^= 1 + random(255) as u8;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(FILE), &damaged).unwrap();
+        let spool = open(folder.path(), ROOMY, 6);
+        set_aside += u32::from(folder.path().join(DAMAGED).exists());
+        let seq = spool.append(&mut batch(1)).unwrap().seq;
+        let fetched = spool.fetch(1000, usize::MAX).unwrap();
+        assert_eq!(fetched.last().unwrap().seq, seq, "seed {seed}");
+        for stored in &fetched[..fetched.len() - 1] {
+            let view = decode_batch(&stored.bytes).unwrap();
+            assert!(view.values().all(|value| value == 1.0), "seed {seed}: damage is delivered");
+        }
+    }
+    assert!(set_aside > 0, "no seed did damage");
+}
+
 #[test]
 fn two_agents_cannot_share_a_spool() {
     let folder = tempfile::tempdir().unwrap();
