@@ -1,6 +1,7 @@
 //! The command line: `serve`, `check-config`, `query`, `bench`.
 
 mod bench;
+mod query;
 mod serve;
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(serve::CheckConfigArgs),
+    Query(query::QueryArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -27,6 +29,7 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
         Command::CheckConfig(args) => serve::check_config(&args),
+        Command::Query(args) => query::query(&args),
         Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {

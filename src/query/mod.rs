@@ -7,7 +7,7 @@ mod display;
 mod documents;
 mod select;
 
-pub use chart::{ChartAnswer, ChartRequest, Resolution, chart};
+pub use chart::{ChartAnswer, ChartRequest, ChartSeries, Resolution, chart};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsRequest, documents};
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};

@@ -1,0 +1,100 @@
+//! Answers as tables. All times are UTC.
+
+use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+
+use crate::{
+    model::UnixMillis,
+    query::{ChartAnswer, DocumentsAnswer, SeriesAnswer, SeriesEntry},
+};
+
+fn table(header: impl IntoIterator<Item = String>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.into_iter().collect::<Vec<_>>());
+    table
+}
+
+/// A series as `metric{tag=value}`.
+pub(super) fn name(series: &SeriesEntry) -> String {
+    let tags: Vec<_> = series.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
+    format!("{}{{{}}}", series.metric, tags.join(","))
+}
+
+fn number(value: Option<f64>) -> Cell {
+    let text = value.map_or_else(|| "-".to_owned(), |value| format!("{value}"));
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// A row for each slot, a column for each series.
+pub(super) fn chart(answer: &ChartAnswer) -> String {
+    let heads = answer.series.iter().map(|series| {
+        let unit = &series.series.unit;
+        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+        format!("{}\n{}{unit}", name(&series.series), series.display)
+    });
+    let mut table =
+        table(std::iter::once(format!("time (UTC), {}", answer.resolution)).chain(heads));
+    let rows = answer.series.first().map_or(0, |series| series.points.len());
+    for row in 0..rows {
+        let points = answer.series.iter().map(|series| series.points.get(row));
+        let at = points.clone().flatten().map(|(at, _)| *at).next().unwrap_or_default();
+        let mut cells = vec![Cell::new(UnixMillis(at))];
+        cells.extend(points.map(|point| number(point.and_then(|(_, value)| *value))));
+        table.add_row(cells);
+    }
+    let notes = answer.notes.iter().map(|note| format!("note: {note}\n"));
+    let nothing = if answer.series.is_empty() { "no series matches\n" } else { "" };
+    format!("{table}\n{nothing}{}", notes.collect::<String>())
+}
+
+/// A row for each document, or for each unfolded slot.
+pub(super) fn documents(answer: &DocumentsAnswer) -> String {
+    let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    match answer {
+        DocumentsAnswer::Documents { documents } => {
+            let mut table = table(own(&[
+                "document (UTC)",
+                "series",
+                "slots",
+                "filled",
+                "num_samples",
+                "total_samples",
+            ]));
+            for document in documents {
+                let start = document.timestamp.values().next().cloned().unwrap_or_default();
+                let filled = document.values.values().filter(|value| value.n > 0).count();
+                table.add_row([
+                    Cell::new(start),
+                    Cell::new(name(&document.series)),
+                    number(Some(document.values.len() as f64)),
+                    number(Some(filled as f64)),
+                    number(Some(document.num_samples as f64)),
+                    number(Some(document.total_samples)),
+                ]);
+            }
+            table.to_string()
+        }
+        DocumentsAnswer::Rows { rows } => {
+            let mut table = table(own(&["date (UTC)", "metric", "tags", "value"]));
+            for row in rows {
+                let tags: Vec<_> =
+                    row.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
+                table.add_row([
+                    Cell::new(&row.date),
+                    Cell::new(&row.metric),
+                    Cell::new(tags.join(",")),
+                    number(row.value),
+                ]);
+            }
+            table.to_string()
+        }
+    }
+}
+
+/// A row for each series.
+pub(super) fn series(answer: &SeriesAnswer) -> String {
+    let mut table = table(["series", "kind", "unit"].map(str::to_owned));
+    for series in &answer.series {
+        table.add_row([name(series), series.kind.to_string(), series.unit.clone()]);
+    }
+    format!("{table}\n{} of {} series", answer.series.len(), answer.total)
+}
