@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Context;
-use comfy_table::{Table, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::Serialize;
 
 use super::load::Outcome;
@@ -113,7 +113,7 @@ pub(super) fn print(report: &Report, json_only: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if !json_only {
         let mut table = Table::new();
-        table.load_preset(UTF8_HORIZONTAL_ONLY);
+        table.load_preset(UTF8_BORDERS_ONLY);
         for (name, value) in report.rows() {
             table.add_row([name.to_owned(), value]);
         }

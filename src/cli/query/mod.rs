@@ -74,7 +74,7 @@ struct RangeArgs {
     /// Until when, exclusive [default: now]
     #[arg(long)]
     end: Option<String>,
-    /// avg, avg_per_sec, total, min, max, count, first or last [default: by kind]
+    /// avg, `avg_per_sec`, total, min, max, count, first or last [default: by kind]
     #[arg(long)]
     display: Option<String>,
 }

@@ -1,7 +1,5 @@
 //! A chart drawn with Braille dots; gaps stay gaps.
 
-use std::fmt::Write;
-
 use textplots::{Chart, Plot, Shape};
 
 use super::table;
@@ -41,8 +39,8 @@ fn draw(series: &ChartSeries) -> String {
     }
     drawn.axis();
     drawn.figures();
-    // Writing to a string cannot fail.
-    drop(writeln!(out, "{drawn}"));
+    out.push_str(&drawn.to_string());
+    out.push('\n');
     out
 }
 

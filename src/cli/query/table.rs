@@ -1,6 +1,6 @@
 //! Answers as tables. All times are UTC.
 
-use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_BORDERS_ONLY};
 
 use crate::{
     model::UnixMillis,
@@ -9,7 +9,7 @@ use crate::{
 
 fn table(header: impl IntoIterator<Item = String>) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.into_iter().collect::<Vec<_>>());
+    table.load_preset(UTF8_BORDERS_ONLY).set_header(header.into_iter().collect::<Vec<_>>());
     table
 }
 
