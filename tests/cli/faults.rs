@@ -1,0 +1,100 @@
+//! Retries, kills, damage: what is acknowledged stays, once.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, granary, partition_files};
+
+fn batch(seq: u64) -> Value {
+    json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": [
+        {"metric": "events", "kind": "delta", "value": 1},
+        {"metric": "events", "kind": "delta", "value": 2}]})
+}
+
+fn total(daemon: &Daemon, resolution: &str) -> f64 {
+    let words = ["chart", "--metric", "events", "--display", "total", "--range", "10m"];
+    let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
+    let points = answer["series"][0]["points"].as_array().unwrap();
+    points.iter().filter_map(|point| point[1].as_f64()).sum()
+}
+
+#[test]
+fn kill_9_after_each_acknowledgement_loses_nothing_and_counts_nothing_twice() {
+    let mut daemon = Daemon::start("");
+    for seq in 1..=5 {
+        let answer = daemon.post_json(&batch(seq));
+        assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(2)));
+        daemon.kill();
+        daemon.restart();
+        let retry = daemon.post_json(&batch(seq));
+        assert_eq!((retry.status, &retry.body["duplicates"]), (200, &json!(2)));
+        for resolution in ["1m", "5m", "1h", "1d"] {
+            assert_eq!(total(&daemon, resolution), 3.0 * seq as f64, "{resolution}");
+        }
+    }
+    // In order: a last checkpoint leaves nothing to replay.
+    assert_eq!(daemon.stop(), Some(0));
+    daemon.restart();
+    assert!(daemon.log().contains("replayed_records=0"), "{}", daemon.log());
+    assert_eq!(total(&daemon, "1d"), 15.0);
+}
+
+#[test]
+fn a_damaged_partition_is_set_aside_and_the_rest_is_served() {
+    let mut daemon = Daemon::start("");
+    assert_eq!(daemon.post_json(&batch(1)).status, 200);
+    assert_eq!(daemon.stop(), Some(0));
+    let files = partition_files(&daemon.data(""), "5m");
+    fs::write(&files[0], b"this was a partition").unwrap();
+    daemon.restart();
+    let mut ready = ureq::get(format!("{}/readyz", daemon.url)).call().unwrap();
+    assert!(ready.body_mut().read_to_string().unwrap().contains("degraded"));
+    assert!(daemon.metrics().contains("granary_partitions_damaged 1"));
+    assert_eq!(fs::read_dir(daemon.data("damaged")).unwrap().count(), 1);
+    assert_eq!([total(&daemon, "1m"), total(&daemon, "1d")], [3.0, 3.0]);
+    assert_eq!(daemon.post_json(&batch(2)).body["accepted"], 2);
+    assert_eq!([total(&daemon, "5m"), total(&daemon, "1d")], [3.0, 6.0]);
+}
+
+#[test]
+fn a_second_daemon_on_the_same_data_is_refused() {
+    let daemon = Daemon::start("");
+    let data = daemon.dir.path().join("data");
+    let output = granary()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains("already open"), "{message}");
+}
+
+#[test]
+fn bad_requests_get_the_place_of_the_fault_and_lose_nothing_else() {
+    let daemon = Daemon::start("ingest.request_bytes_max = 4096");
+    let check = |media_type: &str, body: &[u8], status: u16, part: &str| {
+        let answer = daemon.post(media_type, body);
+        let message = answer.body["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(answer.status, status, "{message}");
+        assert!(message.contains(part), "{part} in {message}");
+    };
+    check("application/json", b"{\"samples\": [", 400, "line 1 column");
+    check("application/json", b"{\"samples\": [{\"value\": 1}]}", 400, "samples.0.ref");
+    check("application/bson", b"\x05\0\0\0\0", 400, "agent: missing");
+    check("application/bson", b"\xff\xff\xff\x7f\0", 400, "batch 0 at byte 0");
+    check("application/json", &[b' '; 5000], 413, "ingest.request_bytes_max");
+    let unknown = json!({"agent": "a", "epoch": 1, "seq": 1, "samples": [{"ref": 3, "value": 1}]});
+    check("application/json", unknown.to_string().as_bytes(), 409, "ref 3");
+    // One bad sample does not spoil the batch.
+    let mixed = json!({"samples": [
+        {"metric": "events", "kind": "delta", "value": 5},
+        {"metric": "events", "kind": "delta", "time": "1999-01-01T00:00:00Z", "value": 1},
+        {"metric": "events", "kind": "delta", "time": "2999-01-01T00:00:00Z", "value": 1},
+        {"metric": "", "value": 1}]});
+    let answer = daemon.post_json(&mixed);
+    assert_eq!(answer.body["accepted"], 1);
+    let refused = json!({"bad_series": 1, "too_new": 1, "too_old": 1});
+    assert_eq!(answer.body["refused"], refused);
+    assert_eq!(total(&daemon, "1m"), 5.0);
+}

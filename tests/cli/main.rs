@@ -1,0 +1,8 @@
+//! The real binaries: what a user sees, and kill -9.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+#[path = "../support/daemon.rs"]
+mod daemon;
+mod faults;
+mod reference_cases;
+mod settings;

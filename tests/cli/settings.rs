@@ -1,0 +1,74 @@
+//! Settings, help and metrics as a user meets them.
+
+use std::fs;
+
+use granary::telemetry::METRIC_NAMES;
+
+use crate::daemon::{Daemon, granary};
+
+fn refused(settings: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("granary.toml");
+    fs::write(&path, settings).unwrap();
+    let output = granary().args(["check-config", "--config"]).arg(&path).output().unwrap();
+    assert!(!output.status.success(), "{settings} was accepted");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_the_remedy() {
+    assert!(refused("server.lisen = '127.0.0.1:1'").contains("lisen"));
+    assert!(refused("retention.interval = 'now and then'").contains("retention.interval"));
+    let short = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'";
+    assert!(refused(short).contains("use 6h or more"), "{}", refused(short));
+}
+
+#[test]
+fn the_environment_overrides_the_file_and_flags_override_both() {
+    let output = granary()
+        .args(["check-config", "--listen", "127.0.0.1:3"])
+        .env("GRANARY__SERVER__LISTEN", "127.0.0.1:2")
+        .env("GRANARY__STORAGE__CHECKPOINT_INTERVAL", "7m")
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("127.0.0.1:3") && shown.contains("420s"), "{shown}");
+}
+
+#[test]
+fn every_command_explains_itself() {
+    for words in [&["--help"][..], &["serve", "--help"], &["query", "--help"], &["bench", "--help"]]
+    {
+        let output = granary().args(words).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && shown.contains("Usage: granary"), "{words:?}: {shown}");
+    }
+}
+
+#[test]
+fn every_metric_is_served_and_the_pipeline_counts() {
+    let daemon = Daemon::start("");
+    let body = serde_json::json!({"samples": [{"metric": "m", "value": 1}]});
+    assert_eq!(daemon.post_json(&body).status, 200);
+    let text = daemon.metrics();
+    for (name, help) in METRIC_NAMES {
+        // Partitions are counted from the first checkpoint on, so their help line is enough.
+        assert!(text.contains(&format!("# HELP {name} {help}")), "{name} in {text}");
+    }
+    for line in [
+        "granary_samples_accepted_total{protocol=\"json\"} 1",
+        "granary_ingest_requests_total{outcome=\"acknowledged\"} 1",
+        "granary_series 1",
+        "granary_documents_grown_total 0",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line} in {text}");
+    }
+}
+
+#[test]
+fn an_unreachable_daemon_is_named_with_the_remedy() {
+    let output =
+        granary().args(["query", "series", "--url", "http://127.0.0.1:9"]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("cannot reach granary at http://127.0.0.1:9"), "{message}");
+}

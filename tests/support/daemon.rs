@@ -1,0 +1,148 @@
+//! The real daemon on a free port with a data directory of its own.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+/// How long anything may take before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Daemon {
+    child: Option<Child>,
+    pub(crate) url: String,
+    pub(crate) dir: tempfile::TempDir,
+    config: Option<PathBuf>,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+pub(crate) fn granary() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_granary"))
+}
+
+impl Daemon {
+    /// Starts a daemon with settings over the defaults.
+    pub(crate) fn start(settings: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = (!settings.is_empty()).then(|| {
+            let path = dir.path().join("granary.toml");
+            fs::write(&path, settings).unwrap();
+            path
+        });
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}");
+        let mut daemon = Self { child: None, url, dir, config };
+        daemon.restart();
+        daemon
+    }
+
+    /// Starts the process on the same data.
+    pub(crate) fn restart(&mut self) {
+        let mut command = granary();
+        command.arg("serve").arg("--data-dir").arg(self.dir.path().join("data"));
+        command.arg("--listen").arg(self.url.trim_start_matches("http://"));
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
+        let log = fs::File::create(self.dir.path().join("log")).unwrap();
+        self.child = Some(command.stderr(log).stdout(Stdio::null()).spawn().unwrap());
+        let since = now();
+        while ureq::get(format!("{}/readyz", self.url)).call().is_err() {
+            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the daemon ended: {}", self.log());
+            assert!(since.elapsed() < DEADLINE, "not ready: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
+        self.dir.path().join("data").join(name)
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// SIGTERM; returns the exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let since = now();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(since.elapsed() < DEADLINE, "does not stop: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn post(&self, media_type: &str, body: &[u8]) -> Answer {
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let url = format!("{}/api/v1/ingest", self.url);
+        let mut response = agent.post(url).content_type(media_type).send(body).unwrap();
+        let text = response.body_mut().read_to_string().unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Answer { status: response.status().as_u16(), body }
+    }
+
+    pub(crate) fn post_json(&self, body: &Value) -> Answer {
+        self.post("application/json", body.to_string().as_bytes())
+    }
+
+    /// Runs `granary query ... --json` and returns its answer.
+    pub(crate) fn query(&self, words: &[&str]) -> Value {
+        let output = self.run_query(words);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub(crate) fn run_query(&self, words: &[&str]) -> Output {
+        let mut command = granary();
+        command.args(["query", "--json", "--url", &self.url]).args(words);
+        command.output().unwrap()
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        let mut response = ureq::get(format!("{}/metrics", self.url)).call().unwrap();
+        response.body_mut().read_to_string().unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// All partition files of a granularity.
+pub(crate) fn partition_files(data: &Path, granularity: &str) -> Vec<PathBuf> {
+    let folder = data.join("partitions").join(granularity);
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
