@@ -9,7 +9,7 @@ mod select;
 
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, Resolution, chart};
 pub use display::Display;
-pub use documents::{DocumentsAnswer, DocumentsRequest, documents};
+pub use documents::{DocumentsAnswer, DocumentsRequest, NestedDocument, Row, SlotValue, documents};
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 
 use crate::store::StoreError;
