@@ -91,19 +91,25 @@ impl StoreError {
 
     /// Whether the cause is a full disk.
     pub fn is_disk_full(&self) -> bool {
-        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(self);
-        while let Some(error) = source {
-            let io = error.downcast_ref::<io::Error>().or_else(|| match error.downcast_ref() {
-                Some(redb::Error::Io(io)) => Some(io),
-                _ => None,
-            });
-            if io.is_some_and(|io| {
-                matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            }) {
-                return true;
+        self.io_error().is_some_and(|io| {
+            matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        })
+    }
+
+    fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Open {
+                cause: redb::DatabaseError::Storage(redb::StorageError::Io(io)), ..
             }
-            source = error.source();
+            | Self::Io { cause: io, .. } => Some(io),
+            Self::Redb { cause, .. } => {
+                if let redb::Error::Io(io) = &**cause {
+                    Some(io)
+                } else {
+                    None
+                }
+            }
+            Self::Open { .. } | Self::Corrupt { .. } | Self::Mismatch { .. } => None,
         }
-        false
     }
 }
