@@ -102,7 +102,7 @@ impl Appender {
             counters.journal_bytes.add(self.record.len() as u64);
             counters.samples.add(accepted().map(|batch| batch.values.len() as u64).sum());
             let mut catalog = inner.catalog.write();
-            for (_, info) in &new_series.rows {
+            for info in &new_series.rows {
                 catalog.add_series(info.kind);
             }
             catalog.apply(sequence, accepted(), now);
@@ -110,8 +110,8 @@ impl Appender {
             drop(catalog);
             if !new_series.rows.is_empty() {
                 let mut dictionary = inner.dictionary.write();
-                for (id, info) in new_series.rows {
-                    assert_eq!(dictionary.add(info), id, "ids count up");
+                for (id, info) in (series_count..).zip(new_series.rows) {
+                    assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
                 }
             }
         }
@@ -131,7 +131,7 @@ impl Appender {
             None => {
                 let id = SeriesId((dictionary.len() + new_series.rows.len()) as u32);
                 new_series.by_key.insert(info.key.clone(), (id, info.kind));
-                new_series.rows.push((id, info.clone()));
+                new_series.rows.push(info.clone());
                 DefinitionVerdict::Known(id)
             }
         }
@@ -156,6 +156,7 @@ impl Appender {
 
 #[derive(Default)]
 struct NewSeries {
-    rows: Vec<(SeriesId, SeriesInfo)>,
+    /// In the order of their ids, which follow the dictionary's last.
+    rows: Vec<SeriesInfo>,
     by_key: HashMap<SeriesKey, (SeriesId, Kind)>,
 }

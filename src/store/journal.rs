@@ -80,13 +80,14 @@ impl Journal {
         })
     }
 
-    /// Makes one record and new series durable; there were `series_count` series before.
+    /// Makes one record and new series durable. There were `series_count` series before, so this
+    /// is the id of the first new one.
     pub(crate) fn append(
         &self,
         sequence: u64,
         record: &[u8],
         series_count: u32,
-        new_series: &[(SeriesId, SeriesInfo)],
+        new_series: &[SeriesInfo],
     ) -> Result<(), StoreError> {
         let unsure = self.unsure.swap(true, Ordering::Relaxed);
         self.file.transact("append", |txn| {
@@ -99,9 +100,9 @@ impl Journal {
             records.insert(sequence, record).map_err(fail("append"))?;
             if !new_series.is_empty() {
                 let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
-                for (id, info) in new_series {
-                    series.insert(id.0, &*encode_series(info)).map_err(fail("append"))?;
-                }
+                series
+                    .insert(series_count, &*encode_series_row(new_series))
+                    .map_err(fail("append"))?;
             }
             Ok(())
         })?;
@@ -138,9 +139,13 @@ impl Journal {
 
     /// All series in the order of their ids.
     pub(crate) fn series(&self) -> Result<Vec<SeriesInfo>, StoreError> {
-        self.rows(SERIES, |index, id, row| {
-            (id == index as u32).then(|| decode_series(row)).flatten()
-        })
+        let mut next = 0;
+        let rows = self.rows(SERIES, |_, first, bytes| {
+            let row = decode_series_row(bytes).filter(|_| first == next)?;
+            next += row.len() as u32;
+            Some(row)
+        })?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
     /// All counter states.
@@ -157,7 +162,7 @@ impl Journal {
     fn rows<K: redb::Key + 'static, T>(
         &self,
         table: TableDefinition<'_, K, &'static [u8]>,
-        read: impl Fn(usize, K::SelfType<'_>, &[u8]) -> Option<T>,
+        mut read: impl FnMut(usize, K::SelfType<'_>, &[u8]) -> Option<T>,
     ) -> Result<Vec<T>, StoreError> {
         let name = table.name().to_owned();
         let txn = self.file.read()?;
@@ -203,6 +208,28 @@ fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Stor
 
 fn corrupt(problem: String) -> StoreError {
     StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem }
+}
+
+/// The new series of one commit share a row: a commit may define thousands.
+fn encode_series_row(series: &[SeriesInfo]) -> Vec<u8> {
+    let mut row = Vec::with_capacity(series.len() * 96);
+    for info in series {
+        let bytes = encode_series(info);
+        row.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        row.extend_from_slice(&bytes);
+    }
+    row
+}
+
+fn decode_series_row(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
+    let mut series = Vec::new();
+    while !row.is_empty() {
+        let (length, rest) = row.split_first_chunk::<4>()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        series.push(decode_series(bytes)?);
+        row = rest;
+    }
+    Some(series)
 }
 
 fn encode_states(states: &[SeriesState]) -> Vec<u8> {

@@ -20,6 +20,13 @@ impl DecodeError {
     pub(crate) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { place: place.into(), problem: problem.into() }
     }
+
+    /// The same fault, seen from outside of `outer`.
+    fn within(mut self, outer: &str) -> Self {
+        let dot = if self.place.is_empty() { "" } else { "." };
+        self.place = format!("{outer}{dot}{}", self.place);
+        self
+    }
 }
 
 /// A batch whose columns still lie in the request's body.
@@ -169,57 +176,52 @@ fn decode_series(value: RawBsonRef<'_>) -> Result<Vec<SeriesView<'_>>, DecodeErr
     };
     let mut series = Vec::new();
     for (index, item) in array.into_iter().enumerate() {
-        let place = format!("series.{index}");
-        let item = item.map_err(|cause| DecodeError::new(&place, cause.to_string()))?;
+        let place = |cause: DecodeError| cause.within(&format!("series.{index}"));
+        let item = item.map_err(|cause| place(DecodeError::new("", cause.to_string())))?;
         let RawBsonRef::Document(doc) = item else {
-            return Err(DecodeError::new(place, "must be a document"));
+            return Err(place(DecodeError::new("", "must be a document")));
         };
-        series.push(decode_definition(&place, doc)?);
+        series.push(decode_definition(doc).map_err(place)?);
     }
     Ok(series)
 }
 
-fn decode_definition<'a>(place: &str, doc: &'a RawDocument) -> Result<SeriesView<'a>, DecodeError> {
+/// Faults are placed within the definition; the caller adds which one it is.
+fn decode_definition(doc: &RawDocument) -> Result<SeriesView<'_>, DecodeError> {
     let mut view = SeriesView::default();
     let mut has_ref = false;
     for element in doc {
-        let (key, value) = element.map_err(|cause| DecodeError::new(place, cause.to_string()))?;
-        let place = || format!("{place}.{}", key.as_str());
+        let (key, value) = element.map_err(|cause| DecodeError::new("", cause.to_string()))?;
         match key.as_str() {
             "ref" => {
                 has_ref = true;
-                view.reference = u32::try_from(integer(&place(), value)?)
-                    .map_err(|_| DecodeError::new(place(), "must be 0 to 4294967295"))?;
+                view.reference = u32::try_from(integer("ref", value)?)
+                    .map_err(|_| DecodeError::new("ref", "must be 0 to 4294967295"))?;
             }
-            "metric" => view.metric = text(&place(), value)?,
-            "unit" => view.unit = text(&place(), value)?,
+            "metric" => view.metric = text("metric", value)?,
+            "unit" => view.unit = text("unit", value)?,
             "kind" => {
-                view.kind =
-                    text(&place(), value)?.parse().map_err(|cause: crate::UnknownKind| {
-                        DecodeError::new(place(), cause.to_string())
-                    })?;
+                let fault = |cause: crate::UnknownKind| DecodeError::new("kind", cause.to_string());
+                view.kind = text("kind", value)?.parse().map_err(fault)?;
             }
-            "tags" => view.tags = decode_tags(&place(), value)?,
+            "tags" => view.tags = decode_tags(value).map_err(|cause| cause.within("tags"))?,
             _ => {}
         }
     }
     if !has_ref {
-        return Err(DecodeError::new(format!("{place}.ref"), "missing"));
+        return Err(DecodeError::new("ref", "missing"));
     }
     Ok(view)
 }
 
-fn decode_tags<'a>(
-    place: &str,
-    value: RawBsonRef<'a>,
-) -> Result<Vec<(&'a str, &'a str)>, DecodeError> {
+fn decode_tags(value: RawBsonRef<'_>) -> Result<Vec<(&str, &str)>, DecodeError> {
     let RawBsonRef::Document(doc) = value else {
-        return Err(DecodeError::new(place, "must be a document of strings"));
+        return Err(DecodeError::new("", "must be a document of strings"));
     };
     let mut tags = Vec::new();
     for element in doc {
-        let (key, value) = element.map_err(|cause| DecodeError::new(place, cause.to_string()))?;
-        tags.push((key.as_str(), text(&format!("{place}.{}", key.as_str()), value)?));
+        let (key, value) = element.map_err(|cause| DecodeError::new("", cause.to_string()))?;
+        tags.push((key.as_str(), text(key.as_str(), value)?));
     }
     Ok(tags)
 }
@@ -293,4 +295,94 @@ fn binary<'a>(place: &str, value: RawBsonRef<'a>, width: usize) -> Result<&'a [u
         return Err(DecodeError::new(place, problem));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Batch, SeriesDefinition, encode_batch};
+
+    fn batch() -> impl Strategy<Value = Batch> {
+        let samples = prop::collection::vec((any::<u32>(), any::<i64>(), -1e9..1e9_f64), 0..9);
+        let tags = prop::collection::btree_map("[a-z]{1,4}", ".{0,5}", 0..4);
+        let series = prop::collection::vec((any::<u32>(), ".{0,6}", tags, 0..3_u8, ".{0,3}"), 0..4);
+        (samples, series, any::<bool>(), 0..3_usize).prop_map(
+            |(samples, series, shared, starts)| {
+                let times: Vec<_> = samples.iter().map(|(_, at, _)| *at).collect();
+                let definition = |(reference, metric, tags, kind, unit): (u32, _, _, u8, _)| {
+                    let tags: std::collections::BTreeMap<String, String> = tags;
+                    let tags = tags.into_iter().collect();
+                    let kind = Kind::from_code(kind).unwrap();
+                    SeriesDefinition { reference, metric, tags, kind, unit }
+                };
+                Batch {
+                    agent: "web1".into(),
+                    epoch: -5,
+                    seq: 9,
+                    sent: 77,
+                    series: series.into_iter().map(definition).collect(),
+                    refs: samples.iter().map(|(reference, ..)| *reference).collect(),
+                    values: samples.iter().map(|(.., value)| *value).collect(),
+                    starts: times.iter().copied().take([0, 1, 9][starts]).collect(),
+                    times: if shared { vec![3] } else { times },
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(batch in batch()) {
+            let mut bytes = Vec::new();
+            encode_batch(&batch, &mut bytes);
+            encode_batch(&batch, &mut bytes);
+            let parts = split_batches(&bytes).unwrap();
+            prop_assert_eq!(parts.len(), 2);
+            let view = decode_batch(parts[1]).unwrap();
+            prop_assert_eq!((view.agent, view.epoch, view.seq, view.sent), ("web1", -5, 9, 77));
+            prop_assert_eq!(view.refs().collect::<Vec<_>>(), batch.refs);
+            prop_assert_eq!(view.times().collect::<Vec<_>>(), batch.times);
+            prop_assert_eq!(view.values().collect::<Vec<_>>(), batch.values);
+            prop_assert_eq!(view.starts().collect::<Vec<_>>(), batch.starts);
+            for (found, sent) in view.series.iter().zip(&batch.series) {
+                prop_assert_eq!(found.metric, &sent.metric);
+                prop_assert_eq!((found.reference, found.kind), (sent.reference, sent.kind));
+                prop_assert_eq!(found.unit, &sent.unit);
+                let tags = found.tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+                prop_assert_eq!(tags.collect::<Vec<_>>(), sent.tags.clone());
+            }
+            prop_assert_eq!(view.series.len(), batch.series.len());
+        }
+
+        #[test]
+        fn damaged_bytes_are_an_error_or_a_batch_and_never_a_panic(
+            batch in batch(), at: usize, flip: u8, cut: usize
+        ) {
+            let mut bytes = Vec::new();
+            encode_batch(&batch, &mut bytes);
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            bytes.truncate(cut % (bytes.len() + 1));
+            for part in split_batches(&bytes).into_iter().flatten() {
+                if let Ok(view) = decode_batch(part) {
+                    prop_assert_eq!(view.refs().len(), view.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_names_its_place() {
+        let doc = bson::rawdoc! {
+            "agent": "a",
+            "series": [{ "ref": 1, "tags": { "host": 7 } }],
+            "samples": {},
+        };
+        let fault = decode_batch(doc.as_bytes()).unwrap_err();
+        assert_eq!(fault.place, "series.0.tags.host");
+        let doc = bson::rawdoc! { "agent": "a", "series": [{ "metric": "m" }] };
+        assert_eq!(decode_batch(doc.as_bytes()).unwrap_err().place, "series.0.ref");
+    }
 }
