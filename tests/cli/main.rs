@@ -4,5 +4,6 @@
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod faults;
+mod kills;
 mod reference_cases;
 mod settings;
