@@ -33,7 +33,7 @@ fn run(preallocate: bool) {
         .map(|id| {
             let host = format!("host{id}");
             let key = SeriesKey::new("cpu", [("host", host.as_str())], &SeriesLimits::default());
-            Definition { key: key.unwrap(), kind: Kind::Gauge, unit: "".into() }
+            Definition { key: key.unwrap(), kind: Kind::Gauge, unit: "".into(), sender: "".into() }
         })
         .collect();
     appender.commit(&definitions, &[], before).unwrap();

@@ -64,7 +64,7 @@ impl Daemon {
         let health = Health::default();
         health.raise(Condition::Lifecycle, "starting");
         let (store, mut appender) = open_store(&settings, &*clock)?;
-        appender.set_series_max(settings.series_max);
+        appender.set_limits(settings.store_limits);
         let metrics = Metrics::new().context("register metrics")?;
         let (lifelines, watcher) = lifelines();
         let mut arbiters = Vec::new();
@@ -216,6 +216,8 @@ fn api_parts(
         request_bytes_max: settings.request_bytes_max,
         decompressed_bytes_max: settings.decompressed_bytes_max,
         client_timeout: settings.client_timeout,
+        snapshot_dir: settings.data_dir.join(&settings.snapshot_dir),
+        snapshots: Arc::new(Semaphore::new(1)),
     }
 }
 
@@ -230,7 +232,8 @@ fn start_server(
         clock: parts.clock.clone(),
         metrics: parts.metrics.clone(),
         series_limits: settings.series_limits,
-        sender_series_max: settings.sender_series_max,
+        sender_series_max: settings.store_limits.sender_series_max,
+        series_max: settings.store_limits.series_max,
         future_skew: settings.future_skew,
     };
     let mut server_line = lifelines.for_role("HTTP server");

@@ -63,6 +63,7 @@ pub struct CollectorParts {
     pub metrics: Metrics,
     pub series_limits: SeriesLimits,
     pub sender_series_max: usize,
+    pub series_max: usize,
     pub future_skew: Duration,
 }
 
@@ -82,7 +83,8 @@ struct Core {
 impl Collector {
     /// Makes the role; nothing runs yet.
     pub fn new(parts: CollectorParts, lifeline: Lifeline) -> Self {
-        let sessions = Sessions::new(parts.series_limits, parts.sender_series_max);
+        let refs_max = parts.series_max.saturating_mul(2);
+        let sessions = Sessions::new(parts.series_limits, parts.sender_series_max, refs_max);
         let core = Rc::new(Core { parts, sessions: RefCell::new(sessions) });
         Self { core, _lifeline: lifeline }
     }
@@ -172,13 +174,10 @@ impl Core {
                     continue;
                 }
                 BatchVerdict::StaleNumber => {
-                    refused = Refusals::default();
-                    for _ in 0..samples {
-                        refused.add(RefusalReason::StaleNumber, || {
-                            let message = "the batch's seq is too far behind the sender's latest";
-                            ("the whole batch".to_owned(), message.to_owned())
-                        });
-                    }
+                    refused = Refusals::of_batch(RefusalReason::StaleNumber, samples);
+                }
+                BatchVerdict::SenderLimit => {
+                    refused = Refusals::of_batch(RefusalReason::SenderLimit, samples);
                 }
             }
             for (reason, count) in &refused.counts {

@@ -327,11 +327,6 @@ impl Role {
 
 /// The error with its chain of causes.
 fn describe(error: &StoreError) -> WriteFault {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = error.chain();
     if error.is_disk_full() { WriteFault::DiskFull(text) } else { WriteFault::Failed(text) }
 }

@@ -8,6 +8,7 @@ use granary_protocol::ErrorAnswer;
 use crate::{
     actors::{CollectFault, WriteFault},
     query::QueryError,
+    store::StoreError,
 };
 
 /// Seconds after which a refused sender may try again.
@@ -47,10 +48,16 @@ pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
         QueryError::TooMuch(message) => {
             error(StatusCode::UNPROCESSABLE_ENTITY, "too_much", message)
         }
-        QueryError::Store(cause) => {
-            let detail: &dyn std::error::Error = cause;
-            tracing::error!(cause = detail, "a query failed");
-            error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause)
-        }
+        QueryError::Store(cause) => store_error(cause),
     }
+}
+
+/// The answer when the store cannot do what was asked.
+pub(crate) fn store_error(cause: &StoreError) -> HttpResponse {
+    let detail: &dyn std::error::Error = cause;
+    tracing::error!(cause = detail, "a request failed");
+    if cause.is_disk_full() {
+        return error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", cause.chain());
+    }
+    error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause.chain())
 }

@@ -2,13 +2,14 @@
 //!
 //! Must never know: how anything is computed or stored. The daemon binds it.
 
+mod admin;
 mod answer;
 mod ingest;
 mod operations;
 mod params;
 mod queries;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
@@ -36,6 +37,9 @@ pub struct ApiParts {
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
     pub client_timeout: Duration,
+    pub snapshot_dir: PathBuf,
+    /// One permit: there is one snapshot at a time.
+    pub snapshots: Arc<Semaphore>,
 }
 
 /// The routes, for one HTTP worker with its collector.
@@ -47,6 +51,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/api/v1/chart", web::get().to(queries::chart))
         .route("/api/v1/documents", web::get().to(queries::documents))
         .route("/api/v1/series", web::get().to(queries::series))
+        .route("/api/v1/admin/snapshot", web::post().to(admin::snapshot))
         .route("/metrics", web::get().to(operations::metrics))
         .route("/healthz", web::get().to(operations::healthz))
         .route("/readyz", web::get().to(operations::readyz))

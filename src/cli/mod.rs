@@ -1,8 +1,12 @@
-//! The command line: `serve`, `check-config`, `query`, `bench`.
+//! The command line: one file or folder for each command.
 
 mod bench;
+mod http;
+mod progress;
 mod query;
 mod serve;
+mod snapshot;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -21,6 +25,9 @@ enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(serve::CheckConfigArgs),
     Query(query::QueryArgs),
+    Verify(verify::VerifyArgs),
+    Snapshot(snapshot::SnapshotArgs),
+    Restore(snapshot::RestoreArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -30,6 +37,9 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::CheckConfig(args) => serve::check_config(&args),
         Command::Query(args) => query::query(&args),
+        Command::Verify(args) => verify::verify(&args),
+        Command::Snapshot(args) => snapshot::snapshot(&args),
+        Command::Restore(args) => snapshot::restore(&args),
         Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {

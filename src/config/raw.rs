@@ -43,6 +43,7 @@ pub(crate) struct RawServer {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStorage {
     pub(crate) data_dir: PathBuf,
+    pub(crate) snapshot_dir: PathBuf,
     pub(crate) checkpoint_interval: String,
     pub(crate) catalog_bytes_max: usize,
     pub(crate) journal_bytes_max: usize,
@@ -63,6 +64,7 @@ pub(crate) struct RawIngest {
 pub(crate) struct RawLimits {
     pub(crate) series_max: usize,
     pub(crate) sender_series_max: usize,
+    pub(crate) senders_max: usize,
     pub(crate) tags_max: usize,
     pub(crate) name_bytes_max: usize,
     pub(crate) value_bytes_max: usize,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{Granularity, GranularitySet, SeriesLimits, Span},
-    store::CheckpointBounds,
+    store::{CheckpointBounds, StoreLimits},
 };
 
 /// How log lines look.
@@ -34,14 +34,14 @@ pub struct Settings {
     pub client_timeout: Duration,
     pub keep_alive: Duration,
     pub data_dir: PathBuf,
+    pub snapshot_dir: PathBuf,
     pub checkpoint_interval: Duration,
     pub checkpoint_bounds: CheckpointBounds,
     pub future_skew: Duration,
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
     pub queue_bytes_max: usize,
-    pub series_max: usize,
-    pub sender_series_max: usize,
+    pub store_limits: StoreLimits,
     pub series_limits: SeriesLimits,
     pub query_series_max: usize,
     pub query_points_max: usize,
@@ -106,6 +106,7 @@ impl Settings {
             client_timeout: faults.duration("server.client_timeout", &raw.server.client_timeout),
             keep_alive: faults.duration("server.keep_alive", &raw.server.keep_alive),
             data_dir: raw.storage.data_dir.clone(),
+            snapshot_dir: raw.storage.snapshot_dir.clone(),
             checkpoint_interval: faults
                 .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
             checkpoint_bounds: checkpoint_bounds(&raw.storage, &mut faults),
@@ -125,12 +126,7 @@ impl Settings {
                 raw.ingest.queue_bytes_max,
                 1 << 16,
             ),
-            series_max: faults.at_least("limits.series_max", limits.series_max, 1),
-            sender_series_max: faults.at_least(
-                "limits.sender_series_max",
-                limits.sender_series_max,
-                1,
-            ),
+            store_limits: store_limits(limits, &mut faults),
             series_limits: series_limits(limits, &mut faults),
             query_series_max: faults.at_least(
                 "limits.query_series_max",
@@ -189,6 +185,15 @@ fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds 
             raw.journal_bytes_max,
             1 << 20,
         ),
+    }
+}
+
+fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {
+    let mut at_least_one = |key, value| faults.at_least(key, value, 1);
+    StoreLimits {
+        series_max: at_least_one("limits.series_max", raw.series_max),
+        sender_series_max: at_least_one("limits.sender_series_max", raw.sender_series_max),
+        senders_max: at_least_one("limits.senders_max", raw.senders_max),
     }
 }
 

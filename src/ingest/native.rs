@@ -14,6 +14,8 @@ use crate::{
 const EXAMPLES_MAX: usize = 10;
 /// Senders remembered by one collector. Beyond that all are forgotten; they define again.
 const SESSIONS_MAX: usize = 50_000;
+/// A refused definition with its message takes as much memory as this many refs.
+const FAULT_REFS: usize = 64;
 
 /// What a ref stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +41,10 @@ pub struct Sessions {
     limits: SeriesLimits,
     sender_series_max: usize,
     by_agent: HashMap<Box<str>, Session>,
+    /// Refs that all sessions hold.
+    refs: usize,
+    /// With more refs, all sessions are forgotten; the senders define again.
+    refs_max: usize,
 }
 
 /// A definition that the dictionary does not hold yet, and whom it belongs to.
@@ -90,6 +96,16 @@ impl Refusals {
         }
     }
 
+    /// All samples of a batch, refused for one reason.
+    pub fn of_batch(reason: RefusalReason, samples: u64) -> Self {
+        let example = Refusal {
+            reason: reason.as_str().to_owned(),
+            series: "the whole batch".to_owned(),
+            message: reason.remedy().to_owned(),
+        };
+        Self { counts: BTreeMap::from([(reason, samples)]), examples: vec![example] }
+    }
+
     /// Adds these to an answer.
     pub fn report(self, answer: &mut IngestAnswer) {
         for (reason, count) in self.counts {
@@ -102,24 +118,27 @@ impl Refusals {
 
 impl Sessions {
     /// No sender is known yet.
-    pub fn new(limits: SeriesLimits, sender_series_max: usize) -> Self {
-        Self { limits, sender_series_max, by_agent: HashMap::new() }
+    pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
+        Self { limits, sender_series_max, by_agent: HashMap::new(), refs: 0, refs_max }
     }
 
     /// Notes a batch's definitions; returns those that the dictionary does not hold yet.
     pub fn learn(&mut self, view: &BatchView<'_>, dictionary: &Dictionary) -> Vec<Pending> {
-        if self.by_agent.len() >= SESSIONS_MAX && !self.by_agent.contains_key(view.agent) {
+        let full = self.by_agent.len() >= SESSIONS_MAX || self.refs > self.refs_max;
+        if full && !self.by_agent.contains_key(view.agent) {
             self.by_agent.clear();
+            self.refs = 0;
         }
         let session = self.by_agent.entry(view.agent.into()).or_default();
+        let before = session.weight();
         if session.epoch != view.epoch {
             *session = Session { epoch: view.epoch, ..Session::default() };
         }
         let mut pending = Vec::new();
         for series in &view.series {
-            let resolved = match definition(series, &self.limits) {
+            let resolved = match definition(series, view.agent, &self.limits) {
                 Ok(_) if series.reference as usize >= self.sender_series_max => {
-                    Resolved::Refused(RefusalReason::SeriesLimit)
+                    Resolved::Refused(RefusalReason::SenderSeriesLimit)
                 }
                 Ok(definition) => match dictionary.find(&definition.key) {
                     Some((id, known)) if known.kind == definition.kind => Resolved::Series(id),
@@ -139,6 +158,7 @@ impl Sessions {
             };
             session.resolve(series.reference, resolved, self.sender_series_max);
         }
+        self.refs = (self.refs + session.weight()).saturating_sub(before);
         pending
     }
 
@@ -150,7 +170,10 @@ impl Sessions {
                 DefinitionVerdict::KindConflict(_) => {
                     Resolved::Refused(RefusalReason::KindConflict)
                 }
-                DefinitionVerdict::LimitReached => Resolved::Refused(RefusalReason::SeriesLimit),
+                DefinitionVerdict::StoreLimit => Resolved::Refused(RefusalReason::SeriesLimit),
+                DefinitionVerdict::SenderLimit => {
+                    Resolved::Refused(RefusalReason::SenderSeriesLimit)
+                }
             };
             if let Some(session) = self.by_agent.get_mut(&pending.agent) {
                 session.resolve(pending.reference, resolved, self.sender_series_max);
@@ -187,7 +210,7 @@ impl Sessions {
                 Resolved::Unknown if (reference as usize) < self.sender_series_max => {
                     return Err(UnknownRef { agent: view.agent.to_owned(), reference });
                 }
-                Resolved::Unknown => Err(RefusalReason::SeriesLimit),
+                Resolved::Unknown => Err(RefusalReason::SenderSeriesLimit),
                 Resolved::Refused(reason) => Err(reason),
                 Resolved::Series(id) => admission.check(at, value).map(|()| id),
             };
@@ -204,7 +227,7 @@ impl Sessions {
                     refused.add(reason, || {
                         let message = session.and_then(|own| own.faults.get(&reference).cloned());
                         let message = message.filter(|_| reason == RefusalReason::BadSeries);
-                        let explain = || explain(admission, reason, at, value);
+                        let explain = || admission.explain(reason, at, value);
                         (format!("ref {reference}"), message.unwrap_or_else(explain))
                     });
                 }
@@ -218,22 +241,6 @@ impl Sessions {
     }
 }
 
-fn explain(admission: &Admission, reason: RefusalReason, at: UnixMillis, value: f64) -> String {
-    match reason {
-        RefusalReason::KindConflict => {
-            "the series exists with another kind: use that kind or another name".to_owned()
-        }
-        RefusalReason::SeriesLimit => {
-            "no more series: raise limits.series_max or limits.sender_series_max".to_owned()
-        }
-        RefusalReason::TooOld
-        | RefusalReason::TooNew
-        | RefusalReason::NotFinite
-        | RefusalReason::BadSeries
-        | RefusalReason::StaleNumber => admission.explain(reason, at, value),
-    }
-}
-
 /// Keeps the entries of a column that has one for each sample.
 fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
     if column.len() == samples {
@@ -242,6 +249,11 @@ fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
 }
 
 impl Session {
+    /// About how much memory it takes, counted in refs.
+    fn weight(&self) -> usize {
+        self.refs.len() + self.faults.len() * FAULT_REFS
+    }
+
     fn resolve(&mut self, reference: u32, resolved: Resolved, limit: usize) {
         let index = reference as usize;
         if index >= limit {
@@ -258,11 +270,15 @@ impl Session {
     }
 }
 
-fn definition(series: &SeriesView<'_>, limits: &SeriesLimits) -> Result<Definition, String> {
+fn definition(
+    series: &SeriesView<'_>,
+    sender: &str,
+    limits: &SeriesLimits,
+) -> Result<Definition, String> {
     let key = SeriesKey::new(series.metric, series.tags.iter().copied(), limits)
         .map_err(|cause| cause.to_string())?;
     if series.unit.len() > limits.name_bytes_max {
         return Err(format!("a unit of {} bytes is too long", series.unit.len()));
     }
-    Ok(Definition { key, kind: series.kind, unit: series.unit.into() })
+    Ok(Definition { key, kind: series.kind, unit: series.unit.into(), sender: sender.into() })
 }

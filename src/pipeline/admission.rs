@@ -17,21 +17,27 @@ pub enum RefusalReason {
     BadSeries,
     /// The series exists with another kind.
     KindConflict,
-    /// The store, or the sender, has as many series as it may.
+    /// The store has as many series as it may.
     SeriesLimit,
+    /// The sender has as many series as it may.
+    SenderSeriesLimit,
+    /// The store has as many senders as it may.
+    SenderLimit,
     /// The batch's number is too far behind the sender's latest.
     StaleNumber,
 }
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::TooOld,
         Self::TooNew,
         Self::NotFinite,
         Self::BadSeries,
         Self::KindConflict,
         Self::SeriesLimit,
+        Self::SenderSeriesLimit,
+        Self::SenderLimit,
         Self::StaleNumber,
     ];
 
@@ -44,7 +50,30 @@ impl RefusalReason {
             Self::BadSeries => "bad_series",
             Self::KindConflict => "kind_conflict",
             Self::SeriesLimit => "series_limit",
+            Self::SenderSeriesLimit => "sender_series_limit",
+            Self::SenderLimit => "sender_limit",
             Self::StaleNumber => "stale_number",
+        }
+    }
+
+    /// What is wrong and what to do, as far as it can be said without the sample.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::TooOld => "the time is older than every retention",
+            Self::TooNew => "check the sender's clock or raise ingest.future_skew",
+            Self::NotFinite => "send finite numbers",
+            Self::BadSeries => "the series' name or tags break a limit",
+            Self::KindConflict => {
+                "the series exists with another kind: use that kind or another name"
+            }
+            Self::SeriesLimit => "the store has as many series as it may: raise limits.series_max",
+            Self::SenderSeriesLimit => {
+                "the sender has as many series as it may: raise limits.sender_series_max"
+            }
+            Self::SenderLimit => {
+                "the store has as many senders as it may: raise limits.senders_max"
+            }
+            Self::StaleNumber => "the batch's seq is too far behind the sender's latest",
         }
     }
 }
@@ -107,7 +136,9 @@ impl Admission {
             RefusalReason::BadSeries
             | RefusalReason::KindConflict
             | RefusalReason::SeriesLimit
-            | RefusalReason::StaleNumber => reason.to_string(),
+            | RefusalReason::SenderSeriesLimit
+            | RefusalReason::SenderLimit
+            | RefusalReason::StaleNumber => reason.remedy().to_owned(),
         }
     }
 }

@@ -104,11 +104,11 @@ pub fn chart(
         .collect();
     let ids: Vec<SeriesId> = found.iter().map(|(id, _)| *id).collect();
     for segment in &segments {
-        let snapshot = store.snapshot(segment.level, segment.range.clone(), &ids)?;
+        let view = store.view(segment.level, segment.range.clone(), &ids)?;
         for ((id, info), out) in found.iter().zip(&mut series) {
             let display = request.display.unwrap_or_else(|| Display::of_kind(info.kind));
             out.display = display_name(display);
-            let filled = snapshot.slots(*id)?;
+            let filled = view.slots(*id)?;
             push_points(store, segment, &filled, display, &mut out.points);
         }
     }

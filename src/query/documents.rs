@@ -141,12 +141,12 @@ pub fn documents(
         )));
     }
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-    let snapshot = store.snapshot(level, start..end, &ids)?;
+    let view = store.view(level, start..end, &ids)?;
     let mut documents = Vec::new();
     let mut rows = Vec::new();
     for (id, info) in &found {
         let entry = SeriesEntry::new(info);
-        let filled = snapshot.slots(*id)?;
+        let filled = view.slots(*id)?;
         if request.unfold {
             let display = request.display.unwrap_or_else(|| Display::of_kind(info.kind));
             let in_range = filled.iter().filter(|slot| {

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
 };
 
 use super::{
@@ -26,7 +26,9 @@ pub enum DefinitionVerdict {
     /// The series exists with another kind.
     KindConflict(Kind),
     /// The store has as many series as it may.
-    LimitReached,
+    StoreLimit,
+    /// The sender has made as many series known as it may.
+    SenderLimit,
 }
 
 /// What became of a batch.
@@ -38,6 +40,27 @@ pub enum BatchVerdict {
     Duplicate,
     /// Its number is too far behind the sender's latest; nothing was changed.
     StaleNumber,
+    /// The store has as many senders as it may; nothing was changed.
+    SenderLimit,
+}
+
+/// How much the store takes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Series of the whole store.
+    pub series_max: usize,
+    /// Series that one sender may make known.
+    pub sender_series_max: usize,
+    /// Senders that number their batches.
+    pub senders_max: usize,
+}
+
+impl Default for StoreLimits {
+    /// What the format can hold.
+    fn default() -> Self {
+        let most = u32::MAX as usize;
+        Self { series_max: most, sender_series_max: most, senders_max: most }
+    }
 }
 
 /// What became of a group, in the order in which it was given.
@@ -53,18 +76,19 @@ pub struct GroupVerdict {
 #[derive(Debug)]
 pub struct Appender {
     store: Store,
-    series_max: usize,
+    limits: StoreLimits,
     record: Vec<u8>,
 }
 
 impl Appender {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, series_max: u32::MAX as usize, record: Vec::new() }
+        Self { store, limits: StoreLimits::default(), record: Vec::new() }
     }
 
-    /// Limits the number of series of the store.
-    pub fn set_series_max(&mut self, series_max: usize) {
-        self.series_max = series_max.min(u32::MAX as usize);
+    /// Limits what is taken in from now on; what is there stays.
+    pub fn set_limits(&mut self, limits: StoreLimits) {
+        let series_max = limits.series_max.min(StoreLimits::default().series_max);
+        self.limits = StoreLimits { series_max, ..limits };
     }
 
     /// Makes definitions and batches durable, then applies them. The series of the batches must
@@ -122,35 +146,39 @@ impl Appender {
         let dictionary = self.store.dictionary();
         let known = dictionary.find(&info.key).map(|(id, known)| (id, known.kind));
         let known = known.or_else(|| new_series.by_key.get(&info.key).copied());
+        let next = dictionary.len() + new_series.rows.len();
+        let of_sender = || {
+            let new = new_series.by_sender.get(&info.sender).copied();
+            dictionary.count_of_sender(&info.sender) + new.unwrap_or(0)
+        };
         match known {
             Some((id, kind)) if kind == info.kind => DefinitionVerdict::Known(id),
             Some((_, kind)) => DefinitionVerdict::KindConflict(kind),
-            None if dictionary.len() + new_series.rows.len() >= self.series_max => {
-                DefinitionVerdict::LimitReached
-            }
-            None => {
-                let id = SeriesId((dictionary.len() + new_series.rows.len()) as u32);
-                new_series.by_key.insert(info.key.clone(), (id, info.kind));
-                new_series.rows.push(info.clone());
-                DefinitionVerdict::Known(id)
-            }
+            None if next >= self.limits.series_max => DefinitionVerdict::StoreLimit,
+            None if of_sender() >= self.limits.sender_series_max => DefinitionVerdict::SenderLimit,
+            None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
         }
     }
 
     fn check(&self, batches: &[AcceptedBatch]) -> Vec<BatchVerdict> {
         let catalog = self.store.inner.catalog.read();
         let mut in_group: HashSet<&BatchNumber> = HashSet::new();
-        batches
-            .iter()
-            .map(|batch| match &batch.number {
-                None => BatchVerdict::Accepted,
-                Some(number) => match catalog.check(number) {
-                    SequenceVerdict::New if in_group.insert(number) => BatchVerdict::Accepted,
-                    SequenceVerdict::New | SequenceVerdict::Duplicate => BatchVerdict::Duplicate,
-                    SequenceVerdict::TooOld => BatchVerdict::StaleNumber,
-                },
-            })
-            .collect()
+        let mut new_senders: HashSet<&str> = HashSet::new();
+        let mut check = |number| match catalog.check(number) {
+            Some(SequenceVerdict::New) if in_group.insert(number) => BatchVerdict::Accepted,
+            Some(SequenceVerdict::New | SequenceVerdict::Duplicate) => BatchVerdict::Duplicate,
+            Some(SequenceVerdict::TooOld) => BatchVerdict::StaleNumber,
+            None if new_senders.contains(&*number.agent)
+                || catalog.sender_count() + new_senders.len() < self.limits.senders_max =>
+            {
+                new_senders.insert(&number.agent);
+                let is_new = in_group.insert(number);
+                if is_new { BatchVerdict::Accepted } else { BatchVerdict::Duplicate }
+            }
+            None => BatchVerdict::SenderLimit,
+        };
+        let numbers = batches.iter().map(|batch| batch.number.as_ref());
+        numbers.map(|number| number.map_or(BatchVerdict::Accepted, &mut check)).collect()
     }
 }
 
@@ -159,4 +187,14 @@ struct NewSeries {
     /// In the order of their ids, which follow the dictionary's last.
     rows: Vec<SeriesInfo>,
     by_key: HashMap<SeriesKey, (SeriesId, Kind)>,
+    by_sender: HashMap<Arc<str>, usize>,
+}
+
+impl NewSeries {
+    fn add(&mut self, id: SeriesId, info: &SeriesInfo) -> SeriesId {
+        self.by_key.insert(info.key.clone(), (id, info.kind));
+        *self.by_sender.entry(info.sender.clone()).or_default() += 1;
+        self.rows.push(info.clone());
+        id
+    }
 }

@@ -79,11 +79,15 @@ impl Catalog {
         self.layers.iter().map(Layer::bytes).sum()
     }
 
-    /// Whether a batch is new.
-    pub(crate) fn check(&self, number: &BatchNumber) -> SequenceVerdict {
-        self.senders
-            .get(&number.agent)
-            .map_or(SequenceVerdict::New, |window| window.check(number.epoch, number.seq))
+    /// Whether a batch is new; `None` when its sender is.
+    pub(crate) fn check(&self, number: &BatchNumber) -> Option<SequenceVerdict> {
+        let window = self.senders.get(&number.agent)?;
+        Some(window.check(number.epoch, number.seq))
+    }
+
+    /// Time of the latest sample; `None` when there never was one.
+    pub(crate) fn latest(&self) -> Option<UnixMillis> {
+        self.states.iter().filter(|state| !state.is_fresh()).map(|state| state.last_at).max()
     }
 
     /// Number of senders that number their batches.

@@ -76,15 +76,16 @@ fn write_partition(
     partitions: &Partitions,
     counters: &Counters,
 ) -> Result<(), StoreError> {
-    let partition = partitions.get_or_create(id)?;
-    if partition.read()?.applied_through >= through {
-        return Ok(());
-    }
-    partition.write(Some(through), |writer| {
-        for (document, period) in periods {
-            write_period(writer, *document, period, counters)?;
+    partitions.change(id, |partition| {
+        if partition.read()?.applied_through >= through {
+            return Ok(());
         }
-        Ok(())
+        partition.write(Some(through), |writer| {
+            for (document, period) in periods {
+                write_period(writer, *document, period, counters)?;
+            }
+            Ok(())
+        })
     })
 }
 

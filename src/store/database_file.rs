@@ -3,12 +3,16 @@
 //! redb refuses to go on with a database that had an I/O error. After a failed transaction the
 //! file is closed, and the next use opens it again: what was committed before is there, and what
 //! failed is not, or, when only the last sync failed, may be. A new file is filled under another
-//! name and then renamed, so a file that is there is whole.
+//! name and then renamed, so a file that is there is whole. redb has assertions that the bytes of
+//! a damaged file can break; they become errors here.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{Builder, Database, Durability, ReadTransaction, ReadableDatabase, WriteTransaction};
+use redb::{
+    Builder, Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase,
+    WriteTransaction,
+};
 
 use super::{error::StoreError, medium::Medium};
 
@@ -78,18 +82,62 @@ impl DatabaseFile {
         operation: &'static str,
         change: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let outcome = self.with(|db| {
+        let transaction = |db: &Database| {
             let mut txn = db.begin_write().map_err(self.fail(operation))?;
             txn.set_durability(Durability::Immediate).map_err(self.fail(operation))?;
             txn.set_quick_repair(true);
             let out = change(&txn)?;
             txn.commit().map_err(self.fail(operation))?;
             Ok(out)
-        });
+        };
+        let outcome = self.with(|db| self.guard(operation, || transaction(db)));
         if outcome.is_err() {
-            *self.db.write() = None;
+            self.close();
         }
         outcome
+    }
+
+    /// Closes the file until its next use; transactions under way finish.
+    pub(crate) fn close(&self) {
+        *self.db.write() = None;
+    }
+
+    /// Turns a failed assertion of redb into an error.
+    pub(crate) fn guard<T>(
+        &self,
+        operation: &'static str,
+        run: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let failed = |_| Err(StoreError::Assertion { operation, file: self.name.clone() });
+        std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed)
+    }
+
+    /// Whether the pages of the file agree with their checksums. `None` when that cannot be told,
+    /// because transactions are under way.
+    pub(crate) fn is_sound(&self) -> Option<bool> {
+        let mut db = self.db.write();
+        *db = None;
+        let checked = self.guard("check", || {
+            let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
+            let mut opened = self.medium.open(&Builder::new(), &self.name).map_err(fault)?;
+            opened.check_integrity().map_err(fault)
+        });
+        match checked {
+            Ok(sound) => Some(sound),
+            Err(StoreError::Open { cause: DatabaseError::DatabaseAlreadyOpen, .. }) => None,
+            Err(fault) => Some(!fault.is_damage() && !fault.is_assertion()),
+        }
+    }
+
+    /// Runs something while no transaction changes the file.
+    pub(crate) fn while_unwritten<T>(&self, run: impl FnOnce() -> T) -> Result<T, StoreError> {
+        self.with(|db| {
+            // redb allows one write transaction at a time; this one writes nothing.
+            let txn = db.begin_write().map_err(self.fail("copy"))?;
+            let out = run();
+            txn.abort().map_err(self.fail("copy"))?;
+            Ok(out)
+        })
     }
 
     fn with<T>(
@@ -109,9 +157,9 @@ impl DatabaseFile {
         if db.is_none() {
             let mut builder = Builder::new();
             builder.set_cache_size(self.cache_bytes);
-            let opened = self.medium.open(&builder, &self.name);
             let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
-            *db = Some(opened.map_err(fault)?);
+            let open = || self.medium.open(&builder, &self.name).map_err(fault);
+            *db = Some(self.guard("open", open)?);
         }
         Ok(())
     }

@@ -3,7 +3,10 @@
 //! Kept in memory whole; every entry is also a row of the journal's `series` table, written in
 //! the transaction that first uses it. Only the appender adds entries.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -20,6 +23,8 @@ pub struct SeriesInfo {
     pub kind: Kind,
     /// Unit of the values; empty when there is none.
     pub unit: Box<str>,
+    /// Who made it known; empty for senders without a name.
+    pub sender: Arc<str>,
 }
 
 /// Which values of a tag are wanted. The metric's name is the tag [`METRIC_TAG`].
@@ -40,6 +45,8 @@ pub struct Dictionary {
     series: Vec<SeriesInfo>,
     by_key: HashTable<SeriesId>,
     hasher: FixedState,
+    /// Series that each sender made known.
+    by_sender: HashMap<Arc<str>, usize>,
     /// Tag name -> value -> series, ascending.
     postings: BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>,
 }
@@ -67,9 +74,15 @@ impl Dictionary {
         self.series.get(id.0 as usize)
     }
 
+    /// Number of series that a sender made known.
+    pub fn count_of_sender(&self, sender: &str) -> usize {
+        self.by_sender.get(sender).copied().unwrap_or(0)
+    }
+
     /// Adds a series that is not there yet; its id is the number of series before.
-    pub(crate) fn add(&mut self, info: SeriesInfo) -> SeriesId {
+    pub(crate) fn add(&mut self, mut info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
+        info.sender = self.count_sender(&info.sender);
         let tags = std::iter::once((METRIC_TAG, info.key.metric())).chain(info.key.tags());
         for (name, value) in tags {
             if !self.postings.contains_key(name) {
@@ -88,6 +101,17 @@ impl Dictionary {
         self.by_key
             .insert_unique(hash, id, |id| hasher.hash_one(series[id.0 as usize].key.as_bytes()));
         id
+    }
+
+    /// Counts a sender's series; returns the one copy of its name.
+    fn count_sender(&mut self, sender: &Arc<str>) -> Arc<str> {
+        if let Some((name, _)) = self.by_sender.get_key_value(sender) {
+            let name = name.clone();
+            self.by_sender.entry(name.clone()).and_modify(|count| *count += 1);
+            return name;
+        }
+        self.by_sender.insert(sender.clone(), 1);
+        sender.clone()
     }
 
     /// Series that match all matchers, ascending; all series when there is none.
@@ -112,8 +136,10 @@ impl Dictionary {
 /// The bytes of a series' row; FORMAT.md describes them.
 pub(crate) fn encode_series(info: &SeriesInfo) -> Vec<u8> {
     let mut row = vec![info.kind.code()];
-    row.extend_from_slice(&(info.unit.len() as u16).to_le_bytes());
-    row.extend_from_slice(info.unit.as_bytes());
+    for text in [&*info.unit, &*info.sender] {
+        row.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        row.extend_from_slice(text.as_bytes());
+    }
     row.extend_from_slice(info.key.as_bytes());
     row
 }
@@ -121,13 +147,20 @@ pub(crate) fn encode_series(info: &SeriesInfo) -> Vec<u8> {
 /// Reads a series' row; `None` when it is damaged.
 pub(crate) fn decode_series(row: &[u8]) -> Option<SeriesInfo> {
     let (kind, rest) = row.split_first()?;
-    let (unit_bytes, rest) = rest.split_first_chunk::<2>()?;
-    let (unit, key) = rest.split_at_checked(usize::from(u16::from_le_bytes(*unit_bytes)))?;
+    let (unit, rest) = decode_text(rest)?;
+    let (sender, key) = decode_text(rest)?;
     Some(SeriesInfo {
         kind: Kind::from_code(*kind)?,
-        unit: std::str::from_utf8(unit).ok()?.into(),
+        unit: unit.into(),
+        sender: sender.into(),
         key: SeriesKey::from_bytes(key)?,
     })
+}
+
+fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    Some((std::str::from_utf8(text).ok()?, rest))
 }
 
 #[cfg(test)]
@@ -137,7 +170,7 @@ mod tests {
 
     fn info(metric: &str, tags: &[(&str, &str)]) -> SeriesInfo {
         let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
-        SeriesInfo { key, kind: Kind::Counter, unit: "bytes".into() }
+        SeriesInfo { key, kind: Kind::Counter, unit: "bytes".into(), sender: "a".into() }
     }
 
     #[test]
@@ -169,5 +202,6 @@ mod tests {
         check(&[(METRIC_TAG, "cpu"), ("host", "a")], &[0]);
         check(&[("host", "c")], &[]);
         check(&[("zone", "a")], &[]);
+        assert_eq!([dictionary.count_of_sender("a"), dictionary.count_of_sender("b")], [3, 0]);
     }
 }

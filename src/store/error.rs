@@ -44,6 +44,16 @@ pub enum StoreError {
         /// What is wrong.
         problem: String,
     },
+    /// redb gave up on the file: it is damaged, or there is a bug.
+    #[error(
+        "{operation} in {file}: an assertion failed; `granary verify` tells whether it is damaged"
+    )]
+    Assertion {
+        /// What was being done.
+        operation: &'static str,
+        /// Path below the data directory.
+        file: String,
+    },
     /// A file of another format, or written with other settings.
     #[error("{file}: {problem}")]
     Mismatch {
@@ -61,6 +71,17 @@ impl StoreError {
         file: &str,
     ) -> impl FnOnce(E) -> Self {
         move |cause| Self::Redb { operation, file: file.to_owned(), cause: Box::new(cause.into()) }
+    }
+
+    /// The error with its chain of causes.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        text
     }
 
     /// Whether the bytes of the file are to blame, not the disk, the settings or another process.
@@ -85,8 +106,13 @@ impl StoreError {
                 _ => false,
             },
             Self::Corrupt { .. } => true,
-            Self::Io { .. } | Self::Mismatch { .. } => false,
+            Self::Io { .. } | Self::Assertion { .. } | Self::Mismatch { .. } => false,
         }
+    }
+
+    /// Whether an assertion of redb failed, by damage or a bug.
+    pub fn is_assertion(&self) -> bool {
+        matches!(self, Self::Assertion { .. })
     }
 
     /// Whether the cause is a full disk.
@@ -109,7 +135,10 @@ impl StoreError {
                     None
                 }
             }
-            Self::Open { .. } | Self::Corrupt { .. } | Self::Mismatch { .. } => None,
+            Self::Open { .. }
+            | Self::Corrupt { .. }
+            | Self::Assertion { .. }
+            | Self::Mismatch { .. } => None,
         }
     }
 }

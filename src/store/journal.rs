@@ -8,13 +8,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use redb::{ReadableTable, TableDefinition, TableHandle};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
     catalog::{Frozen, STATES_PER_ROW},
     database_file::DatabaseFile,
     dictionary::{SeriesInfo, decode_series, encode_series},
     error::StoreError,
+    levels::StoredLevel,
     medium::Medium,
     record::{self, AcceptedBatch},
 };
@@ -29,6 +30,7 @@ const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records")
 const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
 const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
+const LEVELS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
@@ -55,6 +57,7 @@ impl Journal {
             txn.open_table(SERIES).map_err(fail(OPERATION))?;
             txn.open_table(SENDERS).map_err(fail(OPERATION))?;
             txn.open_table(STATES).map_err(fail(OPERATION))?;
+            txn.open_table(LEVELS).map_err(fail(OPERATION))?;
             Ok(())
         })?;
         let journal = Self { file, unsure: AtomicBool::new(false) };
@@ -137,6 +140,44 @@ impl Journal {
         Ok(meta.get(THROUGH_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
     }
 
+    /// Writes a journal of the same content, as it is at one moment, into another medium.
+    pub(crate) fn copy_to(&self, target: &Arc<dyn Medium>) -> Result<(), StoreError> {
+        let from = self.file.read()?;
+        let name = JOURNAL_FILE.to_owned();
+        DatabaseFile::open(target, name, CACHE_BYTES, |_, to| {
+            copy_table(&from, to, META)?;
+            copy_table(&from, to, RECORDS)?;
+            copy_table(&from, to, SERIES)?;
+            copy_table(&from, to, SENDERS)?;
+            copy_table(&from, to, STATES)?;
+            copy_table(&from, to, LEVELS)
+        })?;
+        Ok(())
+    }
+
+    /// The granularities that the store was last run with, finest first.
+    pub(crate) fn levels(&self) -> Result<Vec<StoredLevel>, StoreError> {
+        let mut levels = self.rows(LEVELS, |_, name, text| {
+            StoredLevel::from_text(name, std::str::from_utf8(text).ok()?)
+        })?;
+        levels.sort_by_key(|level| level.granularity.width_ms);
+        Ok(levels)
+    }
+
+    /// Remembers the granularities that the store is run with.
+    pub(crate) fn set_levels(&self, levels: &[StoredLevel]) -> Result<(), StoreError> {
+        const OPERATION: &str = "store the granularities";
+        self.file.transact(OPERATION, |txn| {
+            let mut table = txn.open_table(LEVELS).map_err(fail(OPERATION))?;
+            table.retain(|_, _| false).map_err(fail(OPERATION))?;
+            for level in levels {
+                let text = level.to_text();
+                table.insert(&*level.granularity.name, text.as_bytes()).map_err(fail(OPERATION))?;
+            }
+            Ok(())
+        })
+    }
+
     /// All series in the order of their ids.
     pub(crate) fn series(&self) -> Result<Vec<SeriesInfo>, StoreError> {
         let mut next = 0;
@@ -208,6 +249,20 @@ fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Stor
 
 fn corrupt(problem: String) -> StoreError {
     StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem }
+}
+
+fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<(), StoreError> {
+    let source = from.open_table(table).map_err(fail("copy"))?;
+    let mut copy = to.open_table(table).map_err(fail("copy"))?;
+    for entry in source.iter().map_err(fail("copy"))? {
+        let (key, value) = entry.map_err(fail("copy"))?;
+        copy.insert(key.value(), value.value()).map_err(fail("copy"))?;
+    }
+    Ok(())
 }
 
 /// The new series of one commit share a row: a commit may define thousands.

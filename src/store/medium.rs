@@ -23,6 +23,9 @@ pub trait Medium: Send + Sync + Debug {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Bytes that a file takes on the medium.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
+    /// Copies a file that nobody writes to meanwhile out of the medium, durably; returns its
+    /// bytes.
+    fn copy(&self, name: &str, target: &Path) -> io::Result<u64>;
 }
 
 /// A folder of the file system.
@@ -35,7 +38,12 @@ impl Folder {
     /// Uses the folder, creating it if it is not there.
     pub fn new(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self::at(root))
+    }
+
+    /// Uses the folder as it is.
+    pub(crate) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
     }
 
     /// Makes the names in the folders above a path durable.
@@ -93,5 +101,11 @@ impl Medium for Folder {
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
         Ok(fs::metadata(self.root.join(name))?.blocks() * 512)
+    }
+
+    fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
+        let bytes = fs::copy(self.root.join(name), target)?;
+        File::open(target)?.sync_all()?;
+        Ok(bytes)
     }
 }

@@ -13,11 +13,15 @@ mod error;
 mod journal;
 mod layer;
 mod layouts;
+mod levels;
 mod medium;
+mod overlay;
 mod partition;
 mod partitions;
 mod reader;
 mod record;
+mod snapshot;
+mod verify;
 
 use std::sync::{
     Arc,
@@ -26,15 +30,19 @@ use std::sync::{
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-pub use appender::{Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict};
+pub use appender::{
+    Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, StoreLimits,
+};
 pub use counters::{Count, Counters};
 pub use dictionary::{Dictionary, METRIC_TAG, Matcher, SeriesInfo};
 pub use error::StoreError;
 pub use medium::{Folder, Medium};
 pub use partition::PartitionId;
 pub use partitions::PartitionInfo;
-pub use reader::{Slot, Snapshot};
+pub use reader::{Slot, View};
 pub use record::{AcceptedBatch, BatchNumber};
+pub use snapshot::{SnapshotReport, restore};
+pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
 use crate::model::{GranularitySet, SeriesId, UnixMillis};
 use catalog::Catalog;
@@ -116,6 +124,11 @@ impl Store {
             dictionary.add(info);
         }
         catalog.restore(journal.states()?, journal.senders()?);
+        let known = journal.levels()?;
+        let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
+        if levels != known {
+            journal.set_levels(&levels)?;
+        }
         let inner = Inner {
             granularities,
             medium,
@@ -150,6 +163,7 @@ impl Store {
                 report.finished_checkpoint = true;
                 catalog = self.inner.catalog.write();
             }
+            self.check_record(sequence, &batches)?;
             report.records += 1;
             let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
             self.inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
@@ -174,6 +188,19 @@ impl Store {
         let bytes = self.inner.catalog.read().bytes();
         self.inner.catalog_bytes.store(bytes, Ordering::Relaxed);
         Ok(report)
+    }
+
+    /// A record of another store, or a damaged one, may name series that are not there.
+    fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
+        let count = self.inner.dictionary.read().len();
+        let unknown = batches.iter().flat_map(|batch| &batch.series);
+        match unknown.copied().find(|series| series.0 as usize >= count) {
+            None => Ok(()),
+            Some(series) => Err(StoreError::Corrupt {
+                file: journal::JOURNAL_FILE.to_owned(),
+                problem: format!("record {sequence} names series {} of {count}", series.0),
+            }),
+        }
     }
 
     /// The levels of pre-aggregation, finest first.
@@ -283,8 +310,9 @@ impl Store {
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
         let start = self.granularities().levels()[level].partition_start(document);
-        let partition = self.inner.partitions.get_or_create(PartitionId { level, start })?;
-        let added = partition.write(None, |writer| writer.add_shells(document, series))?;
+        let added = self.inner.partitions.change(PartitionId { level, start }, |partition| {
+            partition.write(None, |writer| writer.add_shells(document, series))
+        })?;
         self.inner.counters.shells_preallocated.add(added as u64);
         Ok(added)
     }

@@ -29,7 +29,7 @@ pub struct PartitionId {
 pub(crate) struct Partition {
     pub(crate) id: PartitionId,
     pub(crate) end: UnixMillis,
-    file: DatabaseFile,
+    pub(crate) file: DatabaseFile,
     layouts: Arc<Layouts>,
 }
 
@@ -91,8 +91,17 @@ impl Partition {
         self.file.name()
     }
 
+    /// The name that the file gets when it is set aside as damaged.
+    pub(crate) fn set_aside_name(&self) -> String {
+        set_aside_name(self.file_path())
+    }
+
     /// Compares what the file says of itself with the settings.
     fn check_meta(&self, expected: &[(&str, i64)]) -> Result<(), StoreError> {
+        self.file.guard("open", || self.compare_meta(expected))
+    }
+
+    fn compare_meta(&self, expected: &[(&str, i64)]) -> Result<(), StoreError> {
         let txn = self.file.read()?;
         let meta = txn.open_table(META).map_err(self.fail("open"))?;
         for (key, value) in expected {
@@ -118,11 +127,13 @@ impl Partition {
     /// A consistent view of the partition.
     pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
         let txn = self.file.read()?;
-        let meta = txn.open_table(META).map_err(self.fail("read"))?;
-        let applied = meta.get(APPLIED_KEY).map_err(self.fail("read"))?;
-        let applied_through = applied.map_or(0, |guard| guard.value()) as u64;
-        let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
-        Ok(PartitionReader { partition: self.clone(), applied_through, documents })
+        self.file.guard("read", || {
+            let meta = txn.open_table(META).map_err(self.fail("read"))?;
+            let applied = meta.get(APPLIED_KEY).map_err(self.fail("read"))?;
+            let applied_through = applied.map_or(0, |guard| guard.value()) as u64;
+            let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
+            Ok(PartitionReader { partition: self.clone(), applied_through, documents })
+        })
     }
 
     /// Changes documents in one transaction, which also stores the mark when one is given.
@@ -149,6 +160,11 @@ impl Partition {
         ((seconds as u64) << 32) | u64::from(series.0)
     }
 
+    /// What a key says: the document's start and series.
+    fn place(&self, key: u64) -> (UnixMillis, SeriesId) {
+        (self.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
+    }
+
     fn check(
         &self,
         layout: &DocumentLayout,
@@ -168,6 +184,11 @@ impl Partition {
     }
 }
 
+/// See [`Partition::set_aside_name`].
+pub(crate) fn set_aside_name(file: &str) -> String {
+    file.trim_start_matches("partitions/").replace('/', "-")
+}
+
 /// A consistent view of a partition and of its mark.
 pub(crate) struct PartitionReader {
     pub(crate) partition: Arc<Partition>,
@@ -185,12 +206,30 @@ impl PartitionReader {
         read: impl FnOnce(&DocumentLayout, &[u8]) -> T,
     ) -> Result<Option<T>, StoreError> {
         let partition = &self.partition;
-        let found =
-            self.documents.get(partition.key(start, series)).map_err(partition.fail("read"))?;
-        let Some(guard) = found else { return Ok(None) };
-        let layout = partition.layout(start);
-        partition.check(layout, guard.value(), start, series)?;
-        Ok(Some(read(layout, guard.value())))
+        partition.file.guard("read", || {
+            let key = partition.key(start, series);
+            let found = self.documents.get(key).map_err(partition.fail("read"))?;
+            let Some(guard) = found else { return Ok(None) };
+            let layout = partition.layout(start);
+            partition.check(layout, guard.value(), start, series)?;
+            Ok(Some(read(layout, guard.value())))
+        })
+    }
+
+    /// Hands out every document with what its key says: its start and series.
+    pub(crate) fn for_each_document(
+        &self,
+        mut visit: impl FnMut(UnixMillis, SeriesId, &[u8]),
+    ) -> Result<(), StoreError> {
+        let partition = &self.partition;
+        partition.file.guard("read", || {
+            for entry in self.documents.iter().map_err(partition.fail("read"))? {
+                let (key, doc) = entry.map_err(partition.fail("read"))?;
+                let (start, series) = partition.place(key.value());
+                visit(start, series, doc.value());
+            }
+            Ok(())
+        })
     }
 }
 

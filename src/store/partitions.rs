@@ -9,7 +9,7 @@ use super::{
     error::StoreError,
     layouts::Layouts,
     medium::Medium,
-    partition::{Partition, PartitionId},
+    partition::{Partition, PartitionId, set_aside_name},
 };
 use crate::model::{GranularitySet, UnixMillis};
 
@@ -96,19 +96,18 @@ impl Partitions {
             let layouts = self.layouts[id.level].clone();
             Partition::open(&self.medium, id, granularity, layouts)
         };
-        let file = Partition::file_name(granularity, id.start);
-        // redb has assertions that the bytes of a damaged file can break.
-        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(open));
-        let fault = match opened {
-            Ok(Err(fault)) if fault.is_damage() => fault,
-            Ok(outcome) => return outcome,
-            Err(_) => StoreError::Corrupt {
-                file: file.clone(),
-                problem: "reading it broke an assertion".to_owned(),
-            },
-        };
-        let name = file.trim_start_matches("partitions/").replace('/', "-");
-        let cause: &dyn std::error::Error = &fault;
+        match open() {
+            Err(fault) if fault.is_damage() || fault.is_assertion() => {
+                self.set_aside(&Partition::file_name(granularity, id.start), &fault)?;
+                open()
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
+        let name = set_aside_name(file);
+        let cause: &dyn std::error::Error = fault;
         tracing::error!(
             file,
             set_aside = format!("{DAMAGED_FOLDER}/{name}"),
@@ -116,11 +115,35 @@ impl Partitions {
             "a partition is damaged: its samples are missing at this granularity; restore it from \
              a snapshot or remove it"
         );
-        self.medium.rename(&file, &format!("{DAMAGED_FOLDER}/{name}")).map_err(|cause| {
-            StoreError::Io { operation: "set aside", file: file.clone(), cause }
-        })?;
+        let fault = |cause| StoreError::Io { operation: "set aside", file: file.to_owned(), cause };
+        self.medium.rename(file, &format!("{DAMAGED_FOLDER}/{name}")).map_err(fault)?;
         self.damaged.write().push(name);
-        open()
+        Ok(())
+    }
+
+    /// Sets a partition aside when an operation on it failed because it is damaged; returns
+    /// whether there is a new one in its place. Whoever reads the old one finishes.
+    pub(crate) fn replace_if_damaged(
+        &self,
+        partition: &Arc<Partition>,
+        fault: &StoreError,
+    ) -> Result<bool, StoreError> {
+        let mut open = self.open.write();
+        let is_current =
+            open.get(&partition.id).is_some_and(|current| Arc::ptr_eq(current, partition));
+        if !is_current {
+            return Ok(true);
+        }
+        // A failed assertion may also be a bug, and then the file must stay.
+        let unsound = || fault.is_assertion() && partition.file.is_sound() == Some(false);
+        if !fault.is_damage() && !unsound() {
+            return Ok(false);
+        }
+        partition.file.close();
+        self.set_aside(partition.file_path(), fault)?;
+        let new = Arc::new(self.open_or_set_aside(partition.id)?);
+        open.insert(partition.id, new);
+        Ok(true)
     }
 
     /// The partition, if it is there.
@@ -140,6 +163,22 @@ impl Partitions {
         let partition = Arc::new(self.open_or_set_aside(id)?);
         open.insert(id, partition.clone());
         Ok(partition)
+    }
+
+    /// Changes a partition, created when it is not there. When it turns out to be damaged, it is
+    /// set aside and the change is made to a new one.
+    pub(crate) fn change<T>(
+        &self,
+        id: PartitionId,
+        change: impl Fn(&Arc<Partition>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let partition = self.get_or_create(id)?;
+        match change(&partition) {
+            Err(fault) if self.replace_if_damaged(&partition, &fault)? => {
+                change(&self.get_or_create(id)?)
+            }
+            outcome => outcome,
+        }
     }
 
     /// Partitions of a granularity that overlap the range, ascending.

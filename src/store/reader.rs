@@ -1,6 +1,6 @@
 //! Reading: documents merged with what is not yet in them, each sample exactly once.
 //!
-//! A snapshot takes the catalog's lock once. Under it no freeze can happen, so every partition's
+//! A view takes the catalog's lock once. Under it no freeze can happen, so every partition's
 //! mark either covers the frozen cells or does not, and the view is consistent.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -22,7 +22,7 @@ pub struct Slot {
 }
 
 /// A consistent view of some series at one granularity over a range of time.
-pub struct Snapshot {
+pub struct View {
     store: Store,
     level: usize,
     range: Range<i64>,
@@ -37,12 +37,12 @@ impl Store {
     ///
     /// # Errors
     /// When a partition cannot be read.
-    pub fn snapshot(
+    pub fn view(
         &self,
         level: usize,
         range: Range<UnixMillis>,
         series: &[SeriesId],
-    ) -> Result<Snapshot, StoreError> {
+    ) -> Result<View, StoreError> {
         let granularity = &self.granularities().levels()[level];
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
@@ -60,11 +60,11 @@ impl Store {
             readers.push(partition.read()?);
         }
         drop(catalog);
-        Ok(Snapshot { store: self.clone(), level, range, frozen, active, readers })
+        Ok(View { store: self.clone(), level, range, frozen, active, readers })
     }
 }
 
-impl Snapshot {
+impl View {
     /// The slots of a series that hold samples, ascending.
     ///
     /// # Errors
@@ -72,7 +72,11 @@ impl Snapshot {
     pub fn slots(&self, series: SeriesId) -> Result<Vec<Slot>, StoreError> {
         let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
         for reader in &self.readers {
-            self.read_partition(reader, series, &mut cells)?;
+            if let Err(fault) = self.read_partition(reader, series, &mut cells) {
+                // The next query finds a new one in its place.
+                self.store.inner.partitions.replace_if_damaged(&reader.partition, &fault)?;
+                return Err(fault);
+            }
         }
         if let Some(frozen) = &self.frozen {
             let granularities = self.store.granularities();

@@ -5,3 +5,4 @@ mod oracle;
 mod preallocation;
 mod retention;
 mod tidy;
+mod verify;

@@ -62,7 +62,7 @@ fn define(appender: &mut Appender) {
             let host = format!("h{}", series / 8);
             let tags = [("host", host.as_str()), ("kind", kind(series).as_str())];
             let key = SeriesKey::new(&format!("m{series}"), tags, &SeriesLimits::default());
-            Definition { key: key.unwrap(), kind: kind(series), unit: "".into() }
+            Definition { key: key.unwrap(), kind: kind(series), unit: "".into(), sender: "".into() }
         })
         .collect();
     let verdict = appender.commit(&definitions, &[], NOW).unwrap();
@@ -130,10 +130,10 @@ impl Naive {
         let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
         let whole = UnixMillis(NOW.0 - 200 * 86_400_000)..UnixMillis(NOW.0 + 86_400_000);
         for level in 0..store.granularities().count() {
-            let snapshot = store.snapshot(level, whole.clone(), &ids).unwrap();
+            let view = store.view(level, whole.clone(), &ids).unwrap();
             let mut found = BTreeMap::new();
             for id in &ids {
-                for slot in snapshot.slots(*id).unwrap() {
+                for slot in view.slots(*id).unwrap() {
                     found.insert((level, id.0, slot.start.0), slot.cell);
                 }
             }

@@ -15,7 +15,7 @@ const HOUR: i64 = 3_600_000;
 
 fn definition(name: &str) -> Definition {
     let key = SeriesKey::new(name, [("host", "a")], &SeriesLimits::default()).unwrap();
-    Definition { key, kind: Kind::Gauge, unit: "".into() }
+    Definition { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() }
 }
 
 fn one(series: u32, at: UnixMillis) -> AcceptedBatch {
@@ -44,7 +44,7 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     assert_eq!((due.document, due.count), (UnixMillis(NOW.0 + HOUR / 6), 1));
     assert_eq!(store.preallocate(0, due.document, &live).unwrap(), 1);
     assert_eq!(store.preallocate(0, due.document, &live).unwrap(), 0);
-    let empty = store.snapshot(0, due.document..due.document.plus(HOUR), &live).unwrap();
+    let empty = store.view(0, due.document..due.document.plus(HOUR), &live).unwrap();
     assert_eq!(empty.slots(SeriesId(0)).unwrap(), []);
 
     let counters = store.counters();
@@ -58,9 +58,9 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     assert_eq!(counters.shells_missed.get() - missed, 4);
     assert_eq!(counters.documents_grown.get(), 0);
     let range = due.document..due.document.plus(HOUR);
-    let snapshot = store.snapshot(0, range, &[SeriesId(0), SeriesId(2)]).unwrap();
+    let view = store.view(0, range, &[SeriesId(0), SeriesId(2)]).unwrap();
     for series in [0, 2] {
-        let slots = snapshot.slots(SeriesId(series)).unwrap();
+        let slots = view.slots(SeriesId(series)).unwrap();
         assert_eq!(slots.len(), 1, "series {series}");
         assert_eq!(slots[0].start, later);
     }

@@ -52,7 +52,8 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
     let medium = Arc::new(Folder::new(dir.path()).unwrap());
     let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), START).unwrap();
     let key = SeriesKey::new("page_views", [("page", "/index.htm")], &SeriesLimits::default());
-    let definition = Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into() };
+    let definition =
+        Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[definition], &[], START).unwrap();
     let mut now = START;
     let mut sent = 0;

@@ -221,7 +221,9 @@ impl History {
                         self.tally.acknowledged += 1;
                     }
                     BatchVerdict::Duplicate => self.tally.duplicates += 1,
-                    BatchVerdict::StaleNumber => panic!("few batches cannot be stale"),
+                    BatchVerdict::StaleNumber | BatchVerdict::SenderLimit => {
+                        panic!("few batches are neither stale nor of too many senders")
+                    }
                 }
                 self.sent[index].acknowledged = true;
             }
@@ -293,10 +295,10 @@ impl History {
                 }
             }
             let range = NOW.minus(30 * 86_400_000)..NOW.plus(1);
-            let snapshot = store.snapshot(level, range, &ids).unwrap();
+            let view = store.view(level, range, &ids).unwrap();
             let mut found = BTreeMap::new();
             for (id, name) in ids.iter().zip(&names) {
-                for slot in snapshot.slots(*id).unwrap() {
+                for slot in view.slots(*id).unwrap() {
                     assert_eq!(f64::from(slot.cell.n), slot.cell.sum, "every sample is 1");
                     found.insert((*name, slot.start.0), slot.cell.n);
                 }
@@ -309,5 +311,5 @@ impl History {
 fn definition(name: u32) -> Definition {
     let name = name.to_string();
     let key = SeriesKey::new("events", [("name", name.as_str())], &SeriesLimits::default());
-    Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into() }
+    Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into(), sender: "".into() }
 }

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -234,5 +235,12 @@ impl Medium for FaultyMedium {
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
         let disk = self.disk();
         Ok(disk.files.get(name).map_or(0, |file| file.live.len() as u64))
+    }
+
+    fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
+        let disk = self.disk();
+        let file = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        std::fs::write(target, &file.live)?;
+        Ok(file.live.len() as u64)
     }
 }

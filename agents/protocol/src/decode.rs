@@ -4,7 +4,7 @@
 
 use bson::raw::{RawBsonRef, RawDocument};
 
-use crate::{BATCHES_PER_REQUEST_MAX, Kind, PROTOCOL_VERSION};
+use crate::{AGENT_BYTES_MAX, BATCHES_PER_REQUEST_MAX, Kind, PROTOCOL_VERSION};
 
 /// What is wrong with a body, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -162,6 +162,10 @@ pub fn decode_batch(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
     }
     if view.agent.is_empty() {
         return Err(DecodeError::new("agent", "missing; every batch names its sender"));
+    }
+    if view.agent.len() > AGENT_BYTES_MAX {
+        let problem = format!("{} bytes; at most {AGENT_BYTES_MAX}", view.agent.len());
+        return Err(DecodeError::new("agent", problem));
     }
     if !has_samples {
         return Err(DecodeError::new("samples", "missing"));

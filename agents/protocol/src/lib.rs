@@ -29,3 +29,6 @@ pub const PROTOCOL_VERSION: i32 = 1;
 
 /// The most batches that one request body may hold.
 pub const BATCHES_PER_REQUEST_MAX: usize = 1024;
+
+/// Bytes of a sender's name, at most.
+pub const AGENT_BYTES_MAX: usize = 256;

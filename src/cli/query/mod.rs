@@ -1,6 +1,5 @@
 //! `granary query`: the same answers as the HTTP API, as tables and charts in a terminal.
 
-mod http;
 mod plot;
 mod table;
 
@@ -11,6 +10,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 
+use super::http;
 use crate::query::{ChartAnswer, DocumentsAnswer, SeriesAnswer};
 
 /// Ask a running daemon

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ureq::http::Response;
+
 use anyhow::{Context, bail};
 use granary_protocol::ErrorAnswer;
 
@@ -16,16 +18,25 @@ pub(super) fn get(
     path: &str,
     pairs: &[(&'static str, String)],
 ) -> anyhow::Result<String> {
-    let config = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(TIMEOUT))
-        .build();
-    let agent: ureq::Agent = config.into();
-    let mut request = agent.get(format!("{url}/api/v1/{path}"));
+    let mut request = agent(Some(TIMEOUT)).get(format!("{url}/api/v1/{path}"));
     for (name, value) in pairs {
         request = request.query(*name, value);
     }
-    let mut response = request.call().with_context(|| {
+    body(url, request.call())
+}
+
+/// Asks for something to be done, however long it takes; returns the answer's body.
+pub(super) fn post(url: &str, path: &str) -> anyhow::Result<String> {
+    body(url, agent(None).post(format!("{url}/api/v1/{path}")).send_empty())
+}
+
+fn agent(timeout: Option<Duration>) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    config.timeout_global(timeout).build().into()
+}
+
+fn body(url: &str, answer: Result<Response<ureq::Body>, ureq::Error>) -> anyhow::Result<String> {
+    let mut response = answer.with_context(|| {
         format!("cannot reach granary at {url}; is the daemon running? --url says where it listens")
     })?;
     let status = response.status();

@@ -1,0 +1,115 @@
+//! Each file for itself: checksums of its pages, and what its documents hold.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use redb::Builder;
+
+use super::VerifyReport;
+use crate::{
+    model::{Cell, Kind, UnixMillis},
+    store::{Store, StoreError, journal::JOURNAL_FILE, medium::Medium, partition::Partition},
+};
+
+/// Names of all files that hold data, the journal first.
+pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
+    let mut names = vec![JOURNAL_FILE.to_owned()];
+    let list = |folder: &str| {
+        let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
+        medium.list(folder).map_err(fault)
+    };
+    for granularity in list("partitions")? {
+        let folder = format!("partitions/{granularity}");
+        let files = list(&folder)?.into_iter().filter(|name| name.ends_with(".redb"));
+        names.extend(files.map(|name| format!("{folder}/{name}")));
+    }
+    Ok(names)
+}
+
+/// Checks the checksums of a file's pages.
+///
+/// # Errors
+/// When another process uses the file.
+pub(super) fn check_integrity(
+    medium: &Arc<dyn Medium>,
+    name: &str,
+    report: &mut VerifyReport,
+) -> Result<(), StoreError> {
+    report.files += 1;
+    report.bytes += medium.allocated_bytes(name).unwrap_or(0);
+    let check = || {
+        let mut db = medium.open(&Builder::new(), name)?;
+        db.check_integrity()
+    };
+    // redb has assertions that the bytes of a damaged file can break.
+    match std::panic::catch_unwind(AssertUnwindSafe(check)) {
+        Ok(Ok(true)) => {}
+        Ok(Ok(false)) => report.fault(name, "its pages do not agree with their checksums"),
+        Ok(Err(cause @ redb::DatabaseError::DatabaseAlreadyOpen)) => {
+            return Err(StoreError::Open { file: name.to_owned(), cause });
+        }
+        Ok(Err(cause)) => report.error(name, &StoreError::Open { file: name.to_owned(), cause }),
+        Err(_) => report.fault(name, "reading it broke an assertion of redb"),
+    }
+    Ok(())
+}
+
+/// Checks every document of a partition, and every cell in it.
+pub(super) fn check_documents(
+    store: &Store,
+    partition: &Arc<Partition>,
+    report: &mut VerifyReport,
+) -> Result<(), StoreError> {
+    let file = partition.file_path();
+    let reader = partition.read()?;
+    let applied = store.inner.catalog.read().applied();
+    if reader.applied_through > applied {
+        let mark = reader.applied_through;
+        report.fault(file, format!("mark {mark} is beyond the journal's last record {applied}"));
+    }
+    let dictionary = store.dictionary();
+    let width_ms = store.granularities().levels()[partition.id.level].width_ms;
+    reader.for_each_document(|start, series, doc| {
+        report.documents += 1;
+        let place = || format!("document of series {} at {start}", series.0);
+        let layout = partition.layout(start);
+        if let Err(fault) = layout.check(doc, series, start) {
+            report.fault(file, format!("{}: {fault}", place()));
+            return;
+        }
+        let Some(info) = dictionary.info(series) else {
+            report.fault(file, format!("{}: the dictionary has no such series", place()));
+            return;
+        };
+        for slot in 0..layout.slots() {
+            let cell = layout.cell(doc, slot);
+            report.cells += u64::from(!cell.is_empty());
+            if let Some(problem) = cell_problem(&cell, info.kind, width_ms) {
+                let at = UnixMillis(start.0 + slot as i64 * width_ms);
+                report.fault(file, format!("{}, slot at {at}: {problem}", place()));
+            }
+        }
+    })
+}
+
+/// What is wrong with a cell.
+fn cell_problem(cell: &Cell, kind: Kind, width_ms: i64) -> Option<&'static str> {
+    if cell.is_empty() {
+        return None;
+    }
+    let finite = [cell.sum, cell.first, cell.last].iter().all(|value| value.is_finite());
+    // A counter without a neighbour in its slot has no rate yet.
+    let no_rate = kind == Kind::Counter && cell.min == f64::INFINITY;
+    if i64::from(cell.last_at) >= width_ms || cell.first_at > cell.last_at {
+        Some("its times do not lie in the slot in order")
+    } else if !finite {
+        Some("a value is not finite")
+    } else if !no_rate && cell.min > cell.max {
+        Some("its minimum is above its maximum")
+    } else if kind != Kind::Counter && !(cell.min..=cell.max).contains(&cell.first) {
+        Some("its first value is not between minimum and maximum")
+    } else if kind != Kind::Counter && !(cell.min..=cell.max).contains(&cell.last) {
+        Some("its last value is not between minimum and maximum")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,172 @@
+//! `verify` finds what was changed behind the store's back, and a snapshot is a store.
+
+use std::{fs, path::Path, sync::Arc};
+
+use granary::{
+    model::{Cell, DocumentLayout, GranularitySet, Kind, SeriesKey, SeriesLimits, UnixMillis},
+    store::{AcceptedBatch, Appender, Definition, Folder, Store, VerifyReport, restore, verify},
+};
+use redb::{Builder, TableDefinition};
+
+/// 2026-11-21T12:34:56Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
+const HOUR: i64 = 3_600_000;
+
+fn open(dir: &Path) -> (Store, Appender) {
+    let medium = Arc::new(Folder::new(dir).unwrap());
+    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+    (store, appender)
+}
+
+/// A day of samples of three kinds, checkpointed twice, and some that are only in the journal.
+fn fill(dir: &Path) -> Store {
+    let (store, mut appender) = open(dir);
+    let definitions: Vec<_> = Kind::ALL
+        .iter()
+        .map(|kind| {
+            let key = SeriesKey::new(kind.as_str(), [("host", "a")], &SeriesLimits::default());
+            Definition { key: key.unwrap(), kind: *kind, unit: "".into(), sender: "".into() }
+        })
+        .collect();
+    appender.commit(&definitions, &[], NOW).unwrap();
+    for (turn, hours) in [(0, 30..20), (1, 20..2), (2, 2..0)] {
+        let times = (hours.end..hours.start)
+            .rev()
+            .flat_map(|hour| (0..60).map(move |minute| NOW.0 - hour * HOUR - minute * 60_000));
+        for at in times {
+            let ids = store.dictionary().select(&[]);
+            let values = vec![(at % 977) as f64, (at / 1000 % 100_000) as f64, 0.1];
+            let batch = AcceptedBatch {
+                number: None,
+                series: ids,
+                times: vec![at],
+                starts: Vec::new(),
+                values,
+            };
+            appender.commit(&[], &[batch], NOW).unwrap();
+        }
+        if turn < 2 {
+            store.checkpoint(NOW).unwrap();
+        }
+    }
+    store
+}
+
+fn check(dir: &Path) -> VerifyReport {
+    verify(dir, NOW, &mut |_| {}).unwrap()
+}
+
+/// Changes one cell of a partition through redb, so that all checksums stay right.
+fn change_cell(file: &Path, slots: usize, width_ms: i64, change: impl Fn(&mut Cell)) {
+    let layout = DocumentLayout::new(slots, width_ms);
+    let db = Builder::new().open(file).unwrap();
+    let txn = db.begin_write().unwrap();
+    {
+        let mut table = txn.open_table(DOCUMENTS).unwrap();
+        let (key, mut doc) = {
+            use redb::ReadableTable;
+            let mut entries = table.iter().unwrap().map(Result::unwrap);
+            let filled = entries.find(|(_, doc)| !layout.cell(doc.value(), 0).is_empty());
+            let (key, doc) = filled.unwrap();
+            (key.value(), doc.value().to_vec())
+        };
+        let mut cell = layout.cell(&doc, 0);
+        change(&mut cell);
+        layout.write_cell(&mut doc, 0, &cell);
+        table.insert(key, &*doc).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+#[test]
+fn a_sound_store_has_no_faults_and_its_files_are_not_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    // As after a kill: the last samples are only in the journal.
+    drop(fill(dir.path()));
+    let journal = dir.path().join("journal.redb");
+    let before = fs::read(&journal).unwrap();
+    let report = check(dir.path());
+    assert_eq!(report.faults, []);
+    assert!(report.records > 0 && report.compared > 1000 && report.cells > 3000, "{report:?}");
+    assert_eq!(fs::read(&journal).unwrap(), before);
+}
+
+#[test]
+fn a_cell_that_disagrees_with_the_finer_granularity_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(fill(dir.path()));
+    let file = dir.path().join("partitions/5m/2026-11-20.redb");
+    change_cell(&file, 48, 300_000, |cell| cell.n += 1);
+    let report = check(dir.path());
+    // It differs from the minutes below it, and the hour above differs from it.
+    let problems: Vec<_> = report.faults.iter().map(|fault| fault.problem.as_str()).collect();
+    assert_eq!(report.fault_count, 2, "{problems:?}");
+    assert!(report.faults[0].file.ends_with("5m/2026-11-20.redb"));
+    assert!(problems[0].contains("slot at 2026-11-20T08:00:00Z: n is 6 and should be 5"));
+    assert!(problems[1].contains("n is 60 and should be 61, recomputed from 5m"));
+}
+
+#[test]
+fn damaged_cells_files_and_missing_partitions_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(fill(dir.path()));
+    let file = |name: &str| dir.path().join("partitions").join(name);
+    change_cell(&file("1m/2026-11-21T0600.redb"), 60, 60_000, |cell| cell.first_at = 90_000);
+    fs::remove_file(file("1d/2026-01-01.redb")).unwrap();
+    let mut bytes = fs::read(file("1h/2026-11-16.redb")).unwrap();
+    // Past the header: the pages of the tables.
+    for at in (8192..bytes.len()).step_by(512) {
+        bytes[at] ^= 0x40;
+    }
+    fs::write(file("1h/2026-11-16.redb"), bytes).unwrap();
+    let report = check(dir.path());
+    let has = |file: &str, problem: &str| {
+        let fits = |fault: &&granary::store::Fault| {
+            fault.file.contains(file) && fault.problem.contains(problem)
+        };
+        assert!(report.faults.iter().any(|fault| fits(&fault)), "{file} {problem}: {report:?}");
+    };
+    has("1m/2026-11-21T0600", "its times do not lie in the slot in order");
+    has("1h/2026-11-16", "");
+    assert!(report.notes.iter().any(|note| note.contains("1h-2026-11-16")), "{report:?}");
+}
+
+#[test]
+fn a_folder_that_is_no_store_and_a_store_in_use_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |dir: &Path| verify(dir, NOW, &mut |_| {}).unwrap_err().chain();
+    assert!(refused(dir.path()).contains("not a data directory"));
+    let _store = fill(dir.path());
+    assert!(refused(dir.path()).contains("already open"), "{}", refused(dir.path()));
+}
+
+#[test]
+fn a_snapshot_is_a_store_and_is_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let store = fill(&path("data"));
+    let report = store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap();
+    assert!(report.files > 5 && report.bytes > 0, "{report:?}");
+    let again = store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap_err();
+    assert!(again.to_string().contains("not empty"), "{again}");
+    let checked = check(&path("copy"));
+    assert_eq!((checked.faults, checked.series), (vec![], 3));
+    let restored = restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+    assert_eq!(restored.files, report.files);
+    let (copy, _) = open(&path("restored"));
+    let ids = store.dictionary().select(&[]);
+    for level in 0..4 {
+        let range = NOW.minus(40 * HOUR)..NOW.plus(HOUR);
+        let (own, other) = (
+            store.view(level, range.clone(), &ids).unwrap(),
+            copy.view(level, range, &ids).unwrap(),
+        );
+        for id in &ids {
+            let slots = own.slots(*id).unwrap();
+            assert!(!slots.is_empty());
+            assert_eq!(other.slots(*id).unwrap(), slots);
+        }
+    }
+    assert!(!path("copy.partial").exists() && !path("restored.partial").exists());
+}
