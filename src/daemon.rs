@@ -20,7 +20,7 @@ use crate::{
     config::Settings,
     model::{Clock, SystemClock, time::Stopwatch},
     query::QueryLimits,
-    store::{Folder, Store},
+    store::{Folder, Store, StoreError},
     telemetry::Metrics,
 };
 
@@ -180,6 +180,7 @@ fn open_store(
     let watch = Stopwatch::start();
     let (store, appender, report) =
         Store::open(Arc::new(medium), settings.granularities.clone(), clock.now())
+            .map_err(with_remedy)
             .with_context(|| format!("open the store in {}", folder.display()))?;
     tracing::info!(
         data_dir = %folder.display(),
@@ -192,6 +193,19 @@ fn open_store(
         "opened the store"
     );
     Ok((store, appender))
+}
+
+/// Damaged partitions are set aside; what stops a start is damage to the journal.
+fn with_remedy(cause: StoreError) -> anyhow::Error {
+    let damaged = cause.is_damage() || cause.is_assertion();
+    let error = anyhow::Error::new(cause);
+    if damaged {
+        return error.context(
+            "the journal is damaged and nothing was changed; make a new data directory of a \
+             snapshot with `granary restore`, or see what is left with `granary verify`",
+        );
+    }
+    error
 }
 
 fn api_parts(

@@ -99,7 +99,11 @@ impl DatabaseFile {
 
     /// Closes the file until its next use; transactions under way finish.
     pub(crate) fn close(&self) {
-        *self.db.write() = None;
+        let db = self.db.write().take();
+        // Closing writes what redb wants to find at the next start, and reads to do so.
+        if let Err(cause) = self.guard("close", || Ok(drop(db))) {
+            tracing::warn!(%cause, "closed a file in disorder");
+        }
     }
 
     /// Turns a failed assertion of redb into an error.
@@ -115,8 +119,9 @@ impl DatabaseFile {
     /// Whether the pages of the file agree with their checksums. `None` when that cannot be told,
     /// because transactions are under way.
     pub(crate) fn is_sound(&self) -> Option<bool> {
-        let mut db = self.db.write();
-        *db = None;
+        self.close();
+        // Nobody opens it again meanwhile.
+        let _closed = self.db.write();
         let checked = self.guard("check", || {
             let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
             let mut opened = self.medium.open(&Builder::new(), &self.name).map_err(fault)?;
@@ -162,5 +167,11 @@ impl DatabaseFile {
             *db = Some(self.guard("open", open)?);
         }
         Ok(())
+    }
+}
+
+impl Drop for DatabaseFile {
+    fn drop(&mut self) {
+        self.close();
     }
 }

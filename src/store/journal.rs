@@ -61,7 +61,7 @@ impl Journal {
             Ok(())
         })?;
         let journal = Self { file, unsure: AtomicBool::new(false) };
-        journal.check_version()?;
+        journal.file.guard("open", || journal.check_version())?;
         Ok(journal)
     }
 
@@ -207,16 +207,18 @@ impl Journal {
     ) -> Result<Vec<T>, StoreError> {
         let name = table.name().to_owned();
         let txn = self.file.read()?;
-        let table = txn.open_table(table).map_err(fail("read"))?;
-        let mut out = Vec::new();
-        for entry in table.iter().map_err(fail("read"))? {
-            let (key, value) = entry.map_err(fail("read"))?;
-            let row = read(out.len(), key.value(), value.value()).ok_or_else(|| {
-                corrupt(format!("row {} of table {name} cannot be read", out.len()))
-            })?;
-            out.push(row);
-        }
-        Ok(out)
+        self.file.guard("read", || {
+            let table = txn.open_table(table).map_err(fail("read"))?;
+            let mut out = Vec::new();
+            for entry in table.iter().map_err(fail("read"))? {
+                let (key, value) = entry.map_err(fail("read"))?;
+                let row = read(out.len(), key.value(), value.value()).ok_or_else(|| {
+                    corrupt(format!("row {} of table {name} cannot be read", out.len()))
+                })?;
+                out.push(row);
+            }
+            Ok(out)
+        })
     }
 
     /// Hands out the records after `after`, in order.
@@ -226,20 +228,21 @@ impl Journal {
         mut out: impl FnMut(u64, Vec<AcceptedBatch>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let txn = self.file.read()?;
-        let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
-        for (expected, entry) in
-            (after + 1..).zip(table.range(after + 1..).map_err(fail("replay"))?)
-        {
-            let (sequence, bytes) = entry.map_err(fail("replay"))?;
-            let sequence = sequence.value();
-            if sequence != expected {
-                return Err(corrupt(format!("record {expected} is missing before {sequence}")));
+        self.file.guard("replay", || {
+            let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
+            let entries = table.range(after + 1..).map_err(fail("replay"))?;
+            for (expected, entry) in (after + 1..).zip(entries) {
+                let (sequence, bytes) = entry.map_err(fail("replay"))?;
+                let sequence = sequence.value();
+                if sequence != expected {
+                    return Err(corrupt(format!("record {expected} is missing before {sequence}")));
+                }
+                let batches = record::decode(bytes.value())
+                    .ok_or_else(|| corrupt(format!("record {sequence} cannot be read")))?;
+                out(sequence, batches)?;
             }
-            let batches = record::decode(bytes.value())
-                .ok_or_else(|| corrupt(format!("record {sequence} cannot be read")))?;
-            out(sequence, batches)?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

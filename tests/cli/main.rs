@@ -3,6 +3,7 @@
 
 #[path = "../support/daemon.rs"]
 mod daemon;
+mod damage;
 mod faults;
 mod kills;
 mod reference_cases;

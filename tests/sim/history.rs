@@ -8,19 +8,27 @@ use std::{
 use fastrand::Rng;
 use granary::{
     model::{
-        Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, Span, UnixMillis,
+        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, Span,
+        UnixMillis,
     },
+    pipeline::{Admission, retention},
     store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict, Store,
-        StoreError,
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict,
+        PartitionId, Store, StoreError,
     },
 };
 
 use crate::faulty::{EIO, ENOSPC, Fault, FaultyMedium};
 
 /// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const BEGIN: UnixMillis = UnixMillis(1_795_264_496_000);
+const HOUR: i64 = 3_600_000;
 const SERIES_MAX: u32 = 12;
+const SENDERS: usize = 4;
+/// Samples further in the future are refused.
+const FUTURE_SKEW_MS: i64 = 600_000;
+/// How far each sender's clock is off: within the skew, and days beyond it.
+const CLOCK_ERRORS_MS: [i64; SENDERS] = [0, 500_000, -5 * HOUR, 400 * 24 * HOUR];
 
 /// What happened, over many histories.
 #[derive(Debug, Default, Clone, Copy)]
@@ -32,6 +40,9 @@ pub(crate) struct Tally {
     pub(crate) restarts: u64,
     pub(crate) checkpoints: u64,
     pub(crate) failed_checkpoints: u64,
+    pub(crate) refused_samples: u64,
+    pub(crate) new_epochs: u64,
+    pub(crate) dropped_partitions: u64,
 }
 
 impl Tally {
@@ -43,6 +54,9 @@ impl Tally {
         self.restarts += other.restarts;
         self.checkpoints += other.checkpoints;
         self.failed_checkpoints += other.failed_checkpoints;
+        self.refused_samples += other.refused_samples;
+        self.new_epochs += other.new_epochs;
+        self.dropped_partitions += other.dropped_partitions;
     }
 }
 
@@ -50,7 +64,7 @@ impl Tally {
 #[derive(Debug, Clone)]
 struct Sent {
     number: BatchNumber,
-    /// Name of the series, time and a value that is a power of nothing else: 1.
+    /// Name of the series and time.
     samples: Vec<(u32, i64)>,
     acknowledged: bool,
 }
@@ -63,7 +77,10 @@ pub(crate) struct History {
     /// Ids by series name, as far as the sender was told.
     ids: BTreeMap<u32, SeriesId>,
     sent: Vec<Sent>,
-    next_seq: [u64; 3],
+    /// The simulated clock: it moves only when a step moves it.
+    now: UnixMillis,
+    /// Epoch and next number of each sender.
+    next: [(i64, u64); SENDERS],
     tally: Tally,
 }
 
@@ -85,7 +102,8 @@ impl History {
             open: None,
             ids: BTreeMap::new(),
             sent: Vec::new(),
-            next_seq: [1; 3],
+            now: BEGIN,
+            next: [(1, 1); SENDERS],
             tally: Tally::default(),
         }
     }
@@ -105,7 +123,7 @@ impl History {
         }
         self.compare();
         let store = self.store();
-        store.checkpoint(NOW).unwrap();
+        store.checkpoint(self.now).unwrap();
         assert_eq!(store.counters().documents_grown.get(), 0);
         self.compare();
         self.restart();
@@ -119,9 +137,11 @@ impl History {
             return;
         }
         match self.rng.u32(0..100) {
-            0..45 => self.send_new(),
-            45..60 => self.resend(),
-            60..72 => self.checkpoint(),
+            0..40 => self.send_new(),
+            40..55 => self.resend(),
+            55..59 => self.now = self.now.plus(self.rng.i64(0..9 * HOUR)),
+            59..62 => self.drop_expired(),
+            62..72 => self.checkpoint(),
             72..78 => {
                 let after_syncs = self.rng.u64(0..12);
                 self.medium.arm(Fault::PowerCut { after_syncs });
@@ -154,7 +174,7 @@ impl History {
     fn restart(&mut self) {
         self.open = None;
         let medium = Arc::new(self.medium.clone());
-        match Store::open(medium, self.granularities.clone(), NOW) {
+        match Store::open(medium, self.granularities.clone(), self.now) {
             Ok((store, appender, _)) => {
                 self.tally.restarts += 1;
                 assert_eq!(store.damaged_partitions(), Vec::<String>::new());
@@ -171,23 +191,46 @@ impl History {
     }
 
     fn send_new(&mut self) {
-        let sender = self.rng.usize(0..3);
+        let sender = self.rng.usize(0..SENDERS);
+        let (epoch, next) = &mut self.next[sender];
+        if self.rng.u8(0..16) == 0 {
+            // Its spool was lost: it counts from 1 again, in a new epoch.
+            (*epoch, *next) = (*epoch + 1, 1);
+            self.tally.new_epochs += 1;
+        }
         // Now and then a number is skipped, to be overtaken by later ones.
-        self.next_seq[sender] += u64::from(self.rng.u8(0..8) == 0);
-        let seq = self.next_seq[sender];
-        self.next_seq[sender] += 1;
-        let samples = (0..self.rng.usize(1..30)).map(|_| {
-            let back =
-                self.rng.i64(0..4 * 3_600_000) * if self.rng.u8(0..10) == 0 { 30 } else { 1 };
-            (self.rng.u32(0..SERIES_MAX), NOW.0 - back)
-        });
-        let samples = samples.collect();
+        *next += u64::from(self.rng.u8(0..8) == 0);
         let agent = format!("agent{sender}").into();
-        let number = BatchNumber { agent, epoch: 1, seq };
+        let number = BatchNumber { agent, epoch: *epoch, seq: *next };
+        *next += 1;
+        let clock = self.now.0 + CLOCK_ERRORS_MS[sender];
+        let samples = (0..self.rng.usize(1..30)).map(|_| {
+            let back = self.rng.i64(0..4 * HOUR) * if self.rng.u8(0..10) == 0 { 30 } else { 1 };
+            (self.rng.u32(0..SERIES_MAX), clock - back)
+        });
+        // The daemon judges each sample when it comes. What is too far in the future stays so in
+        // every retry, because a history is shorter than that clock is wrong.
+        let admission = Admission::new(&self.granularities, FUTURE_SKEW_MS, self.now);
+        let made: Vec<_> = samples.collect();
+        let admitted = |(_, at): &(u32, i64)| admission.check(UnixMillis(*at), 1.0).is_ok();
+        let samples: Vec<_> = made.iter().filter(|sample| admitted(sample)).copied().collect();
+        self.tally.refused_samples += (made.len() - samples.len()) as u64;
         self.sent.push(Sent { number, samples, acknowledged: false });
         // Some batches are held back and come later, out of order.
         if self.rng.u8(0..5) > 0 {
             self.send(self.sent.len() - 1);
+        }
+    }
+
+    /// Drops the partitions that are past their retention, as the retention role does.
+    fn drop_expired(&mut self) {
+        let store = self.store();
+        let partitions = store.partitions().into_iter().map(|info| (info.id.level, info.id.start));
+        for (level, start) in retention::expired(&self.granularities, partitions, self.now) {
+            match store.drop_partition(PartitionId { level, start }) {
+                Ok(dropped) => self.tally.dropped_partitions += u64::from(dropped),
+                Err(cause) => self.expect_fault(&cause),
+            }
         }
     }
 
@@ -209,11 +252,11 @@ impl History {
             number: Some(sent.number),
             series: sent.samples.iter().map(|(name, _)| self.ids[name]).collect(),
             times: sent.samples.iter().map(|(_, at)| *at).collect(),
-            values: vec![1.0; sent.samples.len()],
+            values: sent.samples.iter().map(|(name, at)| value(*name, *at)).collect(),
             starts: Vec::new(),
         };
         let appender = &mut self.open.as_mut().unwrap().1;
-        match appender.commit(&[], &[batch], NOW) {
+        match appender.commit(&[], &[batch], self.now) {
             Ok(verdict) => {
                 match verdict.batches[0] {
                     BatchVerdict::Accepted => {
@@ -238,7 +281,7 @@ impl History {
     fn define(&mut self, names: &BTreeSet<u32>) -> bool {
         let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
         let appender = &mut self.open.as_mut().unwrap().1;
-        match appender.commit(&definitions, &[], NOW) {
+        match appender.commit(&definitions, &[], self.now) {
             Ok(verdict) => {
                 for (name, verdict) in names.iter().zip(verdict.definitions) {
                     let DefinitionVerdict::Known(id) = verdict else { panic!("{verdict:?}") };
@@ -255,7 +298,7 @@ impl History {
     }
 
     fn checkpoint(&mut self) {
-        match self.store().checkpoint(NOW) {
+        match self.store().checkpoint(self.now) {
             Ok(_) => self.tally.checkpoints += 1,
             Err(cause) => {
                 self.tally.failed_checkpoints += 1;
@@ -268,7 +311,7 @@ impl History {
         let store = self.store();
         let ids: Vec<_> = (0..store.dictionary().len() as u32).map(SeriesId).collect();
         let level = self.rng.usize(0..3);
-        let document = store.granularities().levels()[level].document_start(NOW);
+        let document = store.granularities().levels()[level].document_start(self.now);
         if let Err(cause) = store.preallocate(level, document, &ids) {
             self.expect_fault(&cause);
         }
@@ -285,31 +328,84 @@ impl History {
             .collect();
         drop(dictionary);
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a series twice");
+        let mut finer: Option<Slots> = None;
         for (level, granularity) in self.granularities.levels().iter().enumerate() {
             let mut expected: BTreeMap<(u32, i64), u32> = BTreeMap::new();
             let samples = self.sent.iter().flat_map(|sent| &sent.samples);
             for (name, at) in samples {
                 let at = UnixMillis(*at);
-                if granularity.keeps(at, NOW) {
+                if granularity.keeps(at, self.now) {
                     *expected.entry((*name, granularity.slot_start(at).0)).or_default() += 1;
                 }
             }
-            let range = NOW.minus(30 * 86_400_000)..NOW.plus(1);
+            let range = BEGIN.minus(30 * 24 * HOUR)..self.now.plus(24 * HOUR);
             let view = store.view(level, range, &ids).unwrap();
-            let mut found = BTreeMap::new();
+            let mut found = Slots::new();
             for (id, name) in ids.iter().zip(&names) {
-                for slot in view.slots(*id).unwrap() {
-                    assert_eq!(f64::from(slot.cell.n), slot.cell.sum, "every sample is 1");
-                    found.insert((*name, slot.start.0), slot.cell.n);
+                let slots = view.slots(*id).unwrap().into_iter();
+                let kept = slots.filter(|slot| granularity.keeps(slot.start, self.now));
+                found.extend(kept.map(|slot| ((*name, slot.start.0), slot.cell)));
+            }
+            let counts: BTreeMap<_, _> = found.iter().map(|(key, cell)| (*key, cell.n)).collect();
+            assert_eq!(counts, expected, "granularity {}", granularity.name);
+            for ((name, start), cell) in &found {
+                if kind(*name) == Kind::Delta {
+                    assert_eq!(f64::from(cell.n), cell.sum, "every sample is 1");
+                } else {
+                    // The value says the time: first and last are those of their times.
+                    let value = |offset: u32| value(*name, start + i64::from(offset));
+                    assert_eq!((cell.first, cell.last), (value(cell.first_at), value(cell.last_at)));
                 }
             }
-            assert_eq!(found, expected, "granularity {}", granularity.name);
+            if let Some(finer) = finer {
+                agree(&finer, &found, granularity, level, &self.granularities, self.now);
+            }
+            finer = Some(found);
         }
     }
 }
 
-fn definition(name: u32) -> Definition {
-    let name = name.to_string();
+/// Cells by series name and slot start.
+type Slots = BTreeMap<(u32, i64), Cell>;
+
+/// Each slot that the finer granularity still keeps whole is the merge of its finer slots.
+fn agree(
+    finer: &Slots,
+    coarser: &Slots,
+    granularity: &Granularity,
+    level: usize,
+    granularities: &GranularitySet,
+    now: UnixMillis,
+) {
+    let mut merged = Slots::new();
+    for ((name, start), cell) in finer {
+        let own = granularity.slot_start(UnixMillis(*start)).0;
+        merged.entry((*name, own)).or_default().merge(&cell.shifted((start - own) as u32));
+    }
+    let fine = &granularities.levels()[level - 1];
+    for (key, cell) in coarser.iter().filter(|((_, start), _)| fine.keeps(UnixMillis(*start), now)) {
+        let merged = merged[key];
+        let sums = (cell.sum - merged.sum).abs() <= 1e-6 * cell.sum.abs().max(1.0);
+        assert!(sums, "{}: {cell:?} and {merged:?}", granularity.name);
+        assert_eq!(Cell { sum: 0.0, ..*cell }, Cell { sum: 0.0, ..merged }, "{}", granularity.name);
+    }
+}
+
+/// A third of the series are counters.
+fn kind(name: u32) -> Kind {
+    if name % 3 == 0 { Kind::Counter } else { Kind::Delta }
+}
+
+/// Deltas are 1, so that sums count samples; counters grow by one each millisecond.
+fn value(name: u32, at: i64) -> f64 {
+    match kind(name) {
+        Kind::Counter => (at - (BEGIN.0 - 400 * 24 * HOUR)) as f64,
+        Kind::Gauge | Kind::Delta => 1.0,
+    }
+}
+
+fn definition(id: u32) -> Definition {
+    let name = id.to_string();
     let key = SeriesKey::new("events", [("name", name.as_str())], &SeriesLimits::default());
-    Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into(), sender: "".into() }
+    Definition { key: key.unwrap(), kind: kind(id), unit: "".into(), sender: "".into() }
 }

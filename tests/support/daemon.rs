@@ -37,7 +37,11 @@ pub(crate) fn granary() -> Command {
 impl Daemon {
     /// Starts a daemon with settings over the defaults.
     pub(crate) fn start(settings: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), settings)
+    }
+
+    /// The same with a folder of the caller's, whose `data` is the data directory.
+    pub(crate) fn start_in(dir: tempfile::TempDir, settings: &str) -> Self {
         let config = (!settings.is_empty()).then(|| {
             let path = dir.path().join("granary.toml");
             fs::write(&path, settings).unwrap();
@@ -52,21 +56,47 @@ impl Daemon {
 
     /// Starts the process on the same data.
     pub(crate) fn restart(&mut self) {
+        self.spawn();
+        let refused = self.ready_or_refused();
+        assert_eq!(refused, None, "the daemon ended");
+    }
+
+    /// Starts the process and does not wait for it.
+    pub(crate) fn spawn(&mut self) {
         let mut command = granary();
-        command.arg("serve").arg("--data-dir").arg(self.dir.path().join("data"));
+        command.arg("serve").arg("--data-dir").arg(self.data(""));
         command.arg("--listen").arg(self.url.trim_start_matches("http://"));
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
         let log = fs::File::create(self.dir.path().join("log")).unwrap();
         self.child = Some(command.stderr(log).stdout(Stdio::null()).spawn().unwrap());
+    }
+
+    /// Waits until the process is ready (`None`) or has refused to run; then what it said.
+    pub(crate) fn ready_or_refused(&mut self) -> Option<String> {
         let since = now();
         while ureq::get(format!("{}/readyz", self.url)).call().is_err() {
-            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "the daemon ended: {}", self.log());
+            if let Some(status) = self.child.as_mut().unwrap().try_wait().unwrap() {
+                assert!(!status.success(), "it ended well");
+                self.child = None;
+                return Some(self.log());
+            }
             assert!(since.elapsed() < DEADLINE, "not ready: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
+        None
+    }
+
+    /// Starts the process, which must refuse to run; returns what it says.
+    pub(crate) fn refuses_to_start(&mut self) -> String {
+        self.spawn();
+        self.ready_or_refused().unwrap()
+    }
+
+    /// `granary verify` of the data, with no daemon running.
+    pub(crate) fn verify(&self) -> Output {
+        granary().arg("verify").arg(self.data("")).output().unwrap()
     }
 
     pub(crate) fn log(&self) -> String {

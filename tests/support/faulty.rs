@@ -175,8 +175,13 @@ impl StorageBackend for FaultyFile {
                 return Err(io::Error::from_raw_os_error(EIO));
             }
             let file = disk.files.get_mut(name).unwrap();
-            file.pending.clear();
-            file.synced.clone_from(&file.live);
+            for (offset, bytes) in file.pending.drain(..) {
+                // What was written beyond a later, shorter end is gone.
+                let end = file.synced.len().min(offset + bytes.len());
+                if let Some(room) = end.checked_sub(offset) {
+                    file.synced[offset..end].copy_from_slice(&bytes[..room]);
+                }
+            }
             Ok(())
         })
     }

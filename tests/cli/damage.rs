@@ -1,0 +1,228 @@
+//! Damaged, foreign and unwritable data directories: the daemon says what is wrong and serves the
+//! rest, and never panics.
+
+use std::{fs, path::Path, process::Command};
+
+use redb::{Builder, TableDefinition};
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, partition_files};
+
+fn batch(seq: u64) -> Value {
+    let samples: Vec<_> = (0..100)
+        .map(|i| json!({"metric": format!("m{}", i % 20), "kind": "delta", "value": 1}))
+        .collect();
+    json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
+}
+
+/// Samples counted by all charts at a granularity; `None` when a chart cannot be drawn.
+fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
+    let mut sum = 0.0;
+    for metric in 0..20 {
+        let metric = format!("m{metric}");
+        let words = ["chart", "--display", "total", "--range", "10m", "--metric", &metric];
+        let output = daemon.run_query(&[&words[..], &["--resolution", resolution]].concat());
+        if !output.status.success() {
+            return None;
+        }
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let points = answer["series"][0]["points"].as_array().unwrap();
+        sum += points.iter().filter_map(|point| point[1].as_f64()).sum::<f64>();
+    }
+    Some(sum)
+}
+
+#[test]
+fn a_damaged_partition_never_spoils_the_others() {
+    let mut rng = fastrand::Rng::with_seed(fastrand::u64(..));
+    eprintln!("seed {}", rng.get_seed());
+    let mut set_aside = 0;
+    for round in 0..8 {
+        let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
+        assert_eq!(daemon.post_json(&batch(1)).status, 200);
+        assert_eq!(daemon.stop(), Some(0));
+        let file = &partition_files(&daemon.data(""), "5m")[0];
+        let mut bytes = fs::read(file).unwrap();
+        if round % 2 == 0 {
+            bytes.truncate(rng.usize(0..bytes.len()));
+        } else {
+            // The tables are near the start of a file of this size.
+            for _ in 0..200 {
+                let at = rng.usize(0..bytes.len().min(200_000));
+                bytes[at] ^= 1 << rng.u8(0..8);
+            }
+        }
+        fs::write(file, bytes).unwrap();
+        daemon.restart();
+        // Reads and checkpoints meet the damage; neither may end the daemon.
+        total(&daemon, "5m");
+        assert_eq!(daemon.post_json(&batch(2)).body["accepted"], 100);
+        for resolution in ["1m", "1h", "1d"] {
+            assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}");
+        }
+        assert_eq!(daemon.stop(), Some(0), "{}", daemon.log());
+        set_aside += usize::from(daemon.data("damaged").exists());
+        daemon.restart();
+        for resolution in ["1m", "1h", "1d"] {
+            assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}, restarted");
+        }
+    }
+    assert!(set_aside > 0, "no damage was noticed");
+}
+
+#[test]
+fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
+    let mut rng = fastrand::Rng::with_seed(fastrand::u64(..));
+    eprintln!("seed {}", rng.get_seed());
+    let mut daemon = Daemon::start("");
+    for seq in 1..=20 {
+        assert_eq!(daemon.post_json(&batch(seq)).status, 200);
+    }
+    daemon.kill();
+    let journal = daemon.data("journal.redb");
+    let whole = fs::read(&journal).unwrap();
+    let (mut recovered, mut refused) = (0, 0);
+    for round in 0..12 {
+        let mut torn = whole.clone();
+        match round % 3 {
+            0 => torn.truncate(rng.usize(0..torn.len())),
+            // A write that never belonged to a commit.
+            1 => torn.extend(std::iter::repeat_with(|| rng.u8(..)).take(4096)),
+            _ => {
+                let at = rng.usize(0..torn.len());
+                let length = rng.usize(1..torn.len() - at + 1);
+                torn[at..at + length].fill(0xAB);
+            }
+        }
+        fs::write(&journal, torn).unwrap();
+        daemon.spawn();
+        if let Some(said) = daemon.ready_or_refused() {
+            assert!(said.contains("journal.redb") && said.contains("granary restore"), "{said}");
+            assert!(!said.contains("thread 'main' panicked"), "{said}");
+            refused += 1;
+        } else {
+            assert_eq!(total(&daemon, "1m"), Some(2000.0), "round {round}");
+            recovered += 1;
+            daemon.kill();
+        }
+    }
+    eprintln!("{recovered} recovered, {refused} refused");
+    fs::write(&journal, whole).unwrap();
+    daemon.restart();
+    assert_eq!(total(&daemon, "1d"), Some(2000.0));
+}
+
+#[test]
+fn a_newer_format_is_refused_with_the_remedy() {
+    let mut daemon = Daemon::start("");
+    assert_eq!(daemon.post_json(&batch(1)).status, 200);
+    assert_eq!(daemon.stop(), Some(0));
+    let partition = partition_files(&daemon.data(""), "1h").remove(0);
+    let set_version = |file: &Path, journal: bool, version: u8| {
+        let db = Builder::new().open(file).unwrap();
+        let txn = db.begin_write().unwrap();
+        if journal {
+            let table: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+            txn.open_table(table).unwrap().insert("format_version", u64::from(version)).unwrap();
+        } else {
+            let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+            txn.open_table(table).unwrap().insert("format_version", i64::from(version)).unwrap();
+        }
+        txn.commit().unwrap();
+    };
+    set_version(&partition, false, 2);
+    let said = daemon.refuses_to_start();
+    assert!(said.contains("partitions/1h/") && said.contains("format_version"), "{said}");
+    set_version(&partition, false, 1);
+    set_version(&daemon.data("journal.redb"), true, 2);
+    let said = daemon.refuses_to_start();
+    assert!(said.contains("journal.redb: format version 2; this granary reads 1"), "{said}");
+    set_version(&daemon.data("journal.redb"), true, 1);
+    daemon.restart();
+    assert_eq!(total(&daemon, "1h"), Some(100.0));
+}
+
+/// A small file system of its own; `None`, with the reason, where mounting is not allowed.
+struct Tmpfs(tempfile::TempDir);
+
+impl Tmpfs {
+    fn mount(mib: u32) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "granary-test"]);
+        let output = command.arg(dir.path()).output().unwrap();
+        if output.status.success() {
+            return Some(Self(dir));
+        }
+        eprintln!("SKIPPED: cannot mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr));
+        None
+    }
+
+    fn remount(&self, option: &str) {
+        let mut command = Command::new("mount");
+        command.args(["-o", &format!("remount,{option}")]).arg(self.0.path());
+        assert!(command.status().unwrap().success(), "{option}");
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        // Lazily, because the daemon may still have files open when a test has failed.
+        drop(Command::new("umount").arg("-l").arg(self.0.path()).status());
+    }
+}
+
+#[test]
+fn on_a_full_disk_reads_go_on_and_writes_resume_when_space_returns() {
+    let Some(small) = Tmpfs::mount(16) else { return };
+    let ballast = small.0.path().join("ballast");
+    fs::write(&ballast, vec![1; 8 << 20]).unwrap();
+    fs::create_dir(small.0.path().join("data")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(small.0.path().join("data"), dir.path().join("data")).unwrap();
+    let mut daemon = Daemon::start_in(dir, "");
+    let mut seq = 1;
+    let mut answer = daemon.post_json(&batch(seq));
+    while answer.status == 200 {
+        seq += 1;
+        assert!(seq < 20_000, "the disk does not fill");
+        answer = daemon.post_json(&batch(seq));
+    }
+    assert_eq!(answer.status, 507, "{}", answer.body);
+    let before = total(&daemon, "1d");
+    assert_eq!(before, Some((seq - 1) as f64 * 100.0));
+    let ready = ureq::get(format!("{}/readyz", daemon.url)).call();
+    assert!(ready.is_err(), "not ready while the disk is full");
+    fs::remove_file(&ballast).unwrap();
+    let answer = daemon.post_json(&batch(seq));
+    assert_eq!(answer.status, 200, "writes resume: {}", answer.body);
+    daemon.kill();
+    daemon.restart();
+    // The batch may have been kept when it was refused; it counts once in any case.
+    assert_eq!(daemon.post_json(&batch(seq)).body["duplicates"], 100);
+    assert_eq!(total(&daemon, "1d"), Some(seq as f64 * 100.0));
+    assert_eq!(daemon.stop(), Some(0));
+    let verified = daemon.verify();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+#[test]
+fn a_read_only_data_directory_is_refused_and_can_be_verified() {
+    let Some(small) = Tmpfs::mount(32) else { return };
+    let mut daemon = Daemon::start("");
+    assert_eq!(daemon.post_json(&batch(1)).status, 200);
+    assert_eq!(daemon.stop(), Some(0));
+    let copy = small.0.path().join("data");
+    let copied = Command::new("cp").arg("-r").args([&daemon.data(""), &copy]).status().unwrap();
+    assert!(copied.success());
+    fs::remove_dir_all(daemon.data("")).unwrap();
+    std::os::unix::fs::symlink(&copy, daemon.dir.path().join("data")).unwrap();
+    small.remount("ro");
+    let said = daemon.refuses_to_start();
+    assert!(said.contains("Read-only file system"), "{said}");
+    let verified = daemon.verify();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    small.remount("rw");
+    daemon.restart();
+    assert_eq!(total(&daemon, "1d"), Some(100.0));
+}
