@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, System, dev::ToEnvelope};
-use actix_web::{App, HttpServer, dev::ServerHandle, web};
+use actix_web::{App, HttpServer, dev::ServerHandle};
 use anyhow::Context;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -16,7 +16,7 @@ use crate::{
         Checkpointer, Collector, CollectorParts, Condition, Death, Health, Lifelines, Preallocator,
         Retention, Stop, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
-    api::{self, ApiParts},
+    api::{self, ApiParts, BodyLimits, BodyMemory, Connections},
     config::Settings,
     model::{Clock, SystemClock, time::Stopwatch},
     query::QueryLimits,
@@ -197,7 +197,7 @@ fn open_store(
 
 /// Damaged partitions are set aside; what stops a start is damage to the journal.
 fn with_remedy(cause: StoreError) -> anyhow::Error {
-    let damaged = cause.is_damage() || cause.is_assertion();
+    let damaged = cause.is_damage();
     let error = anyhow::Error::new(cause);
     if damaged {
         return error.context(
@@ -227,8 +227,11 @@ fn api_parts(
             points_max: settings.query_points_max,
         },
         queries: Arc::new(Semaphore::new(settings.queries_max)),
-        request_bytes_max: settings.request_bytes_max,
-        decompressed_bytes_max: settings.decompressed_bytes_max,
+        body_limits: BodyLimits {
+            request_bytes_max: settings.request_bytes_max,
+            decompressed_bytes_max: settings.decompressed_bytes_max,
+        },
+        body_memory: BodyMemory::new(settings.body_memory_max),
         client_timeout: settings.client_timeout,
         snapshot_dir: settings.data_dir.join(&settings.snapshot_dir),
         snapshots: Arc::new(Semaphore::new(1)),
@@ -248,19 +251,21 @@ fn start_server(
         series_limits: settings.series_limits,
         sender_series_max: settings.store_limits.sender_series_max,
         series_max: settings.store_limits.series_max,
+        request_series_max: settings.request_series_max,
         future_skew: settings.future_skew,
     };
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
+    let connections = Connections::new(&parts.metrics, settings.client_timeout);
     let server = HttpServer::new(move || {
         let line = collector_lines.for_role("collector");
         let collector = Collector::new(collector.clone(), line).start();
         let parts = parts.clone();
-        App::new()
-            .app_data(web::PayloadConfig::new(parts.request_bytes_max))
-            .configure(|config| api::routes(config, parts, collector))
+        App::new().configure(|config| api::routes(config, parts, collector))
     })
     .workers(settings.worker_threads())
+    .max_connections(settings.connections_max.div_ceil(settings.worker_threads()))
+    .on_connect(move |connection, data| connections.note(connection, data))
     .client_request_timeout(settings.client_timeout)
     .keep_alive(settings.keep_alive)
     .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())

@@ -45,6 +45,17 @@ pub enum CollectFault {
     /// It cannot be read.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
+    /// It defines more series than one request may.
+    #[error(
+        "{defined} series are defined in one request, more than {limit}: send fewer at a time or \
+         raise limits.request_series_max"
+    )]
+    TooManySeries {
+        /// Series that it defines.
+        defined: usize,
+        /// What is allowed.
+        limit: usize,
+    },
     /// It uses refs that are not known here.
     #[error(transparent)]
     UnknownRef(#[from] UnknownRef),
@@ -64,6 +75,7 @@ pub struct CollectorParts {
     pub series_limits: SeriesLimits,
     pub sender_series_max: usize,
     pub series_max: usize,
+    pub request_series_max: usize,
     pub future_skew: Duration,
 }
 
@@ -110,6 +122,11 @@ impl Core {
             Encoding::Json => (self.json_to_bson(&collect.body)?, Protocol::Json),
         };
         let views = decode(&body)?;
+        let defined = views.iter().map(|view| view.series.len()).sum();
+        let limit = self.parts.request_series_max;
+        if defined > limit {
+            return Err(CollectFault::TooManySeries { defined, limit });
+        }
         self.define(&views).await?;
         let admission = Admission::new(
             self.parts.store.granularities(),

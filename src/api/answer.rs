@@ -5,11 +5,7 @@ use std::fmt::Display;
 use actix_web::{HttpResponse, http::StatusCode};
 use granary_protocol::ErrorAnswer;
 
-use crate::{
-    actors::{CollectFault, WriteFault},
-    query::QueryError,
-    store::StoreError,
-};
+use crate::{query::QueryError, store::StoreError};
 
 /// Seconds after which a refused sender may try again.
 const RETRY_AFTER_SECONDS: u64 = 1;
@@ -22,23 +18,6 @@ pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> Ht
         response.insert_header(("Retry-After", RETRY_AFTER_SECONDS.to_string()));
     }
     response.json(answer)
-}
-
-/// The answer to a request that was not accepted.
-pub(crate) fn collect_fault(fault: &CollectFault) -> HttpResponse {
-    match fault {
-        CollectFault::Malformed(cause) => error(StatusCode::BAD_REQUEST, "malformed", cause),
-        CollectFault::UnknownRef(cause) => error(StatusCode::CONFLICT, "unknown_refs", cause),
-        CollectFault::Write(WriteFault::Busy(reason)) => {
-            error(StatusCode::TOO_MANY_REQUESTS, "busy", reason)
-        }
-        CollectFault::Write(fault @ WriteFault::DiskFull(_)) => {
-            error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", fault)
-        }
-        CollectFault::Write(fault @ WriteFault::Failed(_)) => {
-            error(StatusCode::INTERNAL_SERVER_ERROR, "failed", fault)
-        }
-    }
 }
 
 /// The answer to a query that cannot be answered.

@@ -4,12 +4,19 @@
 
 mod admin;
 mod answer;
+mod body;
+mod connections;
+mod held;
 mod ingest;
 mod operations;
 mod params;
 mod queries;
+mod refusal;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
+
+pub use body::{BodyLimits, BodyMemory};
+pub use connections::Connections;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
@@ -34,8 +41,8 @@ pub struct ApiParts {
     pub health: Health,
     pub query_limits: QueryLimits,
     pub queries: Arc<Semaphore>,
-    pub request_bytes_max: usize,
-    pub decompressed_bytes_max: usize,
+    pub body_limits: BodyLimits,
+    pub body_memory: BodyMemory,
     pub client_timeout: Duration,
     pub snapshot_dir: PathBuf,
     /// One permit: there is one snapshot at a time.

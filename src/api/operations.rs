@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{ApiParts, answer};
 
 pub(super) async fn metrics(parts: web::Data<ApiParts>) -> HttpResponse {
+    parts.metrics.body_memory_bytes.set(parts.body_memory.used_bytes() as i64);
     let rendered = web::block(move || parts.metrics.render(&parts.store)).await;
     match rendered {
         Ok(Ok(text)) => {

@@ -7,8 +7,11 @@ use actix_web::{
 };
 use serde::Serialize;
 
-use super::{ApiParts, answer, params::Params};
-use crate::query::{self, ChartRequest, DocumentsRequest, QueryError};
+use super::{ApiParts, answer, held::HeldBody, params::Params};
+use crate::{
+    query::{self, ChartRequest, DocumentsRequest, QueryError},
+    telemetry::QueryOutcome,
+};
 
 pub(super) async fn chart(
     params: Result<Query<Params>, actix_web::Error>,
@@ -61,13 +64,22 @@ async fn respond<T: Serialize + Send + 'static>(
     parts: web::Data<ApiParts>,
     run: impl FnOnce(&Params, &ApiParts) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
+    let metrics = parts.metrics.clone();
+    let refused = |outcome: QueryOutcome, response| {
+        metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
+        response
+    };
     let params = match params {
         Ok(params) => params.into_inner(),
-        Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
+        Err(cause) => {
+            let cause = QueryError::Invalid(cause.to_string());
+            return refused(QueryOutcome::Invalid, answer::query_error(&cause));
+        }
     };
-    let Ok(_permit) = parts.queries.clone().try_acquire_owned() else {
+    let Ok(permit) = parts.queries.clone().try_acquire_owned() else {
         let message = "too many queries at a time: try again, or raise limits.queries_max";
-        return answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
+        let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
+        return refused(QueryOutcome::Busy, response);
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let answered = web::block(move || {
@@ -76,8 +88,22 @@ async fn respond<T: Serialize + Send + 'static>(
     })
     .await;
     match answered {
-        Ok(Ok(body)) => HttpResponse::Ok().content_type("application/json").body(body),
-        Ok(Err(cause)) => answer::query_error(&cause),
-        Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
+        Ok(Ok(body)) => HttpResponse::Ok()
+            .content_type("application/json")
+            .message_body(HeldBody::new(body, permit))
+            .map_or_else(actix_web::HttpResponse::from_error, HttpResponse::map_into_boxed_body),
+        Ok(Err(cause)) => refused(outcome(&cause), answer::query_error(&cause)),
+        Err(cause) => {
+            let response = answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause);
+            refused(QueryOutcome::Failed, response)
+        }
+    }
+}
+
+fn outcome(cause: &QueryError) -> QueryOutcome {
+    match cause {
+        QueryError::Invalid(_) => QueryOutcome::Invalid,
+        QueryError::TooMuch(_) => QueryOutcome::TooMuch,
+        QueryError::Store(_) => QueryOutcome::Failed,
     }
 }

@@ -35,6 +35,7 @@ pub(crate) struct RawServer {
     pub(crate) listen: String,
     pub(crate) workers: usize,
     pub(crate) shutdown_timeout: String,
+    pub(crate) connections_max: usize,
     pub(crate) client_timeout: String,
     pub(crate) keep_alive: String,
 }
@@ -55,6 +56,7 @@ pub(crate) struct RawIngest {
     pub(crate) future_skew: String,
     pub(crate) request_bytes_max: usize,
     pub(crate) decompressed_bytes_max: usize,
+    pub(crate) body_memory_max: usize,
     pub(crate) queue_bytes_max: usize,
 }
 
@@ -65,6 +67,7 @@ pub(crate) struct RawLimits {
     pub(crate) series_max: usize,
     pub(crate) sender_series_max: usize,
     pub(crate) senders_max: usize,
+    pub(crate) request_series_max: usize,
     pub(crate) tags_max: usize,
     pub(crate) name_bytes_max: usize,
     pub(crate) value_bytes_max: usize,

@@ -38,8 +38,11 @@ pub struct Settings {
     pub checkpoint_interval: Duration,
     pub checkpoint_bounds: CheckpointBounds,
     pub future_skew: Duration,
+    pub connections_max: usize,
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
+    pub body_memory_max: usize,
+    pub request_series_max: usize,
     pub queue_bytes_max: usize,
     pub store_limits: StoreLimits,
     pub series_limits: SeriesLimits,
@@ -85,6 +88,10 @@ impl Faults {
         value
     }
 
+    fn some(&mut self, key: &str, value: usize) -> usize {
+        self.at_least(key, value, 1)
+    }
+
     fn span(&mut self, key: &str, text: &str) -> Option<Span> {
         text.parse().map_err(|cause| self.0.push(format!("{key}: {cause}"))).ok()
     }
@@ -103,7 +110,7 @@ impl Settings {
             workers: raw.server.workers,
             shutdown_timeout: faults
                 .duration("server.shutdown_timeout", &raw.server.shutdown_timeout),
-            client_timeout: faults.duration("server.client_timeout", &raw.server.client_timeout),
+            client_timeout: client_timeout(&raw.server.client_timeout, &mut faults),
             keep_alive: faults.duration("server.keep_alive", &raw.server.keep_alive),
             data_dir: raw.storage.data_dir.clone(),
             snapshot_dir: raw.storage.snapshot_dir.clone(),
@@ -111,6 +118,7 @@ impl Settings {
                 .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
             checkpoint_bounds: checkpoint_bounds(&raw.storage, &mut faults),
             future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
+            connections_max: faults.some("server.connections_max", raw.server.connections_max),
             request_bytes_max: faults.at_least(
                 "ingest.request_bytes_max",
                 raw.ingest.request_bytes_max,
@@ -121,6 +129,12 @@ impl Settings {
                 raw.ingest.decompressed_bytes_max,
                 1024,
             ),
+            body_memory_max: faults.at_least(
+                "ingest.body_memory_max",
+                raw.ingest.body_memory_max,
+                raw.ingest.request_bytes_max + raw.ingest.decompressed_bytes_max,
+            ),
+            request_series_max: faults.some("limits.request_series_max", limits.request_series_max),
             queue_bytes_max: faults.at_least(
                 "ingest.queue_bytes_max",
                 raw.ingest.queue_bytes_max,
@@ -128,17 +142,9 @@ impl Settings {
             ),
             store_limits: store_limits(limits, &mut faults),
             series_limits: series_limits(limits, &mut faults),
-            query_series_max: faults.at_least(
-                "limits.query_series_max",
-                limits.query_series_max,
-                1,
-            ),
-            query_points_max: faults.at_least(
-                "limits.query_points_max",
-                limits.query_points_max,
-                1,
-            ),
-            queries_max: faults.at_least("limits.queries_max", limits.queries_max, 1),
+            query_series_max: faults.some("limits.query_series_max", limits.query_series_max),
+            query_points_max: faults.some("limits.query_points_max", limits.query_points_max),
+            queries_max: faults.some("limits.queries_max", limits.queries_max),
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: faults.at_least(
                 "preallocation.documents_per_second",
@@ -188,12 +194,21 @@ fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds 
     }
 }
 
+/// actix-http measures it by a clock that it reads twice a second.
+fn client_timeout(text: &str, faults: &mut Faults) -> Duration {
+    const LEAST: Duration = Duration::from_secs(1);
+    let timeout = faults.duration("server.client_timeout", text);
+    if timeout < LEAST {
+        faults.0.push(format!("server.client_timeout = {text:?} is too small; use 1s or more"));
+    }
+    timeout
+}
+
 fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {
-    let mut at_least_one = |key, value| faults.at_least(key, value, 1);
     StoreLimits {
-        series_max: at_least_one("limits.series_max", raw.series_max),
-        sender_series_max: at_least_one("limits.sender_series_max", raw.sender_series_max),
-        senders_max: at_least_one("limits.senders_max", raw.senders_max),
+        series_max: faults.some("limits.series_max", raw.series_max),
+        sender_series_max: faults.some("limits.sender_series_max", raw.sender_series_max),
+        senders_max: faults.some("limits.senders_max", raw.senders_max),
     }
 }
 

@@ -3,18 +3,17 @@
 //! redb refuses to go on with a database that had an I/O error. After a failed transaction the
 //! file is closed, and the next use opens it again: what was committed before is there, and what
 //! failed is not, or, when only the last sync failed, may be. A new file is filled under another
-//! name and then renamed, so a file that is there is whole. redb has assertions that the bytes of
-//! a damaged file can break; they become errors here.
+//! name and then renamed, so a file that is there is whole.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
-
-use parking_lot::RwLock;
-use redb::{
-    Builder, Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase,
-    WriteTransaction,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use super::{error::StoreError, medium::Medium};
+use parking_lot::RwLock;
+use redb::{Builder, Database, Durability, ReadTransaction, ReadableDatabase, WriteTransaction};
+
+use super::{assertion, error::StoreError, medium::Medium};
 
 /// End of the name of a file that is being made.
 pub(crate) const UNFINISHED: &str = ".new";
@@ -27,6 +26,8 @@ pub(crate) struct DatabaseFile {
     cache_bytes: usize,
     /// `None` after a failed transaction, until the next use.
     db: RwLock<Option<Database>>,
+    /// The file is damaged; it is not to be written any more.
+    doomed: AtomicBool,
 }
 
 impl DatabaseFile {
@@ -37,8 +38,13 @@ impl DatabaseFile {
         cache_bytes: usize,
         fill: impl FnOnce(&Self, &WriteTransaction) -> Result<(), StoreError>,
     ) -> Result<Self, StoreError> {
-        let unopened =
-            |name| Self { medium: medium.clone(), name, cache_bytes, db: RwLock::new(None) };
+        let unopened = |name| Self {
+            medium: medium.clone(),
+            name,
+            cache_bytes,
+            db: RwLock::new(None),
+            doomed: AtomicBool::new(false),
+        };
         if !medium.exists(&name) {
             let new_name = format!("{name}{UNFINISHED}");
             let fault = |operation| {
@@ -99,39 +105,29 @@ impl DatabaseFile {
 
     /// Closes the file until its next use; transactions under way finish.
     pub(crate) fn close(&self) {
-        let db = self.db.write().take();
-        // Closing writes what redb wants to find at the next start, and reads to do so.
-        if let Err(cause) = self.guard("close", || Ok(drop(db))) {
-            tracing::warn!(%cause, "closed a file in disorder");
+        let Some(db) = self.db.write().take() else { return };
+        if self.doomed.load(Ordering::Relaxed) {
+            // Closing writes to the file, and redb may end the process when that fails, too.
+            Box::leak(Box::new(db));
+        } else if let Err(place) = assertion::catch(|| drop(db)) {
+            tracing::warn!(file = self.name, place, "closed a file in disorder");
         }
     }
 
-    /// Turns a failed assertion of redb into an error.
+    /// Turns a failed assertion of redb into an error, and notes when the file is damaged.
     pub(crate) fn guard<T>(
         &self,
         operation: &'static str,
         run: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let failed = |_| Err(StoreError::Assertion { operation, file: self.name.clone() });
-        std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed)
-    }
-
-    /// Whether the pages of the file agree with their checksums. `None` when that cannot be told,
-    /// because transactions are under way.
-    pub(crate) fn is_sound(&self) -> Option<bool> {
-        self.close();
-        // Nobody opens it again meanwhile.
-        let _closed = self.db.write();
-        let checked = self.guard("check", || {
-            let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
-            let mut opened = self.medium.open(&Builder::new(), &self.name).map_err(fault)?;
-            opened.check_integrity().map_err(fault)
+        let outcome = assertion::catch(run).unwrap_or_else(|place| {
+            let problem = format!("{operation}: an assertion failed at {place}");
+            Err(StoreError::Corrupt { file: self.name.clone(), problem })
         });
-        match checked {
-            Ok(sound) => Some(sound),
-            Err(StoreError::Open { cause: DatabaseError::DatabaseAlreadyOpen, .. }) => None,
-            Err(fault) => Some(!fault.is_damage() && !fault.is_assertion()),
+        if outcome.as_ref().is_err_and(StoreError::is_damage) {
+            self.doomed.store(true, Ordering::Relaxed);
         }
+        outcome
     }
 
     /// Runs something while no transaction changes the file.

@@ -44,16 +44,6 @@ pub enum StoreError {
         /// What is wrong.
         problem: String,
     },
-    /// redb gave up on the file: it is damaged, or there is a bug.
-    #[error(
-        "{operation} in {file}: an assertion failed; `granary verify` tells whether it is damaged"
-    )]
-    Assertion {
-        /// What was being done.
-        operation: &'static str,
-        /// Path below the data directory.
-        file: String,
-    },
     /// A file of another format, or written with other settings.
     #[error("{file}: {problem}")]
     Mismatch {
@@ -106,13 +96,8 @@ impl StoreError {
                 _ => false,
             },
             Self::Corrupt { .. } => true,
-            Self::Io { .. } | Self::Assertion { .. } | Self::Mismatch { .. } => false,
+            Self::Io { .. } | Self::Mismatch { .. } => false,
         }
-    }
-
-    /// Whether an assertion of redb failed, by damage or a bug.
-    pub fn is_assertion(&self) -> bool {
-        matches!(self, Self::Assertion { .. })
     }
 
     /// Whether the cause is a full disk.
@@ -135,10 +120,7 @@ impl StoreError {
                     None
                 }
             }
-            Self::Open { .. }
-            | Self::Corrupt { .. }
-            | Self::Assertion { .. }
-            | Self::Mismatch { .. } => None,
+            Self::Open { .. } | Self::Corrupt { .. } | Self::Mismatch { .. } => None,
         }
     }
 }

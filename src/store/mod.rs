@@ -4,6 +4,7 @@
 //! The writer thread calls [`Appender`]; everybody else holds a [`Store`].
 
 mod appender;
+mod assertion;
 mod catalog;
 mod checkpoint;
 mod counters;

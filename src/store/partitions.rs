@@ -97,7 +97,7 @@ impl Partitions {
             Partition::open(&self.medium, id, granularity, layouts)
         };
         match open() {
-            Err(fault) if fault.is_damage() || fault.is_assertion() => {
+            Err(fault) if fault.is_damage() => {
                 self.set_aside(&Partition::file_name(granularity, id.start), &fault)?;
                 open()
             }
@@ -128,18 +128,15 @@ impl Partitions {
         partition: &Arc<Partition>,
         fault: &StoreError,
     ) -> Result<bool, StoreError> {
+        if !fault.is_damage() {
+            return Ok(false);
+        }
         let mut open = self.open.write();
         let is_current =
             open.get(&partition.id).is_some_and(|current| Arc::ptr_eq(current, partition));
         if !is_current {
             return Ok(true);
         }
-        // A failed assertion may also be a bug, and then the file must stay.
-        let unsound = || fault.is_assertion() && partition.file.is_sound() == Some(false);
-        if !fault.is_damage() && !unsound() {
-            return Ok(false);
-        }
-        partition.file.close();
         self.set_aside(partition.file_path(), fault)?;
         let new = Arc::new(self.open_or_set_aside(partition.id)?);
         open.insert(partition.id, new);

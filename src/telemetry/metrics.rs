@@ -38,6 +38,8 @@ pub enum IngestOutcome {
     Malformed,
     /// It was larger than allowed.
     TooLarge,
+    /// It came too slowly.
+    TooSlow,
     /// It used refs without definitions.
     UnknownRefs,
     /// The writer's queue was full.
@@ -47,10 +49,11 @@ pub enum IngestOutcome {
 }
 
 impl IngestOutcome {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Acknowledged,
         Self::Malformed,
         Self::TooLarge,
+        Self::TooSlow,
         Self::UnknownRefs,
         Self::Busy,
         Self::Failed,
@@ -62,6 +65,7 @@ impl IngestOutcome {
             Self::Acknowledged => "acknowledged",
             Self::Malformed => "malformed",
             Self::TooLarge => "too_large",
+            Self::TooSlow => "too_slow",
             Self::UnknownRefs => "unknown_refs",
             Self::Busy => "busy",
             Self::Failed => "failed",
@@ -69,8 +73,35 @@ impl IngestOutcome {
     }
 }
 
+/// Why a query got no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryOutcome {
+    /// It cannot be read or answered as it is.
+    Invalid,
+    /// Its answer would be larger than allowed.
+    TooMuch,
+    /// Too many queries ran.
+    Busy,
+    /// The store could not be read.
+    Failed,
+}
+
+impl QueryOutcome {
+    const ALL: [Self; 4] = [Self::Invalid, Self::TooMuch, Self::Busy, Self::Failed];
+
+    /// The label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::TooMuch => "too_much",
+            Self::Busy => "busy",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 28] = [
+pub const METRIC_NAMES: [(&str, &str); 32] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples of batches that had been accepted before"),
     ("granary_samples_refused_total", "Samples refused for good, by reason"),
@@ -96,7 +127,11 @@ pub const METRIC_NAMES: [(&str, &str); 28] = [
     ("granary_partition_file_bytes", "Bytes that partition files take, by granularity"),
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
-    ("granary_queries_total", "Queries answered, by endpoint"),
+    ("granary_queries_total", "Queries begun, by endpoint"),
+    ("granary_queries_refused_total", "Queries without an answer, by reason"),
+    ("granary_connections", "Open connections"),
+    ("granary_connections_total", "Connections accepted"),
+    ("granary_body_memory_bytes", "Memory that bodies of ingest requests take"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
 ];
@@ -116,6 +151,10 @@ pub struct Metrics {
     pub checkpoint_errors: IntCounter,
     pub checkpoint_duration: Histogram,
     pub queries: IntCounterVec,
+    pub queries_refused: IntCounterVec,
+    pub connections: IntGauge,
+    pub connections_accepted: IntCounter,
+    pub body_memory_bytes: IntGauge,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
@@ -151,6 +190,10 @@ impl Metrics {
             checkpoint_errors: counter(r, "granary_checkpoint_errors_total")?,
             checkpoint_duration: histogram(r, "granary_checkpoint_duration_seconds")?,
             queries: counters(r, "granary_queries_total", &["endpoint"])?,
+            queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
+            connections: gauge(r, "granary_connections")?,
+            connections_accepted: counter(r, "granary_connections_total")?,
+            body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
@@ -163,6 +206,9 @@ impl Metrics {
         }
         for outcome in IngestOutcome::ALL {
             metrics.ingest_requests.with_label_values(&[outcome.as_str()]);
+        }
+        for outcome in QueryOutcome::ALL {
+            metrics.queries_refused.with_label_values(&[outcome.as_str()]);
         }
         for protocol in [Protocol::Native, Protocol::Json] {
             metrics.samples_accepted.with_label_values(&[protocol.as_str()]);

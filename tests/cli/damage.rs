@@ -15,6 +15,14 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
 }
 
+/// `GRANARY_DAMAGE_SEED` replays the damage of an earlier run.
+fn seeded() -> fastrand::Rng {
+    let given = std::env::var("GRANARY_DAMAGE_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("GRANARY_DAMAGE_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
+}
+
 /// Samples counted by all charts at a granularity; `None` when a chart cannot be drawn.
 fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     let mut sum = 0.0;
@@ -34,8 +42,7 @@ fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
 
 #[test]
 fn a_damaged_partition_never_spoils_the_others() {
-    let mut rng = fastrand::Rng::with_seed(fastrand::u64(..));
-    eprintln!("seed {}", rng.get_seed());
+    let mut rng = seeded();
     let mut set_aside = 0;
     for round in 0..8 {
         let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
@@ -72,8 +79,7 @@ fn a_damaged_partition_never_spoils_the_others() {
 
 #[test]
 fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
-    let mut rng = fastrand::Rng::with_seed(fastrand::u64(..));
-    eprintln!("seed {}", rng.get_seed());
+    let mut rng = seeded();
     let mut daemon = Daemon::start("");
     for seq in 1..=20 {
         assert_eq!(daemon.post_json(&batch(seq)).status, 200);
@@ -86,11 +92,12 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
         let mut torn = whole.clone();
         match round % 3 {
             0 => torn.truncate(rng.usize(0..torn.len())),
-            // A write that never belonged to a commit.
+            // What a commit wrote that was not finished.
             1 => torn.extend(std::iter::repeat_with(|| rng.u8(..)).take(4096)),
+            // Bytes that were synced are destroyed.
             _ => {
                 let at = rng.usize(0..torn.len());
-                let length = rng.usize(1..torn.len() - at + 1);
+                let length = rng.usize(1..=(torn.len() - at));
                 torn[at..at + length].fill(0xAB);
             }
         }
@@ -101,7 +108,10 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
             assert!(!said.contains("thread 'main' panicked"), "{said}");
             refused += 1;
         } else {
-            assert_eq!(total(&daemon, "1m"), Some(2000.0), "round {round}");
+            // When synced bytes of the last commit are destroyed, redb goes back to the one before.
+            let found = total(&daemon, "1m");
+            let last_commit_lost = round % 3 == 2 && found == Some(1900.0);
+            assert!(found == Some(2000.0) || last_commit_lost, "round {round}: {found:?}");
             recovered += 1;
             daemon.kill();
         }

@@ -1,10 +1,13 @@
 //! The real binaries: what a user sees, and kill -9.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
+mod backup;
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod damage;
 mod faults;
 mod kills;
+mod limits;
 mod reference_cases;
 mod settings;

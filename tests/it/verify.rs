@@ -30,8 +30,8 @@ fn fill(dir: &Path) -> Store {
         })
         .collect();
     appender.commit(&definitions, &[], NOW).unwrap();
-    for (turn, hours) in [(0, 30..20), (1, 20..2), (2, 2..0)] {
-        let times = (hours.end..hours.start)
+    for (turn, hours) in [(0, 20..30), (1, 2..20), (2, 0..2)] {
+        let times = hours
             .rev()
             .flat_map(|hour| (0..60).map(move |minute| NOW.0 - hour * HOUR - minute * 60_000));
         for at in times {

@@ -354,7 +354,10 @@ impl History {
                 } else {
                     // The value says the time: first and last are those of their times.
                     let value = |offset: u32| value(*name, start + i64::from(offset));
-                    assert_eq!((cell.first, cell.last), (value(cell.first_at), value(cell.last_at)));
+                    assert_eq!(
+                        (cell.first, cell.last),
+                        (value(cell.first_at), value(cell.last_at))
+                    );
                 }
             }
             if let Some(finer) = finer {
@@ -383,7 +386,8 @@ fn agree(
         merged.entry((*name, own)).or_default().merge(&cell.shifted((start - own) as u32));
     }
     let fine = &granularities.levels()[level - 1];
-    for (key, cell) in coarser.iter().filter(|((_, start), _)| fine.keeps(UnixMillis(*start), now)) {
+    for (key, cell) in coarser.iter().filter(|((_, start), _)| fine.keeps(UnixMillis(*start), now))
+    {
         let merged = merged[key];
         let sums = (cell.sum - merged.sum).abs() <= 1e-6 * cell.sum.abs().max(1.0);
         assert!(sums, "{}: {cell:?} and {merged:?}", granularity.name);
@@ -393,7 +397,7 @@ fn agree(
 
 /// A third of the series are counters.
 fn kind(name: u32) -> Kind {
-    if name % 3 == 0 { Kind::Counter } else { Kind::Delta }
+    if name.is_multiple_of(3) { Kind::Counter } else { Kind::Delta }
 }
 
 /// Deltas are 1, so that sums count samples; counters grow by one each millisecond.

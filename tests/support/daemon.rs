@@ -133,7 +133,8 @@ impl Daemon {
         let agent: ureq::Agent =
             ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let url = format!("{}/api/v1/ingest", self.url);
-        let mut response = agent.post(url).content_type(media_type).send(body).unwrap();
+        let sent = agent.post(url).content_type(media_type).send(body);
+        let mut response = sent.unwrap_or_else(|cause| panic!("{cause}: {}", self.log()));
         let text = response.body_mut().read_to_string().unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Answer { status: response.status().as_u16(), body }

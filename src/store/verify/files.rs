@@ -1,13 +1,16 @@
 //! Each file for itself: checksums of its pages, and what its documents hold.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
 use redb::Builder;
 
 use super::VerifyReport;
 use crate::{
     model::{Cell, Kind, UnixMillis},
-    store::{Store, StoreError, journal::JOURNAL_FILE, medium::Medium, partition::Partition},
+    store::{
+        Store, StoreError, assertion, database_file::UNFINISHED, journal::JOURNAL_FILE,
+        medium::Medium, partition::Partition,
+    },
 };
 
 /// Names of all files that hold data, the journal first.
@@ -19,7 +22,7 @@ pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     };
     for granularity in list("partitions")? {
         let folder = format!("partitions/{granularity}");
-        let files = list(&folder)?.into_iter().filter(|name| name.ends_with(".redb"));
+        let files = list(&folder)?.into_iter().filter(|name| !name.ends_with(UNFINISHED));
         names.extend(files.map(|name| format!("{folder}/{name}")));
     }
     Ok(names)
@@ -40,15 +43,14 @@ pub(super) fn check_integrity(
         let mut db = medium.open(&Builder::new(), name)?;
         db.check_integrity()
     };
-    // redb has assertions that the bytes of a damaged file can break.
-    match std::panic::catch_unwind(AssertUnwindSafe(check)) {
+    match assertion::catch(check) {
         Ok(Ok(true)) => {}
         Ok(Ok(false)) => report.fault(name, "its pages do not agree with their checksums"),
         Ok(Err(cause @ redb::DatabaseError::DatabaseAlreadyOpen)) => {
             return Err(StoreError::Open { file: name.to_owned(), cause });
         }
         Ok(Err(cause)) => report.error(name, &StoreError::Open { file: name.to_owned(), cause }),
-        Err(_) => report.fault(name, "reading it broke an assertion of redb"),
+        Err(place) => report.fault(name, format!("an assertion failed at {place}")),
     }
     Ok(())
 }

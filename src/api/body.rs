@@ -1,0 +1,124 @@
+//! Bodies of ingest requests, within their limits of size, time and memory.
+
+use std::{io::Read, sync::Arc};
+
+use actix_web::{
+    HttpRequest,
+    http::header,
+    web::{self, Bytes, BytesMut},
+};
+use futures_util::StreamExt;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use super::{ApiParts, refusal::Refusal};
+
+/// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Bodies are counted in units of this many bytes.
+const UNIT_BYTES: usize = 1024;
+
+/// The memory that all bodies together may take. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct BodyMemory {
+    units: Arc<Semaphore>,
+    total: usize,
+}
+
+impl BodyMemory {
+    /// Room for this many bytes.
+    pub fn new(bytes: usize) -> Self {
+        let total = (bytes / UNIT_BYTES).min(Semaphore::MAX_PERMITS);
+        Self { units: Arc::new(Semaphore::new(total)), total }
+    }
+
+    /// Bytes taken now.
+    pub fn used_bytes(&self) -> usize {
+        (self.total - self.units.available_permits()) * UNIT_BYTES
+    }
+
+    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+        self.units.clone().try_acquire_many_owned(units).map_err(|_| {
+            Refusal::Busy(
+                "the bodies of other requests take all memory that they may \
+                 (ingest.body_memory_max)"
+                    .to_owned(),
+            )
+        })
+    }
+}
+
+/// A request's body, decompressed, with the memory it takes.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) bytes: Bytes,
+    _memory: OwnedSemaphorePermit,
+}
+
+/// Receives a body and undoes its `Content-Encoding`.
+pub(super) async fn receive(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ApiParts,
+) -> Result<Body, Refusal> {
+    let header = request.headers().get(header::CONTENT_ENCODING);
+    let encoding = header.map_or(Ok("identity"), |value| {
+        value.to_str().map_err(|_| Refusal::UnknownEncoding("not text".to_owned()))
+    })?;
+    let limits = &parts.body_limits;
+    let received = timeout(parts.client_timeout, read(payload, parts)).await;
+    let body = received.map_err(|_| Refusal::TooSlow(parts.client_timeout))??;
+    match encoding {
+        "identity" | "" => Ok(body),
+        "zstd" => {
+            let bytes = zstd(&body.bytes, limits.decompressed_bytes_max)?;
+            let memory = parts.body_memory.take(bytes.len())?;
+            Ok(Body { bytes, _memory: memory })
+        }
+        other => Err(Refusal::UnknownEncoding(other.to_owned())),
+    }
+}
+
+/// Memory is counted as the bytes come in, so that a client must send what it takes.
+async fn read(mut payload: web::Payload, parts: &ApiParts) -> Result<Body, Refusal> {
+    let limit = parts.body_limits.request_bytes_max;
+    let mut memory = parts.body_memory.take(0)?;
+    let mut counted = 0;
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|cause| Refusal::Malformed(format!("body: {cause}")))?;
+        if bytes.len() + chunk.len() > limit {
+            return Err(Refusal::TooLarge { limit, setting: "ingest.request_bytes_max" });
+        }
+        bytes.extend_from_slice(&chunk);
+        if bytes.capacity() > counted {
+            memory.merge(parts.body_memory.take(bytes.capacity() - counted)?);
+            counted = bytes.capacity();
+        }
+    }
+    Ok(Body { bytes: bytes.freeze(), _memory: memory })
+}
+
+fn zstd(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+    let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not zstd: {cause}"));
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(fault)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(fault)?;
+    let mut out = Vec::with_capacity((body.len() * 4).min(limit));
+    decoder.take(limit as u64 + 1).read_to_end(&mut out).map_err(fault)?;
+    if out.len() > limit {
+        return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
+    }
+    Ok(out.into())
+}
+
+/// How large one body may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// Bytes as sent.
+    pub request_bytes_max: usize,
+    /// Bytes after decompression.
+    pub decompressed_bytes_max: usize,
+}

@@ -1,0 +1,99 @@
+//! Ingest requests that are refused as a whole: what each gets as an answer and is counted as.
+
+use std::time::Duration;
+
+use actix_web::{HttpResponse, http::StatusCode};
+
+use super::answer;
+use crate::{
+    actors::{CollectFault, WriteFault},
+    telemetry::IngestOutcome,
+};
+
+/// Why a request is refused; nothing of it was accepted.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It cannot be read; the message names the place.
+    Malformed(String),
+    /// A `Content-Encoding` that is not known.
+    UnknownEncoding(String),
+    /// It is larger than a setting allows.
+    TooLarge { limit: usize, setting: &'static str },
+    /// It came too slowly.
+    TooSlow(Duration),
+    /// A queue or memory is full.
+    Busy(String),
+    /// The daemon is stopping.
+    Stopping,
+    /// The collector refused it.
+    Collect(CollectFault),
+}
+
+impl Refusal {
+    pub(super) fn outcome(&self) -> IngestOutcome {
+        match self {
+            Self::Malformed(_)
+            | Self::UnknownEncoding(_)
+            | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
+            Self::TooLarge { .. } | Self::Collect(CollectFault::TooManySeries { .. }) => {
+                IngestOutcome::TooLarge
+            }
+            Self::TooSlow(_) => IngestOutcome::TooSlow,
+            Self::Busy(_) | Self::Collect(CollectFault::Write(WriteFault::Busy(_))) => {
+                IngestOutcome::Busy
+            }
+            Self::Collect(CollectFault::UnknownRef(_)) => IngestOutcome::UnknownRefs,
+            Self::Stopping | Self::Collect(CollectFault::Write(_)) => IngestOutcome::Failed,
+        }
+    }
+
+    pub(super) fn response(&self) -> HttpResponse {
+        let error = |status, word, message: &str| answer::error(status, word, message);
+        match self {
+            Self::Malformed(message) => error(StatusCode::BAD_REQUEST, "malformed", message),
+            Self::UnknownEncoding(encoding) => {
+                let message =
+                    format!("Content-Encoding: {encoding} is not known; use zstd or none");
+                error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "malformed", &message)
+            }
+            Self::TooLarge { limit, setting } => {
+                let message =
+                    format!("more than {limit} bytes: send smaller requests or raise {setting}");
+                error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
+            }
+            Self::TooSlow(limit) => {
+                let message =
+                    format!("the body did not come within {limit:?} (server.client_timeout)");
+                error(StatusCode::REQUEST_TIMEOUT, "too_slow", &message)
+            }
+            Self::Busy(message) => error(StatusCode::TOO_MANY_REQUESTS, "busy", message),
+            Self::Stopping => {
+                error(StatusCode::SERVICE_UNAVAILABLE, "busy", "the daemon is stopping")
+            }
+            Self::Collect(fault) => collect_fault(fault),
+        }
+    }
+}
+
+fn collect_fault(fault: &CollectFault) -> HttpResponse {
+    match fault {
+        CollectFault::Malformed(cause) => {
+            answer::error(StatusCode::BAD_REQUEST, "malformed", cause)
+        }
+        CollectFault::TooManySeries { .. } => {
+            answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", fault)
+        }
+        CollectFault::UnknownRef(cause) => {
+            answer::error(StatusCode::CONFLICT, "unknown_refs", cause)
+        }
+        CollectFault::Write(WriteFault::Busy(reason)) => {
+            answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", reason)
+        }
+        CollectFault::Write(fault @ WriteFault::DiskFull(_)) => {
+            answer::error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", fault)
+        }
+        CollectFault::Write(fault @ WriteFault::Failed(_)) => {
+            answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", fault)
+        }
+    }
+}

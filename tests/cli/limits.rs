@@ -1,0 +1,156 @@
+//! Every limit: its clear error, its counter, and that nothing else is harmed.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+
+const TIGHT: &str = "
+server.client_timeout = '1s'
+ingest.request_bytes_max = 4096
+ingest.decompressed_bytes_max = 8192
+ingest.body_memory_max = 16384
+limits.series_max = 8
+limits.sender_series_max = 5
+limits.senders_max = 2
+limits.request_series_max = 6
+limits.tags_max = 1
+limits.name_bytes_max = 12
+limits.value_bytes_max = 4
+limits.query_series_max = 4
+limits.query_points_max = 100
+";
+
+fn samples(metrics: std::ops::Range<u32>) -> Vec<Value> {
+    metrics.map(|i| json!({"metric": format!("m{i}"), "value": 1})).collect()
+}
+
+fn send(daemon: &Daemon, agent: &str, metrics: std::ops::Range<u32>) -> (u16, Value) {
+    let batch = json!({"agent": agent, "epoch": 1, "seq": 1, "samples": samples(metrics)});
+    let answer = daemon.post_json(&batch);
+    (answer.status, answer.body)
+}
+
+fn counter(daemon: &Daemon, line: &str) -> u64 {
+    let text = daemon.metrics();
+    let found = text.lines().find_map(|own| own.strip_prefix(line));
+    found.unwrap_or_else(|| panic!("{line} in {text}")).trim().parse().unwrap()
+}
+
+#[test]
+fn series_and_senders_are_limited_and_what_is_there_goes_on() {
+    let daemon = Daemon::start(TIGHT);
+    assert_eq!(send(&daemon, "a", 0..6).1["refused"], json!({"sender_series_limit": 1}));
+    assert_eq!(send(&daemon, "b", 10..14).1["refused"], json!({"series_limit": 1}));
+    let refused = send(&daemon, "c", 0..2).1;
+    assert_eq!(refused["refused"], json!({"sender_limit": 2}));
+    let message = refused["examples"][0]["message"].as_str().unwrap();
+    assert!(message.contains("limits.senders_max"), "{message}");
+    // Known series and senders are not harmed.
+    let next = json!({"agent": "a", "epoch": 1, "seq": 2, "samples": samples(0..5)});
+    assert_eq!(daemon.post_json(&next).body["accepted"], 5);
+    let (status, body) = send(&daemon, "a", 0..7);
+    assert_eq!((status, &body["error"]), (413, &json!("too_large")), "{body}");
+    assert!(body["message"].as_str().unwrap().contains("limits.request_series_max"));
+    for (reason, count) in [("sender_series_limit", 1), ("series_limit", 1), ("sender_limit", 2)] {
+        let line = format!("granary_samples_refused_total{{reason=\"{reason}\"}}");
+        assert_eq!(counter(&daemon, &line), count, "{reason}");
+    }
+}
+
+#[test]
+fn names_tags_and_values_are_limited() {
+    let daemon = Daemon::start(TIGHT);
+    for (sample, part) in [
+        (json!({"metric": "a_name_too_long", "value": 1}), "limits.name_bytes_max"),
+        (json!({"metric": "m", "tags": {"t": "value"}, "value": 1}), "limits.value_bytes_max"),
+        (json!({"metric": "m", "tags": {"t": "a", "u": "b"}, "value": 1}), "limits.tags_max"),
+    ] {
+        let answer = daemon.post_json(&json!({"samples": [sample, {"metric": "ok", "value": 1}]}));
+        assert_eq!(answer.body["accepted"], 1, "{}", answer.body);
+        let message = answer.body["examples"][0]["message"].as_str().unwrap();
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    let name = "n".repeat(300);
+    let answer = daemon.post_json(&json!({"agent": name, "seq": 1, "samples": []}));
+    assert_eq!((answer.status, &answer.body["error"]), (400, &json!("malformed")));
+}
+
+#[test]
+fn bodies_are_limited_in_size_time_and_memory() {
+    let daemon = Daemon::start(TIGHT);
+    assert_eq!(daemon.post("application/bson", &[0; 5000]).status, 413);
+    let bomb = zstd::encode_all(&vec![0_u8; 1 << 20][..], 3).unwrap();
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let request = agent.post(format!("{}/api/v1/ingest", daemon.url));
+    let mut response = request.header("Content-Encoding", "zstd").send(&bomb[..]).unwrap();
+    let message = response.body_mut().read_to_string().unwrap();
+    assert_eq!(response.status(), 413);
+    assert!(message.contains("ingest.decompressed_bytes_max"), "{message}");
+    // Clients that begin a body and fall silent: their memory counts, and their time is short.
+    let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n";
+    let mut silent: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(daemon.url.trim_start_matches("http://")).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&[b' '; 3900]).unwrap();
+            stream
+        })
+        .collect();
+    let answers: Vec<String> = silent
+        .iter_mut()
+        .map(|stream| {
+            let mut bytes = [0; 12];
+            stream.read_exact(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+        .collect();
+    let count = |status: &str| answers.iter().filter(|answer| answer.ends_with(status)).count();
+    assert!(count("408") > 0 && count("429") > 0, "{answers:?}");
+    assert_eq!(count("408") + count("429"), 8, "{answers:?}");
+    let metrics = daemon.metrics();
+    for part in ["{outcome=\"too_slow\"} ", "{outcome=\"busy\"} ", "{outcome=\"too_large\"} 2"] {
+        assert!(metrics.contains(&format!("granary_ingest_requests_total{part}")), "{part}");
+    }
+    drop(silent);
+    assert_eq!(send(&daemon, "a", 0..2).1["accepted"], 2);
+}
+
+#[test]
+fn queries_are_limited_in_series_and_points() {
+    let daemon = Daemon::start(TIGHT);
+    for agent in ["a", "b"] {
+        let tags = json!({ "host": agent });
+        let samples: Vec<_> = (0..4)
+            .map(|i| json!({"metric": "cpu", "tags": {"c": format!("{agent}{i}")}, "value": 1}))
+            .collect();
+        assert_eq!(
+            daemon.post_json(&json!({"agent": agent, "seq": 1, "samples": samples})).status,
+            200,
+            "{tags}"
+        );
+    }
+    let refused = |words: &[&str]| {
+        let output = daemon.run_query(words);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let many = refused(&["chart", "--metric", "cpu"]);
+    assert!(many.contains("limits.query_series_max"), "{many}");
+    let words = ["chart", "--metric", "cpu", "--tags", "c=a1", "--resolution", "1m", "--range"];
+    let long = refused(&[&words[..], &["10h"]].concat());
+    assert!(long.contains("limits.query_points_max"), "{long}");
+    let word = refused(&["chart", "--metric", "cpu", "--range", "soon"]);
+    assert!(word.contains("range"), "{word}");
+    assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"too_much\"}"), 2);
+    assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"invalid\"}"), 1);
+    assert!(daemon.run_query(&[&words[..], &["1h"]].concat()).status.success());
+    assert!(counter(&daemon, "granary_connections_total") > 5);
+}
