@@ -8,6 +8,7 @@ pub mod api;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod fuzzing;
 pub mod ingest;
 pub mod model;
 pub mod pipeline;

@@ -17,6 +17,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 pub use body::{BodyLimits, BodyMemory};
 pub use connections::Connections;
+pub(crate) use body::fuzz_decompress;
+pub(crate) use params::fuzz_query;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};

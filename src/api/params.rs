@@ -85,6 +85,17 @@ impl Params {
     }
 }
 
+/// For fuzzing: reads a query string as the handlers do.
+pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
+    let Ok(params) = actix_web::web::Query::<Params>::from_query(text) else { return };
+    if let Ok(range) = params.range(now) {
+        assert!(range.start < range.end);
+    }
+    let selector = params.selector();
+    assert!(selector.is_ok() || params.tags.is_some());
+    assert!(params.display().is_ok() || params.display.is_some());
+}
+
 /// RFC 3339, or a date, or Unix seconds, or Unix milliseconds when larger than 10^11.
 fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
     const MILLIS_FROM: f64 = 1e11;

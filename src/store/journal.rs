@@ -318,3 +318,13 @@ fn decode_states(row: u32, bytes: &[u8]) -> Option<Vec<(SeriesId, SeriesState)>>
     };
     states.iter().enumerate().map(read).collect()
 }
+
+/// For fuzzing: reads bytes as rows of series and of states.
+pub(super) fn fuzz_rows(bytes: &[u8]) {
+    if let Some(series) = decode_series_row(bytes) {
+        assert_eq!(decode_series_row(&encode_series_row(&series)), Some(series));
+    }
+    if let Some(states) = decode_states(0, bytes) {
+        assert!(states.len() <= STATES_PER_ROW);
+    }
+}

@@ -73,6 +73,21 @@ struct Inner {
     counters: Counters,
 }
 
+/// For fuzzing: reads bytes as rows of the journal's tables.
+pub(crate) fn fuzz_rows(bytes: &[u8]) {
+    if let Some(batches) = record::decode(bytes) {
+        let mut again = Vec::new();
+        record::encode(batches.iter(), &mut again);
+        assert_eq!(record::decode(&again).map(|read| read.len()), Some(batches.len()));
+    }
+    journal::fuzz_rows(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Some(level) = levels::StoredLevel::from_text("1m", text)
+    {
+        assert_eq!(levels::StoredLevel::from_text("1m", &level.to_text()), Some(level));
+    }
+}
+
 /// How much may wait for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointBounds {

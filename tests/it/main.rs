@@ -1,6 +1,8 @@
 //! Tests of the library: the store against an oracle, time passing, the house rules.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod corpus;
+mod golden;
 mod oracle;
 mod preallocation;
 mod retention;

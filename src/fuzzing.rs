@@ -1,0 +1,101 @@
+//! What reads bytes from outside or from disk, one function each: any bytes in, no panic out.
+//!
+//! The fuzz targets in `tests/fuzz` call these, and a test runs them over the kept corpus.
+
+use granary_protocol::{decode_batch, decode_json, encode_batch, split_batches};
+
+use crate::{
+    api, ingest,
+    model::{DocumentLayout, SenderWindow, SeriesId, SeriesKey, SeriesLimits, Span, UnixMillis},
+    pipeline::Admission,
+    store,
+};
+
+/// A time within the retention of the default granularities.
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+
+/// Every target with its function.
+pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+    ("batch", batch),
+    ("json", json),
+    ("journal", journal),
+    ("document", document),
+    ("query", query),
+];
+
+/// A native ingest body, plain or compressed: decoded, resolved and judged.
+pub fn batch(bytes: &[u8]) {
+    if let Some(plain) = api::fuzz_decompress(bytes) {
+        decode_bodies(&plain);
+    }
+    decode_bodies(bytes);
+}
+
+fn decode_bodies(bytes: &[u8]) {
+    let dictionary = store::Dictionary::default();
+    let mut sessions = ingest::native::Sessions::new(SeriesLimits::default(), 1000, 2000);
+    let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
+    for body in split_batches(bytes).into_iter().flatten() {
+        let Ok(view) = decode_batch(body) else { continue };
+        let pending = sessions.learn(&view, &dictionary);
+        let known = |index: usize| store::DefinitionVerdict::Known(SeriesId(index as u32));
+        let verdicts: Vec<_> = (0..pending.len()).map(known).collect();
+        sessions.settle(&pending, &verdicts);
+        if let Ok(admitted) = sessions.admit(&view, &admission) {
+            let batch = &admitted.batch;
+            assert_eq!(batch.series.len(), batch.values.len());
+            (0..batch.values.len()).for_each(|index| {
+                let at = UnixMillis(batch.time(index));
+                assert_eq!(admission.check(at, batch.values[index]), Ok(()));
+            });
+        }
+    }
+}
+
+/// A JSON ingest body: what can be read can be written as BSON and read back.
+pub fn json(bytes: &[u8]) {
+    for batch in decode_json(bytes, NOW.0).into_iter().flatten() {
+        let mut bson = Vec::new();
+        encode_batch(&batch, &mut bson);
+        if let Ok(view) = decode_batch(&bson) {
+            assert_eq!(view.len(), batch.values.len());
+        }
+    }
+}
+
+/// Rows of the journal's tables.
+pub fn journal(bytes: &[u8]) {
+    store::fuzz_rows(bytes);
+    if let Some(window) = SenderWindow::from_bytes(bytes) {
+        assert_eq!(window.to_bytes(), bytes);
+    }
+    if let Some(key) = SeriesKey::from_bytes(bytes) {
+        assert!(key.tags().count() <= bytes.len());
+    }
+}
+
+/// A stored document.
+pub fn document(bytes: &[u8]) {
+    for slots in [1, 24, 31, 48, 60] {
+        let layout = DocumentLayout::new(slots, 60_000);
+        let Ok(()) = layout.check(bytes, SeriesId(0), UnixMillis(0)) else { continue };
+        let mut doc = bytes.to_vec();
+        for slot in 0..slots {
+            let mut twice = layout.cell(bytes, slot);
+            twice.merge(&layout.cell(bytes, slot));
+            layout.merge_cell(&mut doc, slot, &layout.cell(bytes, slot));
+            assert_eq!(layout.cell(&doc, slot).n, twice.n);
+        }
+        assert_eq!(layout.check(&doc, SeriesId(0), UnixMillis(0)), Ok(()));
+    }
+}
+
+/// The query string of a chart or of documents, and the words in it.
+pub fn query(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    api::fuzz_query(text, NOW);
+    if let Ok(span) = text.parse::<Span>() {
+        assert_eq!(span.to_string().parse(), Ok(span));
+        assert!(span.start_of(NOW) <= NOW);
+    }
+}

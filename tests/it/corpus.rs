@@ -1,0 +1,33 @@
+//! Every input that fuzzing found worth keeping, and small changes of each.
+
+use std::{fs, path::Path};
+
+use granary::fuzzing::TARGETS;
+
+/// Changed copies of each input.
+const CHANGES: usize = 20;
+
+#[test]
+fn no_decoder_panics_on_the_kept_corpus_or_near_it() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    for (name, target) in TARGETS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(name);
+        let mut inputs = 0;
+        for entry in fs::read_dir(&folder).unwrap() {
+            let bytes = fs::read(entry.unwrap().path()).unwrap();
+            target(&bytes);
+            for _ in 0..CHANGES {
+                let mut changed = bytes.clone();
+                match rng.u8(0..3) {
+                    0 => changed.truncate(rng.usize(0..=bytes.len())),
+                    1 => changed.push(rng.u8(..)),
+                    _ if bytes.is_empty() => {}
+                    _ => changed[rng.usize(0..bytes.len())] ^= 1 << rng.u8(0..8),
+                }
+                target(&changed);
+            }
+            inputs += 1;
+        }
+        assert!(inputs > 10, "{name}: {inputs} inputs in {}", folder.display());
+    }
+}

@@ -1,0 +1,149 @@
+//! The data directory that format 1 left behind: every later version must open it and read the
+//! same numbers.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    store::{
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, Folder, Store, verify,
+    },
+};
+use serde_json::{Value, json};
+
+/// 2026-11-21T12:34:56Z, when the directory was written.
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const HOUR: i64 = 3_600_000;
+const SENDER: &str = "golden";
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format-1")
+}
+
+fn open(dir: &Path) -> (Store, Appender) {
+    let medium = Arc::new(Folder::new(dir).unwrap());
+    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+    (store, appender)
+}
+
+fn batch(seq: u64, at: i64) -> AcceptedBatch {
+    AcceptedBatch {
+        number: Some(BatchNumber { agent: SENDER.into(), epoch: 3, seq }),
+        series: (0..3).map(SeriesId).collect(),
+        times: vec![at],
+        starts: vec![NOW.0 - 50 * HOUR],
+        values: vec![(seq % 13) as f64 - 4.5, (seq * 7 % 1000) as f64, 1.0],
+    }
+}
+
+/// All cells of all series, by granularity.
+fn cells(store: &Store) -> Value {
+    let ids = store.dictionary().select(&[]);
+    let level = |level: usize| {
+        let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
+        let view = store.view(level, range, &ids).unwrap();
+        let slots = ids.iter().flat_map(|id| {
+            view.slots(*id).unwrap().into_iter().map(|slot| {
+                let c = slot.cell;
+                let text = |value: f64| value.to_string();
+                json!([
+                    id.0,
+                    slot.start.0,
+                    c.n,
+                    c.first_at,
+                    c.last_at,
+                    text(c.sum),
+                    text(c.min),
+                    text(c.max),
+                    text(c.first),
+                    text(c.last)
+                ])
+            })
+        });
+        (store.granularities().levels()[level].name.clone(), slots.collect())
+    };
+    Value::Object((0..4).map(level).collect())
+}
+
+fn copy_out(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            copy_out(&path, &to.join(name));
+        } else if let Some(name) = name.strip_suffix(".zst") {
+            fs::create_dir_all(to).unwrap();
+            fs::write(to.join(name), zstd::decode_all(&*fs::read(&path).unwrap()).unwrap())
+                .unwrap();
+        }
+    }
+}
+
+fn copy_in(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            copy_in(&path, &to.join(name));
+        } else {
+            fs::create_dir_all(to).unwrap();
+            let packed = zstd::encode_all(&*fs::read(&path).unwrap(), 19).unwrap();
+            fs::write(to.join(format!("{name}.zst")), packed).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_data_directory_of_format_1_opens_and_has_its_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    copy_out(&golden(), dir.path());
+    let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
+    assert_eq!(report.faults, []);
+    assert!(report.records > 0 && report.compared > 100, "{report:?}");
+    let (store, mut appender) = open(dir.path());
+    let expected = fs::read_to_string(golden().join("expected.json")).unwrap();
+    assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
+    assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
+    // What was accepted then is known now, and the store goes on.
+    let mut verdict = |seq| appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0];
+    assert_eq!([verdict(1), verdict(500)], [BatchVerdict::Duplicate, BatchVerdict::Duplicate]);
+    assert_eq!(verdict(501), BatchVerdict::Accepted);
+    store.checkpoint(NOW).unwrap();
+    drop((store, appender));
+    assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
+}
+
+#[test]
+#[ignore = "writes the directory of the present format; run it once when the format changes"]
+fn write_the_data_directory_of_this_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path());
+    let definitions: Vec<_> = Kind::ALL
+        .iter()
+        .map(|kind| {
+            let tags = [("host", "web1"), ("kind", kind.as_str())];
+            let key = SeriesKey::new("golden_metric", tags, &SeriesLimits::default()).unwrap();
+            Definition { key, kind: *kind, unit: "bytes".into(), sender: SENDER.into() }
+        })
+        .collect();
+    appender.commit(&definitions, &[], NOW).unwrap();
+    for seq in 1..=500 {
+        // Two and a half days, the oldest beyond what 1m keeps.
+        let at = NOW.0 - (500 - seq as i64) * 450_000;
+        appender.commit(&[], &[batch(seq, at)], NOW).unwrap();
+        if seq == 200 || seq == 400 {
+            store.checkpoint(NOW).unwrap();
+        }
+    }
+    let shells = store.granularities().levels()[0].document_start(NOW.plus(HOUR));
+    store.preallocate(0, shells, &[SeriesId(0), SeriesId(1)]).unwrap();
+    fs::remove_dir_all(golden()).ok();
+    fs::create_dir_all(golden()).unwrap();
+    fs::write(golden().join("expected.json"), cells(&store).to_string()).unwrap();
+    drop((store, appender));
+    copy_in(dir.path(), &golden());
+}
