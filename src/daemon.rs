@@ -188,7 +188,7 @@ fn open_store(
         partitions = store.partitions().len(),
         replayed_records = report.records,
         replayed_samples = report.samples,
-        finished_checkpoint = report.finished_checkpoint,
+        resumes_checkpoint = report.resumes_checkpoint,
         elapsed_ms = watch.millis(),
         "opened the store"
     );

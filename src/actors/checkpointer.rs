@@ -69,6 +69,8 @@ impl Actor for Checkpointer {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(self.interval, Self::checkpoint_or_retry);
+        // One that was cut short by the end of the last process is finished first.
+        ctx.notify(CheckpointNow);
     }
 }
 

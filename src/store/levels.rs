@@ -61,6 +61,26 @@ pub(crate) fn reconcile(
     settings.levels().iter().map(remember).collect()
 }
 
+/// Refuses settings under which the partitions that are there cannot be read.
+pub(crate) fn check(
+    stored: &[StoredLevel],
+    settings: &GranularitySet,
+    file: &str,
+) -> Result<(), StoreError> {
+    for StoredLevel { granularity: before, .. } in stored {
+        let Some((_, now)) = settings.named(&before.name) else { continue };
+        if (before.document, before.partition) != (now.document, now.partition) {
+            let problem = format!(
+                "granularity {} was written with document = {} and partition = {}, the settings \
+                 say {} and {}: restore those settings",
+                before.name, before.document, before.partition, now.document, now.partition
+            );
+            return Err(StoreError::Mismatch { file: file.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
+
 /// The set that the rows make.
 pub(crate) fn as_set(stored: &[StoredLevel], file: &str) -> Result<GranularitySet, StoreError> {
     let levels = stored.iter().map(|level| level.granularity.clone()).collect();
@@ -95,6 +115,11 @@ mod tests {
         let new = reconcile(&[], &set, None, NOW);
         assert!(new.iter().all(|level| level.complete_since.0 == i64::MIN));
         assert_eq!(as_set(&new, "journal.redb").unwrap(), set);
+        assert!(check(&new, &set, "journal.redb").is_ok());
+        let mut other = new.clone();
+        other[1].granularity.partition = Span::Fixed(2 * 86_400_000);
+        let refused = check(&other, &set, "journal.redb").unwrap_err().to_string();
+        assert!(refused.contains("5m was written with document = 4h and partition = 2d"));
         let added = reconcile(&new[1..], &set, Some(NOW.plus(7)), NOW);
         assert_eq!(added[0].complete_since, NOW.plus(8));
         assert_eq!(added[1..], new[1..]);

@@ -116,8 +116,8 @@ pub struct RecoveryReport {
     pub records: u64,
     /// Samples in them.
     pub samples: u64,
-    /// Whether a checkpoint was under way when the store was closed, and was finished now.
-    pub finished_checkpoint: bool,
+    /// Whether a checkpoint was cut short when the store was closed; the next one finishes it.
+    pub resumes_checkpoint: bool,
 }
 
 impl Store {
@@ -132,6 +132,8 @@ impl Store {
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
         let journal = Journal::open(&medium)?;
+        let known = journal.levels()?;
+        levels::check(&known, &granularities, journal::JOURNAL_FILE)?;
         let partitions = Partitions::open(medium.clone(), granularities.clone())?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
@@ -140,7 +142,6 @@ impl Store {
             dictionary.add(info);
         }
         catalog.restore(journal.states()?, journal.senders()?);
-        let known = journal.levels()?;
         let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
         if levels != known {
             journal.set_levels(&levels)?;
@@ -162,22 +163,23 @@ impl Store {
         Ok((store.clone(), Appender::new(store), report))
     }
 
-    /// Replays the journal. A checkpoint that was cut short is finished first: some partitions
-    /// hold its cells and some do not, and their marks tell which.
+    /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
+    /// some partitions hold its cells and some do not, and their marks tell which.
     fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         let mut begun_through = 0;
         for partition in self.inner.partitions.all() {
-            begun_through = begun_through.max(partition.read()?.applied_through);
+            match partition.read() {
+                Ok(reader) => begun_through = begun_through.max(reader.applied_through),
+                Err(fault) if self.inner.partitions.replace_if_damaged(&partition, &fault)? => {}
+                Err(fault) => return Err(fault),
+            }
         }
         let after = self.inner.catalog.read().applied();
         self.inner.journal.replay(after, |sequence, batches| {
             let mut catalog = self.inner.catalog.write();
             if sequence == begun_through + 1 && sequence > after + 1 {
-                drop(catalog);
-                self.checkpoint(now)?;
-                report.finished_checkpoint = true;
-                catalog = self.inner.catalog.write();
+                catalog.freeze();
             }
             self.check_record(sequence, &batches)?;
             report.records += 1;
@@ -187,7 +189,8 @@ impl Store {
             catalog.apply(sequence, batches.iter(), now);
             Ok(())
         })?;
-        let applied = self.inner.catalog.read().applied();
+        let mut catalog = self.inner.catalog.write();
+        let applied = catalog.applied();
         if begun_through > applied {
             return Err(StoreError::Corrupt {
                 file: journal::JOURNAL_FILE.to_owned(),
@@ -198,11 +201,10 @@ impl Store {
             });
         }
         if begun_through > after && begun_through == applied {
-            self.checkpoint(now)?;
-            report.finished_checkpoint = true;
+            catalog.freeze();
         }
-        let bytes = self.inner.catalog.read().bytes();
-        self.inner.catalog_bytes.store(bytes, Ordering::Relaxed);
+        report.resumes_checkpoint = catalog.frozen().is_some();
+        self.inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         Ok(report)
     }
 

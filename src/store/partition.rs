@@ -12,6 +12,7 @@ use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+const VERSION_KEY: &str = "format_version";
 const APPLIED_KEY: &str = "applied_through";
 const CACHE_BYTES: usize = 8 << 20;
 /// What a partition's span is a multiple of, in ms, and how its start is written then.
@@ -73,7 +74,7 @@ impl Partition {
         let name = Self::file_name(granularity, id.start);
         let end = granularity.partition_end(id.start);
         let expected = [
-            ("format_version", FORMAT_VERSION as i64),
+            (VERSION_KEY, FORMAT_VERSION as i64),
             ("start", id.start.0),
             ("end", end.0),
             ("width", granularity.width_ms),
@@ -102,7 +103,7 @@ impl Partition {
         set_aside_name(self.file_path())
     }
 
-    /// Compares what the file says of itself with the settings.
+    /// Compares what the file says of itself with what it must be.
     fn check_meta(&self, expected: &[(&str, i64)]) -> Result<(), StoreError> {
         self.file.guard("open", || self.compare_meta(expected))
     }
@@ -112,12 +113,21 @@ impl Partition {
         let meta = txn.open_table(META).map_err(self.fail("open"))?;
         for (key, value) in expected {
             let found = meta.get(*key).map_err(self.fail("open"))?.map(|guard| guard.value());
-            if found != Some(*value) {
-                let problem = format!(
-                    "{key} is {found:?}, the settings say {value}: restore the settings that it \
-                     was written with, or move the file away"
-                );
-                return Err(StoreError::Mismatch { file: self.file.name().to_owned(), problem });
+            let file = self.file.name().to_owned();
+            match found {
+                Some(found) if found == *value => {}
+                Some(version) if *key == VERSION_KEY => {
+                    let problem = format!(
+                        "format version {version}; this granary reads {value}: use the release \
+                         that wrote it or a newer one"
+                    );
+                    return Err(StoreError::Mismatch { file, problem });
+                }
+                // The settings are those that it was written with: the journal says so.
+                _ => {
+                    let problem = format!("{key} is {found:?} and should be {value}");
+                    return Err(StoreError::Corrupt { file, problem });
+                }
             }
         }
         Ok(())

@@ -142,7 +142,7 @@ fn a_newer_format_is_refused_with_the_remedy() {
     };
     set_version(&partition, false, 2);
     let said = daemon.refuses_to_start();
-    assert!(said.contains("partitions/1h/") && said.contains("format_version"), "{said}");
+    assert!(said.contains("partitions/1h/") && said.contains("format version 2"), "{said}");
     set_version(&partition, false, 1);
     set_version(&daemon.data("journal.redb"), true, 2);
     let said = daemon.refuses_to_start();

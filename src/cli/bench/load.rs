@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub(super) connections: usize,
     pub(super) batches_per_request: usize,
     pub(super) paced: bool,
+    /// Whether a connection waits when it is told to.
+    pub(super) patient: bool,
 }
 
 /// What came of it.
@@ -113,7 +115,8 @@ impl<'a> Connection<'a> {
             match self.post()? {
                 Verdict::Acknowledged => return Ok(()),
                 Verdict::Define => define = true,
-                Verdict::Busy => thread::sleep(BUSY_PAUSE),
+                Verdict::Busy if self.plan.patient => thread::sleep(BUSY_PAUSE),
+                Verdict::Busy => {}
             }
         }
     }

@@ -57,6 +57,8 @@ enum Pace {
     Real,
     /// As fast as acknowledged.
     Max,
+    /// The same, but what is refused with 429 comes again at once: more than the daemon takes.
+    Flood,
 }
 
 pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
@@ -67,7 +69,7 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let now = SystemClock.now();
     let start = match args.pace {
         Pace::Real => now,
-        Pace::Max => now.minus(interval_ms * args.rounds as i64),
+        Pace::Max | Pace::Flood => now.minus(interval_ms * args.rounds as i64),
     };
     let plan = load::Plan {
         url: args.url.clone(),
@@ -78,9 +80,10 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         connections: args.connections.clamp(1, args.hosts),
         batches_per_request: match args.pace {
             Pace::Real => 1,
-            Pace::Max => args.batches_per_request.max(1),
+            Pace::Max | Pace::Flood => args.batches_per_request.max(1),
         },
         paced: args.pace == Pace::Real,
+        patient: args.pace != Pace::Flood,
     };
     let before = report::DaemonUse::read(&args.url)?;
     let outcome = load::run(&plan)?;
