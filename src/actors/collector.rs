@@ -183,7 +183,7 @@ impl Core {
         let mut answer = IngestAnswer::default();
         for (verdict, (samples, mut refused)) in verdicts.into_iter().zip(rest) {
             match verdict {
-                BatchVerdict::Accepted => {
+                BatchVerdict::Accepted(_) => {
                     answer.accepted += samples - refused.counts.values().sum::<u64>();
                 }
                 BatchVerdict::Duplicate => {

@@ -15,9 +15,9 @@ mod refusal;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+pub(crate) use body::fuzz_decompress;
 pub use body::{BodyLimits, BodyMemory};
 pub use connections::Connections;
-pub(crate) use body::fuzz_decompress;
 pub(crate) use params::fuzz_query;
 
 use actix::Addr;

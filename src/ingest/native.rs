@@ -195,6 +195,7 @@ impl Sessions {
         let number = BatchNumber { agent: view.agent.into(), epoch: view.epoch, seq: view.seq };
         let mut batch = AcceptedBatch {
             number: (view.seq != 0).then_some(number),
+            window_ms: 0,
             series: Vec::with_capacity(samples),
             times: view.times().collect(),
             starts: view.starts().collect(),

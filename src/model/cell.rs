@@ -72,18 +72,27 @@ impl Cell {
         }
     }
 
-    /// Whether no sample fell into the slot.
+    /// A change of a slot's total increase, without a sample of its own: what a late reading
+    /// takes from the reading after it.
+    pub fn correction(increase: f64) -> Self {
+        Self { sum: increase, ..Self::EMPTY }
+    }
+
+    /// Whether the cell changes nothing: no sample fell into the slot.
     pub fn is_empty(&self) -> bool {
-        self.n == 0
+        self.n == 0 && self.sum == 0.0
     }
 
     /// Adds another cell of the same slot.
     pub fn merge(&mut self, other: &Self) {
         if other.n == 0 {
+            self.sum += other.sum;
             return;
         }
         if self.n == 0 {
+            let correction = self.sum;
             *self = *other;
+            self.sum += correction;
             return;
         }
         self.n = self.n.saturating_add(other.n);
@@ -121,8 +130,9 @@ mod tests {
 
     fn cell() -> impl Strategy<Value = Cell> {
         // Whole numbers, so that sums are exact in any order.
-        (0..4_u32, 0..1000_u32, -9..9_i32).prop_map(|(n, at, value)| match n {
+        (0..5_u32, 0..1000_u32, -9..9_i32).prop_map(|(n, at, value)| match n {
             0 => Cell::EMPTY,
+            4 => Cell::correction(f64::from(value)),
             1 => Cell::reading(at, f64::from(value), 2.0, Some(f64::from(value))),
             _ => Cell::single(at, f64::from(value)),
         })

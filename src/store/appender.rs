@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     Store, StoreError,
+    catalog::TimesTally,
     dictionary::SeriesInfo,
     record::{self, AcceptedBatch, BatchNumber},
 };
@@ -34,14 +35,25 @@ pub enum DefinitionVerdict {
 /// What became of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchVerdict {
-    /// Durable and counted.
-    Accepted,
+    /// Durable and counted, but for what the tally names.
+    Accepted(TimesTally),
     /// Accepted before; nothing was changed.
     Duplicate,
     /// Its number is too far behind the sender's latest; nothing was changed.
     StaleNumber,
     /// The store has as many senders as it may; nothing was changed.
     SenderLimit,
+}
+
+/// Accepted whole.
+const ACCEPTED: BatchVerdict =
+    BatchVerdict::Accepted(TimesTally { duplicates: 0, out_of_order: 0 });
+
+impl BatchVerdict {
+    /// Whether the batch was made durable now.
+    pub fn is_accepted(self) -> bool {
+        matches!(self, Self::Accepted(_))
+    }
 }
 
 /// How much the store takes in.
@@ -108,10 +120,10 @@ impl Appender {
         let mut new_series = NewSeries::default();
         let definitions =
             definitions.iter().map(|info| self.define(info, &mut new_series)).collect();
-        let batches_verdicts = self.check(batches);
+        let mut batches_verdicts = self.check(batches);
         let accepted = || {
             let all = batches.iter().zip(&batches_verdicts);
-            all.filter(|(_, verdict)| **verdict == BatchVerdict::Accepted).map(|(batch, _)| batch)
+            all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch)
         };
         if accepted().next().is_some() || !new_series.rows.is_empty() {
             self.record.clear();
@@ -129,7 +141,7 @@ impl Appender {
             for info in &new_series.rows {
                 catalog.add_series(info.kind);
             }
-            catalog.apply(sequence, accepted(), now);
+            let tallies = catalog.apply(sequence, accepted(), now);
             inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
             drop(catalog);
             if !new_series.rows.is_empty() {
@@ -137,6 +149,10 @@ impl Appender {
                 for (id, info) in (series_count..).zip(new_series.rows) {
                     assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
                 }
+            }
+            let accepted = batches_verdicts.iter_mut().filter(|verdict| verdict.is_accepted());
+            for (verdict, tally) in accepted.zip(tallies) {
+                *verdict = BatchVerdict::Accepted(tally);
             }
         }
         Ok(GroupVerdict { definitions, batches: batches_verdicts })
@@ -165,7 +181,7 @@ impl Appender {
         let mut in_group: HashSet<&BatchNumber> = HashSet::new();
         let mut new_senders: HashSet<&str> = HashSet::new();
         let mut check = |number| match catalog.check(number) {
-            Some(SequenceVerdict::New) if in_group.insert(number) => BatchVerdict::Accepted,
+            Some(SequenceVerdict::New) if in_group.insert(number) => ACCEPTED,
             Some(SequenceVerdict::New | SequenceVerdict::Duplicate) => BatchVerdict::Duplicate,
             Some(SequenceVerdict::TooOld) => BatchVerdict::StaleNumber,
             None if new_senders.contains(&*number.agent)
@@ -173,12 +189,12 @@ impl Appender {
             {
                 new_senders.insert(&number.agent);
                 let is_new = in_group.insert(number);
-                if is_new { BatchVerdict::Accepted } else { BatchVerdict::Duplicate }
+                if is_new { ACCEPTED } else { BatchVerdict::Duplicate }
             }
             None => BatchVerdict::SenderLimit,
         };
         let numbers = batches.iter().map(|batch| batch.number.as_ref());
-        numbers.map(|number| number.map_or(BatchVerdict::Accepted, &mut check)).collect()
+        numbers.map(|number| number.map_or(ACCEPTED, &mut check)).collect()
     }
 }
 

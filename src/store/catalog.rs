@@ -14,13 +14,21 @@ use std::{
 use super::{
     layer::Layer,
     record::{AcceptedBatch, BatchNumber},
+    states::{ChangedRows, SeriesStates},
 };
 use crate::model::{
-    Cell, GranularitySet, Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesState, UnixMillis,
+    Cell, GranularitySet, Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesState, TimeVerdict,
+    UnixMillis,
 };
 
-/// States of this many neighbouring series make one row on disk.
-pub(crate) const STATES_PER_ROW: usize = 64;
+/// What became of the samples of a batch without a number whose times count once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimesTally {
+    /// Samples whose time was accepted before.
+    pub duplicates: u64,
+    /// Samples too far behind their series' latest.
+    pub out_of_order: u64,
+}
 
 /// A catalog that no longer changes and is on its way into documents.
 #[derive(Debug)]
@@ -29,8 +37,8 @@ pub(crate) struct Frozen {
     pub(crate) through: u64,
     /// Raw cells by granularity, each sample in exactly one layer.
     pub(crate) layers: Vec<Layer>,
-    /// Changed rows of counter states.
-    pub(crate) states: Vec<(u32, Vec<SeriesState>)>,
+    /// Changed rows of what is remembered of the series.
+    pub(crate) rows: ChangedRows,
     /// Changed sender windows.
     pub(crate) senders: Vec<(Arc<str>, SenderWindow)>,
 }
@@ -41,8 +49,7 @@ pub(crate) struct Catalog {
     granularities: Arc<GranularitySet>,
     layers: Vec<Layer>,
     frozen: Option<Arc<Frozen>>,
-    states: Vec<SeriesState>,
-    changed_states: BTreeSet<u32>,
+    states: SeriesStates,
     senders: HashMap<Arc<str>, SenderWindow>,
     changed_senders: BTreeSet<Arc<str>>,
     applied: u64,
@@ -55,8 +62,7 @@ impl Catalog {
             granularities,
             layers,
             frozen: None,
-            states: Vec::new(),
-            changed_states: BTreeSet::new(),
+            states: SeriesStates::default(),
             senders: HashMap::new(),
             changed_senders: BTreeSet::new(),
             applied,
@@ -87,7 +93,7 @@ impl Catalog {
 
     /// Time of the latest sample; `None` when there never was one.
     pub(crate) fn latest(&self) -> Option<UnixMillis> {
-        self.states.iter().filter(|state| !state.is_fresh()).map(|state| state.last_at).max()
+        self.states.latest()
     }
 
     /// Number of senders that number their batches.
@@ -97,56 +103,67 @@ impl Catalog {
 
     /// The state of a series.
     pub(crate) fn state(&self, series: SeriesId) -> Option<&SeriesState> {
-        self.states.get(series.0 as usize)
+        self.states.get(series)
     }
 
     /// Makes room for a new series; ids count up.
     pub(crate) fn add_series(&mut self, kind: Kind) {
-        self.states.push(SeriesState::new(kind));
+        self.states.add(kind);
     }
 
-    /// Puts back what an earlier checkpoint wrote.
-    pub(crate) fn restore(
+    /// Puts back the senders that an earlier checkpoint wrote.
+    pub(crate) fn restore_senders(
         &mut self,
-        states: impl IntoIterator<Item = (SeriesId, SeriesState)>,
         senders: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
     ) {
-        for (series, state) in states {
-            if let Some(own) = self.states.get_mut(series.0 as usize) {
-                *own = state;
-            }
-        }
         self.senders.extend(senders);
     }
 
-    /// Applies the batches of one journal record.
+    /// What is remembered of the series, to be put back.
+    pub(crate) fn states_mut(&mut self) -> &mut SeriesStates {
+        &mut self.states
+    }
+
+    /// Applies the batches of one journal record; tells what became of each one's times.
     pub(crate) fn apply<'a>(
         &mut self,
         sequence: u64,
         batches: impl Iterator<Item = &'a AcceptedBatch>,
         now: UnixMillis,
-    ) {
+    ) -> Vec<TimesTally> {
         assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
-        for batch in batches {
-            self.apply_batch(batch, now);
-        }
         self.applied = sequence;
+        batches.map(|batch| self.apply_batch(batch, now)).collect()
     }
 
-    fn apply_batch(&mut self, batch: &AcceptedBatch, now: UnixMillis) {
+    fn apply_batch(&mut self, batch: &AcceptedBatch, now: UnixMillis) -> TimesTally {
         if let Some(number) = &batch.number {
             let agent = number.agent.clone();
             self.changed_senders.insert(agent.clone());
             self.senders.entry(agent).or_default().mark(number.epoch, number.seq);
         }
+        let mut run = Run { tally: TimesTally::default(), corrections: Vec::new() };
         let mut index = 0;
         while index < batch.values.len() {
-            index = self.apply_run(batch, index, now);
+            index = self.apply_run(batch, index, now, &mut run);
         }
+        for (series, at, increase) in run.corrections {
+            if let Some(level) = self.granularities.finest_keeping(at, now) {
+                let slot = self.granularities.levels()[level].slot_start(at).0;
+                self.layers[level].slot(slot).merge(series, &Cell::correction(increase));
+            }
+        }
+        run.tally
     }
 
     /// Applies the samples from `from` on that fall into the same slot; returns the next index.
-    fn apply_run(&mut self, batch: &AcceptedBatch, from: usize, now: UnixMillis) -> usize {
+    fn apply_run(
+        &mut self,
+        batch: &AcceptedBatch,
+        from: usize,
+        now: UnixMillis,
+        run: &mut Run,
+    ) -> usize {
         let at = UnixMillis(batch.time(from));
         // Without a living granularity the counter states still move on.
         let finest = self.granularities.finest_keeping(at, now);
@@ -154,23 +171,29 @@ impl Catalog {
         let slot_start = level.slot_start(at).0;
         let slot_end = slot_start + level.width_ms;
         let mut slot = finest.map(|finest| self.layers[finest].slot(slot_start));
-        let mut row = u32::MAX;
         for index in from..batch.values.len() {
             let at = batch.time(index);
             if at < slot_start || at >= slot_end {
                 return index;
             }
-            let series = batch.series[index];
-            let state = &mut self.states[series.0 as usize];
-            let start = batch.start(index);
-            let cell = state.observe(UnixMillis(at), batch.values[index], start, slot_start);
-            if let Some(slot) = &mut slot {
-                slot.merge(series, &cell);
+            let (series, value) = (batch.series[index], batch.values[index]);
+            if value.is_nan() {
+                // Only stale markers come this far.
+                self.states.end(series, UnixMillis(at));
+                continue;
             }
-            let own_row = series.0 / STATES_PER_ROW as u32;
-            if own_row != row {
-                row = own_row;
-                self.changed_states.insert(row);
+            if batch.window_ms > 0
+                && !run.is_new(self.states.note_time(series, at, batch.window_ms))
+            {
+                continue;
+            }
+            let start = batch.start(index);
+            let observed = self.states.observe(series, UnixMillis(at), value, start, slot_start);
+            if let Some(slot) = &mut slot {
+                slot.merge(series, &observed.cell);
+            }
+            if let Some((at, increase)) = observed.correction {
+                run.corrections.push((series, at, increase));
             }
         }
         batch.values.len()
@@ -179,12 +202,6 @@ impl Catalog {
     /// Sets the cells aside for a checkpoint. There must be no other one under way.
     pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
         assert!(self.frozen.is_none(), "one checkpoint at a time");
-        let rows = std::mem::take(&mut self.changed_states);
-        let states = rows.into_iter().map(|row| {
-            let from = row as usize * STATES_PER_ROW;
-            let to = (from + STATES_PER_ROW).min(self.states.len());
-            (row, self.states[from..to].to_vec())
-        });
         let changed = std::mem::take(&mut self.changed_senders);
         let senders = changed.into_iter().filter_map(|agent| {
             let window = self.senders.get(&agent)?.clone();
@@ -196,7 +213,7 @@ impl Catalog {
                 &mut self.layers,
                 vec![Layer::default(); self.granularities.count()],
             ),
-            states: states.collect(),
+            rows: self.states.take_changed(),
             senders: senders.collect(),
         });
         self.frozen = Some(frozen.clone());
@@ -222,6 +239,24 @@ impl Catalog {
         out: impl FnMut(i64, Cell),
     ) {
         cells(&self.layers, &self.granularities, level, series, range, out);
+    }
+}
+
+/// What the samples of a batch leave behind besides cells.
+struct Run {
+    tally: TimesTally,
+    /// What late readings take from the readings after them.
+    corrections: Vec<(SeriesId, UnixMillis, f64)>,
+}
+
+impl Run {
+    fn is_new(&mut self, verdict: TimeVerdict) -> bool {
+        match verdict {
+            TimeVerdict::New => return true,
+            TimeVerdict::Duplicate => self.tally.duplicates += 1,
+            TimeVerdict::TooOld => self.tally.out_of_order += 1,
+        }
+        false
     }
 }
 

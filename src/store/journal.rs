@@ -11,15 +11,16 @@ use std::sync::{
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
-    catalog::{Frozen, STATES_PER_ROW},
+    catalog::Frozen,
     database_file::DatabaseFile,
     dictionary::{SeriesInfo, decode_series, encode_series},
     error::StoreError,
     levels::StoredLevel,
     medium::Medium,
     record::{self, AcceptedBatch},
+    states::SeriesStates,
 };
-use crate::model::{Kind, SenderWindow, SeriesId, SeriesState, UnixMillis};
+use crate::model::SenderWindow;
 
 /// Version of the files' format.
 pub(crate) const FORMAT_VERSION: u64 = 1;
@@ -31,10 +32,10 @@ const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
 const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
 const LEVELS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
+const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
-const STATE_BYTES: usize = 17;
 const CACHE_BYTES: usize = 16 << 20;
 
 /// See the module.
@@ -57,6 +58,7 @@ impl Journal {
             txn.open_table(SERIES).map_err(fail(OPERATION))?;
             txn.open_table(SENDERS).map_err(fail(OPERATION))?;
             txn.open_table(STATES).map_err(fail(OPERATION))?;
+            txn.open_table(SEEN).map_err(fail(OPERATION))?;
             txn.open_table(LEVELS).map_err(fail(OPERATION))?;
             Ok(())
         })?;
@@ -118,8 +120,12 @@ impl Journal {
         const OPERATION: &str = "cut the journal";
         self.file.transact(OPERATION, |txn| {
             let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
-            for (row, values) in &frozen.states {
-                states.insert(row, &*encode_states(values)).map_err(fail(OPERATION))?;
+            let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
+            for (row, own, times) in &frozen.rows {
+                states.insert(row, own.as_slice()).map_err(fail(OPERATION))?;
+                if !times.is_empty() {
+                    seen.insert(row, times.as_slice()).map_err(fail(OPERATION))?;
+                }
             }
             let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
             for (agent, window) in &frozen.senders {
@@ -150,6 +156,7 @@ impl Journal {
             copy_table(&from, to, SERIES)?;
             copy_table(&from, to, SENDERS)?;
             copy_table(&from, to, STATES)?;
+            copy_table(&from, to, SEEN)?;
             copy_table(&from, to, LEVELS)
         })?;
         Ok(())
@@ -189,10 +196,11 @@ impl Journal {
         Ok(rows.into_iter().flatten().collect())
     }
 
-    /// All counter states.
-    pub(crate) fn states(&self) -> Result<Vec<(SeriesId, SeriesState)>, StoreError> {
-        let rows = self.rows(STATES, |_, row, bytes| decode_states(row, bytes))?;
-        Ok(rows.into_iter().flatten().collect())
+    /// Puts back what is remembered of the series.
+    pub(crate) fn restore(&self, states: &mut SeriesStates) -> Result<(), StoreError> {
+        self.rows(STATES, |_, row, bytes| states.restore_states(row, bytes))?;
+        self.rows(SEEN, |_, row, bytes| states.restore_seen(row, bytes))?;
+        Ok(())
     }
 
     /// All senders' windows.
@@ -290,41 +298,9 @@ fn decode_series_row(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
     Some(series)
 }
 
-fn encode_states(states: &[SeriesState]) -> Vec<u8> {
-    let mut row = Vec::with_capacity(states.len() * STATE_BYTES);
-    for state in states {
-        row.push(state.kind.code());
-        row.extend_from_slice(&state.last_at.0.to_le_bytes());
-        row.extend_from_slice(&state.last.to_le_bytes());
-    }
-    row
-}
-
-fn decode_states(row: u32, bytes: &[u8]) -> Option<Vec<(SeriesId, SeriesState)>> {
-    let (states, rest) = bytes.as_chunks::<STATE_BYTES>();
-    if !rest.is_empty() || states.len() > STATES_PER_ROW {
-        return None;
-    }
-    let first = row.checked_mul(STATES_PER_ROW as u32)?;
-    let read = |(index, state): (usize, &[u8; STATE_BYTES])| {
-        let (kind, rest) = state.split_first()?;
-        let (at, value) = rest.split_first_chunk::<8>()?;
-        let state = SeriesState {
-            kind: Kind::from_code(*kind)?,
-            last_at: UnixMillis(i64::from_le_bytes(*at)),
-            last: f64::from_le_bytes(*value.first_chunk()?),
-        };
-        Some((SeriesId(first + index as u32), state))
-    };
-    states.iter().enumerate().map(read).collect()
-}
-
-/// For fuzzing: reads bytes as rows of series and of states.
+/// For fuzzing: reads bytes as a row of series.
 pub(super) fn fuzz_rows(bytes: &[u8]) {
     if let Some(series) = decode_series_row(bytes) {
         assert_eq!(decode_series_row(&encode_series_row(&series)), Some(series));
-    }
-    if let Some(states) = decode_states(0, bytes) {
-        assert!(states.len() <= STATES_PER_ROW);
     }
 }

@@ -22,6 +22,7 @@ mod partitions;
 mod reader;
 mod record;
 mod snapshot;
+mod states;
 mod verify;
 
 use std::sync::{
@@ -34,6 +35,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 pub use appender::{
     Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, StoreLimits,
 };
+pub use catalog::TimesTally;
 pub use counters::{Count, Counters};
 pub use dictionary::{Dictionary, METRIC_TAG, Matcher, SeriesInfo};
 pub use error::StoreError;
@@ -81,6 +83,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
         assert_eq!(record::decode(&again).map(|read| read.len()), Some(batches.len()));
     }
     journal::fuzz_rows(bytes);
+    states::fuzz_rows(bytes);
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Some(level) = levels::StoredLevel::from_text("1m", text)
     {
@@ -141,7 +144,8 @@ impl Store {
             catalog.add_series(info.kind);
             dictionary.add(info);
         }
-        catalog.restore(journal.states()?, journal.senders()?);
+        journal.restore(catalog.states_mut())?;
+        catalog.restore_senders(journal.senders()?);
         let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
         if levels != known {
             journal.set_levels(&levels)?;

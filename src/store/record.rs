@@ -24,6 +24,9 @@ pub struct BatchNumber {
 pub struct AcceptedBatch {
     /// Makes the batch count once; `None` for senders that do not number their batches.
     pub number: Option<BatchNumber>,
+    /// Without a number: makes each time of a series count once, as far back from its latest as
+    /// this many milliseconds; older times are refused. 0: the batch counts as often as it comes.
+    pub window_ms: i64,
     /// The series of each sample.
     pub series: Vec<SeriesId>,
     /// Unix milliseconds: one per sample, or a single one for all.
@@ -62,7 +65,7 @@ pub(crate) fn encode<'a>(batches: impl Iterator<Item = &'a AcceptedBatch>, out: 
         let (agent, epoch, seq) = batch
             .number
             .as_ref()
-            .map_or(("", 0, 0), |number| (&*number.agent, number.epoch, number.seq));
+            .map_or(("", batch.window_ms, 0), |number| (&*number.agent, number.epoch, number.seq));
         out.extend_from_slice(&(agent.len() as u16).to_le_bytes());
         out.extend_from_slice(agent.as_bytes());
         out.extend_from_slice(&epoch.to_le_bytes());
@@ -100,6 +103,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<AcceptedBatch>> {
         let number = BatchNumber { agent: agent.into(), epoch, seq };
         batches.push(AcceptedBatch {
             number: (seq != 0).then_some(number),
+            window_ms: if seq == 0 { epoch } else { 0 },
             series: column(&mut rest, samples, |b| SeriesId(u32::from_le_bytes(b)))?,
             times: column(&mut rest, times, i64::from_le_bytes)?,
             starts: column(&mut rest, starts, i64::from_le_bytes)?,
@@ -135,6 +139,7 @@ mod tests {
         (1..5_usize, any::<bool>(), 0..3_usize, 0..3_u64).prop_map(
             |(samples, shared, starts, seq)| AcceptedBatch {
                 number: (seq > 0).then(|| BatchNumber { agent: "web1".into(), epoch: 5, seq }),
+                window_ms: if seq == 0 { samples as i64 } else { 0 },
                 series: (0..samples).map(|i| SeriesId(i as u32)).collect(),
                 times: vec![1_700_000_000_000; if shared { 1 } else { samples }],
                 starts: vec![3; [0, 1, samples][starts]],

@@ -14,7 +14,7 @@ use granary::{
     },
     store::{
         AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict, Folder,
-        Store,
+        Store, TimesTally,
     },
 };
 use proptest::prelude::*;
@@ -77,36 +77,61 @@ type Taken = (i64, f64, f64, Option<f64>);
 #[derive(Default)]
 struct Naive {
     seen: HashSet<(u8, u64)>,
-    /// Latest reading of each counter.
-    latest: BTreeMap<u32, (i64, f64)>,
+    /// The latest readings of each counter by time: value and start.
+    readings: BTreeMap<u32, BTreeMap<i64, (f64, i64)>>,
     /// By level, series and slot.
     slots: BTreeMap<(usize, u32, i64), Vec<Taken>>,
+    /// What late readings change of the sums of the readings after them.
+    changes: BTreeMap<(usize, u32, i64), f64>,
 }
 
 impl Naive {
     fn add(&mut self, set: &GranularitySet, sample: &Sample) {
-        let Sample { series, at, value, start } = *sample;
+        let Sample { series, at, value, .. } = *sample;
         let (adds, rate) = if kind(series) == Kind::Counter {
-            match self.latest.get(&series).copied() {
-                Some((before, reading)) if at > before => {
-                    let reset = value < reading || start > before;
-                    let increase = if reset { value } else { value - reading };
-                    (increase, Some(increase / ((at - before) as f64 / 1000.0)))
-                }
-                Some(_) | None => (0.0, None),
-            }
+            self.read(set, sample)
         } else {
             (value, Some(value))
         };
-        if self.latest.get(&series).is_none_or(|(before, _)| at >= *before) {
-            self.latest.insert(series, (at, value));
-        }
         for (level, granularity) in set.levels().iter().enumerate() {
             if granularity.keeps(UnixMillis(at), NOW) {
                 let slot = at - at.rem_euclid(granularity.width_ms);
                 self.slots.entry((level, series, slot)).or_default().push((at, value, adds, rate));
             }
         }
+    }
+
+    /// What a reading adds, and its rate. It stands between the readings before and after it, as
+    /// far as the four latest are remembered.
+    fn read(&mut self, set: &GranularitySet, sample: &Sample) -> (f64, Option<f64>) {
+        let Sample { series, at, value, start } = *sample;
+        let known = self.readings.entry(series).or_default();
+        let oldest = known.keys().next().copied();
+        let forgotten = known.len() == 4 && oldest.is_some_and(|oldest| at < oldest);
+        if known.contains_key(&at) || forgotten {
+            return (0.0, None);
+        }
+        let increase = |(from_at, (from, _)): (i64, (f64, i64)), (to, since): (f64, i64)| {
+            if to < from || since > from_at { to } else { to - from }
+        };
+        let before = known.range(..at).next_back().map(|(at, reading)| (*at, *reading));
+        let after = known.range(at..).next().map(|(at, reading)| (*at, *reading));
+        let adds = before.map_or(0.0, |before| increase(before, (value, start)));
+        if let Some((after_at, reading)) = after {
+            let had = before.map_or(0.0, |before| increase(before, reading));
+            let change = increase((at, (value, start)), reading) - had;
+            for (level, granularity) in set.levels().iter().enumerate() {
+                if granularity.keeps(UnixMillis(after_at), NOW) {
+                    let slot = after_at - after_at.rem_euclid(granularity.width_ms);
+                    *self.changes.entry((level, series, slot)).or_default() += change;
+                }
+            }
+        }
+        known.insert(at, (value, start));
+        if known.len() > 4 {
+            known.pop_first();
+        }
+        (adds, before.map(|(before, _)| adds / ((at - before) as f64 / 1000.0)))
     }
 
     fn cell(samples: &[Taken], slot: i64) -> Cell {
@@ -140,7 +165,8 @@ impl Naive {
             let expected = self.slots.iter().filter(|((own, ..), _)| *own == level);
             let mut left = found.clone();
             for (place, samples) in expected {
-                let expected = Self::cell(samples, place.2);
+                let mut expected = Self::cell(samples, place.2);
+                expected.sum += self.changes.get(place).copied().unwrap_or(0.0);
                 let cell = left.remove(place).unwrap_or_else(|| panic!("{place:?} is missing"));
                 let close = (cell.sum - expected.sum).abs() <= 1e-9 * expected.sum.abs().max(1.0);
                 assert!(close, "{place:?}: sum {} instead of {}", cell.sum, expected.sum);
@@ -155,6 +181,7 @@ fn batch(sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
     let shared = samples.iter().all(|sample| sample.at == samples[0].at);
     let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
+        window_ms: 0,
         number: Some(BatchNumber { agent: format!("agent{sender}").into(), epoch: 1, seq }),
         series: samples.iter().map(|sample| SeriesId(sample.series)).collect(),
         times,
@@ -179,7 +206,7 @@ fn run(set: &GranularitySet, steps: &[Step]) {
                     for sample in samples {
                         naive.add(set, sample);
                     }
-                    BatchVerdict::Accepted
+                    BatchVerdict::Accepted(TimesTally::default())
                 } else {
                     BatchVerdict::Duplicate
                 };

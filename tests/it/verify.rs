@@ -39,6 +39,7 @@ fn fill(dir: &Path) -> Store {
             let values = vec![(at % 977) as f64, (at / 1000 % 100_000) as f64, 0.1];
             let batch = AcceptedBatch {
                 number: None,
+                window_ms: 0,
                 series: ids,
                 times: vec![at],
                 starts: Vec::new(),

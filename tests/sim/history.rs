@@ -250,6 +250,7 @@ impl History {
         }
         let batch = AcceptedBatch {
             number: Some(sent.number),
+            window_ms: 0,
             series: sent.samples.iter().map(|(name, _)| self.ids[name]).collect(),
             times: sent.samples.iter().map(|(_, at)| *at).collect(),
             values: sent.samples.iter().map(|(name, at)| value(*name, *at)).collect(),
@@ -259,7 +260,7 @@ impl History {
         match appender.commit(&[], &[batch], self.now) {
             Ok(verdict) => {
                 match verdict.batches[0] {
-                    BatchVerdict::Accepted => {
+                    BatchVerdict::Accepted(_) => {
                         assert!(!self.sent[index].acknowledged, "acknowledged, then lost");
                         self.tally.acknowledged += 1;
                     }

@@ -1,0 +1,203 @@
+//! Which times of a series have been accepted, for senders that do not number their batches.
+//!
+//! Such senders send a sample again when an answer was lost, and with several queues they send
+//! out of order. The times accepted lately are kept as runs of equal steps: a series that is
+//! scraped regularly takes one run, however long it lasts.
+
+/// Runs kept; with more, the oldest is forgotten, and what is older than its end is refused.
+const RUNS_MAX: usize = 48;
+const RUN_BYTES: usize = 16;
+
+/// What a sample's time says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeVerdict {
+    /// Not seen before.
+    New,
+    /// Accepted before.
+    Duplicate,
+    /// Too far behind the latest to tell.
+    TooOld,
+}
+
+/// `first`, `first + step`, ... `count` times, in Unix milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    first: i64,
+    step: u32,
+    count: u32,
+}
+
+impl Run {
+    fn last(&self) -> i64 {
+        self.first + i64::from(self.step) * (i64::from(self.count) - 1)
+    }
+
+    fn contains(&self, at: i64) -> bool {
+        let offset = at - self.first;
+        match self.step {
+            0 => offset == 0,
+            step => {
+                (0..=self.last() - self.first).contains(&offset) && offset % i64::from(step) == 0
+            }
+        }
+    }
+
+    /// Takes in a later time if it follows in step.
+    fn extend(&mut self, at: i64) -> bool {
+        let Ok(gap) = u32::try_from(at - self.last()) else { return false };
+        let in_step = self.count == 1 || gap == self.step;
+        if in_step && self.count < u32::MAX {
+            self.step = gap;
+            self.count += 1;
+            return true;
+        }
+        false
+    }
+}
+
+/// The times of one series.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeenTimes {
+    /// The last one holds the latest time; the others are in no order.
+    runs: Vec<Run>,
+    /// Nothing up to this time is told apart any more.
+    floor: i64,
+}
+
+impl SeenTimes {
+    /// Whether no time was ever noted.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Judges a time, which is not negative, and notes it when it is new. Times more than
+    /// `window_ms` before the latest are too old.
+    pub fn note(&mut self, at: i64, window_ms: i64) -> TimeVerdict {
+        let Some(newest) = self.runs.last_mut() else {
+            self.runs.push(Run { first: at, step: 0, count: 1 });
+            return TimeVerdict::New;
+        };
+        let latest = newest.last();
+        if at > latest {
+            if !newest.extend(at) {
+                self.runs.push(Run { first: at, step: 0, count: 1 });
+                self.forget(at - window_ms);
+            }
+            return TimeVerdict::New;
+        }
+        if self.runs.iter().any(|run| run.contains(at)) {
+            return TimeVerdict::Duplicate;
+        }
+        if at < latest - window_ms || at <= self.floor {
+            return TimeVerdict::TooOld;
+        }
+        let before_newest = self.runs.len() - 1;
+        self.runs.insert(before_newest, Run { first: at, step: 0, count: 1 });
+        self.forget(latest - window_ms);
+        TimeVerdict::New
+    }
+
+    /// Forgets runs that end before `since`, and the oldest when there are too many.
+    fn forget(&mut self, since: i64) {
+        let newest = self.runs.len() - 1;
+        let mut index = 0;
+        self.runs.retain(|run| {
+            index += 1;
+            index > newest || run.last() >= since
+        });
+        if self.runs.len() > RUNS_MAX {
+            let older = self.runs[..self.runs.len() - 1].iter().enumerate();
+            if let Some((oldest, run)) = older.min_by_key(|(_, run)| run.last()) {
+                self.floor = self.floor.max(run.last());
+                self.runs.remove(oldest);
+            }
+        }
+    }
+
+    /// Appends the bytes kept on disk; the layout is in FORMAT.md.
+    pub fn to_bytes(&self, out: &mut Vec<u8>) {
+        out.push(self.runs.len() as u8);
+        out.extend_from_slice(&self.floor.to_le_bytes());
+        for run in &self.runs {
+            out.extend_from_slice(&run.first.to_le_bytes());
+            out.extend_from_slice(&run.step.to_le_bytes());
+            out.extend_from_slice(&run.count.to_le_bytes());
+        }
+    }
+
+    /// Reads what `to_bytes` wrote and moves `bytes` behind it; `None` when it is damaged.
+    pub fn from_bytes(bytes: &mut &[u8]) -> Option<Self> {
+        let (count, rest) = bytes.split_first()?;
+        let (floor, rest) = rest.split_first_chunk::<8>()?;
+        let (runs, rest) = rest.split_at_checked(usize::from(*count) * RUN_BYTES)?;
+        *bytes = rest;
+        let read = |run: &[u8; RUN_BYTES]| {
+            let (first, rest) = run.split_first_chunk::<8>()?;
+            let (step, count) = rest.split_first_chunk::<4>()?;
+            let run = Run {
+                first: i64::from_le_bytes(*first),
+                step: u32::from_le_bytes(*step),
+                count: u32::from_le_bytes(*count.first_chunk()?),
+            };
+            let sane = run.count > 0 && (0..=i64::MAX / 2).contains(&run.first);
+            sane.then_some(run)
+        };
+        let runs = runs.as_chunks::<RUN_BYTES>().0.iter().map(read).collect::<Option<_>>()?;
+        Some(Self { runs, floor: i64::from_le_bytes(*floor) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WINDOW: i64 = 600_000;
+
+    #[test]
+    fn a_regular_series_takes_one_run_and_knows_every_retry() {
+        let mut seen = SeenTimes::default();
+        for at in (0..10_000).map(|i| i * 15_000) {
+            assert_eq!(seen.note(at, WINDOW), TimeVerdict::New);
+            assert_eq!(seen.note(at, WINDOW), TimeVerdict::Duplicate);
+        }
+        assert_eq!(seen.runs.len(), 1);
+        assert_eq!(seen.note(15_000 * 5000, WINDOW), TimeVerdict::Duplicate);
+        assert_eq!(seen.note(15_000 * 5000 + 1, WINDOW), TimeVerdict::TooOld);
+    }
+
+    proptest! {
+        #[test]
+        fn no_time_is_accepted_twice_and_recent_ones_are_never_refused(
+            steps in prop::collection::vec((0..3_u8, 1..20_000_i64), 1..200)
+        ) {
+            let (mut seen, mut model) = (SeenTimes::default(), BTreeSet::new());
+            let mut latest = 1_000_000_i64;
+            for (kind, length) in steps {
+                let at = match kind {
+                    0 => latest + 10_000,
+                    1 => latest + length,
+                    _ => latest - length,
+                };
+                let behind = model.range(at..).count();
+                match seen.note(at, WINDOW) {
+                    TimeVerdict::New => prop_assert!(model.insert(at), "{at} twice"),
+                    TimeVerdict::Duplicate => prop_assert!(model.contains(&at)),
+                    TimeVerdict::TooOld => {
+                        prop_assert!(at < latest - WINDOW || behind >= RUNS_MAX, "{at} {behind}");
+                    }
+                }
+                latest = latest.max(at);
+                let mut bytes = Vec::new();
+                seen.to_bytes(&mut bytes);
+                let mut rest = &bytes[..];
+                let read = SeenTimes::from_bytes(&mut rest);
+                prop_assert_eq!(read.as_ref(), Some(&seen));
+                prop_assert!(rest.is_empty());
+            }
+        }
+    }
+}
