@@ -253,6 +253,7 @@ fn start_server(
         series_max: settings.store_limits.series_max,
         request_series_max: settings.request_series_max,
         future_skew: settings.future_skew,
+        out_of_order_window: settings.out_of_order_window,
     };
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();

@@ -11,9 +11,12 @@ use granary_protocol::{
     BatchView, DecodeError, IngestAnswer, decode_batch, decode_json, encode_batch, split_batches,
 };
 
-use super::{Lifeline, WriteFault, WriterHandle};
+use super::{Lifeline, WriteFault, WriterHandle, foreign::ForeignMemory};
 use crate::{
-    ingest::native::{Admitted, Refusals, Sessions, UnknownRef},
+    ingest::{
+        native::{Admitted, Sessions, UnknownRef},
+        refusals::Refusals,
+    },
     model::{Clock, SeriesLimits},
     pipeline::{Admission, RefusalReason},
     store::{BatchVerdict, Store},
@@ -77,6 +80,7 @@ pub struct CollectorParts {
     pub series_max: usize,
     pub request_series_max: usize,
     pub future_skew: Duration,
+    pub out_of_order_window: Duration,
 }
 
 /// See the module.
@@ -87,9 +91,10 @@ pub struct Collector {
 }
 
 #[derive(Debug)]
-struct Core {
-    parts: CollectorParts,
+pub(super) struct Core {
+    pub(super) parts: CollectorParts,
     sessions: RefCell<Sessions>,
+    pub(super) foreign: ForeignMemory,
 }
 
 impl Collector {
@@ -97,8 +102,13 @@ impl Collector {
     pub fn new(parts: CollectorParts, lifeline: Lifeline) -> Self {
         let refs_max = parts.series_max.saturating_mul(2);
         let sessions = Sessions::new(parts.series_limits, parts.sender_series_max, refs_max);
-        let core = Rc::new(Core { parts, sessions: RefCell::new(sessions) });
+        let sessions = RefCell::new(sessions);
+        let core = Rc::new(Core { parts, sessions, foreign: ForeignMemory::default() });
         Self { core, _lifeline: lifeline }
+    }
+
+    pub(super) fn core(&self) -> Rc<Core> {
+        self.core.clone()
     }
 }
 
@@ -179,12 +189,11 @@ impl Core {
         verdicts: Vec<BatchVerdict>,
         rest: Vec<(u64, Refusals)>,
     ) -> IngestAnswer {
-        let metrics = &self.parts.metrics;
         let mut answer = IngestAnswer::default();
         for (verdict, (samples, mut refused)) in verdicts.into_iter().zip(rest) {
             match verdict {
                 BatchVerdict::Accepted(_) => {
-                    answer.accepted += samples - refused.counts.values().sum::<u64>();
+                    answer.accepted += samples - refused.total();
                 }
                 BatchVerdict::Duplicate => {
                     answer.duplicates += samples;
@@ -197,14 +206,23 @@ impl Core {
                     refused = Refusals::of_batch(RefusalReason::SenderLimit, samples);
                 }
             }
-            for (reason, count) in &refused.counts {
-                metrics.samples_refused.with_label_values(&[reason.as_str()]).inc_by(*count);
-            }
+            self.count(protocol, &IngestAnswer::default(), &refused);
             refused.report(&mut answer);
         }
-        metrics.samples_accepted.with_label_values(&[protocol.as_str()]).inc_by(answer.accepted);
-        metrics.samples_duplicate.inc_by(answer.duplicates);
+        self.count(protocol, &answer, &Refusals::default());
         answer
+    }
+
+    /// Counts what became of samples.
+    pub(super) fn count(&self, protocol: Protocol, answer: &IngestAnswer, refused: &Refusals) {
+        let metrics = &self.parts.metrics;
+        let protocol = protocol.as_str();
+        for (reason, count) in &refused.counts {
+            let labels = [protocol, reason.as_str()];
+            metrics.samples_refused.with_label_values(&labels).inc_by(*count);
+        }
+        metrics.samples_accepted.with_label_values(&[protocol]).inc_by(answer.accepted);
+        metrics.samples_duplicate.with_label_values(&[protocol]).inc_by(answer.duplicates);
     }
 }
 

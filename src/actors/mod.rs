@@ -12,6 +12,7 @@
 
 mod checkpointer;
 mod collector;
+mod foreign;
 mod health;
 mod lifeline;
 mod preallocator;
@@ -20,6 +21,7 @@ mod writer;
 
 pub use checkpointer::{CheckpointNow, Checkpointer};
 pub use collector::{Collect, CollectFault, Collector, CollectorParts, Encoding};
+pub use foreign::{CollectForeign, Foreign, ForeignAnswer, ForeignFault};
 pub use health::{Condition, Health};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use preallocator::Preallocator;

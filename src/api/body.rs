@@ -64,22 +64,33 @@ pub(super) async fn receive(
     payload: web::Payload,
     parts: &ApiParts,
 ) -> Result<Body, Refusal> {
+    receive_as(request, payload, parts, "identity").await
+}
+
+/// The same, with the encoding that a body without the header has.
+pub(super) async fn receive_as(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ApiParts,
+    default_encoding: &'static str,
+) -> Result<Body, Refusal> {
     let header = request.headers().get(header::CONTENT_ENCODING);
-    let encoding = header.map_or(Ok("identity"), |value| {
+    let encoding = header.map_or(Ok(default_encoding), |value| {
         value.to_str().map_err(|_| Refusal::UnknownEncoding("not text".to_owned()))
     })?;
     let limits = &parts.body_limits;
     let received = timeout(parts.client_timeout, read(payload, parts)).await;
     let body = received.map_err(|_| Refusal::TooSlow(parts.client_timeout))??;
-    match encoding {
-        "identity" | "" => Ok(body),
-        "zstd" => {
-            let bytes = zstd(&body.bytes, limits.decompressed_bytes_max)?;
-            let memory = parts.body_memory.take(bytes.len())?;
-            Ok(Body { bytes, _memory: memory })
-        }
-        other => Err(Refusal::UnknownEncoding(other.to_owned())),
-    }
+    let limit = limits.decompressed_bytes_max;
+    let bytes = match encoding {
+        "identity" | "" => return Ok(body),
+        "zstd" => zstd(&body.bytes, limit)?,
+        "gzip" => gzip(&body.bytes, limit)?,
+        "snappy" => snappy(&body.bytes, limit)?,
+        other => return Err(Refusal::UnknownEncoding(other.to_owned())),
+    };
+    let memory = parts.body_memory.take(bytes.len())?;
+    Ok(Body { bytes, _memory: memory })
 }
 
 /// Memory is counted as the bytes come in, so that a client must send what it takes.
@@ -106,7 +117,21 @@ fn zstd(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not zstd: {cause}"));
     let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(fault)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(fault)?;
-    let mut out = Vec::with_capacity((body.len() * 4).min(limit));
+    read_all(decoder, body.len(), limit, fault)
+}
+
+fn gzip(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+    let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not gzip: {cause}"));
+    read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, fault)
+}
+
+fn read_all(
+    decoder: impl Read,
+    compressed: usize,
+    limit: usize,
+    fault: impl Fn(std::io::Error) -> Refusal,
+) -> Result<Bytes, Refusal> {
+    let mut out = Vec::with_capacity((compressed * 4).min(limit));
     decoder.take(limit as u64 + 1).read_to_end(&mut out).map_err(fault)?;
     if out.len() > limit {
         return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
@@ -114,10 +139,20 @@ fn zstd(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
     Ok(out.into())
 }
 
+/// Snappy's block format, which says its length first.
+fn snappy(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+    let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
+    if snap::raw::decompress_len(body).map_err(fault)? > limit {
+        return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
+    }
+    Ok(snap::raw::Decoder::new().decompress_vec(body).map_err(fault)?.into())
+}
+
 /// For fuzzing: what a compressed body holds.
 pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
     const LIMIT: usize = 1 << 20;
-    zstd(bytes, LIMIT).ok().inspect(|plain| assert!(plain.len() <= LIMIT))
+    let plain = [zstd(bytes, LIMIT), gzip(bytes, LIMIT), snappy(bytes, LIMIT)];
+    plain.into_iter().flatten().next().inspect(|plain| assert!(plain.len() <= LIMIT))
 }
 
 /// How large one body may be.

@@ -12,6 +12,7 @@ mod operations;
 mod params;
 mod queries;
 mod refusal;
+mod remote_write;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -57,6 +58,8 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .app_data(web::Data::new(parts))
         .app_data(web::Data::new(collector))
         .route("/api/v1/ingest", web::post().to(ingest::ingest))
+        .route("/api/v1/write", web::post().to(remote_write::write))
+        .route("/prometheus/api/v1/write", web::post().to(remote_write::write))
         .route("/api/v1/chart", web::get().to(queries::chart))
         .route("/api/v1/documents", web::get().to(queries::documents))
         .route("/api/v1/series", web::get().to(queries::series))

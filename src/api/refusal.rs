@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, http::StatusCode};
 
 use super::answer;
 use crate::{
-    actors::{CollectFault, WriteFault},
+    actors::{CollectFault, ForeignFault, WriteFault},
     telemetry::IngestOutcome,
 };
 
@@ -15,6 +15,8 @@ use crate::{
 pub(super) enum Refusal {
     /// It cannot be read; the message names the place.
     Malformed(String),
+    /// A `Content-Type` that is not known here.
+    UnknownMediaType(String),
     /// A `Content-Encoding` that is not known.
     UnknownEncoding(String),
     /// It is larger than a setting allows.
@@ -25,25 +27,31 @@ pub(super) enum Refusal {
     Busy(String),
     /// The daemon is stopping.
     Stopping,
-    /// The collector refused it.
+    /// The collector refused a native batch.
     Collect(CollectFault),
+    /// The collector refused a foreign request.
+    Foreign(ForeignFault),
 }
 
 impl Refusal {
     pub(super) fn outcome(&self) -> IngestOutcome {
         match self {
             Self::Malformed(_)
+            | Self::UnknownMediaType(_)
             | Self::UnknownEncoding(_)
+            | Self::Foreign(ForeignFault::Malformed(_))
             | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
             Self::TooLarge { .. } | Self::Collect(CollectFault::TooManySeries { .. }) => {
                 IngestOutcome::TooLarge
             }
             Self::TooSlow(_) => IngestOutcome::TooSlow,
-            Self::Busy(_) | Self::Collect(CollectFault::Write(WriteFault::Busy(_))) => {
-                IngestOutcome::Busy
-            }
+            Self::Busy(_)
+            | Self::Collect(CollectFault::Write(WriteFault::Busy(_)))
+            | Self::Foreign(ForeignFault::Write(WriteFault::Busy(_))) => IngestOutcome::Busy,
             Self::Collect(CollectFault::UnknownRef(_)) => IngestOutcome::UnknownRefs,
-            Self::Stopping | Self::Collect(CollectFault::Write(_)) => IngestOutcome::Failed,
+            Self::Stopping
+            | Self::Collect(CollectFault::Write(_))
+            | Self::Foreign(ForeignFault::Write(_)) => IngestOutcome::Failed,
         }
     }
 
@@ -51,9 +59,14 @@ impl Refusal {
         let error = |status, word, message: &str| answer::error(status, word, message);
         match self {
             Self::Malformed(message) => error(StatusCode::BAD_REQUEST, "malformed", message),
+            Self::UnknownMediaType(message) => {
+                error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "malformed", message)
+            }
             Self::UnknownEncoding(encoding) => {
-                let message =
-                    format!("Content-Encoding: {encoding} is not known; use zstd or none");
+                let message = format!(
+                    "Content-Encoding: {encoding} is not known here; use snappy for remote write, \
+                     else gzip, zstd or none"
+                );
                 error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "malformed", &message)
             }
             Self::TooLarge { limit, setting } => {
@@ -71,6 +84,10 @@ impl Refusal {
                 error(StatusCode::SERVICE_UNAVAILABLE, "busy", "the daemon is stopping")
             }
             Self::Collect(fault) => collect_fault(fault),
+            Self::Foreign(ForeignFault::Malformed(message)) => {
+                error(StatusCode::BAD_REQUEST, "malformed", message)
+            }
+            Self::Foreign(ForeignFault::Write(fault)) => write_fault(fault),
         }
     }
 }
@@ -86,14 +103,16 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::UnknownRef(cause) => {
             answer::error(StatusCode::CONFLICT, "unknown_refs", cause)
         }
-        CollectFault::Write(WriteFault::Busy(reason)) => {
-            answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", reason)
-        }
-        CollectFault::Write(fault @ WriteFault::DiskFull(_)) => {
+        CollectFault::Write(fault) => write_fault(fault),
+    }
+}
+
+fn write_fault(fault: &WriteFault) -> HttpResponse {
+    match fault {
+        WriteFault::Busy(reason) => answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", reason),
+        WriteFault::DiskFull(_) => {
             answer::error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", fault)
         }
-        CollectFault::Write(fault @ WriteFault::Failed(_)) => {
-            answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", fault)
-        }
+        WriteFault::Failed(_) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", fault),
     }
 }

@@ -54,6 +54,7 @@ pub(crate) struct RawStorage {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawIngest {
     pub(crate) future_skew: String,
+    pub(crate) out_of_order_window: String,
     pub(crate) request_bytes_max: usize,
     pub(crate) decompressed_bytes_max: usize,
     pub(crate) body_memory_max: usize,

@@ -38,6 +38,7 @@ pub struct Settings {
     pub checkpoint_interval: Duration,
     pub checkpoint_bounds: CheckpointBounds,
     pub future_skew: Duration,
+    pub out_of_order_window: Duration,
     pub connections_max: usize,
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
@@ -118,6 +119,8 @@ impl Settings {
                 .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
             checkpoint_bounds: checkpoint_bounds(&raw.storage, &mut faults),
             future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
+            out_of_order_window: faults
+                .duration("ingest.out_of_order_window", &raw.ingest.out_of_order_window),
             connections_max: faults.some("server.connections_max", raw.server.connections_max),
             request_bytes_max: faults.at_least(
                 "ingest.request_bytes_max",

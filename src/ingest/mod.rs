@@ -3,3 +3,7 @@
 //! Must never know: HTTP, the writer. The collector calls it and hands on what comes out.
 
 pub mod native;
+pub mod protobuf;
+pub mod refusals;
+pub mod remote_write;
+pub mod rows;

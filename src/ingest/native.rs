@@ -1,8 +1,10 @@
 //! The native protocol: batches with refs, resolved by what the sender defined before.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use granary_protocol::{BatchView, IngestAnswer, Refusal, SeriesView};
+use granary_protocol::{BatchView, SeriesView};
+
+use super::refusals::Refusals;
 
 use crate::{
     model::{SeriesId, SeriesKey, SeriesLimits, UnixMillis},
@@ -10,8 +12,6 @@ use crate::{
     store::{AcceptedBatch, BatchNumber, Definition, DefinitionVerdict, Dictionary},
 };
 
-/// Refused samples that an answer shows.
-const EXAMPLES_MAX: usize = 10;
 /// Senders remembered by one collector. Beyond that all are forgotten; they define again.
 const SESSIONS_MAX: usize = 50_000;
 /// A refused definition with its message takes as much memory as this many refs.
@@ -78,44 +78,6 @@ pub struct Admitted {
     pub refused: Refusals,
 }
 
-/// Refused samples, counted, with a few of them in words.
-#[derive(Debug, Default)]
-pub struct Refusals {
-    /// How many, by reason.
-    pub counts: BTreeMap<RefusalReason, u64>,
-    examples: Vec<Refusal>,
-}
-
-impl Refusals {
-    /// Adds one; `describe` gives the series and the message, and is called only when needed.
-    pub fn add(&mut self, reason: RefusalReason, describe: impl FnOnce() -> (String, String)) {
-        *self.counts.entry(reason).or_default() += 1;
-        if self.examples.len() < EXAMPLES_MAX {
-            let (series, message) = describe();
-            self.examples.push(Refusal { reason: reason.as_str().to_owned(), series, message });
-        }
-    }
-
-    /// All samples of a batch, refused for one reason.
-    pub fn of_batch(reason: RefusalReason, samples: u64) -> Self {
-        let example = Refusal {
-            reason: reason.as_str().to_owned(),
-            series: "the whole batch".to_owned(),
-            message: reason.remedy().to_owned(),
-        };
-        Self { counts: BTreeMap::from([(reason, samples)]), examples: vec![example] }
-    }
-
-    /// Adds these to an answer.
-    pub fn report(self, answer: &mut IngestAnswer) {
-        for (reason, count) in self.counts {
-            *answer.refused.entry(reason.as_str().to_owned()).or_default() += count;
-        }
-        let room = EXAMPLES_MAX.saturating_sub(answer.examples.len());
-        answer.examples.extend(self.examples.into_iter().take(room));
-    }
-}
-
 impl Sessions {
     /// No sender is known yet.
     pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
@@ -167,7 +129,7 @@ impl Sessions {
         for (pending, verdict) in pending.iter().zip(verdicts) {
             let resolved = match verdict {
                 DefinitionVerdict::Known(id) => Resolved::Series(*id),
-                DefinitionVerdict::KindConflict(_) => {
+                DefinitionVerdict::KindConflict(..) => {
                     Resolved::Refused(RefusalReason::KindConflict)
                 }
                 DefinitionVerdict::StoreLimit => Resolved::Refused(RefusalReason::SeriesLimit),

@@ -2,8 +2,8 @@
 
 use super::{Cell, Kind, UnixMillis};
 
-/// Readings that are remembered of a counter, so that late ones find their neighbours.
-pub const READINGS_MAX: usize = 4;
+/// Stretches that are remembered of a counter, so that late readings find their neighbours.
+pub const STRETCHES_MAX: usize = 3;
 
 /// One reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -25,24 +25,38 @@ impl Reading {
     }
 }
 
+/// Readings without a known gap between them: all increases from the first to the last are
+/// accounted for.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Stretch {
+    /// The first in time.
+    pub first: Reading,
+    /// The last in time.
+    pub last: Reading,
+}
+
 /// What is remembered of a series between its samples.
 ///
 /// A counter becomes increases when it is accepted: each reading adds what was counted since the
-/// reading before it in time. A late reading takes its part out of the increase of the reading
-/// after it, as long as that is remembered; a later one still adds none, because the reading
-/// after it has it already. So totals never drift.
+/// reading before it in time. Where readings come later than their turn, a gap shows: what was
+/// counted over it is first given to the reading behind it, and a late reading that falls into
+/// the gap takes its part from there. A late reading that falls where no gap was seen adds
+/// nothing, because the reading behind it has it already. So totals never drift, whatever the
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesState {
     /// How the series' values are to be read.
     pub kind: Kind,
     /// Whether the sender said that there are no more samples for now.
     pub ended: bool,
+    /// Stretches remembered.
+    count: u8,
+    /// The latest interval between readings in ms, by which gaps are told; 0 when not known.
+    pub step_ms: u32,
     /// Time of the latest sample; `i64::MIN` before the first.
     pub last_at: UnixMillis,
-    /// Readings remembered.
-    count: u8,
-    /// The latest readings of a counter, ascending by time.
-    readings: [Reading; READINGS_MAX],
+    /// Of a counter, ascending by time. The very first reading is that of the first stretch.
+    stretches: [Stretch; STRETCHES_MAX],
 }
 
 /// What one sample changes.
@@ -57,24 +71,27 @@ pub struct Observed {
 impl SeriesState {
     /// The state of a series that has no sample yet.
     pub fn new(kind: Kind) -> Self {
-        let last_at = UnixMillis(i64::MIN);
-        let readings = [Reading::default(); READINGS_MAX];
-        Self { kind, ended: false, last_at, count: 0, readings }
-    }
-
-    /// A state as it was stored. There are at most [`READINGS_MAX`] readings.
-    pub fn restored(kind: Kind, ended: bool, last_at: UnixMillis, readings: &[Reading]) -> Self {
-        let mut state = Self { ended, last_at, ..Self::new(kind) };
-        for reading in readings.iter().take(READINGS_MAX) {
-            state.readings[usize::from(state.count)] = *reading;
-            state.count += 1;
+        Self {
+            kind,
+            ended: false,
+            count: 0,
+            step_ms: 0,
+            last_at: UnixMillis(i64::MIN),
+            stretches: [Stretch::default(); STRETCHES_MAX],
         }
-        state
     }
 
-    /// The latest readings of a counter, ascending by time.
-    pub fn readings(&self) -> &[Reading] {
-        &self.readings[..usize::from(self.count)]
+    /// Puts back stretches as they were stored, at most [`STRETCHES_MAX`].
+    pub fn restore_stretches(&mut self, stretches: &[Stretch]) {
+        self.count = stretches.len().min(STRETCHES_MAX) as u8;
+        for (own, stretch) in self.stretches.iter_mut().zip(stretches) {
+            *own = *stretch;
+        }
+    }
+
+    /// What is remembered of a counter, ascending by time.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches[..usize::from(self.count)]
     }
 
     /// Whether the series ever had a sample.
@@ -104,38 +121,71 @@ impl SeriesState {
     }
 
     fn observe_reading(&mut self, new: Reading, offset: u32) -> Observed {
-        let count = usize::from(self.count);
-        let place = self.readings().partition_point(|known| known.at < new.at);
-        let after = self.readings().get(place).copied();
-        let before = place.checked_sub(1).map(|index| self.readings[index]);
-        let repeated = after.is_some_and(|after| after.at == new.at);
-        // Older than all that is remembered: its neighbour before it may be forgotten.
-        let forgotten = place == 0 && count == READINGS_MAX;
-        if repeated || forgotten {
+        // The stretches before `place` begin at or before the reading.
+        let place = self.stretches().partition_point(|stretch| stretch.first.at <= new.at);
+        let before = place.checked_sub(1).map(|index| self.stretches[index].last);
+        let after = self.stretches().get(place).map(|stretch| stretch.first);
+        if before.is_some_and(|before| new.at <= before.at) {
             let cell = Cell::reading(offset, new.value, 0.0, None);
             return Observed { cell, correction: None };
         }
         let increase = before.map_or(0.0, |before| before.increase_to(&new));
-        let rate = before.map(|before| increase / ((new.at - before.at) as f64 / 1000.0));
+        let rate =
+            before.map(|before| increase / (new.at.saturating_sub(before.at) as f64 / 1000.0));
         let correction = after.map(|after| {
             let had = before.map_or(0.0, |before| before.increase_to(&after));
             (UnixMillis(after.at), new.increase_to(&after) - had)
         });
-        self.remember(place, new);
+        self.remember(place, new, before.is_some(), after.is_none());
         Observed { cell: Cell::reading(offset, new.value, increase, rate), correction }
     }
 
-    fn remember(&mut self, place: usize, new: Reading) {
-        let count = usize::from(self.count);
-        if count < READINGS_MAX {
-            self.readings.copy_within(place..count, place + 1);
-            self.readings[place] = new;
-            self.count += 1;
+    /// Joins the reading to the stretch before it when it follows in step, else begins a stretch.
+    fn remember(&mut self, place: usize, new: Reading, follows: bool, newest: bool) {
+        let gap = if follows {
+            new.at.saturating_sub(self.stretches[place - 1].last.at)
         } else {
-            // The oldest is forgotten.
-            self.readings.copy_within(1..place, 0);
-            self.readings[place - 1] = new;
+            i64::MAX
+        };
+        let in_step = |gap: i64| gap <= i64::from(self.step_ms) * 3 / 2;
+        let joins = in_step(gap);
+        let meets =
+            !newest && joins && in_step(self.stretches[place].first.at.saturating_sub(new.at));
+        if newest && follows {
+            self.step_ms = u32::try_from(gap).unwrap_or(u32::MAX);
         }
+        if meets {
+            // The gap is closed.
+            self.stretches[place - 1].last = self.stretches[place].last;
+            self.forget(place);
+        } else if joins {
+            self.stretches[place - 1].last = new;
+        } else {
+            self.begin(place, new);
+        }
+    }
+
+    fn begin(&mut self, mut place: usize, new: Reading) {
+        if usize::from(self.count) == STRETCHES_MAX {
+            match place {
+                0 => return self.stretches[0].first = new,
+                1 => return self.stretches[0].last = new,
+                // The oldest gap is given up.
+                _ => {
+                    self.stretches[0].last = self.stretches[1].last;
+                    self.forget(1);
+                    place -= 1;
+                }
+            }
+        }
+        self.stretches.copy_within(place..usize::from(self.count), place + 1);
+        self.stretches[place] = Stretch { first: new, last: new };
+        self.count += 1;
+    }
+
+    fn forget(&mut self, index: usize) {
+        self.stretches.copy_within(index + 1..usize::from(self.count), index);
+        self.count -= 1;
     }
 }
 
@@ -210,16 +260,41 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_of_arrival_does_not_matter_among_neighbours(
-            // Each reading may come up to three places late.
-            values in prop::collection::vec((0..50_u32, 0..4_usize), 1..40)
+        fn blocks_that_overtake_each_other_give_every_slot_its_increase(
+            values in prop::collection::vec(0..50_u32, 1..60),
+            cuts in prop::collection::vec(0..60_usize, 0..4),
+            swap: bool,
         ) {
             let readings: Vec<_> = (0..).zip(&values)
-                .map(|(i, (value, _))| (i * 1000_i64, f64::from(*value), 0_i64)).collect();
-            let mut order: Vec<usize> = (0..readings.len()).collect();
-            order.sort_by_key(|i| (i + values[*i].1, *i));
-            let arrived: Vec<_> = order.iter().map(|i| readings[*i]).collect();
+                .map(|(i, value)| (i * 1000_i64, f64::from(*value), 0_i64)).collect();
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut % readings.len()).collect();
+            cuts.extend([0, readings.len()]);
+            cuts.sort_unstable();
+            let mut blocks: Vec<_> = cuts.windows(2).map(|cut| &readings[cut[0]..cut[1]]).collect();
+            // Two queues: every second block comes before the one that it follows.
+            if swap {
+                blocks.chunks_exact_mut(2).for_each(<[_]>::reverse);
+            }
+            // The step must be known for gaps to be seen; before, a block of one may hide one.
+            prop_assume!(blocks.iter().all(|block| block.is_empty() || block.len() > 2));
+            let arrived: Vec<_> = blocks.concat();
             prop_assert_eq!(increases(&arrived), increases(&readings));
+        }
+
+        #[test]
+        fn the_total_is_exact_in_every_order(
+            steps in prop::collection::vec((0..9_u32, 1..5_i64), 1..40), seed: u64
+        ) {
+            let (mut at, mut value) = (0, 0.0);
+            let mut readings = Vec::new();
+            for (grown, passed) in steps {
+                at += passed * 1000;
+                value += f64::from(grown);
+                readings.push((at, value, 0));
+            }
+            let total = value - readings[0].1;
+            fastrand::Rng::with_seed(seed).shuffle(&mut readings);
+            prop_assert_eq!(increases(&readings).values().sum::<f64>(), total);
         }
     }
 }

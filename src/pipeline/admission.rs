@@ -25,11 +25,15 @@ pub enum RefusalReason {
     SenderLimit,
     /// The batch's number is too far behind the sender's latest.
     StaleNumber,
+    /// The sample is too far behind its series' latest to tell whether it came before.
+    OutOfOrder,
+    /// A part of a native histogram that is not kept.
+    NativeHistogram,
 }
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::TooOld,
         Self::TooNew,
         Self::NotFinite,
@@ -39,6 +43,8 @@ impl RefusalReason {
         Self::SenderSeriesLimit,
         Self::SenderLimit,
         Self::StaleNumber,
+        Self::OutOfOrder,
+        Self::NativeHistogram,
     ];
 
     /// The word used as a label.
@@ -53,6 +59,8 @@ impl RefusalReason {
             Self::SenderSeriesLimit => "sender_series_limit",
             Self::SenderLimit => "sender_limit",
             Self::StaleNumber => "stale_number",
+            Self::OutOfOrder => "out_of_order",
+            Self::NativeHistogram => "native_histogram",
         }
     }
 
@@ -74,6 +82,10 @@ impl RefusalReason {
                 "the store has as many senders as it may: raise limits.senders_max"
             }
             Self::StaleNumber => "the batch's seq is too far behind the sender's latest",
+            Self::OutOfOrder => {
+                "the sample is further behind its series' latest than ingest.out_of_order_window"
+            }
+            Self::NativeHistogram => "the buckets of native histograms are not kept",
         }
     }
 }
@@ -138,7 +150,9 @@ impl Admission {
             | RefusalReason::SeriesLimit
             | RefusalReason::SenderSeriesLimit
             | RefusalReason::SenderLimit
-            | RefusalReason::StaleNumber => reason.remedy().to_owned(),
+            | RefusalReason::StaleNumber
+            | RefusalReason::OutOfOrder
+            | RefusalReason::NativeHistogram => reason.remedy().to_owned(),
         }
     }
 }

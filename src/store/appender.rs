@@ -24,8 +24,8 @@ pub type Definition = SeriesInfo;
 pub enum DefinitionVerdict {
     /// The series has this id.
     Known(SeriesId),
-    /// The series exists with another kind.
-    KindConflict(Kind),
+    /// The series has this id and another kind.
+    KindConflict(SeriesId, Kind),
     /// The store has as many series as it may.
     StoreLimit,
     /// The sender has made as many series known as it may.
@@ -169,7 +169,7 @@ impl Appender {
         };
         match known {
             Some((id, kind)) if kind == info.kind => DefinitionVerdict::Known(id),
-            Some((_, kind)) => DefinitionVerdict::KindConflict(kind),
+            Some((id, kind)) => DefinitionVerdict::KindConflict(id, kind),
             None if next >= self.limits.series_max => DefinitionVerdict::StoreLimit,
             None if of_sender() >= self.limits.sender_series_max => DefinitionVerdict::SenderLimit,
             None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),

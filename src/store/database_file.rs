@@ -18,12 +18,22 @@ use super::{assertion, error::StoreError, medium::Medium};
 /// End of the name of a file that is being made.
 pub(crate) const UNFINISHED: &str = ".new";
 
+/// How a file is used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileOptions {
+    /// Memory for its pages.
+    pub(crate) cache_bytes: usize,
+    /// Whether each commit stores what a start after a crash needs. Without, a commit costs one
+    /// sync and not two, and such a start reads the whole file.
+    pub(crate) quick_repair: bool,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     medium: Arc<dyn Medium>,
     name: String,
-    cache_bytes: usize,
+    options: FileOptions,
     /// `None` after a failed transaction, until the next use.
     db: RwLock<Option<Database>>,
     /// The file is damaged; it is not to be written any more.
@@ -35,13 +45,13 @@ impl DatabaseFile {
     pub(crate) fn open(
         medium: &Arc<dyn Medium>,
         name: String,
-        cache_bytes: usize,
+        options: FileOptions,
         fill: impl FnOnce(&Self, &WriteTransaction) -> Result<(), StoreError>,
     ) -> Result<Self, StoreError> {
         let unopened = |name| Self {
             medium: medium.clone(),
             name,
-            cache_bytes,
+            options,
             db: RwLock::new(None),
             doomed: AtomicBool::new(false),
         };
@@ -91,7 +101,7 @@ impl DatabaseFile {
         let transaction = |db: &Database| {
             let mut txn = db.begin_write().map_err(self.fail(operation))?;
             txn.set_durability(Durability::Immediate).map_err(self.fail(operation))?;
-            txn.set_quick_repair(true);
+            txn.set_quick_repair(self.options.quick_repair);
             let out = change(&txn)?;
             txn.commit().map_err(self.fail(operation))?;
             Ok(out)
@@ -157,7 +167,7 @@ impl DatabaseFile {
         let mut db = self.db.write();
         if db.is_none() {
             let mut builder = Builder::new();
-            builder.set_cache_size(self.cache_bytes);
+            builder.set_cache_size(self.options.cache_bytes);
             let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
             let open = || self.medium.open(&builder, &self.name).map_err(fault);
             *db = Some(self.guard("open", open)?);

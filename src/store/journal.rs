@@ -12,7 +12,7 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTr
 
 use super::{
     catalog::Frozen,
-    database_file::DatabaseFile,
+    database_file::{DatabaseFile, FileOptions},
     dictionary::{SeriesInfo, decode_series, encode_series},
     error::StoreError,
     levels::StoredLevel,
@@ -36,7 +36,8 @@ const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
-const CACHE_BYTES: usize = 16 << 20;
+/// Its size is bounded, and it is committed all the time: a start may read it whole.
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
 /// See the module.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl Journal {
     /// Opens the journal, creating it when there is none.
     pub(crate) fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
         const OPERATION: &str = "create tables";
-        let file = DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), CACHE_BYTES, |_, txn| {
+        let file = DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| {
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
             meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
             txn.open_table(RECORDS).map_err(fail(OPERATION))?;
@@ -150,7 +151,7 @@ impl Journal {
     pub(crate) fn copy_to(&self, target: &Arc<dyn Medium>) -> Result<(), StoreError> {
         let from = self.file.read()?;
         let name = JOURNAL_FILE.to_owned();
-        DatabaseFile::open(target, name, CACHE_BYTES, |_, to| {
+        DatabaseFile::open(target, name, OPTIONS, |_, to| {
             copy_table(&from, to, META)?;
             copy_table(&from, to, RECORDS)?;
             copy_table(&from, to, SERIES)?;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
 use super::{
-    database_file::DatabaseFile, error::StoreError, journal::FORMAT_VERSION, layouts::Layouts,
+    database_file::{DatabaseFile, FileOptions},
+    error::StoreError,
+    journal::FORMAT_VERSION,
+    layouts::Layouts,
     medium::Medium,
 };
 use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
@@ -14,7 +17,7 @@ const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documen
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const APPLIED_KEY: &str = "applied_through";
-const CACHE_BYTES: usize = 8 << 20;
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
 /// What a partition's span is a multiple of, in ms, and how its start is written then.
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
@@ -80,7 +83,7 @@ impl Partition {
             ("width", granularity.width_ms),
             ("document", granularity.document.longest_ms()),
         ];
-        let file = DatabaseFile::open(medium, name, CACHE_BYTES, |file, txn| {
+        let file = DatabaseFile::open(medium, name, OPTIONS, |file, txn| {
             txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
             let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
             for (key, value) in expected.iter().chain([&(APPLIED_KEY, 0)]) {

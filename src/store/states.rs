@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::{
     Kind, Observed, Reading, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
+    counter::{STRETCHES_MAX, Stretch},
 };
 
 /// Neighbouring series that make one row on disk.
@@ -132,8 +133,14 @@ impl SeriesStates {
 fn encode_state(state: &SeriesState, out: &mut Vec<u8>) {
     out.push(state.kind.code() | if state.ended { ENDED } else { 0 });
     out.extend_from_slice(&state.last_at.0.to_le_bytes());
-    out.push(state.readings().len() as u8);
-    for Reading { at, value, start } in state.readings() {
+    if state.kind != Kind::Counter {
+        return;
+    }
+    out.extend_from_slice(&state.step_ms.to_le_bytes());
+    out.push(state.stretches().len() as u8);
+    for Reading { at, value, start } in
+        state.stretches().iter().flat_map(|stretch| [stretch.first, stretch.last])
+    {
         out.extend_from_slice(&at.to_le_bytes());
         out.extend_from_slice(&value.to_le_bytes());
         out.extend_from_slice(&start.to_le_bytes());
@@ -141,28 +148,41 @@ fn encode_state(state: &SeriesState, out: &mut Vec<u8>) {
 }
 
 fn decode_state(bytes: &mut &[u8]) -> Option<SeriesState> {
-    let (kind, rest) = bytes.split_first()?;
+    let (code, rest) = bytes.split_first()?;
     let (last_at, rest) = rest.split_first_chunk::<8>()?;
-    let (count, rest) = rest.split_first()?;
-    let (readings, rest) = rest.split_at_checked(usize::from(*count) * READING_BYTES)?;
     *bytes = rest;
-    let read = |reading: &[u8; READING_BYTES]| {
-        let word = |index: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&reading[index * 8..index * 8 + 8]);
-            word
-        };
-        Reading {
-            at: i64::from_le_bytes(word(0)),
-            value: f64::from_le_bytes(word(1)),
-            start: i64::from_le_bytes(word(2)),
-        }
+    let mut state = SeriesState::new(Kind::from_code(code & !ENDED)?);
+    state.ended = code & ENDED != 0;
+    state.last_at = UnixMillis(i64::from_le_bytes(*last_at));
+    if state.kind != Kind::Counter {
+        return Some(state);
+    }
+    let (step_ms, rest) = rest.split_first_chunk::<4>()?;
+    let (count, rest) = rest.split_first()?;
+    let count = usize::from(*count);
+    let (stretches, rest) = rest.split_at_checked(count * 2 * READING_BYTES)?;
+    *bytes = rest;
+    state.step_ms = u32::from_le_bytes(*step_ms);
+    let readings: Vec<_> =
+        stretches.as_chunks::<READING_BYTES>().0.iter().map(decode_reading).collect();
+    let pairs = readings.chunks_exact(2);
+    let stretches: Vec<_> = pairs.map(|two| Stretch { first: two[0], last: two[1] }).collect();
+    let in_order = readings.is_sorted_by(|one, next| one.at <= next.at);
+    state.restore_stretches(&stretches);
+    (count <= STRETCHES_MAX && in_order).then_some(state)
+}
+
+fn decode_reading(bytes: &[u8; READING_BYTES]) -> Reading {
+    let word = |index: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
+        word
     };
-    let readings: Vec<_> = readings.as_chunks::<READING_BYTES>().0.iter().map(read).collect();
-    let last_at = UnixMillis(i64::from_le_bytes(*last_at));
-    let state_kind = Kind::from_code(kind & !ENDED)?;
-    (readings.len() <= crate::model::counter::READINGS_MAX)
-        .then(|| SeriesState::restored(state_kind, kind & ENDED != 0, last_at, &readings))
+    Reading {
+        at: i64::from_le_bytes(word(0)),
+        value: f64::from_le_bytes(word(1)),
+        start: i64::from_le_bytes(word(2)),
+    }
 }
 
 /// For fuzzing: reads bytes as rows.
@@ -208,7 +228,7 @@ mod tests {
         }
         assert_eq!(read.states, states.states);
         assert_eq!(read.note_time(SeriesId(65), 5, 1000), TimeVerdict::Duplicate);
-        assert_eq!(read.get(SeriesId(1)).unwrap().readings().len(), 4);
+        assert_eq!(read.get(SeriesId(1)).unwrap().stretches().len(), 2);
         assert!(states.take_changed().is_empty());
     }
 }

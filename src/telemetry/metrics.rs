@@ -17,14 +17,19 @@ pub enum Protocol {
     Native,
     /// JSON batches.
     Json,
+    /// Prometheus remote write.
+    RemoteWrite,
 }
 
 impl Protocol {
+    const ALL: [Self; 3] = [Self::Native, Self::Json, Self::RemoteWrite];
+
     /// The label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Json => "json",
+            Self::RemoteWrite => "remote_write",
         }
     }
 }
@@ -103,8 +108,8 @@ impl QueryOutcome {
 /// Every metric name with its help text.
 pub const METRIC_NAMES: [(&str, &str); 32] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
-    ("granary_samples_duplicate_total", "Samples of batches that had been accepted before"),
-    ("granary_samples_refused_total", "Samples refused for good, by reason"),
+    ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
+    ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
     ("granary_ingest_requests_total", "Ingest requests, by outcome"),
     ("granary_ingest_request_duration_seconds", "Time from a request's body to its durable answer"),
     ("granary_writer_queue_bytes", "Bytes of batches that wait for the journal"),
@@ -142,7 +147,7 @@ pub const METRIC_NAMES: [(&str, &str); 32] = [
 pub struct Metrics {
     registry: Registry,
     pub samples_accepted: IntCounterVec,
-    pub samples_duplicate: IntCounter,
+    pub samples_duplicate: IntCounterVec,
     pub samples_refused: IntCounterVec,
     pub ingest_requests: IntCounterVec,
     pub ingest_request_duration: Histogram,
@@ -181,8 +186,8 @@ impl Metrics {
         let r = &registry;
         let metrics = Self {
             samples_accepted: counters(r, "granary_samples_accepted_total", &["protocol"])?,
-            samples_duplicate: counter(r, "granary_samples_duplicate_total")?,
-            samples_refused: counters(r, "granary_samples_refused_total", &["reason"])?,
+            samples_duplicate: counters(r, "granary_samples_duplicate_total", &["protocol"])?,
+            samples_refused: counters(r, "granary_samples_refused_total", &["protocol", "reason"])?,
             ingest_requests: counters(r, "granary_ingest_requests_total", &["outcome"])?,
             ingest_request_duration: histogram(r, "granary_ingest_request_duration_seconds")?,
             writer_queue_bytes: gauge(r, "granary_writer_queue_bytes")?,
@@ -201,17 +206,18 @@ impl Metrics {
             registry,
         };
         // Every label that can occur is there from the start, at zero.
-        for reason in RefusalReason::ALL {
-            metrics.samples_refused.with_label_values(&[reason.as_str()]);
-        }
         for outcome in IngestOutcome::ALL {
             metrics.ingest_requests.with_label_values(&[outcome.as_str()]);
         }
         for outcome in QueryOutcome::ALL {
             metrics.queries_refused.with_label_values(&[outcome.as_str()]);
         }
-        for protocol in [Protocol::Native, Protocol::Json] {
-            metrics.samples_accepted.with_label_values(&[protocol.as_str()]);
+        for protocol in Protocol::ALL.map(Protocol::as_str) {
+            metrics.samples_accepted.with_label_values(&[protocol]);
+            metrics.samples_duplicate.with_label_values(&[protocol]);
+            for reason in RefusalReason::ALL {
+                metrics.samples_refused.with_label_values(&[protocol, reason.as_str()]);
+            }
         }
         for endpoint in ["chart", "documents", "series"] {
             metrics.queries.with_label_values(&[endpoint]);

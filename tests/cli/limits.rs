@@ -58,7 +58,8 @@ fn series_and_senders_are_limited_and_what_is_there_goes_on() {
     assert_eq!((status, &body["error"]), (413, &json!("too_large")), "{body}");
     assert!(body["message"].as_str().unwrap().contains("limits.request_series_max"));
     for (reason, count) in [("sender_series_limit", 1), ("series_limit", 1), ("sender_limit", 2)] {
-        let line = format!("granary_samples_refused_total{{reason=\"{reason}\"}}");
+        let line =
+            format!("granary_samples_refused_total{{protocol=\"json\",reason=\"{reason}\"}}");
         assert_eq!(counter(&daemon, &line), count, "{reason}");
     }
 }

@@ -9,5 +9,8 @@ mod damage;
 mod faults;
 mod kills;
 mod limits;
+#[path = "../support/protobuf.rs"]
+mod protobuf;
 mod reference_cases;
+mod remote_write;
 mod settings;

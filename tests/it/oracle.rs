@@ -9,8 +9,8 @@ use std::{
 
 use granary::{
     model::{
-        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, Span,
-        UnixMillis,
+        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, SeriesState,
+        Span, UnixMillis,
     },
     store::{
         AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict, Folder,
@@ -77,8 +77,8 @@ type Taken = (i64, f64, f64, Option<f64>);
 #[derive(Default)]
 struct Naive {
     seen: HashSet<(u8, u64)>,
-    /// The latest readings of each counter by time: value and start.
-    readings: BTreeMap<u32, BTreeMap<i64, (f64, i64)>>,
+    /// What each counter remembers.
+    states: BTreeMap<u32, SeriesState>,
     /// By level, series and slot.
     slots: BTreeMap<(usize, u32, i64), Vec<Taken>>,
     /// What late readings change of the sums of the readings after them.
@@ -101,37 +101,20 @@ impl Naive {
         }
     }
 
-    /// What a reading adds, and its rate. It stands between the readings before and after it, as
-    /// far as the four latest are remembered.
+    /// What a reading adds, and its rate; `model/counter.rs` has the proof of that rule.
     fn read(&mut self, set: &GranularitySet, sample: &Sample) -> (f64, Option<f64>) {
         let Sample { series, at, value, start } = *sample;
-        let known = self.readings.entry(series).or_default();
-        let oldest = known.keys().next().copied();
-        let forgotten = known.len() == 4 && oldest.is_some_and(|oldest| at < oldest);
-        if known.contains_key(&at) || forgotten {
-            return (0.0, None);
-        }
-        let increase = |(from_at, (from, _)): (i64, (f64, i64)), (to, since): (f64, i64)| {
-            if to < from || since > from_at { to } else { to - from }
-        };
-        let before = known.range(..at).next_back().map(|(at, reading)| (*at, *reading));
-        let after = known.range(at..).next().map(|(at, reading)| (*at, *reading));
-        let adds = before.map_or(0.0, |before| increase(before, (value, start)));
-        if let Some((after_at, reading)) = after {
-            let had = before.map_or(0.0, |before| increase(before, reading));
-            let change = increase((at, (value, start)), reading) - had;
+        let state = self.states.entry(series).or_insert_with(|| SeriesState::new(Kind::Counter));
+        let seen = state.observe(UnixMillis(at), value, start, at);
+        if let Some((after, change)) = seen.correction {
             for (level, granularity) in set.levels().iter().enumerate() {
-                if granularity.keeps(UnixMillis(after_at), NOW) {
-                    let slot = after_at - after_at.rem_euclid(granularity.width_ms);
+                if granularity.keeps(after, NOW) {
+                    let slot = after.0 - after.0.rem_euclid(granularity.width_ms);
                     *self.changes.entry((level, series, slot)).or_default() += change;
                 }
             }
         }
-        known.insert(at, (value, start));
-        if known.len() > 4 {
-            known.pop_first();
-        }
-        (adds, before.map(|(before, _)| adds / ((at - before) as f64 / 1000.0)))
+        (seen.cell.sum, seen.cell.min.is_finite().then_some(seen.cell.min))
     }
 
     fn cell(samples: &[Taken], slot: i64) -> Cell {

@@ -32,7 +32,7 @@ impl Fleet {
             ..Batch::default()
         };
         if define {
-            batch.series = (0..self.metrics).map(|metric| definition(host, metric)).collect();
+            batch.series = (0..self.metrics).map(|metric| series_of(host, metric)).collect();
         }
         encode_batch(&batch, body);
     }
@@ -42,7 +42,8 @@ fn is_counter(metric: usize) -> bool {
     metric % 5 < 3
 }
 
-fn definition(host: usize, metric: usize) -> SeriesDefinition {
+/// A host's series.
+pub(super) fn series_of(host: usize, metric: usize) -> SeriesDefinition {
     let kind = if is_counter(metric) { Kind::Counter } else { Kind::Gauge };
     SeriesDefinition {
         reference: metric as u32,
@@ -57,7 +58,8 @@ fn definition(host: usize, metric: usize) -> SeriesDefinition {
     }
 }
 
-fn value(host: usize, metric: usize, round: usize) -> f64 {
+/// The value of a host's series in a round.
+pub(super) fn value(host: usize, metric: usize, round: usize) -> f64 {
     let mixed = (host * 31 + metric * 17 + round * 7) % 1000;
     if is_counter(metric) { (round * 1000 + mixed) as f64 } else { mixed as f64 / 10.0 }
 }

@@ -1,17 +1,19 @@
 //! Sending: each connection is a thread with its share of the hosts.
 
-use std::{thread, time::Duration};
+use std::{ops::Range, thread, time::Duration};
 
 use anyhow::Context;
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
-use super::fleet::Fleet;
+use super::{Speech, fleet::Fleet, remote_write};
 use crate::model::{Clock, SystemClock, UnixMillis, time::Stopwatch};
 
 /// How long a connection waits after it was told to come back later.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+const REMOTE_WRITE_PATH: &str = "/api/v1/write";
 
 /// What to send.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub(super) struct Plan {
     pub(super) start: UnixMillis,
     pub(super) interval: Duration,
     pub(super) connections: usize,
+    pub(super) speech: Speech,
+    pub(super) hosts_per_request: usize,
     pub(super) batches_per_request: usize,
     pub(super) paced: bool,
     /// Whether a connection waits when it is told to.
@@ -85,15 +89,17 @@ impl<'a> Connection<'a> {
 
     fn send_share(mut self, index: usize) -> anyhow::Result<Outcome> {
         let plan = self.plan;
+        let groups = plan.fleet.hosts.div_ceil(plan.hosts_per_request);
         for first in (0..plan.rounds).step_by(plan.batches_per_request) {
             let rounds = first..(first + plan.batches_per_request).min(plan.rounds);
             if plan.paced {
-                let due = plan.start.plus(first as i64 * plan.interval.as_millis() as i64);
-                let wait = due.0 - SystemClock.now().0;
+                let wait = plan.time_of(first).0 - SystemClock.now().0;
                 thread::sleep(Duration::from_millis(wait.max(0) as u64));
             }
-            for host in (index..plan.fleet.hosts).step_by(plan.connections) {
-                self.send(host, rounds.clone(), first == 0)?;
+            for group in (index..groups).step_by(plan.connections) {
+                let host = group * plan.hosts_per_request;
+                let hosts = host..(host + plan.hosts_per_request).min(plan.fleet.hosts);
+                self.send(hosts, rounds.clone(), first == 0)?;
             }
         }
         Ok(self.outcome)
@@ -101,21 +107,37 @@ impl<'a> Connection<'a> {
 
     fn send(
         &mut self,
-        host: usize,
-        rounds: std::ops::Range<usize>,
+        hosts: Range<usize>,
+        rounds: Range<usize>,
         mut define: bool,
     ) -> anyhow::Result<()> {
+        let plan = self.plan;
+        let samples = (hosts.len() * rounds.len() * plan.fleet.metrics) as u64;
         loop {
-            self.body.clear();
-            for round in rounds.clone() {
-                let at = self.plan.start.plus(round as i64 * self.plan.interval.as_millis() as i64);
-                let define = define && round == rounds.start;
-                self.plan.fleet.encode(host, round, at, define, &mut self.body);
-            }
-            match self.post()? {
+            let verdict = match plan.speech {
+                Speech::Native => {
+                    self.body.clear();
+                    for host in hosts.clone() {
+                        for round in rounds.clone() {
+                            let define = define && round == rounds.start;
+                            let at = plan.time_of(round);
+                            plan.fleet.encode(host, round, at, define, &mut self.body);
+                        }
+                    }
+                    self.post()?
+                }
+                Speech::RemoteWrite => {
+                    let (hosts, rounds) = (hosts.clone(), rounds.clone());
+                    let time = |round| plan.time_of(round);
+                    let body =
+                        remote_write::encode(&plan.fleet, hosts, rounds, time, &mut self.body);
+                    self.post_remote(&body, samples)?
+                }
+            };
+            match verdict {
                 Verdict::Acknowledged => return Ok(()),
                 Verdict::Define => define = true,
-                Verdict::Busy if self.plan.patient => thread::sleep(BUSY_PAUSE),
+                Verdict::Busy if plan.patient => thread::sleep(BUSY_PAUSE),
                 Verdict::Busy => {}
             }
         }
@@ -149,6 +171,41 @@ impl<'a> Connection<'a> {
             }
             status => anyhow::bail!("granary answered {status}: {text}"),
         }
+    }
+
+    /// The answer has no counts: what is acknowledged counts as accepted.
+    fn post_remote(&mut self, body: &[u8], samples: u64) -> anyhow::Result<Verdict> {
+        let watch = Stopwatch::start();
+        let mut response = self
+            .agent
+            .post(format!("{}{REMOTE_WRITE_PATH}", self.plan.url))
+            .content_type("application/x-protobuf")
+            .header("Content-Encoding", "snappy")
+            .header("X-Prometheus-Remote-Write-Version", "0.1.0")
+            .send(body)
+            .with_context(|| format!("cannot reach {}", self.plan.url))?;
+        self.outcome.requests += 1;
+        match response.status().as_u16() {
+            200..=299 => {
+                self.outcome.latencies.push(watch.seconds());
+                self.outcome.accepted += samples;
+                Ok(Verdict::Acknowledged)
+            }
+            429 | 503 => {
+                self.outcome.busy += 1;
+                Ok(Verdict::Busy)
+            }
+            status => {
+                let text = response.body_mut().read_to_string().unwrap_or_default();
+                anyhow::bail!("{} answered {status}: {text}", self.plan.url)
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn time_of(&self, round: usize) -> UnixMillis {
+        self.start.plus(round as i64 * self.interval.as_millis() as i64)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod load;
+mod remote_write;
 mod report;
 
 use std::{process::ExitCode, time::Duration};
@@ -39,6 +40,13 @@ pub(super) struct BenchArgs {
     /// Connections that send at the same time
     #[arg(long, default_value_t = 8)]
     connections: usize,
+    /// What is spoken: Granary's own protocol, or Prometheus remote write, which other stores take
+    /// at the same path
+    #[arg(long, value_enum, default_value_t = Speech::Native)]
+    protocol: Speech,
+    /// Hosts whose samples share a request
+    #[arg(long, default_value_t = 1)]
+    hosts_per_request: usize,
     /// Batches of one host in a request, at pace max
     #[arg(long, default_value_t = 10)]
     batches_per_request: usize,
@@ -48,6 +56,15 @@ pub(super) struct BenchArgs {
     /// Print JSON only
     #[arg(long)]
     json: bool,
+}
+
+/// What is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Speech {
+    /// BSON batches, numbered.
+    Native,
+    /// Prometheus remote write 1.0.
+    RemoteWrite,
 }
 
 /// How fast rounds follow each other.
@@ -78,6 +95,8 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         start,
         interval: Duration::from_millis(interval_ms as u64),
         connections: args.connections.clamp(1, args.hosts),
+        speech: args.protocol,
+        hosts_per_request: args.hosts_per_request.max(1),
         batches_per_request: match args.pace {
             Pace::Real => 1,
             Pace::Max | Pace::Flood => args.batches_per_request.max(1),

@@ -22,14 +22,25 @@ impl DaemonUse {
             .call()
             .with_context(|| format!("cannot reach granary at {url}; is the daemon running?"))?;
         let text = response.body_mut().read_to_string().context("read /metrics")?;
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            let value = line.and_then(|value| value.trim().parse::<f64>().ok());
-            value.with_context(|| format!("{url}/metrics has no {name}; is this a granary?"))
+        // Other stores name the same numbers without the prefix.
+        let value = |names: &[&str]| {
+            let named = |name: &&str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+                line.and_then(|value| value.trim().parse::<f64>().ok())
+            };
+            let found = names.iter().find_map(named);
+            found.with_context(|| format!("{url}/metrics has no {}", names.join(" or ")))
         };
         Ok(Self {
-            cpu_seconds: value("granary_process_cpu_seconds_total")?,
-            peak_bytes: value("granary_process_resident_memory_peak_bytes")?,
+            cpu_seconds: value(&[
+                "granary_process_cpu_seconds_total",
+                "process_cpu_seconds_total",
+            ])?,
+            peak_bytes: value(&[
+                "granary_process_resident_memory_peak_bytes",
+                "process_resident_memory_peak_bytes",
+                "process_resident_memory_bytes",
+            ])?,
         })
     }
 }

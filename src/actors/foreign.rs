@@ -1,0 +1,139 @@
+//! The collector's way for foreign protocols: decode, make new series known, judge, write.
+
+use std::cell::RefCell;
+
+use actix::prelude::{Handler, Message, ResponseFuture};
+use bytes::Bytes;
+use granary_protocol::IngestAnswer;
+
+use super::{
+    collector::{Collector, Core},
+    writer::WriteFault,
+};
+use crate::{
+    ingest::{
+        remote_write::{self, Contents, Families, Version},
+        rows::{Rows, SeriesCache},
+    },
+    pipeline::{Admission, RefusalReason},
+    store::BatchVerdict,
+    telemetry::Protocol,
+};
+
+/// How the body of a foreign sender is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// Prometheus remote write, decompressed.
+    RemoteWrite(Version),
+}
+
+impl Foreign {
+    fn protocol(self) -> Protocol {
+        match self {
+            Self::RemoteWrite(_) => Protocol::RemoteWrite,
+        }
+    }
+}
+
+/// A request of a foreign sender.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<ForeignAnswer, ForeignFault>")]
+pub struct CollectForeign {
+    /// The bytes, decompressed.
+    pub body: Bytes,
+    /// How they are to be read.
+    pub foreign: Foreign,
+    /// Whose new series are counted.
+    pub sender: Box<str>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ForeignAnswer {
+    /// Samples by their fate.
+    pub answer: IngestAnswer,
+    /// What the body held.
+    pub contents: Contents,
+}
+
+/// Why a request was not accepted as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ForeignFault {
+    /// It cannot be read.
+    #[error("{0}")]
+    Malformed(String),
+    /// It was not written.
+    #[error(transparent)]
+    Write(#[from] WriteFault),
+}
+
+/// What one collector remembers of foreign senders.
+#[derive(Debug, Default)]
+pub(super) struct ForeignMemory {
+    cache: RefCell<SeriesCache>,
+    families: RefCell<Families>,
+}
+
+impl Handler<CollectForeign> for Collector {
+    type Result = ResponseFuture<Result<ForeignAnswer, ForeignFault>>;
+
+    fn handle(&mut self, request: CollectForeign, _: &mut Self::Context) -> Self::Result {
+        let core = self.core();
+        Box::pin(async move { core.collect_foreign(request).await })
+    }
+}
+
+impl Core {
+    async fn collect_foreign(
+        &self,
+        request: CollectForeign,
+    ) -> Result<ForeignAnswer, ForeignFault> {
+        let CollectForeign { body, foreign, sender } = request;
+        let parts = &self.parts;
+        let memory = &self.foreign;
+        let (decoded, contents) = {
+            let mut cache = memory.cache.borrow_mut();
+            cache.trim(parts.series_max);
+            let mut rows = Rows::new(&mut cache, &parts.store, &parts.series_limits, &sender);
+            let contents = match foreign {
+                Foreign::RemoteWrite(version) => {
+                    let mut families = memory.families.borrow_mut();
+                    remote_write::decode(version, &body, &mut families, &mut rows)
+                        .map_err(|fault| ForeignFault::Malformed(fault.to_string()))?
+                }
+            };
+            (rows.finish(), contents)
+        };
+        drop(body);
+        let definitions = decoded.definitions();
+        let verdicts = if definitions.is_empty() {
+            Vec::new()
+        } else {
+            parts.writer.define(definitions).await?
+        };
+        let admission = Admission::new(
+            parts.store.granularities(),
+            parts.future_skew.as_millis() as i64,
+            parts.clock.now(),
+        );
+        let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
+        let (batch, mut refused) = {
+            let mut cache = memory.cache.borrow_mut();
+            decoded.admit(&verdicts, &mut cache, &admission, window_ms)
+        };
+        let mut answer = IngestAnswer::default();
+        if !batch.values.is_empty() {
+            let samples = batch.values.len() as u64;
+            let verdicts = parts.writer.append(vec![batch]).await?;
+            if let Some(BatchVerdict::Accepted(tally)) = verdicts.first() {
+                answer.duplicates = tally.duplicates;
+                answer.accepted = samples - tally.duplicates - tally.out_of_order;
+                let reason = RefusalReason::OutOfOrder;
+                refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
+            }
+        }
+        self.count(foreign.protocol(), &answer, &refused);
+        refused.report(&mut answer);
+        Ok(ForeignAnswer { answer, contents })
+    }
+}

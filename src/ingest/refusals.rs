@@ -1,0 +1,76 @@
+//! Refused samples, counted, with a few of them in words.
+
+use std::collections::BTreeMap;
+
+use granary_protocol::{IngestAnswer, Refusal};
+
+use crate::pipeline::RefusalReason;
+
+/// Refused samples that an answer shows.
+const EXAMPLES_MAX: usize = 10;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// How many, by reason.
+    pub counts: BTreeMap<RefusalReason, u64>,
+    examples: Vec<Refusal>,
+}
+
+impl Refusals {
+    /// Adds one; `describe` gives the series and the message, and is called only when needed.
+    pub fn add(&mut self, reason: RefusalReason, describe: impl FnOnce() -> (String, String)) {
+        *self.counts.entry(reason).or_default() += 1;
+        if self.examples.len() < EXAMPLES_MAX {
+            let (series, message) = describe();
+            self.examples.push(Refusal { reason: reason.as_str().to_owned(), series, message });
+        }
+    }
+
+    /// Adds several with one message.
+    pub fn add_many(
+        &mut self,
+        reason: RefusalReason,
+        count: u64,
+        message: impl FnOnce() -> String,
+    ) {
+        if count > 0 {
+            *self.counts.entry(reason).or_default() += count;
+            if self.examples.len() < EXAMPLES_MAX {
+                self.explain(reason, message());
+            }
+        }
+    }
+
+    /// Shows a message without counting a sample.
+    pub fn explain(&mut self, reason: RefusalReason, message: String) {
+        if self.examples.len() < EXAMPLES_MAX {
+            let series = String::new();
+            self.examples.push(Refusal { reason: reason.as_str().to_owned(), series, message });
+        }
+    }
+
+    /// All samples of a batch, refused for one reason.
+    pub fn of_batch(reason: RefusalReason, samples: u64) -> Self {
+        let example = Refusal {
+            reason: reason.as_str().to_owned(),
+            series: "the whole batch".to_owned(),
+            message: reason.remedy().to_owned(),
+        };
+        Self { counts: BTreeMap::from([(reason, samples)]), examples: vec![example] }
+    }
+
+    /// Samples refused.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Adds these to an answer.
+    pub fn report(self, answer: &mut IngestAnswer) {
+        for (reason, count) in self.counts {
+            *answer.refused.entry(reason.as_str().to_owned()).or_default() += count;
+        }
+        let room = EXAMPLES_MAX.saturating_sub(answer.examples.len());
+        answer.examples.extend(self.examples.into_iter().take(room));
+    }
+}

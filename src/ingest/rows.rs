@@ -1,0 +1,278 @@
+//! What the decoders of foreign protocols fill: samples of series that are known by a fingerprint
+//! of how the sender writes them, so that a known series costs one lookup and no allocation.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::refusals::Refusals;
+use crate::{
+    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    pipeline::{Admission, RefusalReason},
+    store::{AcceptedBatch, Definition, DefinitionVerdict, Store},
+};
+
+/// The value by which Prometheus says that a series has ended: a NaN of its own
+/// (`StaleNaN` of prometheus/model/value).
+const STALE_MARKER: u64 = 0x7ff0_0000_0000_0002;
+
+/// Whether a value is Prometheus' stale marker.
+pub fn is_stale_marker(value: f64) -> bool {
+    value.to_bits() == STALE_MARKER
+}
+
+/// Tells two series apart by the bytes in which a sender writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// Of the bytes as they came. `protocol` keeps equal bytes of two protocols apart.
+    pub fn of(protocol: u8, bytes: &[u8]) -> Self {
+        Self(xxh3_128(bytes) ^ u128::from(protocol))
+    }
+}
+
+/// What a fingerprint stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Resolved {
+    Series(SeriesId),
+    Refused(RefusalReason),
+}
+
+/// The series that came in lately, by fingerprint.
+#[derive(Debug, Default)]
+pub struct SeriesCache {
+    known: HashMap<Fingerprint, Resolved, FixedState>,
+}
+
+/// Where a sample belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target(TargetKind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TargetKind {
+    Series(SeriesId),
+    Refused(RefusalReason),
+    /// Index of a definition that is not known yet.
+    New(u32),
+}
+
+/// A series as a decoder reads it.
+#[derive(Debug)]
+pub struct Described {
+    /// Metric and tags.
+    pub key: SeriesKey,
+    /// Its kind, as far as the sender says or the name tells; a series that is known keeps its own.
+    pub kind: Kind,
+    /// Unit; empty when there is none.
+    pub unit: Box<str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    target: TargetKind,
+    at: i64,
+    value: f64,
+    start: i64,
+}
+
+/// The samples of one request.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    cache: &'a mut SeriesCache,
+    store: &'a Store,
+    /// How long and how many the parts of a series may be.
+    pub limits: &'a SeriesLimits,
+    sender: &'a str,
+    rows: Vec<Row>,
+    new: HashMap<Fingerprint, u32, FixedState>,
+    definitions: Vec<(Fingerprint, Definition)>,
+    refused: Refusals,
+}
+
+/// The samples of one request, decoded, with the series that have to be made known first.
+#[derive(Debug)]
+pub struct Decoded {
+    rows: Vec<Row>,
+    definitions: Vec<(Fingerprint, Definition)>,
+    refused: Refusals,
+}
+
+impl SeriesCache {
+    /// Forgets everything when it holds more than `series_max` series; they are looked up again.
+    pub fn trim(&mut self, series_max: usize) {
+        if self.known.len() > series_max {
+            self.known = HashMap::default();
+        }
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// No samples yet. `sender` is whose new series are counted.
+    pub fn new(
+        cache: &'a mut SeriesCache,
+        store: &'a Store,
+        limits: &'a SeriesLimits,
+        sender: &'a str,
+    ) -> Self {
+        Self {
+            cache,
+            store,
+            limits,
+            sender,
+            rows: Vec::new(),
+            new: HashMap::default(),
+            definitions: Vec::new(),
+            refused: Refusals::default(),
+        }
+    }
+
+    /// The series with this fingerprint; `describe` is called when it is not known here.
+    pub fn series(
+        &mut self,
+        fingerprint: Fingerprint,
+        describe: impl FnOnce(&SeriesLimits) -> Result<Described, String>,
+    ) -> Target {
+        match self.cache.known.get(&fingerprint) {
+            Some(Resolved::Series(id)) => Target(TargetKind::Series(*id)),
+            Some(Resolved::Refused(reason)) => Target(TargetKind::Refused(*reason)),
+            None => match self.new.get(&fingerprint) {
+                Some(index) => Target(TargetKind::New(*index)),
+                None => Target(self.look_up(fingerprint, describe)),
+            },
+        }
+    }
+
+    fn look_up(
+        &mut self,
+        fingerprint: Fingerprint,
+        describe: impl FnOnce(&SeriesLimits) -> Result<Described, String>,
+    ) -> TargetKind {
+        let described = match describe(self.limits) {
+            Ok(described) => described,
+            Err(message) => {
+                let reason = RefusalReason::BadSeries;
+                self.refused.explain(reason, message);
+                self.cache.known.insert(fingerprint, Resolved::Refused(reason));
+                return TargetKind::Refused(reason);
+            }
+        };
+        let known = self.store.dictionary().find(&described.key).map(|(id, _)| id);
+        if let Some(id) = known {
+            self.cache.known.insert(fingerprint, Resolved::Series(id));
+            return TargetKind::Series(id);
+        }
+        let index = self.definitions.len() as u32;
+        let Described { key, kind, unit } = described;
+        self.definitions
+            .push((fingerprint, Definition { key, kind, unit, sender: self.sender.into() }));
+        self.new.insert(fingerprint, index);
+        TargetKind::New(index)
+    }
+
+    /// Adds a sample; `start` says since when a counter counts, 0 when not known.
+    pub fn push(&mut self, target: Target, at: i64, value: f64, start: i64) {
+        self.rows.push(Row { target: target.0, at, value, start });
+    }
+
+    /// Counts samples that the decoder cannot take in.
+    pub fn refuse(&mut self, reason: RefusalReason, count: u64, message: impl FnOnce() -> String) {
+        self.refused.add_many(reason, count, message);
+    }
+
+    /// The samples, without the hold on the cache.
+    pub fn finish(self) -> Decoded {
+        Decoded { rows: self.rows, definitions: self.definitions, refused: self.refused }
+    }
+}
+
+impl Decoded {
+    /// The series that are not known yet, in the order in which `admit` wants the verdicts.
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.definitions.iter().map(|(_, definition)| definition.clone()).collect()
+    }
+
+    /// Samples, refused ones not included.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Judges every sample; returns the batch to write and what was refused.
+    pub fn admit(
+        self,
+        verdicts: &[DefinitionVerdict],
+        cache: &mut SeriesCache,
+        admission: &Admission,
+        window_ms: i64,
+    ) -> (AcceptedBatch, Refusals) {
+        let Self { rows, definitions, mut refused } = self;
+        let settled: Vec<_> = verdicts.iter().map(|verdict| settle(*verdict)).collect();
+        for ((fingerprint, _), resolved) in definitions.iter().zip(&settled) {
+            // A limit may be raised, and other series may be deleted: it is asked for again.
+            if let Resolved::Series(_) = resolved {
+                cache.known.insert(*fingerprint, *resolved);
+            }
+        }
+        let mut batch = AcceptedBatch { window_ms, ..AcceptedBatch::default() };
+        batch.series.reserve_exact(rows.len());
+        batch.times.reserve_exact(rows.len());
+        batch.values.reserve_exact(rows.len());
+        let has_starts = rows.iter().any(|row| row.start != 0);
+        for row in rows {
+            let resolved = match row.target {
+                TargetKind::Series(id) => Resolved::Series(id),
+                TargetKind::Refused(reason) => Resolved::Refused(reason),
+                TargetKind::New(index) => settled[index as usize],
+            };
+            let at = UnixMillis(row.at);
+            // A stale marker is no number, but all else of it is checked.
+            let number = if is_stale_marker(row.value) { 0.0 } else { row.value };
+            let verdict = match resolved {
+                Resolved::Refused(reason) => Err(reason),
+                Resolved::Series(id) => admission.check(at, number).map(|()| id),
+            };
+            match verdict {
+                Ok(id) => {
+                    batch.series.push(id);
+                    batch.times.push(row.at);
+                    batch.values.push(row.value);
+                    if has_starts {
+                        batch.starts.push(row.start);
+                    }
+                }
+                Err(reason) => {
+                    refused.add_many(reason, 1, || admission.explain(reason, at, row.value));
+                }
+            }
+        }
+        if let Some(first) = batch.times.first().copied()
+            && batch.times.iter().all(|at| *at == first)
+        {
+            batch.times.truncate(1);
+        }
+        (batch, refused)
+    }
+}
+
+fn settle(verdict: DefinitionVerdict) -> Resolved {
+    match verdict {
+        DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => {
+            Resolved::Series(id)
+        }
+        DefinitionVerdict::StoreLimit => Resolved::Refused(RefusalReason::SeriesLimit),
+        DefinitionVerdict::SenderLimit => Resolved::Refused(RefusalReason::SenderSeriesLimit),
+    }
+}
+
+/// The kind of a metric whose sender does not say it, from the suffixes that Prometheus and
+/// OpenMetrics reserve for counters.
+pub fn kind_of_name(metric: &str) -> Kind {
+    let counters = ["_total", "_count", "_sum", "_bucket"];
+    if counters.iter().any(|suffix| metric.ends_with(suffix)) { Kind::Counter } else { Kind::Gauge }
+}
