@@ -5,7 +5,12 @@
 use granary_protocol::{decode_batch, decode_json, encode_batch, split_batches};
 
 use crate::{
-    api, ingest,
+    api,
+    ingest::{
+        self,
+        remote_write::{Families, Version},
+        rows::{Rows, SeriesCache},
+    },
     model::{DocumentLayout, SenderWindow, SeriesId, SeriesKey, SeriesLimits, Span, UnixMillis},
     pipeline::Admission,
     store,
@@ -15,12 +20,13 @@ use crate::{
 const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+pub const TARGETS: [(&str, fn(&[u8])); 6] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
     ("document", document),
     ("query", query),
+    ("remote_write", remote_write),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -60,6 +66,27 @@ pub fn json(bytes: &[u8]) {
         if let Ok(view) = decode_batch(&bson) {
             assert_eq!(view.len(), batch.values.len());
         }
+    }
+}
+
+/// A remote-write body of either version, decompressed.
+pub fn remote_write(bytes: &[u8]) {
+    let limits = SeriesLimits::default();
+    for version in [Version::V1, Version::V2] {
+        let (mut cache, mut families) = (SeriesCache::default(), Families::default());
+        let known = |key: &SeriesKey| key.metric().is_empty().then_some(SeriesId(0));
+        let mut rows = Rows::new(&mut cache, &known, &limits, "fuzz");
+        if ingest::remote_write::decode(version, bytes, &mut families, &mut rows).is_err() {
+            continue;
+        }
+        let decoded = rows.finish();
+        let count = decoded.len();
+        let id = |index| store::DefinitionVerdict::Known(SeriesId(index as u32));
+        let verdicts: Vec<_> = (0..decoded.definitions().len()).map(id).collect();
+        let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
+        let (batch, refused) = decoded.admit(&verdicts, &mut cache, &admission, 600_000);
+        assert_eq!(batch.series.len(), batch.values.len());
+        assert!(batch.values.len() as u64 + refused.total() >= count as u64);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
         remote_write::{self, Contents, Families, Version},
         rows::{Rows, SeriesCache},
     },
+    model::SeriesKey,
     pipeline::{Admission, RefusalReason},
     store::BatchVerdict,
     telemetry::Protocol,
@@ -94,7 +95,8 @@ impl Core {
         let (decoded, contents) = {
             let mut cache = memory.cache.borrow_mut();
             cache.trim(parts.series_max);
-            let mut rows = Rows::new(&mut cache, &parts.store, &parts.series_limits, &sender);
+            let find = |key: &SeriesKey| parts.store.dictionary().find(key).map(|(id, _)| id);
+            let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender);
             let contents = match foreign {
                 Foreign::RemoteWrite(version) => {
                     let mut families = memory.families.borrow_mut();

@@ -10,7 +10,7 @@ use super::refusals::Refusals;
 use crate::{
     model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
     pipeline::{Admission, RefusalReason},
-    store::{AcceptedBatch, Definition, DefinitionVerdict, Store},
+    store::{AcceptedBatch, Definition, DefinitionVerdict},
 };
 
 /// The value by which Prometheus says that a series has ended: a NaN of its own
@@ -77,11 +77,14 @@ struct Row {
     start: i64,
 }
 
+/// Finds a series that is known.
+pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<SeriesId>;
+
 /// The samples of one request.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct Rows<'a> {
     cache: &'a mut SeriesCache,
-    store: &'a Store,
+    find: Find<'a>,
     /// How long and how many the parts of a series may be.
     pub limits: &'a SeriesLimits,
     sender: &'a str,
@@ -112,13 +115,13 @@ impl<'a> Rows<'a> {
     /// No samples yet. `sender` is whose new series are counted.
     pub fn new(
         cache: &'a mut SeriesCache,
-        store: &'a Store,
+        find: Find<'a>,
         limits: &'a SeriesLimits,
         sender: &'a str,
     ) -> Self {
         Self {
             cache,
-            store,
+            find,
             limits,
             sender,
             rows: Vec::new(),
@@ -158,8 +161,7 @@ impl<'a> Rows<'a> {
                 return TargetKind::Refused(reason);
             }
         };
-        let known = self.store.dictionary().find(&described.key).map(|(id, _)| id);
-        if let Some(id) = known {
+        if let Some(id) = (self.find)(&described.key) {
             self.cache.known.insert(fingerprint, Resolved::Series(id));
             return TargetKind::Series(id);
         }

@@ -9,6 +9,7 @@ mod damage;
 mod faults;
 mod kills;
 mod limits;
+mod peers;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod reference_cases;

@@ -1,0 +1,214 @@
+//! Real senders against the real daemon, where they are installed (`.ci/run` does it).
+//!
+//! They scrape a target of the test's own, which knows what it served: a counter that grows by one
+//! with each scrape. Meanwhile the daemon is killed and the sender restarted.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::daemon::Daemon;
+
+const SECONDS: &str = "
+[[granularity]]
+slot = '1s'
+document = '1m'
+partition = '1h'
+retention = '2h'
+[[granularity]]
+slot = '1m'
+document = '1h'
+partition = '6h'
+retention = '48h'
+";
+
+/// Scrapes that a sender must have made before the test goes on to the next step.
+const SCRAPES: u64 = 4;
+
+/// Serves `test_scrapes_total` and counts the scrapes.
+struct Target {
+    port: u16,
+    served: Arc<AtomicU64>,
+}
+
+impl Target {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let served = Arc::new(AtomicU64::new(0));
+        let count = served.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+                let body = format!(
+                    "# TYPE test_scrapes counter\ntest_scrapes_total {number}\n\
+                     # TYPE test_level gauge\ntest_level{{part=\"a\"}} {}\n",
+                    number % 7
+                );
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n";
+                let length = body.len();
+                let answer =
+                    format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+                // A sender that was stopped in a scrape does not read it.
+                drop(stream.write_all(answer.as_bytes()));
+            }
+        });
+        Self { port, served }
+    }
+
+    /// Waits for more scrapes.
+    fn wait_for_scrapes(&self) {
+        let until = self.served.load(Ordering::SeqCst) + SCRAPES;
+        wait_until("scrapes", || self.served.load(Ordering::SeqCst) >= until);
+    }
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if done() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited in vain for {what}");
+}
+
+/// A sender's process, stopped in order when dropped.
+struct Sender(Child);
+
+impl Sender {
+    fn start(command: &mut Command, log: &Path) -> Self {
+        let log = fs::File::options().create(true).append(true).open(log).unwrap();
+        let (out, err) = (log.try_clone().unwrap(), log);
+        Self(command.stdout(out).stderr(err).stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let pid = self.0.id().to_string();
+        drop(Command::new("kill").args(["-TERM", &pid]).status());
+        drop(self.0.wait());
+    }
+}
+
+fn installed(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let found = found.unwrap().status.success();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed; .ci/run installs it");
+    }
+    found
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
+    let words = ["chart", "--metric", "test_scrapes_total", "--range", "30m"];
+    let more = ["--resolution", resolution, "--display", display];
+    let output = daemon.run_query(&[&words[..], &more].concat());
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let points = answer["series"][0]["points"].as_array().cloned().unwrap_or_default();
+    points.iter().filter_map(|point| point[1].as_f64()).collect()
+}
+
+/// Runs a sender through kills and restarts, then compares what the daemon has with what was
+/// served.
+fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
+    let mut daemon = Daemon::start(SECONDS);
+    let target = Target::start();
+    let dir = tempfile::tempdir().unwrap();
+    let sender = start(&target, &daemon, dir.path());
+    target.wait_for_scrapes();
+    wait_until("the first samples", || !points(&daemon, "1s", "last").is_empty());
+    daemon.kill();
+    target.wait_for_scrapes();
+    daemon.restart();
+    target.wait_for_scrapes();
+    // Stopped in order, it hands over what it has.
+    drop(sender);
+    let between = target.served.load(Ordering::SeqCst);
+    let sender = start(&target, &daemon, dir.path());
+    wait_until("the sender again", || target.served.load(Ordering::SeqCst) > between + SCRAPES);
+    drop(sender);
+    daemon.kill();
+    daemon.restart();
+    let served = target.served.load(Ordering::SeqCst) as f64;
+    let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
+    for resolution in ["1s", "1m"] {
+        let count: f64 = points(&daemon, resolution, "count").iter().sum();
+        // A scrape may be cut off by each of the two stops.
+        assert!((served - 2.0..=served).contains(&count), "{count} of {served}: {}", log());
+        let first = points(&daemon, resolution, "first")[0];
+        let last = *points(&daemon, resolution, "last").last().unwrap();
+        assert!(last >= served - 1.0 && first <= 2.0, "{first} to {last} of {served}");
+        let total: f64 = points(&daemon, resolution, "total").iter().sum();
+        assert_eq!(total, last - first, "{resolution}");
+    }
+    let series = daemon.query(&["series", "--metric", "test_scrapes_total"]);
+    assert_eq!(series["series"][0]["kind"], "counter");
+    assert_eq!(series["series"][0]["tags"]["job"], "test");
+    let level = daemon.query(&["series", "--metric", "test_level", "--tags", "part=a"]);
+    assert_eq!(level["series"][0]["kind"], "gauge");
+}
+
+fn scrape_config(target: &Target) -> String {
+    format!(
+        "global:\n  scrape_interval: 1s\nscrape_configs:\n- job_name: test\n  static_configs:\n  \
+         - targets: ['127.0.0.1:{}']\n",
+        target.port
+    )
+}
+
+#[test]
+fn prometheus_delivers_everything_through_kills_and_restarts() {
+    if !installed("prometheus") {
+        return;
+    }
+    deliver(|target, daemon, dir| {
+        let config = dir.join("prometheus.yml");
+        let remote = format!(
+            "remote_write:\n- url: {}/api/v1/write\n  queue_config: {{max_backoff: 500ms}}\n",
+            daemon.url
+        );
+        fs::write(&config, scrape_config(target) + &remote).unwrap();
+        let mut command = Command::new("prometheus");
+        command.arg(format!("--config.file={}", config.display()));
+        command.arg(format!("--storage.tsdb.path={}", dir.join("prometheus").display()));
+        command.arg(format!("--web.listen-address=127.0.0.1:{}", free_port()));
+        Sender::start(&mut command, &dir.join("log"))
+    });
+}
+
+#[test]
+fn vmagent_delivers_everything_through_kills_and_restarts() {
+    if !installed("vmagent") {
+        return;
+    }
+    deliver(|target, daemon, dir| {
+        let config = dir.join("scrape.yml");
+        fs::write(&config, scrape_config(target)).unwrap();
+        let mut command = Command::new("vmagent");
+        command.arg(format!("-promscrape.config={}", config.display()));
+        command.arg(format!("-remoteWrite.url={}/api/v1/write", daemon.url));
+        command.args(["-remoteWrite.queues=4", "-remoteWrite.flushInterval=200ms"]);
+        command.arg(format!("-remoteWrite.tmpDataPath={}", dir.join("vmagent").display()));
+        command.arg(format!("-httpListenAddr=127.0.0.1:{}", free_port()));
+        Sender::start(&mut command, &dir.join("log"))
+    });
+}
