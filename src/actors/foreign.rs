@@ -12,6 +12,8 @@ use super::{
 };
 use crate::{
     ingest::{
+        influx::{self, Precision},
+        otlp::{self, Form},
         remote_write::{self, Contents, Families, Version},
         rows::{Rows, SeriesCache},
     },
@@ -26,12 +28,19 @@ use crate::{
 pub enum Foreign {
     /// Prometheus remote write, decompressed.
     RemoteWrite(Version),
+    /// InfluxDB line protocol.
+    Influx(Precision),
+    /// OTLP metrics.
+    Otlp(Form),
 }
 
 impl Foreign {
-    fn protocol(self) -> Protocol {
+    /// The name under which its samples are counted.
+    pub fn protocol(self) -> Protocol {
         match self {
             Self::RemoteWrite(_) => Protocol::RemoteWrite,
+            Self::Influx(_) => Protocol::Influx,
+            Self::Otlp(_) => Protocol::Otlp,
         }
     }
 }
@@ -85,6 +94,26 @@ impl Handler<CollectForeign> for Collector {
 }
 
 impl Core {
+    fn decode(
+        &self,
+        foreign: Foreign,
+        body: &[u8],
+        rows: &mut Rows<'_>,
+    ) -> Result<Contents, String> {
+        match foreign {
+            Foreign::RemoteWrite(version) => {
+                let mut families = self.foreign.families.borrow_mut();
+                remote_write::decode(version, body, &mut families, rows)
+                    .map_err(|fault| fault.to_string())
+            }
+            Foreign::Influx(precision) => {
+                let now_ms = self.parts.clock.now().0;
+                influx::decode(body, precision, now_ms, rows).map(|()| Contents::default())
+            }
+            Foreign::Otlp(form) => otlp::decode(form, body, rows).map(|()| Contents::default()),
+        }
+    }
+
     async fn collect_foreign(
         &self,
         request: CollectForeign,
@@ -97,13 +126,8 @@ impl Core {
             cache.trim(parts.series_max);
             let find = |key: &SeriesKey| parts.store.dictionary().find(key).map(|(id, _)| id);
             let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender);
-            let contents = match foreign {
-                Foreign::RemoteWrite(version) => {
-                    let mut families = memory.families.borrow_mut();
-                    remote_write::decode(version, &body, &mut families, &mut rows)
-                        .map_err(|fault| ForeignFault::Malformed(fault.to_string()))?
-                }
-            };
+            let contents =
+                self.decode(foreign, &body, &mut rows).map_err(ForeignFault::Malformed)?;
             (rows.finish(), contents)
         };
         drop(body);

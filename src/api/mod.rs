@@ -6,9 +6,12 @@ mod admin;
 mod answer;
 mod body;
 mod connections;
+mod foreign;
 mod held;
+mod influx;
 mod ingest;
 mod operations;
+mod otlp;
 mod params;
 mod queries;
 mod refusal;
@@ -60,6 +63,11 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/api/v1/ingest", web::post().to(ingest::ingest))
         .route("/api/v1/write", web::post().to(remote_write::write))
         .route("/prometheus/api/v1/write", web::post().to(remote_write::write))
+        .route("/v1/metrics", web::post().to(otlp::write))
+        .route("/write", web::post().to(influx::write))
+        .route("/api/v2/write", web::post().to(influx::write))
+        .route("/ping", web::route().to(influx::ping))
+        .route("/query", web::route().to(influx::query))
         .route("/api/v1/chart", web::get().to(queries::chart))
         .route("/api/v1/documents", web::get().to(queries::documents))
         .route("/api/v1/series", web::get().to(queries::series))

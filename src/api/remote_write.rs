@@ -3,21 +3,19 @@
 //! A request is answered 204 when its samples are durable, also when some were refused for good:
 //! Prometheus and vmagent drop a whole request on any other 4xx and would count what was kept as
 //! lost. Refused samples are counted at `/metrics`, and 2.0 senders read the counts written from
-//! the headers. What may succeed later is 503, because Prometheus drops on 429 by default.
+//! the headers.
 
 use actix::Addr;
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::{StatusCode, header},
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
 
-use super::{ApiParts, body, refusal::Refusal};
+use super::{
+    ApiParts,
+    foreign::{ForeignRequest, respond},
+    refusal::Refusal,
+};
 use crate::{
-    actors::{CollectForeign, Collector, Foreign, ForeignAnswer},
+    actors::{Collector, Foreign, ForeignAnswer},
     ingest::remote_write::Version,
-    model::time::Stopwatch,
-    telemetry::IngestOutcome,
 };
 
 pub(super) async fn write(
@@ -26,32 +24,15 @@ pub(super) async fn write(
     parts: web::Data<ApiParts>,
     collector: web::Data<Addr<Collector>>,
 ) -> HttpResponse {
-    let watch = Stopwatch::start();
-    let (outcome, response) = match accept(&request, payload, &parts, &collector).await {
-        Ok(answer) => (IngestOutcome::Acknowledged, acknowledge(&answer)),
-        Err(refusal) => (refusal.outcome(), retry_later(refusal.response())),
+    let foreign = version(&request).map(Foreign::RemoteWrite);
+    let received = ForeignRequest {
+        request: &request,
+        payload,
+        parts: &parts,
+        collector: &collector,
+        default_encoding: "snappy",
     };
-    parts.metrics.ingest_requests.with_label_values(&[outcome.as_str()]).inc();
-    parts.metrics.ingest_request_duration.observe(watch.seconds());
-    response
-}
-
-async fn accept(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &ApiParts,
-    collector: &Addr<Collector>,
-) -> Result<ForeignAnswer, Refusal> {
-    let version = version(request)?;
-    let body = body::receive_as(request, payload, parts, "snappy").await?;
-    let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
-    let collect = CollectForeign {
-        body: body.bytes.clone(),
-        foreign: Foreign::RemoteWrite(version),
-        sender: format!("remote_write {peer}").into(),
-    };
-    let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
-    collected.map_err(Refusal::Foreign)
+    respond(received, foreign, |answer| acknowledge(&answer)).await
 }
 
 /// The message that the `Content-Type` names; 1.0 when it names none.
@@ -74,16 +55,10 @@ fn version(request: &HttpRequest) -> Result<Version, Refusal> {
 fn acknowledge(answer: &ForeignAnswer) -> HttpResponse {
     // Duplicates were written before; to the sender they are written.
     let written = answer.answer.accepted + answer.answer.duplicates;
+    let histograms = answer.contents.histograms;
     HttpResponse::NoContent()
         .insert_header(("X-Prometheus-Remote-Write-Samples-Written", written))
-        .insert_header(("X-Prometheus-Remote-Write-Histograms-Written", answer.contents.histograms))
+        .insert_header(("X-Prometheus-Remote-Write-Histograms-Written", histograms))
         .insert_header(("X-Prometheus-Remote-Write-Exemplars-Written", 0))
         .finish()
-}
-
-fn retry_later(mut response: HttpResponse) -> HttpResponse {
-    if response.status() == StatusCode::TOO_MANY_REQUESTS {
-        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    }
-    response
 }

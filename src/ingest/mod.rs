@@ -2,7 +2,9 @@
 //!
 //! Must never know: HTTP, the writer. The collector calls it and hands on what comes out.
 
+pub mod influx;
 pub mod native;
+pub mod otlp;
 pub mod protobuf;
 pub mod refusals;
 pub mod remote_write;

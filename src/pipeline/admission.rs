@@ -29,11 +29,13 @@ pub enum RefusalReason {
     OutOfOrder,
     /// A part of a native histogram that is not kept.
     NativeHistogram,
+    /// The sample, or its line, cannot be read as a number.
+    BadSample,
 }
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::TooOld,
         Self::TooNew,
         Self::NotFinite,
@@ -45,6 +47,7 @@ impl RefusalReason {
         Self::StaleNumber,
         Self::OutOfOrder,
         Self::NativeHistogram,
+        Self::BadSample,
     ];
 
     /// The word used as a label.
@@ -61,6 +64,7 @@ impl RefusalReason {
             Self::StaleNumber => "stale_number",
             Self::OutOfOrder => "out_of_order",
             Self::NativeHistogram => "native_histogram",
+            Self::BadSample => "bad_sample",
         }
     }
 
@@ -86,6 +90,7 @@ impl RefusalReason {
                 "the sample is further behind its series' latest than ingest.out_of_order_window"
             }
             Self::NativeHistogram => "the buckets of native histograms are not kept",
+            Self::BadSample => "the sample cannot be read as a number",
         }
     }
 }
@@ -152,7 +157,8 @@ impl Admission {
             | RefusalReason::SenderLimit
             | RefusalReason::StaleNumber
             | RefusalReason::OutOfOrder
-            | RefusalReason::NativeHistogram => reason.remedy().to_owned(),
+            | RefusalReason::NativeHistogram
+            | RefusalReason::BadSample => reason.remedy().to_owned(),
         }
     }
 }

@@ -19,10 +19,14 @@ pub enum Protocol {
     Json,
     /// Prometheus remote write.
     RemoteWrite,
+    /// InfluxDB line protocol.
+    Influx,
+    /// OTLP metrics.
+    Otlp,
 }
 
 impl Protocol {
-    const ALL: [Self; 3] = [Self::Native, Self::Json, Self::RemoteWrite];
+    const ALL: [Self; 5] = [Self::Native, Self::Json, Self::RemoteWrite, Self::Influx, Self::Otlp];
 
     /// The label.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +34,8 @@ impl Protocol {
             Self::Native => "native",
             Self::Json => "json",
             Self::RemoteWrite => "remote_write",
+            Self::Influx => "influx",
+            Self::Otlp => "otlp",
         }
     }
 }

@@ -12,6 +12,7 @@ mod limits;
 mod peers;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
+mod protocols;
 mod reference_cases;
 mod remote_write;
 mod settings;

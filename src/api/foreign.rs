@@ -1,0 +1,60 @@
+//! What the foreign protocols over HTTP share: receiving, counting, and the sender's name.
+
+use actix::Addr;
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+
+use super::{ApiParts, body, refusal::Refusal};
+use crate::{
+    actors::{CollectForeign, Collector, Foreign, ForeignAnswer},
+    model::time::Stopwatch,
+    telemetry::IngestOutcome,
+};
+
+/// A request of a foreign sender, with what it is received by.
+pub(super) struct ForeignRequest<'a> {
+    pub(super) request: &'a HttpRequest,
+    pub(super) payload: web::Payload,
+    pub(super) parts: &'a ApiParts,
+    pub(super) collector: &'a Addr<Collector>,
+    /// What a body without `Content-Encoding` has.
+    pub(super) default_encoding: &'static str,
+}
+
+/// Receives a request, has it written, and answers it.
+pub(super) async fn respond(
+    request: ForeignRequest<'_>,
+    foreign: Result<Foreign, Refusal>,
+    acknowledge: impl FnOnce(ForeignAnswer) -> HttpResponse,
+) -> HttpResponse {
+    let watch = Stopwatch::start();
+    let metrics = request.parts.metrics.clone();
+    let accepted = match foreign {
+        Ok(foreign) => accept(request, foreign).await,
+        Err(refusal) => Err(refusal),
+    };
+    let (outcome, response) = match accepted {
+        Ok(answer) => (IngestOutcome::Acknowledged, acknowledge(answer)),
+        Err(refusal) => (refusal.outcome(), retry_later(refusal.response())),
+    };
+    metrics.ingest_requests.with_label_values(&[outcome.as_str()]).inc();
+    metrics.ingest_request_duration.observe(watch.seconds());
+    response
+}
+
+async fn accept(request: ForeignRequest<'_>, foreign: Foreign) -> Result<ForeignAnswer, Refusal> {
+    let ForeignRequest { request, payload, parts, collector, default_encoding } = request;
+    let body = body::receive_as(request, payload, parts, default_encoding).await?;
+    let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
+    let sender = format!("{} {peer}", foreign.protocol().as_str()).into();
+    let collect = CollectForeign { body: body.bytes.clone(), foreign, sender };
+    let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
+    collected.map_err(Refusal::Foreign)
+}
+
+/// What may succeed later is 503: Prometheus drops on 429 unless it is told otherwise.
+fn retry_later(mut response: HttpResponse) -> HttpResponse {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}

@@ -1,0 +1,91 @@
+//! `POST /write` and `/api/v2/write`: InfluxDB line protocol; and what its clients ask before.
+
+use actix::Addr;
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{self, Query},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    ApiParts,
+    foreign::{ForeignRequest, respond},
+    refusal::Refusal,
+};
+use crate::{
+    actors::{Collector, Foreign, ForeignAnswer},
+    ingest::influx::Precision,
+};
+
+/// What clients take for a version that has all that they need.
+const VERSION: &str = "1.8.10-granary";
+
+/// Databases, organisations, buckets and credentials may be given and are passed over.
+#[derive(Debug, Deserialize)]
+pub(super) struct WriteParams {
+    #[serde(default)]
+    precision: String,
+}
+
+pub(super) async fn write(
+    request: HttpRequest,
+    payload: web::Payload,
+    params: Query<WriteParams>,
+    parts: web::Data<ApiParts>,
+    collector: web::Data<Addr<Collector>>,
+) -> HttpResponse {
+    let precision = Precision::from_word(&params.precision);
+    let foreign = precision.map(Foreign::Influx).ok_or_else(|| {
+        Refusal::Malformed(format!(
+            "precision={:?} is not known; use ns, us, ms, s, m or h",
+            params.precision
+        ))
+    });
+    let received = ForeignRequest {
+        request: &request,
+        payload,
+        parts: &parts,
+        collector: &collector,
+        default_encoding: "identity",
+    };
+    respond(received, foreign, acknowledge).await
+}
+
+/// As InfluxDB: what could be read is written, and the rest is named in a 400.
+fn acknowledge(answer: ForeignAnswer) -> HttpResponse {
+    let dropped: u64 = answer.answer.refused.values().sum();
+    if dropped == 0 {
+        return HttpResponse::NoContent().insert_header(("X-Influxdb-Version", VERSION)).finish();
+    }
+    let examples: Vec<_> =
+        answer.answer.examples.into_iter().map(|refusal| refusal.message).collect();
+    let message = format!("partial write: {} dropped={dropped}", examples.join("; "));
+    HttpResponse::build(StatusCode::BAD_REQUEST)
+        .insert_header(("X-Influxdb-Version", VERSION))
+        .json(json!({ "error": message, "code": "invalid", "message": message }))
+}
+
+pub(super) async fn ping() -> HttpResponse {
+    HttpResponse::NoContent().insert_header(("X-Influxdb-Version", VERSION)).finish()
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct QueryParams {
+    #[serde(default)]
+    q: String,
+}
+
+/// Clients create a database before they write; there is one here. InfluxQL is not spoken.
+pub(super) async fn query(params: Query<QueryParams>) -> HttpResponse {
+    let words = params.q.trim().to_ascii_uppercase();
+    let known = words.is_empty() || words.starts_with("CREATE ");
+    let response = if known {
+        json!({ "results": [{ "statement_id": 0 }] })
+    } else {
+        json!({ "results": [{ "statement_id": 0, "error":
+            "InfluxQL is not spoken here: use /api/v1/chart" }] })
+    };
+    HttpResponse::Ok().insert_header(("X-Influxdb-Version", VERSION)).json(response)
+}

@@ -1,0 +1,68 @@
+//! `POST /v1/metrics`: OTLP over HTTP (opentelemetry.io, "OTLP Specification", OTLP/HTTP).
+
+use actix::Addr;
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
+};
+use prost::Message;
+use serde_json::json;
+
+use super::{
+    ApiParts,
+    foreign::{ForeignRequest, respond},
+    refusal::Refusal,
+};
+use crate::{
+    actors::{Collector, Foreign, ForeignAnswer},
+    ingest::otlp::Form,
+};
+
+pub(super) async fn write(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+    collector: web::Data<Addr<Collector>>,
+) -> HttpResponse {
+    let media_type = request.headers().get(header::CONTENT_TYPE);
+    let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
+    let form = match media_type.map(str::trim) {
+        Some("application/json") => Ok(Form::Json),
+        Some("application/x-protobuf") => Ok(Form::Protobuf),
+        other => Err(Refusal::UnknownMediaType(format!(
+            "Content-Type: {} is not known; use application/x-protobuf or application/json",
+            other.unwrap_or_default()
+        ))),
+    };
+    let answer_form = *form.as_ref().unwrap_or(&Form::Json);
+    let received = ForeignRequest {
+        request: &request,
+        payload,
+        parts: &parts,
+        collector: &collector,
+        default_encoding: "identity",
+    };
+    respond(received, form.map(Foreign::Otlp), |answer| acknowledge(answer, answer_form)).await
+}
+
+/// The answer has the form of the request, and says how many points were refused.
+fn acknowledge(answer: ForeignAnswer, form: Form) -> HttpResponse {
+    let rejected: u64 = answer.answer.refused.values().sum();
+    let examples = answer.answer.examples.into_iter();
+    let messages: Vec<_> = examples.map(|refusal| refusal.message).collect();
+    let error_message = messages.join("; ");
+    match form {
+        Form::Json if rejected == 0 => HttpResponse::Ok().json(json!({})),
+        // 64 bit numbers are texts in the JSON form of protobuf.
+        Form::Json => HttpResponse::Ok().json(json!({ "partialSuccess": {
+            "rejectedDataPoints": rejected.to_string(), "errorMessage": error_message } })),
+        Form::Protobuf => {
+            let partial_success = (rejected > 0).then(|| ExportMetricsPartialSuccess {
+                rejected_data_points: rejected as i64,
+                error_message,
+            });
+            let message = ExportMetricsServiceResponse { partial_success };
+            HttpResponse::Ok().content_type("application/x-protobuf").body(message.encode_to_vec())
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! InfluxDB line protocol (docs.influxdata.com, "Line protocol reference"): each field of a line
+//! is a sample of the metric `measurement_field`.
+
+use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
+
+use super::rows::{Described, Fingerprint, Rows, kind_of_name};
+use crate::{
+    model::{SeriesKey, SeriesLimits},
+    pipeline::RefusalReason,
+};
+
+const PROTOCOL: u8 = 3;
+
+/// Unit of the timestamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Nanoseconds, the default.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// Minutes; version 1 only.
+    Minutes,
+    /// Hours; version 1 only.
+    Hours,
+}
+
+impl Precision {
+    /// Reads the `precision` parameter of either version.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "" | "n" | "ns" => Self::Nanoseconds,
+            "u" | "us" | "µ" => Self::Microseconds,
+            "ms" => Self::Milliseconds,
+            "s" => Self::Seconds,
+            "m" => Self::Minutes,
+            "h" => Self::Hours,
+            _ => return None,
+        })
+    }
+
+    fn millis(self, timestamp: i64) -> i64 {
+        match self {
+            Self::Nanoseconds => timestamp.div_euclid(1_000_000),
+            Self::Microseconds => timestamp.div_euclid(1000),
+            Self::Milliseconds => timestamp,
+            Self::Seconds => timestamp.saturating_mul(1000),
+            Self::Minutes => timestamp.saturating_mul(60_000),
+            Self::Hours => timestamp.saturating_mul(3_600_000),
+        }
+    }
+}
+
+/// Decodes a body; lines without a timestamp are of `now_ms`. A bad line spoils no other.
+///
+/// # Errors
+/// When the body is not UTF-8.
+pub fn decode(
+    body: &[u8],
+    precision: Precision,
+    now_ms: i64,
+    rows: &mut Rows<'_>,
+) -> Result<(), String> {
+    let text = std::str::from_utf8(body).map_err(|fault| format!("body: {fault}"))?;
+    let mut written = Vec::new();
+    for (index, line) in parse_lines(text).enumerate() {
+        match line {
+            Ok(line) => {
+                let at = line.timestamp.map_or(now_ms, |timestamp| precision.millis(timestamp));
+                take_line(&line, at, rows, &mut written);
+            }
+            Err(fault) => {
+                rows.refuse(RefusalReason::BadSample, 1, || format!("line {}: {fault}", index + 1))
+            }
+        }
+    }
+    Ok(())
+}
+
+fn take_line(line: &ParsedLine<'_>, at: i64, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
+    for (field, value) in &line.field_set {
+        let value = match value {
+            FieldValue::F64(value) => *value,
+            FieldValue::I64(value) => *value as f64,
+            FieldValue::U64(value) => *value as f64,
+            FieldValue::Boolean(value) => f64::from(u8::from(*value)),
+            FieldValue::String(_) => {
+                rows.refuse(RefusalReason::BadSample, 1, || {
+                    format!("field {field} of {} is a text; send numbers", line.series.measurement)
+                });
+                continue;
+            }
+        };
+        written.clear();
+        // The parts as they are read: escapes and the order of fields do not matter.
+        let mut put = |part: &str| {
+            written.extend_from_slice(part.as_bytes());
+            written.push(0);
+        };
+        put(line.series.measurement.as_str());
+        line.series.tag_set.iter().flatten().for_each(|(name, value)| {
+            put(name.as_str());
+            put(value.as_str());
+        });
+        put(field.as_str());
+        let target = rows.series(Fingerprint::of(PROTOCOL, written), |limits| {
+            describe(line, field.as_str(), limits)
+        });
+        rows.push(target, at, value, 0);
+    }
+}
+
+fn describe(
+    line: &ParsedLine<'_>,
+    field: &str,
+    limits: &SeriesLimits,
+) -> Result<Described, String> {
+    let metric = format!("{}_{field}", line.series.measurement.as_str());
+    let tags = line.series.tag_set.iter().flatten();
+    let tags: Vec<_> = tags.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
+    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
+}

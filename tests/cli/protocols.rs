@@ -1,0 +1,149 @@
+//! InfluxDB line protocol and OTLP as their senders see them.
+
+use std::{
+    io::Write,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+
+#[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
+}
+
+fn post(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut request = agent.post(format!("{}{path}", daemon.url));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut response = request.send(body).unwrap();
+    (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+}
+
+fn last(daemon: &Daemon, metric: &str, tags: &str) -> Vec<f64> {
+    let words = ["chart", "--resolution", "1m", "--range", "1h", "--display", "last"];
+    let answer = daemon.query(&[&words[..], &["--metric", metric, "--tags", tags]].concat());
+    let points = answer["series"][0]["points"].as_array().cloned().unwrap_or_default();
+    points.iter().filter_map(|point| point[1].as_f64()).collect()
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(body).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn influx_lines_become_a_metric_for_each_field() {
+    let daemon = Daemon::start("");
+    let seconds = now_ms() / 1000 - 600;
+    let lines = format!(
+        "cpu,host=a\\ b,region=eu usage=12.5,cores=8i,busy=true {seconds}\n\
+         # a remark\n\
+         cpu,host=c usage=1 {}\n",
+        seconds + 1
+    );
+    let path = "/write?db=any&precision=s";
+    assert_eq!(
+        post(&daemon, path, &[("Content-Encoding", "gzip")], &gzip(lines.as_bytes())).0,
+        204
+    );
+    assert_eq!(last(&daemon, "cpu_usage", "host=a b"), [12.5]);
+    assert_eq!(last(&daemon, "cpu_cores", "region=eu"), [8.0]);
+    assert_eq!(last(&daemon, "cpu_busy", ""), [1.0]);
+    // Version 2, nanoseconds by default, and a retry.
+    let line = format!("mem free=5u {}000000000", seconds);
+    for _ in 0..2 {
+        let answer = post(&daemon, "/api/v2/write?org=o&bucket=b", &[], line.as_bytes());
+        assert_eq!(answer.0, 204, "{}", answer.1);
+    }
+    assert_eq!(last(&daemon, "mem_free", ""), [5.0]);
+    assert!(daemon.metrics().contains("granary_samples_duplicate_total{protocol=\"influx\"} 1"));
+}
+
+#[test]
+fn a_bad_influx_line_is_named_and_spoils_no_other() {
+    let daemon = Daemon::start("");
+    let lines = "good value=1\nno fields here\nmixed text=\"hello\",number=2\nalso good=3\n";
+    let (status, body) = post(&daemon, "/write", &[], lines.as_bytes());
+    assert_eq!(status, 400);
+    let message =
+        serde_json::from_str::<Value>(&body).unwrap()["error"].as_str().unwrap().to_owned();
+    for part in ["partial write", "line 2", "field text of mixed", "dropped=2"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    assert_eq!(last(&daemon, "good_value", ""), [1.0]);
+    assert_eq!(last(&daemon, "mixed_number", ""), [2.0]);
+    assert_eq!(last(&daemon, "also_good", ""), [3.0]);
+    assert_eq!(post(&daemon, "/write?precision=d", &[], b"a b=1").0, 400);
+    assert_eq!(post(&daemon, "/ping", &[], b"").0, 204);
+    assert_eq!(post(&daemon, "/query?q=CREATE+DATABASE+x", &[], b"").0, 200);
+}
+
+fn otlp(at_ms: i64) -> Value {
+    let times = |value: Value| {
+        let mut point = value;
+        point["timeUnixNano"] = json!(format!("{}000000", at_ms));
+        point["startTimeUnixNano"] = json!(format!("{}000000", at_ms - 60_000));
+        point
+    };
+    let attributes =
+        |name: &str, value: &str| json!([{"key": name, "value": {"stringValue": value}}]);
+    json!({"resourceMetrics": [{
+        "resource": {"attributes": attributes("service.name", "shop")},
+        "scopeMetrics": [{"metrics": [
+            {"name": "queue.length", "unit": "{items}", "gauge": {"dataPoints": [
+                times(json!({"asInt": "7", "attributes": attributes("queue", "mail")}))]}},
+            {"name": "orders", "unit": "1", "sum": {"aggregationTemporality": 2,
+                "isMonotonic": true, "dataPoints": [times(json!({"asDouble": 42.0}))]}},
+            {"name": "clicks", "sum": {"aggregationTemporality": 1, "isMonotonic": true,
+                "dataPoints": [times(json!({"asInt": "5"}))]}},
+            {"name": "latency", "unit": "ms", "histogram": {"aggregationTemporality": 2,
+                "dataPoints": [times(json!({"count": "6", "sum": 90.0, "min": 1.0, "max": 50.0,
+                    "bucketCounts": ["1", "2", "3"], "explicitBounds": [10.0, 20.0]}))]}},
+        ]}]
+    }]})
+}
+
+#[test]
+fn otlp_gauges_sums_and_histograms_become_series() {
+    let daemon = Daemon::start("");
+    let at = now_ms() - 300_000;
+    let json_type = [("Content-Type", "application/json")];
+    let (status, body) = post(&daemon, "/v1/metrics", &json_type, otlp(at).to_string().as_bytes());
+    assert_eq!((status, serde_json::from_str::<Value>(&body).unwrap()), (200, json!({})), "{body}");
+    assert_eq!(last(&daemon, "queue.length", "queue=mail,service.name=shop"), [7.0]);
+    assert_eq!(last(&daemon, "orders", ""), [42.0]);
+    for (metric, value) in
+        [("latency_count", 6.0), ("latency_sum", 90.0), ("latency_min", 1.0), ("latency_max", 50.0)]
+    {
+        assert_eq!(last(&daemon, metric, ""), [value], "{metric}");
+    }
+    for (bound, count) in [("10", 1.0), ("20", 3.0), ("+Inf", 6.0)] {
+        assert_eq!(last(&daemon, "latency_bucket", &format!("le={bound}")), [count], "{bound}");
+    }
+    let kind =
+        |metric: &str| daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone();
+    assert_eq!(
+        [kind("orders"), kind("clicks"), kind("queue.length")],
+        ["counter", "delta", "gauge"]
+    );
+    // One bad point does not spoil the rest, and the sender is told.
+    let mut mixed = otlp(at + 60_000);
+    let points = &mut mixed["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"];
+    points["dataPoints"][0]["timeUnixNano"] = json!("1000000000");
+    let (status, body) = post(&daemon, "/v1/metrics", &json_type, mixed.to_string().as_bytes());
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        (status, &answer["partialSuccess"]["rejectedDataPoints"]),
+        (200, &json!("1")),
+        "{body}"
+    );
+    assert_eq!(post(&daemon, "/v1/metrics", &json_type, b"{\"resourceMetrics\": 3}").0, 400);
+    assert_eq!(post(&daemon, "/v1/metrics", &[("Content-Type", "text/plain")], b"").0, 415);
+}
