@@ -1,6 +1,7 @@
 //! What reads bytes from outside or from disk, one function each: any bytes in, no panic out.
 //!
 //! The fuzz targets in `tests/fuzz` call these, and a test runs them over the kept corpus.
+#![allow(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 
 use granary_protocol::{decode_batch, decode_json, encode_batch, split_batches};
 
@@ -19,8 +20,11 @@ use crate::{
 /// A time within the retention of the default granularities.
 const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 
+/// Reads bytes; a panic is a fault found.
+pub type Target = fn(&[u8]);
+
 /// Every target with its function.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),

@@ -57,7 +57,7 @@ fn acknowledge(answer: ForeignAnswer, form: Form) -> HttpResponse {
         Form::Json => HttpResponse::Ok().json(json!({ "partialSuccess": {
             "rejectedDataPoints": rejected.to_string(), "errorMessage": error_message } })),
         Form::Protobuf => {
-            let partial_success = (rejected > 0).then(|| ExportMetricsPartialSuccess {
+            let partial_success = (rejected > 0).then_some(ExportMetricsPartialSuccess {
                 rejected_data_points: rejected as i64,
                 error_message,
             });

@@ -73,7 +73,7 @@ pub fn decode(
                 take_line(&line, at, rows, &mut written);
             }
             Err(fault) => {
-                rows.refuse(RefusalReason::BadSample, 1, || format!("line {}: {fault}", index + 1))
+                rows.refuse(RefusalReason::BadSample, 1, || format!("line {}: {fault}", index + 1));
             }
         }
     }

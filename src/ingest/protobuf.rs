@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// When the message is cut off or uses a wire type that does not exist.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireFault> {
+    pub fn next_field(&mut self) -> Result<Option<(u32, Value<'a>)>, WireFault> {
         if self.at >= self.message.len() {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ mod tests {
         message.extend(1.5_f64.to_le_bytes());
         message.extend([0x25, 7, 0, 0, 0]);
         let mut fields = Fields::of(&message);
-        let mut read = || fields.next().unwrap();
+        let mut read = || fields.next_field().unwrap();
         assert_eq!(read(), Some((1, Value::Varint(300))));
         assert_eq!(read(), Some((2, Value::Bytes(b"hi"))));
         assert_eq!(read().map(|(_, value)| value.double()), Some(1.5));
@@ -141,10 +141,10 @@ mod tests {
         assert_eq!(read(), None);
         for end in 1..message.len() {
             let mut fields = Fields::of(&message[..end]);
-            while let Ok(Some(_)) = fields.next() {}
+            while let Ok(Some(_)) = fields.next_field() {}
         }
-        assert!(Fields::of(&[0x12, 0xff, 0xff, 0xff, 0xff, 0x0f]).next().is_err());
-        assert!(Fields::of(&[0x0b]).next().is_err());
-        assert!(Fields::of(&[0xff; 12]).next().is_err());
+        assert!(Fields::of(&[0x12, 0xff, 0xff, 0xff, 0xff, 0x0f]).next_field().is_err());
+        assert!(Fields::of(&[0x0b]).next_field().is_err());
+        assert!(Fields::of(&[0xff; 12]).next_field().is_err());
     }
 }

@@ -100,7 +100,7 @@ fn decode_1(
 ) -> Result<Contents, WireFault> {
     let mut contents = Contents::default();
     let mut request = Fields::of(body);
-    while let Some((field, value)) = request.next()? {
+    while let Some((field, value)) = request.next_field()? {
         match field {
             1 => series_1(value.bytes(), families, rows, &mut contents)?,
             3 => families.learn(value.bytes())?,
@@ -120,14 +120,14 @@ fn series_1(
     let mut fields = Fields::of(message);
     let mut labels_end = 0;
     let mut ahead = fields.clone();
-    while let Some((1, _)) = ahead.next()? {
+    while let Some((1, _)) = ahead.next_field()? {
         labels_end = ahead.position();
         fields = ahead.clone();
     }
     let labels = &message[..labels_end];
     let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
     let mut target = None;
-    while let Some((field, value)) = fields.next()? {
+    while let Some((field, value)) = fields.next_field()? {
         match field {
             2 => {
                 let target = *target.get_or_insert_with(|| {
@@ -160,7 +160,7 @@ fn series_1(
 fn sample(message: &[u8]) -> Result<(i64, f64, i64), WireFault> {
     let (mut at, mut number, mut start) = (0, 0.0, 0);
     let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
+    while let Some((field, value)) = fields.next_field()? {
         match field {
             1 => number = value.double(),
             2 => at = value.int(),
@@ -181,7 +181,7 @@ fn histogram(
 ) -> Result<(), WireFault> {
     let (mut at, mut count, mut sum, mut buckets) = (0, 0.0, 0.0, 0);
     let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
+    while let Some((field, value)) = fields.next_field()? {
         match (field, value) {
             (1, Value::Varint(number)) => count = number as f64,
             (2, Value::Fixed64(bits)) => count = f64::from_bits(bits),
@@ -208,7 +208,7 @@ impl Families {
     fn learn(&mut self, message: &[u8]) -> Result<(), WireFault> {
         let (mut code, mut name) = (0, "");
         let mut fields = Fields::of(message);
-        while let Some((field, value)) = fields.next()? {
+        while let Some((field, value)) = fields.next_field()? {
             match field {
                 1 => code = value.int(),
                 2 => name = std::str::from_utf8(value.bytes()).unwrap_or_default(),
@@ -243,10 +243,10 @@ impl<'a> Labels<'a> {
     fn read_1(labels: &'a [u8]) -> Result<Self, String> {
         let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
         let mut fields = Fields::of(labels);
-        while let Some((_, label)) = fields.next().map_err(|fault| fault.to_string())? {
+        while let Some((_, label)) = fields.next_field().map_err(|fault| fault.to_string())? {
             let (mut name, mut value) = (&[][..], &[][..]);
             let mut parts = Fields::of(label.bytes());
-            while let Some((field, part)) = parts.next().map_err(|fault| fault.to_string())? {
+            while let Some((field, part)) = parts.next_field().map_err(|fault| fault.to_string())? {
                 match field {
                     1 => name = part.bytes(),
                     2 => value = part.bytes(),
@@ -290,7 +290,7 @@ impl<'a> Labels<'a> {
 fn decode_2(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireFault> {
     let mut symbols: Vec<&[u8]> = Vec::new();
     let mut request = Fields::of(body);
-    while let Some((field, value)) = request.next()? {
+    while let Some((field, value)) = request.next_field()? {
         if field == 4 && symbols.len() < SYMBOLS_MAX {
             symbols.push(value.bytes());
         }
@@ -298,7 +298,7 @@ fn decode_2(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireFault> {
     let mut contents = Contents::default();
     let mut scratch = Scratch::default();
     let mut request = Fields::of(body);
-    while let Some((field, value)) = request.next()? {
+    while let Some((field, value)) = request.next_field()? {
         if field == 5 {
             series_2(value.bytes(), &symbols, rows, &mut contents, &mut scratch)?;
         }
@@ -325,7 +325,7 @@ fn series_2(
     scratch.refs.clear();
     let (mut metadata, mut created) = (None, 0);
     let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
+    while let Some((field, value)) = fields.next_field()? {
         match (field, value) {
             (1, Value::Bytes(packed)) => {
                 packed_varints(packed, |reference| scratch.refs.push(reference as usize))?;
@@ -359,7 +359,7 @@ fn series_2(
     };
     let mut target = None;
     let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
+    while let Some((field, value)) = fields.next_field()? {
         match field {
             2 => {
                 let target = *target.get_or_insert_with(|| {
@@ -393,7 +393,7 @@ impl Metadata {
     fn read(message: &[u8]) -> Result<Self, WireFault> {
         let mut out = Self::default();
         let mut fields = Fields::of(message);
-        while let Some((field, value)) = fields.next()? {
+        while let Some((field, value)) = fields.next_field()? {
             match field {
                 1 => out.code = value.int(),
                 4 => out.unit = value.int() as usize,
@@ -407,7 +407,7 @@ impl Metadata {
 impl<'a> Labels<'a> {
     fn read_2(refs: &[usize], symbols: &[&'a [u8]]) -> Result<Self, String> {
         let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
-        if refs.len() % 2 != 0 {
+        if !refs.len().is_multiple_of(2) {
             return Err("the label refs are no pairs".to_owned());
         }
         for pair in refs.chunks_exact(2) {

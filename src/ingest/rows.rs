@@ -88,7 +88,7 @@ pub struct Rows<'a> {
     /// How long and how many the parts of a series may be.
     pub limits: &'a SeriesLimits,
     sender: &'a str,
-    rows: Vec<Row>,
+    samples: Vec<Row>,
     new: HashMap<Fingerprint, u32, FixedState>,
     definitions: Vec<(Fingerprint, Definition)>,
     refused: Refusals,
@@ -97,7 +97,7 @@ pub struct Rows<'a> {
 /// The samples of one request, decoded, with the series that have to be made known first.
 #[derive(Debug)]
 pub struct Decoded {
-    rows: Vec<Row>,
+    samples: Vec<Row>,
     definitions: Vec<(Fingerprint, Definition)>,
     refused: Refusals,
 }
@@ -124,7 +124,7 @@ impl<'a> Rows<'a> {
             find,
             limits,
             sender,
-            rows: Vec::new(),
+            samples: Vec::new(),
             new: HashMap::default(),
             definitions: Vec::new(),
             refused: Refusals::default(),
@@ -175,7 +175,7 @@ impl<'a> Rows<'a> {
 
     /// Adds a sample; `start` says since when a counter counts, 0 when not known.
     pub fn push(&mut self, target: Target, at: i64, value: f64, start: i64) {
-        self.rows.push(Row { target: target.0, at, value, start });
+        self.samples.push(Row { target: target.0, at, value, start });
     }
 
     /// Counts samples that the decoder cannot take in.
@@ -185,7 +185,7 @@ impl<'a> Rows<'a> {
 
     /// The samples, without the hold on the cache.
     pub fn finish(self) -> Decoded {
-        Decoded { rows: self.rows, definitions: self.definitions, refused: self.refused }
+        Decoded { samples: self.samples, definitions: self.definitions, refused: self.refused }
     }
 }
 
@@ -197,12 +197,12 @@ impl Decoded {
 
     /// Samples, refused ones not included.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.samples.len()
     }
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.samples.is_empty()
     }
 
     /// Judges every sample; returns the batch to write and what was refused.
@@ -213,7 +213,7 @@ impl Decoded {
         admission: &Admission,
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
-        let Self { rows, definitions, mut refused } = self;
+        let Self { samples, definitions, mut refused } = self;
         let settled: Vec<_> = verdicts.iter().map(|verdict| settle(*verdict)).collect();
         for ((fingerprint, _), resolved) in definitions.iter().zip(&settled) {
             // A limit may be raised, and other series may be deleted: it is asked for again.
@@ -222,11 +222,11 @@ impl Decoded {
             }
         }
         let mut batch = AcceptedBatch { window_ms, ..AcceptedBatch::default() };
-        batch.series.reserve_exact(rows.len());
-        batch.times.reserve_exact(rows.len());
-        batch.values.reserve_exact(rows.len());
-        let has_starts = rows.iter().any(|row| row.start != 0);
-        for row in rows {
+        batch.series.reserve_exact(samples.len());
+        batch.times.reserve_exact(samples.len());
+        batch.values.reserve_exact(samples.len());
+        let has_starts = samples.iter().any(|row| row.start != 0);
+        for row in samples {
             let resolved = match row.target {
                 TargetKind::Series(id) => Resolved::Series(id),
                 TargetKind::Refused(reason) => Resolved::Refused(reason),

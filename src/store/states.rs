@@ -89,11 +89,15 @@ impl SeriesStates {
             let to = from + SERIES_PER_ROW;
             let (mut states, mut seen) = (Vec::new(), Vec::new());
             let own = &self.states[from..to.min(self.states.len())];
-            own.iter().for_each(|state| encode_state(state, &mut states));
+            for state in own {
+                encode_state(state, &mut states);
+            }
             let times = self.seen.get(from.min(self.seen.len())..to.min(self.seen.len()));
             let times = times.unwrap_or_default();
             if times.iter().any(|times| !times.is_empty()) {
-                times.iter().for_each(|times| times.to_bytes(&mut seen));
+                for times in times {
+                    times.to_bytes(&mut seen);
+                }
             }
             (row, states, seen)
         })

@@ -1,7 +1,9 @@
 //! Self-metrics and logging.
 
+mod labels;
 mod logging;
 mod metrics;
 
+pub use labels::{IngestOutcome, Protocol, QueryOutcome};
 pub use logging::init_logging;
-pub use metrics::{IngestOutcome, METRIC_NAMES, Metrics, Protocol, QueryOutcome};
+pub use metrics::{METRIC_NAMES, Metrics};

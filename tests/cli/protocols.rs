@@ -57,7 +57,7 @@ fn influx_lines_become_a_metric_for_each_field() {
     assert_eq!(last(&daemon, "cpu_cores", "region=eu"), [8.0]);
     assert_eq!(last(&daemon, "cpu_busy", ""), [1.0]);
     // Version 2, nanoseconds by default, and a retry.
-    let line = format!("mem free=5u {}000000000", seconds);
+    let line = format!("mem free=5u {seconds}000000000");
     for _ in 0..2 {
         let answer = post(&daemon, "/api/v2/write?org=o&bucket=b", &[], line.as_bytes());
         assert_eq!(answer.0, 204, "{}", answer.1);

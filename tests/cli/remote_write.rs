@@ -172,7 +172,9 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
         message(|out| {
             let refs = message(|out| [1, name, 3, 4].into_iter().for_each(|r| varint(r, out)));
             bytes(1, &refs, out);
-            samples.iter().for_each(|(at, value)| bytes(2, &sample(*at, *value), out));
+            for (at, value) in samples {
+                bytes(2, &sample(*at, *value), out);
+            }
             let metadata = message(|out| {
                 int(1, code, out);
                 int(4, 5, out);
@@ -182,7 +184,9 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
         })
     };
     let body = message(|out| {
-        symbols.iter().for_each(|symbol| bytes(4, symbol.as_bytes(), out));
+        for symbol in symbols {
+            bytes(4, symbol.as_bytes(), out);
+        }
         // It was reset at 30 s, though the value grew.
         bytes(5, &one(2, 1, at - 5000, &[(at, 10.0), (at + 15_000, 14.0)]), out);
         bytes(5, &one(2, 1, at + 30_000, &[(at + 45_000, 20.0)]), out);
@@ -206,7 +210,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     assert!(broken.body.contains("longer than its message"), "{}", broken.body);
     let other = write(&daemon, "application/x-protobuf;proto=other.Message", &[]);
     assert_eq!(other.status, 415, "{}", other.body);
-    let bomb = write(&daemon, V1, &[0; 100_000]);
+    let bomb = write(&daemon, V1, &vec![0; 100_000]);
     assert_eq!(bomb.status, 413, "{}", bomb.body);
     assert_eq!(write(&daemon, V1, &[]).status, 204);
 }
