@@ -7,6 +7,8 @@
 /// Runs kept; with more, the oldest is forgotten, and what is older than its end is refused.
 const RUNS_MAX: usize = 48;
 const RUN_BYTES: usize = 16;
+/// No time is later: the largest that a sample may have.
+const LATEST_MS: i64 = super::UnixMillis::MAX.0;
 
 /// What a sample's time says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +141,8 @@ impl SeenTimes {
                 step: u32::from_le_bytes(*step),
                 count: u32::from_le_bytes(*count.first_chunk()?),
             };
-            let sane = run.count > 0 && (0..=i64::MAX / 2).contains(&run.first);
+            let length = i64::from(run.step).checked_mul(i64::from(run.count) - 1)?;
+            let sane = run.count > 0 && (0..=LATEST_MS).contains(&run.first) && length <= LATEST_MS;
             sane.then_some(run)
         };
         let runs = runs.as_chunks::<RUN_BYTES>().0.iter().map(read).collect::<Option<_>>()?;

@@ -98,8 +98,10 @@ impl FromStr for Span {
         let span: jiff::Span = text.parse().map_err(|_| fault())?;
         let months = i32::from(span.get_years()) * 12 + span.get_months();
         let rest = span.years(0).months(0);
-        let clock = rest.weeks(0).days(0);
-        let clock_ms = clock.total(jiff::Unit::Millisecond).map_err(|_| fault())? as i64;
+        let clock_ms = i64::from(rest.get_hours()) * 3_600_000
+            + rest.get_minutes() * 60_000
+            + rest.get_seconds() * 1000
+            + rest.get_milliseconds();
         let days = i64::from(rest.get_weeks()) * 7 + i64::from(rest.get_days());
         match (months, days * DAY_MS + clock_ms) {
             (0, ms) if (1..=LONGEST_MS).contains(&ms) => Ok(Self::Fixed(ms)),
@@ -148,11 +150,12 @@ mod tests {
 
     #[test]
     fn spans_are_read_and_written() {
-        for text in ["10s", "1m", "6h", "14d", "1mo", "5y", "1500ms"] {
+        for text in ["10s", "1m", "6h", "14d", "1mo", "5y", "1500ms", "5625907860999ms"] {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
         }
+        assert_eq!("1.5h".parse::<Span>().unwrap(), Span::Fixed(5_400_000));
         assert_eq!("2w".parse::<Span>().unwrap(), Span::Fixed(14 * DAY_MS));
-        for text in ["", "soon", "0s", "-1h", "1mo 3d", "000700000787h", "99999y"] {
+        for text in ["", "soon", "0s", "-1h", "1mo 3d", "000700000787h", "99999y", "1us"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }
