@@ -13,8 +13,9 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, Collector, CollectorParts, Condition, Death, Health, Lifelines, Preallocator,
-        Retention, Stop, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Checkpointer, Collector, CollectorParts, Condition, Death, GraphiteListeners, Health,
+        Lifelines, Preallocator, Retention, Stop, Watcher, Writer, WriterHandle, WriterParts,
+        lifelines,
     },
     api::{self, ApiParts, BodyLimits, BodyMemory, Connections},
     config::Settings,
@@ -47,6 +48,7 @@ pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
 struct Daemon {
     settings: Settings,
     server: ServerHandle,
+    graphite: GraphiteListeners,
     writer: Writer,
     writer_handle: WriterHandle,
     checkpointer: Addr<Checkpointer>,
@@ -110,6 +112,7 @@ impl Daemon {
             },
         );
         let parts = api_parts(&settings, store, writer_handle.clone(), clock, metrics, &health);
+        let graphite = start_graphite(&settings, &parts, &lifelines)?;
         let server = start_server(&settings, parts, &lifelines)?;
         health.clear(Condition::Lifecycle);
         notify(&[sd_notify::NotifyState::Ready]);
@@ -118,6 +121,7 @@ impl Daemon {
         Ok(Self {
             settings,
             server,
+            graphite,
             writer,
             writer_handle,
             checkpointer,
@@ -150,6 +154,7 @@ impl Daemon {
         // The server and the roles share the time; the last checkpoint gets the larger part.
         let step = self.settings.shutdown_timeout / 4;
         // 1. No new requests; those under way are answered.
+        self.graphite.stop();
         within("the HTTP server", step, self.server.stop(true)).await;
         // 2. What waits for the journal is committed.
         within("the writer", step, self.writer_handle.stop()).await;
@@ -238,12 +243,8 @@ fn api_parts(
     }
 }
 
-fn start_server(
-    settings: &Settings,
-    parts: ApiParts,
-    lifelines: &Lifelines,
-) -> anyhow::Result<ServerHandle> {
-    let collector = CollectorParts {
+fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
+    CollectorParts {
         store: parts.store.clone(),
         writer: parts.writer.clone(),
         clock: parts.clock.clone(),
@@ -254,7 +255,27 @@ fn start_server(
         request_series_max: settings.request_series_max,
         future_skew: settings.future_skew,
         out_of_order_window: settings.out_of_order_window,
-    };
+        graphite_templates: settings.graphite_templates.clone().into(),
+    }
+}
+
+fn start_graphite(
+    settings: &Settings,
+    parts: &ApiParts,
+    lifelines: &Lifelines,
+) -> anyhow::Result<GraphiteListeners> {
+    let line = lifelines.for_role("Graphite collector");
+    let collector = Collector::new(collector_parts(settings, parts), line).start();
+    GraphiteListeners::start(&settings.graphite, collector, parts.metrics.clone())
+        .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
+}
+
+fn start_server(
+    settings: &Settings,
+    parts: ApiParts,
+    lifelines: &Lifelines,
+) -> anyhow::Result<ServerHandle> {
+    let collector = collector_parts(settings, &parts);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
     let connections = Connections::new(&parts.metrics, settings.client_timeout);

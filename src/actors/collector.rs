@@ -14,6 +14,7 @@ use granary_protocol::{
 use super::{Lifeline, WriteFault, WriterHandle, foreign::ForeignMemory};
 use crate::{
     ingest::{
+        graphite::Template,
         native::{Admitted, Sessions, UnknownRef},
         refusals::Refusals,
     },
@@ -81,6 +82,7 @@ pub struct CollectorParts {
     pub request_series_max: usize,
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
+    pub graphite_templates: Arc<[Template]>,
 }
 
 /// See the module.

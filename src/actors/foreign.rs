@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     ingest::{
+        graphite,
         influx::{self, Precision},
         otlp::{self, Form},
         remote_write::{self, Contents, Families, Version},
@@ -32,6 +33,10 @@ pub enum Foreign {
     Influx(Precision),
     /// OTLP metrics.
     Otlp(Form),
+    /// Whole lines of Graphite's plaintext protocol.
+    GraphiteLines,
+    /// One message of Graphite's pickle protocol, without its length.
+    GraphitePickle,
 }
 
 impl Foreign {
@@ -41,6 +46,7 @@ impl Foreign {
             Self::RemoteWrite(_) => Protocol::RemoteWrite,
             Self::Influx(_) => Protocol::Influx,
             Self::Otlp(_) => Protocol::Otlp,
+            Self::GraphiteLines | Self::GraphitePickle => Protocol::Graphite,
         }
     }
 }
@@ -111,6 +117,16 @@ impl Core {
                 influx::decode(body, precision, now_ms, rows).map(|()| Contents::default())
             }
             Foreign::Otlp(form) => otlp::decode(form, body, rows).map(|()| Contents::default()),
+            Foreign::GraphiteLines => {
+                let now_ms = self.parts.clock.now().0;
+                graphite::decode_lines(body, &self.parts.graphite_templates, now_ms, rows);
+                Ok(Contents::default())
+            }
+            Foreign::GraphitePickle => {
+                let now_ms = self.parts.clock.now().0;
+                graphite::decode_pickle(body, &self.parts.graphite_templates, now_ms, rows)
+                    .map(|()| Contents::default())
+            }
         }
     }
 

@@ -9,10 +9,12 @@
 //! | checkpointer | arbiter thread | mailbox; a request that does not fit is dropped, the timer comes |
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
+//! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
 
 mod checkpointer;
 mod collector;
 mod foreign;
+mod graphite;
 mod health;
 mod lifeline;
 mod preallocator;
@@ -22,6 +24,7 @@ mod writer;
 pub use checkpointer::{CheckpointNow, Checkpointer};
 pub use collector::{Collect, CollectFault, Collector, CollectorParts, Encoding};
 pub use foreign::{CollectForeign, Foreign, ForeignAnswer, ForeignFault};
+pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use preallocator::Preallocator;

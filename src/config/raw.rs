@@ -22,6 +22,7 @@ pub(crate) struct Raw {
     pub(crate) server: RawServer,
     pub(crate) storage: RawStorage,
     pub(crate) ingest: RawIngest,
+    pub(crate) graphite: RawGraphite,
     pub(crate) limits: RawLimits,
     pub(crate) preallocation: RawPreallocation,
     pub(crate) retention: RawRetention,
@@ -59,6 +60,16 @@ pub(crate) struct RawIngest {
     pub(crate) decompressed_bytes_max: usize,
     pub(crate) body_memory_max: usize,
     pub(crate) queue_bytes_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawGraphite {
+    pub(crate) listen: String,
+    pub(crate) pickle_listen: String,
+    pub(crate) udp_listen: String,
+    pub(crate) connections_max: usize,
+    pub(crate) templates: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

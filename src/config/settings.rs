@@ -8,9 +8,11 @@ use std::{
 
 use super::{
     ConfigError,
-    raw::{Raw, RawLimits, RawStorage},
+    raw::{Raw, RawGraphite, RawLimits, RawStorage},
 };
 use crate::{
+    actors::GraphiteSettings,
+    ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
     store::{CheckpointBounds, StoreLimits},
 };
@@ -44,6 +46,8 @@ pub struct Settings {
     pub decompressed_bytes_max: usize,
     pub body_memory_max: usize,
     pub request_series_max: usize,
+    pub graphite: GraphiteSettings,
+    pub graphite_templates: Vec<Template>,
     pub queue_bytes_max: usize,
     pub store_limits: StoreLimits,
     pub series_limits: SeriesLimits,
@@ -102,7 +106,7 @@ impl Settings {
     /// Checks everything and reports every fault.
     pub(crate) fn validate(raw: &Raw) -> Result<Self, ConfigError> {
         let mut faults = Faults::default();
-        let listen = listen_address(&raw.server.listen, &mut faults);
+        let listen = socket_address("server.listen", &raw.server.listen, &mut faults);
         let granularities = granularities(raw, &mut faults);
         let log_format = log_format(&raw.log.format, &mut faults);
         let limits = &raw.limits;
@@ -138,6 +142,8 @@ impl Settings {
                 raw.ingest.request_bytes_max + raw.ingest.decompressed_bytes_max,
             ),
             request_series_max: faults.some("limits.request_series_max", limits.request_series_max),
+            graphite: graphite(&raw.graphite, &mut faults),
+            graphite_templates: graphite_templates(&raw.graphite, &mut faults),
             queue_bytes_max: faults.at_least(
                 "ingest.queue_bytes_max",
                 raw.ingest.queue_bytes_max,
@@ -169,6 +175,27 @@ impl Settings {
             workers => workers,
         }
     }
+}
+
+fn graphite(raw: &RawGraphite, faults: &mut Faults) -> GraphiteSettings {
+    let mut address = |key: &str, text: &str| {
+        (!text.is_empty()).then(|| socket_address(&format!("graphite.{key}"), text, faults))
+    };
+    GraphiteSettings {
+        listen: address("listen", &raw.listen),
+        pickle_listen: address("pickle_listen", &raw.pickle_listen),
+        udp_listen: address("udp_listen", &raw.udp_listen),
+        connections_max: raw.connections_max,
+    }
+}
+
+fn graphite_templates(raw: &RawGraphite, faults: &mut Faults) -> Vec<Template> {
+    let mut read = |text: &String| {
+        Template::parse(text)
+            .map_err(|problem| faults.0.push(format!("graphite.templates: {problem}")))
+            .ok()
+    };
+    raw.templates.iter().filter_map(&mut read).collect()
 }
 
 fn log_format(word: &str, faults: &mut Faults) -> LogFormat {
@@ -223,10 +250,10 @@ fn series_limits(raw: &RawLimits, faults: &mut Faults) -> SeriesLimits {
     }
 }
 
-fn listen_address(text: &str, faults: &mut Faults) -> SocketAddr {
+fn socket_address(key: &str, text: &str, faults: &mut Faults) -> SocketAddr {
     let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
     found.unwrap_or_else(|| {
-        faults.0.push(format!("server.listen = {text:?} is no address; use 127.0.0.1:7117"));
+        faults.0.push(format!("{key} = {text:?} is no address; use 127.0.0.1:7117"));
         SocketAddr::from(([127, 0, 0, 1], 0))
     })
 }

@@ -13,11 +13,13 @@ pub enum Protocol {
     Influx,
     /// OTLP metrics.
     Otlp,
+    /// Graphite, plaintext or pickle.
+    Graphite,
 }
 
 impl Protocol {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Native, Self::Json, Self::RemoteWrite, Self::Influx, Self::Otlp];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Native, Self::Json, Self::RemoteWrite, Self::Influx, Self::Otlp, Self::Graphite];
 
     /// The label.
     pub fn as_str(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Protocol {
             Self::RemoteWrite => "remote_write",
             Self::Influx => "influx",
             Self::Otlp => "otlp",
+            Self::Graphite => "graphite",
         }
     }
 }

@@ -12,7 +12,7 @@ use super::labels::{IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 32] = [
+pub const METRIC_NAMES: [(&str, &str); 33] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -42,6 +42,7 @@ pub const METRIC_NAMES: [(&str, &str); 32] = [
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
     ("granary_connections", "Open connections"),
     ("granary_connections_total", "Connections accepted"),
+    ("granary_datagrams_dropped_total", "Datagrams that could not be written in time"),
     ("granary_body_memory_bytes", "Memory that bodies of ingest requests take"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
@@ -66,6 +67,7 @@ pub struct Metrics {
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
     pub body_memory_bytes: IntGauge,
+    pub datagrams_dropped: IntCounter,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
@@ -104,6 +106,7 @@ impl Metrics {
             queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
+            datagrams_dropped: counter(r, "granary_datagrams_dropped_total")?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,

@@ -212,3 +212,42 @@ fn vmagent_delivers_everything_through_kills_and_restarts() {
         Sender::start(&mut command, &dir.join("log"))
     });
 }
+
+#[test]
+fn carbon_c_relay_delivers_what_it_is_sent() {
+    if !installed("carbon-c-relay") {
+        return;
+    }
+    let port = free_port();
+    let daemon = Daemon::start(&format!("graphite.listen = '127.0.0.1:{port}'"));
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("relay.conf");
+    let relay_port = free_port();
+    let text = format!("cluster granary forward 127.0.0.1:{port};\nmatch * send to granary;\n");
+    fs::write(&config, text).unwrap();
+    let mut command = Command::new("carbon-c-relay");
+    command.arg("-f").arg(&config).args(["-p", &relay_port.to_string()]);
+    let _relay = Sender::start(&mut command, &dir.path().join("log"));
+    let mut stream = None;
+    wait_until("the relay", || {
+        stream = std::net::TcpStream::connect(("127.0.0.1", relay_port)).ok();
+        stream.is_some()
+    });
+    let mut stream = stream.unwrap();
+    for number in 0..500 {
+        writeln!(stream, "relayed.m{number} {number} -1").unwrap();
+    }
+    drop(stream);
+    wait_until("all metrics", || {
+        let answer = daemon.query(&["series"]);
+        answer["total"] == 500
+    });
+    for number in [0, 250, 499] {
+        let metric = format!("relayed.m{number}");
+        let words = ["chart", "--resolution", "1m", "--range", "5m", "--display", "last"];
+        let answer = daemon.query(&[&words[..], &["--metric", &metric]].concat());
+        let points = answer["series"][0]["points"].as_array().unwrap();
+        let last = points.iter().rev().find_map(|point| point[1].as_f64());
+        assert_eq!(last, Some(f64::from(number)));
+    }
+}

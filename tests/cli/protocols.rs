@@ -147,3 +147,56 @@ fn otlp_gauges_sums_and_histograms_become_series() {
     assert_eq!(post(&daemon, "/v1/metrics", &json_type, b"{\"resourceMetrics\": 3}").0, 400);
     assert_eq!(post(&daemon, "/v1/metrics", &[("Content-Type", "text/plain")], b"").0, 415);
 }
+
+/// Addresses of a daemon's Graphite listeners.
+fn graphite() -> (Daemon, [String; 3]) {
+    let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ports = [port(), port(), port()].map(|address| address.to_string());
+    let settings = format!(
+        "graphite.listen = '{}'\ngraphite.pickle_listen = '{}'\ngraphite.udp_listen = '{}'\n\
+         graphite.templates = ['servers.* _.host.metric*']",
+        ports[0], ports[1], ports[2]
+    );
+    (Daemon::start(&settings), ports)
+}
+
+fn wait_for(daemon: &Daemon, metric: &str, tags: &str, expected: &[f64]) {
+    for _ in 0..200 {
+        if last(daemon, metric, tags) == expected {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(last(daemon, metric, tags), expected, "{metric} {}", daemon.log());
+}
+
+#[test]
+fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
+    let (daemon, [lines, pickles, datagrams]) = graphite();
+    let seconds = now_ms() / 1000 - 300;
+    let mut stream = std::net::TcpStream::connect(&lines).unwrap();
+    // A line may come in pieces, and a bad one spoils no other.
+    write!(stream, "servers.web1.cpu.idle 9").unwrap();
+    stream.flush().unwrap();
+    write!(stream, "7.5 {seconds}\nnonsense\nplain.path;dc=eu 3 {seconds}\n").unwrap();
+    wait_for(&daemon, "cpu.idle", "host=web1", &[97.5]);
+    wait_for(&daemon, "plain.path", "dc=eu", &[3.0]);
+    write!(stream, "without.newline 4 {seconds}").unwrap();
+    drop(stream);
+    wait_for(&daemon, "without.newline", "", &[4.0]);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(format!("by.datagram 5 {seconds}\n").as_bytes(), datagrams).unwrap();
+    wait_for(&daemon, "by.datagram", "", &[5.0]);
+    // pickle.dumps([("by.pickle", (seconds, 6.0))], protocol=2)
+    let mut pickle = b"\x80\x02](X\x09\0\0\0by.pickleJ".to_vec();
+    pickle.extend((seconds as i32).to_le_bytes());
+    pickle.push(b'G');
+    pickle.extend(6.0_f64.to_be_bytes());
+    pickle.extend(b"\x86\x86e.");
+    let mut stream = std::net::TcpStream::connect(&pickles).unwrap();
+    stream.write_all(&(pickle.len() as u32).to_be_bytes()).unwrap();
+    stream.write_all(&pickle).unwrap();
+    wait_for(&daemon, "by.pickle", "", &[6.0]);
+    let refused = "granary_samples_refused_total{protocol=\"graphite\",reason=\"bad_sample\"} 1";
+    assert!(daemon.metrics().contains(refused));
+}

@@ -1,0 +1,235 @@
+//! Graphite's listeners: plaintext and pickle over TCP, plaintext over UDP.
+//!
+//! Graphite has no acknowledgements. Over TCP nothing more is read from a connection until what
+//! was read is durable, so a sender is slowed down and not cut; over UDP what does not fit is
+//! dropped and counted.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use actix::Addr;
+use bytes::{Buf, BytesMut};
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpListener, TcpStream, UdpSocket},
+    sync::Semaphore,
+    task::JoinHandle,
+    time::sleep,
+};
+
+use super::{
+    Collector,
+    foreign::{CollectForeign, Foreign, ForeignFault},
+};
+use crate::telemetry::Metrics;
+
+/// Longest line or pickle; a connection that sends a longer one is closed.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Bytes taken from a connection at a time.
+const READ_BYTES: usize = 64 << 10;
+/// After this time what could not be written is tried again.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// Largest datagram.
+const DATAGRAM_BYTES: usize = 64 << 10;
+
+/// Where the listeners listen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GraphiteSettings {
+    /// Plaintext over TCP.
+    pub listen: Option<SocketAddr>,
+    /// Pickle over TCP.
+    pub pickle_listen: Option<SocketAddr>,
+    /// Plaintext over UDP.
+    pub udp_listen: Option<SocketAddr>,
+    /// Connections at a time; more are closed.
+    pub connections_max: usize,
+}
+
+/// The running listeners.
+#[derive(Debug)]
+pub struct GraphiteListeners {
+    tasks: Vec<JoinHandle<()>>,
+    /// Kept alive also when nothing listens.
+    _collector: Addr<Collector>,
+}
+
+/// What the listeners hand their bytes to.
+#[derive(Debug, Clone)]
+struct Sink {
+    collector: Addr<Collector>,
+    metrics: Metrics,
+    connections: Arc<Semaphore>,
+}
+
+impl GraphiteListeners {
+    /// Starts the listeners that are set.
+    ///
+    /// # Errors
+    /// When an address cannot be bound.
+    pub fn start(
+        settings: &GraphiteSettings,
+        collector: Addr<Collector>,
+        metrics: Metrics,
+    ) -> std::io::Result<Self> {
+        let connections = Arc::new(Semaphore::new(settings.connections_max));
+        let sink = Sink { collector: collector.clone(), metrics, connections };
+        let mut tasks = Vec::new();
+        for (address, form) in [
+            (settings.listen, Foreign::GraphiteLines),
+            (settings.pickle_listen, Foreign::GraphitePickle),
+        ] {
+            if let Some(address) = address {
+                let listener = std::net::TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                let listener = TcpListener::from_std(listener)?;
+                tasks.push(actix::spawn(accept(listener, form, sink.clone())));
+            }
+        }
+        if let Some(address) = settings.udp_listen {
+            let socket = std::net::UdpSocket::bind(address)?;
+            socket.set_nonblocking(true)?;
+            tasks.push(actix::spawn(receive(UdpSocket::from_std(socket)?, sink)));
+        }
+        Ok(Self { tasks, _collector: collector })
+    }
+
+    /// Takes no more connections and reads no more from those that are open.
+    pub fn stop(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, form: Foreign, sink: Sink) {
+    // Connections end with the listener.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let Ok(permit) = sink.connections.clone().try_acquire_owned() else {
+                    tracing::warn!(%peer, "too many Graphite connections (graphite.connections_max)");
+                    continue;
+                };
+                let sink = sink.clone();
+                connections.spawn_local(async move {
+                    let _permit = permit;
+                    sink.metrics.connections.inc();
+                    sink.metrics.connections_accepted.inc();
+                    if let Err(cause) = serve(stream, peer, form, &sink).await {
+                        tracing::debug!(%peer, %cause, "a Graphite connection ended");
+                    }
+                    sink.metrics.connections.dec();
+                });
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot accept a Graphite connection");
+                sleep(RETRY_AFTER).await;
+            }
+        }
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    form: Foreign,
+    sink: &Sink,
+) -> std::io::Result<()> {
+    let sender = format!("graphite {}", peer.ip());
+    let mut buffer = BytesMut::with_capacity(READ_BYTES);
+    loop {
+        buffer.reserve(READ_BYTES);
+        if stream.read_buf(&mut buffer).await? == 0 {
+            // A last line may come without its end.
+            if form == Foreign::GraphiteLines && !buffer.is_empty() {
+                deliver(sink, form, buffer, &sender).await;
+            }
+            return Ok(());
+        }
+        while let Some(message) = next_message(&mut buffer, form)? {
+            deliver(sink, form, message, &sender).await;
+        }
+    }
+}
+
+/// Takes whole lines, or the next pickle, out of the buffer.
+fn next_message(buffer: &mut BytesMut, form: Foreign) -> std::io::Result<Option<BytesMut>> {
+    let too_long = || std::io::Error::other("a line or pickle is too long");
+    if form == Foreign::GraphiteLines {
+        let end = buffer.iter().rposition(|byte| *byte == b'\n');
+        return match end {
+            Some(end) => Ok(Some(buffer.split_to(end + 1))),
+            None if buffer.len() > MESSAGE_BYTES_MAX => Err(too_long()),
+            None => Ok(None),
+        };
+    }
+    let Some(header) = buffer.first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_be_bytes(*header) as usize;
+    if length > MESSAGE_BYTES_MAX {
+        return Err(too_long());
+    }
+    if buffer.len() < 4 + length {
+        return Ok(None);
+    }
+    buffer.advance(4);
+    Ok(Some(buffer.split_to(length)))
+}
+
+/// Has a message written, however long that takes.
+async fn deliver(sink: &Sink, foreign: Foreign, message: BytesMut, sender: &str) {
+    let body = message.freeze();
+    loop {
+        let collect = CollectForeign { body: body.clone(), foreign, sender: sender.into() };
+        match sink.collector.send(collect).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(ForeignFault::Malformed(problem))) => {
+                tracing::debug!(sender, problem, "a Graphite message cannot be read");
+                return;
+            }
+            Ok(Err(ForeignFault::Write(_))) => sleep(RETRY_AFTER).await,
+            Err(_) => return,
+        }
+    }
+}
+
+async fn receive(socket: UdpSocket, sink: Sink) {
+    let mut datagram = vec![0; DATAGRAM_BYTES];
+    loop {
+        match socket.recv_from(&mut datagram).await {
+            Ok((length, peer)) => {
+                let collect = CollectForeign {
+                    body: bytes::Bytes::copy_from_slice(&datagram[..length]),
+                    foreign: Foreign::GraphiteLines,
+                    sender: format!("graphite {}", peer.ip()).into(),
+                };
+                if !matches!(sink.collector.send(collect).await, Ok(Ok(_))) {
+                    sink.metrics.datagrams_dropped.inc();
+                }
+            }
+            Err(cause) => {
+                tracing::debug!(%cause, "cannot receive a datagram");
+                sleep(RETRY_AFTER).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_where_they_end() {
+        let mut lines = BytesMut::from(&b"a 1 2\nb 3 4\nc 5"[..]);
+        let whole = next_message(&mut lines, Foreign::GraphiteLines).unwrap().unwrap();
+        assert_eq!((&whole[..], &lines[..]), (&b"a 1 2\nb 3 4\n"[..], &b"c 5"[..]));
+        assert_eq!(next_message(&mut lines, Foreign::GraphiteLines).unwrap(), None);
+        let mut pickles = BytesMut::from(&b"\0\0\0\x02ab\0\0\0\x03cd"[..]);
+        let first = next_message(&mut pickles, Foreign::GraphitePickle).unwrap().unwrap();
+        assert_eq!(&first[..], b"ab");
+        assert_eq!(next_message(&mut pickles, Foreign::GraphitePickle).unwrap(), None);
+        let mut bomb = BytesMut::from(&b"\xff\xff\xff\xff"[..]);
+        assert!(next_message(&mut bomb, Foreign::GraphitePickle).is_err());
+    }
+}

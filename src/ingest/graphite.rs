@@ -1,0 +1,261 @@
+//! Graphite's plaintext and pickle protocols (graphite.readthedocs.io, "Feeding In Your Data"),
+//! tags included, and templates that turn dotted paths into a metric and tags.
+
+use serde_pickle::{DeOptions, Value};
+
+use super::rows::{Described, Fingerprint, Rows, kind_of_name};
+use crate::{
+    model::{SeriesKey, SeriesLimits},
+    pipeline::RefusalReason,
+};
+
+const PROTOCOL: u8 = 5;
+
+/// How the dotted paths that begin like the filter are taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Parts that a path must begin with; `*` is any one part.
+    filter: Vec<String>,
+    /// What each part of the path is.
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    /// Left out.
+    Skip,
+    /// A part of the metric's name.
+    Metric,
+    /// From here on all is the metric's name.
+    MetricRest,
+    /// A tag's value.
+    Tag(String),
+}
+
+impl Template {
+    /// Reads `FILTER PARTS`, such as `servers.* _.host.metric*`.
+    ///
+    /// # Errors
+    /// With what is wrong and how it should be.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (filter, parts) = text.split_once(' ').ok_or_else(|| {
+            format!(
+                "{text:?} is no template; write `FILTER PARTS` as in `servers.* _.host.metric*`"
+            )
+        })?;
+        let part = |word: &str| match word {
+            "" | "_" => Part::Skip,
+            "metric" => Part::Metric,
+            "metric*" => Part::MetricRest,
+            tag => Part::Tag(tag.to_owned()),
+        };
+        let parts: Vec<_> = parts.trim().split('.').map(part).collect();
+        if !parts.iter().any(|part| matches!(part, Part::Metric | Part::MetricRest)) {
+            return Err(format!("{text:?} has no part that is `metric` or `metric*`"));
+        }
+        Ok(Self { filter: filter.split('.').map(str::to_owned).collect(), parts })
+    }
+
+    fn fits(&self, path: &str) -> bool {
+        let mut parts = path.split('.');
+        self.filter.iter().all(|wanted| parts.next().is_some_and(|p| wanted == "*" || wanted == p))
+    }
+
+    fn apply<'a>(&'a self, path: &'a str, tags: &mut Vec<(&'a str, &'a str)>) -> String {
+        let mut metric: Vec<&str> = Vec::new();
+        let mut words = path.split('.');
+        for (part, word) in self.parts.iter().zip(&mut words) {
+            match part {
+                Part::Skip => {}
+                Part::Metric => metric.push(word),
+                Part::Tag(name) => tags.push((name, word)),
+                Part::MetricRest => {
+                    metric.push(word);
+                    metric.extend(words);
+                    break;
+                }
+            }
+        }
+        metric.join(".")
+    }
+}
+
+/// Decodes whole lines; a bad one spoils no other. Times that are missing or -1 are `now_ms`.
+pub fn decode_lines(body: &[u8], templates: &[Template], now_ms: i64, rows: &mut Rows<'_>) {
+    for line in body.split(|byte| *byte == b'\n') {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        match read_line(line, now_ms) {
+            Some((path, value, at)) => push(path, value, at, templates, rows),
+            None => rows.refuse(RefusalReason::BadSample, 1, || {
+                let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                format!("{shown:?} is not `path value timestamp`")
+            }),
+        }
+    }
+}
+
+fn read_line(line: &[u8], now_ms: i64) -> Option<(&str, f64, i64)> {
+    let text = std::str::from_utf8(line).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let (path, value) = (words.next()?, words.next()?.parse().ok()?);
+    let at = match words.next() {
+        None | Some("-1" | "N") => now_ms,
+        Some(seconds) => millis(seconds.parse().ok()?)?,
+    };
+    words.next().is_none().then_some((path, value, at))
+}
+
+fn millis(seconds: f64) -> Option<i64> {
+    let millis = seconds * 1000.0;
+    (millis.is_finite() && millis.abs() < 1e15).then_some(millis as i64)
+}
+
+fn push(path: &str, value: f64, at: i64, templates: &[Template], rows: &mut Rows<'_>) {
+    let target = rows.series(Fingerprint::of(PROTOCOL, path.as_bytes()), |limits| {
+        describe(path, templates, limits)
+    });
+    rows.push(target, at, value, 0);
+}
+
+/// `path;name=value;...`, the path taken apart by the first template that fits.
+fn describe(
+    path: &str,
+    templates: &[Template],
+    limits: &SeriesLimits,
+) -> Result<Described, String> {
+    let mut parts = path.split(';');
+    let path = parts.next().unwrap_or_default();
+    let mut tags = Vec::new();
+    for pair in parts {
+        let found = pair.split_once('=');
+        tags.push(found.ok_or_else(|| format!("tag {pair:?} of {path} is not name=value"))?);
+    }
+    let template = templates.iter().find(|template| template.fits(path));
+    let metric = match template {
+        Some(template) => template.apply(path, &mut tags),
+        None => path.to_owned(),
+    };
+    let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
+    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
+}
+
+/// Decodes one pickled list of `(path, (timestamp, value))`.
+///
+/// # Errors
+/// When it is no such list.
+pub fn decode_pickle(
+    body: &[u8],
+    templates: &[Template],
+    now_ms: i64,
+    rows: &mut Rows<'_>,
+) -> Result<(), String> {
+    let options = DeOptions::new().decode_strings();
+    let found: Value =
+        serde_pickle::from_slice(body, options).map_err(|fault| fault.to_string())?;
+    let Value::List(points) = found else { return Err("the pickle is no list".to_owned()) };
+    for point in points {
+        match read_point(&point, now_ms) {
+            Some((path, value, at)) => push(&path, value, at, templates, rows),
+            None => rows.refuse(RefusalReason::BadSample, 1, || {
+                "an entry of the pickle is not (path, (timestamp, value))".to_owned()
+            }),
+        }
+    }
+    Ok(())
+}
+
+fn read_point(point: &Value, now_ms: i64) -> Option<(String, f64, i64)> {
+    let pair = |value: &Value| match value {
+        Value::Tuple(items) | Value::List(items) if items.len() == 2 => {
+            Some((items[0].clone(), items[1].clone()))
+        }
+        _ => None,
+    };
+    let (path, rest) = pair(point)?;
+    let (at, value) = pair(&rest)?;
+    let path = match path {
+        Value::String(path) => path,
+        Value::Bytes(bytes) => String::from_utf8(bytes).ok()?,
+        _ => return None,
+    };
+    let seconds = number(&at)?;
+    let at = if seconds < 0.0 { now_ms } else { millis(seconds)? };
+    Some((path, number(&value)?, at))
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::I64(number) => Some(*number as f64),
+        Value::F64(number) => Some(*number),
+        Value::Bool(value) => Some(f64::from(u8::from(*value))),
+        Value::Int(number) => number.to_string().parse().ok(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SeriesId;
+
+    fn series(path: &str, templates: &[&str]) -> Result<String, String> {
+        let templates: Vec<_> = templates.iter().map(|t| Template::parse(t).unwrap()).collect();
+        let described = describe(path, &templates, &SeriesLimits::default())?;
+        let tags: Vec<_> =
+            described.key.tags().map(|(name, value)| format!("{name}={value}")).collect();
+        Ok(format!("{} {}", described.key.metric(), tags.join(",")))
+    }
+
+    #[test]
+    fn paths_become_metrics_and_tags() {
+        let check = |path: &str, templates: &[&str], expected: &str| {
+            assert_eq!(series(path, templates).unwrap(), expected);
+        };
+        check("servers.web1.cpu.idle", &[], "servers.web1.cpu.idle ");
+        check("disk.used;host=a;mount=/", &[], "disk.used host=a,mount=/");
+        let servers = "servers.* _.host.metric*";
+        check("servers.web1.cpu.idle", &[servers], "cpu.idle host=web1");
+        check("other.web1.cpu", &[servers, "* dc.metric.metric"], "web1.cpu dc=other");
+        check("servers.web1.load;az=b", &[servers], "load az=b,host=web1");
+        assert!(series("servers.web1", &[servers]).unwrap_err().contains("empty"));
+        assert!(series("a;b", &[]).unwrap_err().contains("name=value"));
+        assert!(Template::parse("servers").is_err());
+        assert!(Template::parse("a.* host.dc").unwrap_err().contains("metric"));
+    }
+
+    #[test]
+    fn lines_are_read_and_bad_ones_named() {
+        assert_eq!(read_line(b"a.b 1.5 1795264496", 0), Some(("a.b", 1.5, 1_795_264_496_000)));
+        assert_eq!(read_line(b"a.b 1 -1", 7), Some(("a.b", 1.0, 7)));
+        assert_eq!(read_line(b"a.b 1", 7), Some(("a.b", 1.0, 7)));
+        for line in ["a.b", "a.b x 1", "a.b 1 x", "a.b 1 2 3", "a.b 1 1e300"] {
+            assert_eq!(read_line(line.as_bytes(), 0), None, "{line}");
+        }
+        let limits = SeriesLimits::default();
+        let mut cache = super::super::rows::SeriesCache::default();
+        let known = |_: &SeriesKey| Some(SeriesId(1));
+        let mut rows = Rows::new(&mut cache, &known, &limits, "");
+        decode_lines(b"a 1 5\nbad\n\nb 2 6\r\nc 3 7", &[], 0, &mut rows);
+        assert_eq!(rows.finish().len(), 3);
+    }
+
+    #[test]
+    fn pickles_of_python_are_read() {
+        // pickle.dumps([("a.b", (1795264496, 1.5)), (b"c", (5, 2)), ("bad", 1)], protocol=2)
+        let pickle =
+            b"\x80\x02]q\x00(X\x03\x00\x00\x00a.bq\x01J0\x8f\x01kG?\xf8\x00\x00\x00\x00\x00\x00\
+\x86q\x02\x86q\x03X\x03\x00\x00\x00badq\x04K\x01\x86q\x05e.";
+        let limits = SeriesLimits::default();
+        let mut cache = super::super::rows::SeriesCache::default();
+        let known = |_: &SeriesKey| Some(SeriesId(1));
+        let mut rows = Rows::new(&mut cache, &known, &limits, "");
+        decode_pickle(pickle, &[], 0, &mut rows).unwrap();
+        assert_eq!(rows.finish().len(), 1);
+        let mut rows = Rows::new(&mut cache, &known, &limits, "");
+        assert!(decode_pickle(b"nonsense", &[], 0, &mut rows).is_err());
+    }
+}
