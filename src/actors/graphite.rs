@@ -182,13 +182,13 @@ async fn deliver(sink: &Sink, foreign: Foreign, message: BytesMut, sender: &str)
     loop {
         let collect = CollectForeign { body: body.clone(), foreign, sender: sender.into() };
         match sink.collector.send(collect).await {
-            Ok(Ok(_)) => return,
+            // Durable; or the daemon stops, and nobody is left to write it.
+            Ok(Ok(_)) | Err(_) => return,
             Ok(Err(ForeignFault::Malformed(problem))) => {
                 tracing::debug!(sender, problem, "a Graphite message cannot be read");
                 return;
             }
             Ok(Err(ForeignFault::Write(_))) => sleep(RETRY_AFTER).await,
-            Err(_) => return,
         }
     }
 }

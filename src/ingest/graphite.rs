@@ -167,6 +167,7 @@ pub fn decode_pickle(
     Ok(())
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a pickle may hold anything")]
 fn read_point(point: &Value, now_ms: i64) -> Option<(String, f64, i64)> {
     let pair = |value: &Value| match value {
         Value::Tuple(items) | Value::List(items) if items.len() == 2 => {
@@ -186,6 +187,7 @@ fn read_point(point: &Value, now_ms: i64) -> Option<(String, f64, i64)> {
     Some((path, number(&value)?, at))
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a pickle may hold anything")]
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::I64(number) => Some(*number as f64),

@@ -117,14 +117,8 @@ fn series_1(
     rows: &mut Rows<'_>,
     contents: &mut Contents,
 ) -> Result<(), WireFault> {
-    let mut fields = Fields::of(message);
-    let mut labels_end = 0;
-    let mut ahead = fields.clone();
-    while let Some((1, _)) = ahead.next_field()? {
-        labels_end = ahead.position();
-        fields = ahead.clone();
-    }
-    let labels = &message[..labels_end];
+    let labels = &message[..labels_end(message)];
+    let mut fields = Fields::of(&message[labels.len()..]);
     let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
     let mut target = None;
     while let Some((field, value)) = fields.next_field()? {
@@ -154,6 +148,30 @@ fn series_1(
         }
     }
     Ok(())
+}
+
+/// Where the labels at the start of a series end: nothing is read but their lengths. Labels of
+/// 128 bytes and more are left to the general reader.
+fn labels_end(message: &[u8]) -> usize {
+    const LABEL: u8 = 1 << 3 | 2;
+    let mut at = 0;
+    while let Some([LABEL, length]) = message.get(at..at + 2) {
+        let end = at + 2 + usize::from(*length);
+        if *length >= 0x80 || end > message.len() {
+            return long_labels_end(message, at);
+        }
+        at = end;
+    }
+    at
+}
+
+fn long_labels_end(message: &[u8], from: usize) -> usize {
+    let mut ahead = Fields::of(&message[from..]);
+    let mut end = from;
+    while let Ok(Some((1, _))) = ahead.next_field() {
+        end = from + ahead.position();
+    }
+    end
 }
 
 /// `Sample` of both versions: value 1, timestamp 2, and in 2.0 start timestamp 3.

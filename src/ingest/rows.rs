@@ -41,9 +41,23 @@ enum Resolved {
 }
 
 /// The series that came in lately, by fingerprint.
+///
+/// Senders send their series in about the same order each time, so each entry remembers which one
+/// came after it: mostly that is the next one again, and lies next to it in memory.
 #[derive(Debug, Default)]
 pub struct SeriesCache {
-    known: HashMap<Fingerprint, Resolved, FixedState>,
+    entries: Vec<Entry>,
+    index: HashMap<Fingerprint, u32, FixedState>,
+    /// The entry that was found last.
+    last: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    fingerprint: Fingerprint,
+    resolved: Resolved,
+    /// The entry that was found after this one.
+    next: u32,
 }
 
 /// Where a sample belongs.
@@ -105,9 +119,35 @@ pub struct Decoded {
 impl SeriesCache {
     /// Forgets everything when it holds more than `series_max` series; they are looked up again.
     pub fn trim(&mut self, series_max: usize) {
-        if self.known.len() > series_max {
-            self.known = HashMap::default();
+        if self.entries.len() > series_max {
+            *self = Self::default();
         }
+    }
+
+    fn find(&mut self, fingerprint: Fingerprint) -> Option<Resolved> {
+        let guess = self.entries.get(self.last as usize)?.next;
+        if let Some(entry) = self.entries.get(guess as usize)
+            && entry.fingerprint == fingerprint
+        {
+            self.last = guess;
+            return Some(entry.resolved);
+        }
+        let found = *self.index.get(&fingerprint)?;
+        self.follow(found);
+        Some(self.entries[found as usize].resolved)
+    }
+
+    fn insert(&mut self, fingerprint: Fingerprint, resolved: Resolved) {
+        let entry = self.entries.len() as u32;
+        // Until something else comes, the next one in memory is the guess.
+        self.entries.push(Entry { fingerprint, resolved, next: entry + 1 });
+        self.index.insert(fingerprint, entry);
+        self.follow(entry);
+    }
+
+    fn follow(&mut self, entry: u32) {
+        self.entries[self.last as usize].next = entry;
+        self.last = entry;
     }
 }
 
@@ -137,9 +177,9 @@ impl<'a> Rows<'a> {
         fingerprint: Fingerprint,
         describe: impl FnOnce(&SeriesLimits) -> Result<Described, String>,
     ) -> Target {
-        match self.cache.known.get(&fingerprint) {
-            Some(Resolved::Series(id)) => Target(TargetKind::Series(*id)),
-            Some(Resolved::Refused(reason)) => Target(TargetKind::Refused(*reason)),
+        match self.cache.find(fingerprint) {
+            Some(Resolved::Series(id)) => Target(TargetKind::Series(id)),
+            Some(Resolved::Refused(reason)) => Target(TargetKind::Refused(reason)),
             None => match self.new.get(&fingerprint) {
                 Some(index) => Target(TargetKind::New(*index)),
                 None => Target(self.look_up(fingerprint, describe)),
@@ -157,12 +197,12 @@ impl<'a> Rows<'a> {
             Err(message) => {
                 let reason = RefusalReason::BadSeries;
                 self.refused.explain(reason, message);
-                self.cache.known.insert(fingerprint, Resolved::Refused(reason));
+                self.cache.insert(fingerprint, Resolved::Refused(reason));
                 return TargetKind::Refused(reason);
             }
         };
         if let Some(id) = (self.find)(&described.key) {
-            self.cache.known.insert(fingerprint, Resolved::Series(id));
+            self.cache.insert(fingerprint, Resolved::Series(id));
             return TargetKind::Series(id);
         }
         let index = self.definitions.len() as u32;
@@ -218,7 +258,7 @@ impl Decoded {
         for ((fingerprint, _), resolved) in definitions.iter().zip(&settled) {
             // A limit may be raised, and other series may be deleted: it is asked for again.
             if let Resolved::Series(_) = resolved {
-                cache.known.insert(*fingerprint, *resolved);
+                cache.insert(*fingerprint, *resolved);
             }
         }
         let mut batch = AcceptedBatch { window_ms, ..AcceptedBatch::default() };
@@ -277,4 +317,27 @@ fn settle(verdict: DefinitionVerdict) -> Resolved {
 pub fn kind_of_name(metric: &str) -> Kind {
     let counters = ["_total", "_count", "_sum", "_bucket"];
     if counters.iter().any(|suffix| metric.ends_with(suffix)) { Kind::Counter } else { Kind::Gauge }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_finds_series_in_any_order() {
+        let mut cache = SeriesCache::default();
+        let fingerprint = |n: u32| Fingerprint::of(0, &n.to_le_bytes());
+        let series = |n: u32| Resolved::Series(SeriesId(n));
+        let mut rng = fastrand::Rng::with_seed(3);
+        assert_eq!(cache.find(fingerprint(0)), None);
+        (0..100).for_each(|n| cache.insert(fingerprint(n), series(n)));
+        for _ in 0..3 {
+            for n in (0..100).chain((0..300).map(|_| rng.u32(0..120))) {
+                let expected = (n < 100).then_some(series(n));
+                assert_eq!(cache.find(fingerprint(n)), expected, "{n}");
+            }
+        }
+        cache.trim(99);
+        assert_eq!(cache.find(fingerprint(1)), None);
+    }
 }
