@@ -17,7 +17,7 @@ const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documen
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const APPLIED_KEY: &str = "applied_through";
-const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 /// What a partition's span is a multiple of, in ms, and how its start is written then.
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
