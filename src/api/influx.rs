@@ -77,7 +77,7 @@ pub(super) struct QueryParams {
     q: String,
 }
 
-/// Clients create a database before they write; there is one here. `InfluxQL` is not spoken.
+/// Clients create a database before they write; there is one here. InfluxQL is not spoken.
 pub(super) async fn query(params: Query<QueryParams>) -> HttpResponse {
     let words = params.q.trim().to_ascii_uppercase();
     let known = words.is_empty() || words.starts_with("CREATE ");

@@ -1,0 +1,94 @@
+//! One line of StatsD (github.com/statsd/statsd, "Metric types") with the tags of DogStatsD
+//! (docs.datadoghq.com, "Datagram format").
+
+/// How a value is to be aggregated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Type {
+    /// `c`: events, scaled up by the sample rate.
+    Counter,
+    /// `g`: a level; `true` when the value is a change of it.
+    Gauge { relative: bool },
+    /// `ms`, `h` and `d`: values whose distribution matters.
+    Timer,
+    /// `s`: members of a set are counted.
+    Set,
+}
+
+/// A line taken apart. A line may hold several values: `name:1:2:3|ms`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) values: Vec<&'a str>,
+    pub(crate) kind: Type,
+    /// Share of the events that were sent, above 0 and at most 1.
+    pub(crate) rate: f64,
+    /// Sorted by name, each name once: the last one counts.
+    pub(crate) tags: Vec<(&'a str, &'a str)>,
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// With what is wrong with it.
+pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
+    let (name, rest) = line.split_once(':').ok_or("there is no `:` behind the name")?;
+    if name.is_empty() {
+        return Err("the name is empty");
+    }
+    let mut parts = rest.split('|');
+    let values: Vec<_> = parts.next().unwrap_or_default().split(':').collect();
+    let relative = values.iter().any(|value| value.starts_with(['+', '-']));
+    let kind = match parts.next().ok_or("there is no `|` and type behind the value")? {
+        "c" => Type::Counter,
+        "g" => Type::Gauge { relative },
+        "ms" | "h" | "d" => Type::Timer,
+        "s" => Type::Set,
+        _ => return Err("the type is none of c, g, ms, h, d and s"),
+    };
+    let mut line = Line { name, values, kind, rate: 1.0, tags: Vec::new() };
+    for part in parts {
+        match part.as_bytes().first() {
+            Some(b'@') => line.rate = read_rate(part)?,
+            Some(b'#') => line.tags = read_tags(part),
+            // Times and container ids of later versions.
+            _ => {}
+        }
+    }
+    Ok(line)
+}
+
+fn read_rate(part: &str) -> Result<f64, &'static str> {
+    let rate = part.get(1..).and_then(|text| text.parse::<f64>().ok());
+    rate.filter(|rate| *rate > 0.0 && *rate <= 1.0).ok_or("the sample rate is not in 0 to 1")
+}
+
+/// `#name:value,flag`; a tag without a value has the value `true`.
+fn read_tags(part: &str) -> Vec<(&str, &str)> {
+    let pairs = part.get(1..).unwrap_or_default().split(',').filter(|pair| !pair.is_empty());
+    let mut tags: Vec<_> =
+        pairs.map(|pair| pair.split_once(':').unwrap_or((pair, "true"))).collect();
+    tags.reverse();
+    tags.sort_by_key(|(name, _)| *name);
+    tags.dedup_by_key(|(name, _)| *name);
+    tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_every_type_are_read() {
+        let line = parse("page.views:1|c|@0.1|#env:prod,beta,env:dev").unwrap();
+        assert_eq!((line.name, line.kind, line.rate), ("page.views", Type::Counter, 0.1));
+        assert_eq!(line.tags, [("beta", "true"), ("env", "dev")]);
+        assert_eq!(parse("t:1:2.5:3|ms").unwrap().values, ["1", "2.5", "3"]);
+        assert_eq!(parse("g:-4|g").unwrap().kind, Type::Gauge { relative: true });
+        assert_eq!(parse("g:4|g|T1656581400").unwrap().kind, Type::Gauge { relative: false });
+        assert_eq!(parse("users:bob|s").unwrap().kind, Type::Set);
+        assert_eq!(parse("lat:9|d|#").unwrap().tags, []);
+        for line in ["", "a", "a:1", ":1|c", "a:1|x", "a:1|c|@0", "a:1|c|@2", "a:1|c|@x"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

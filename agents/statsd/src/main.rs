@@ -1,0 +1,49 @@
+//! Receives StatsD metrics over UDP, aggregates them over each interval and delivers them to
+//! granary with the guarantees of every agent: spooled on disk, sent until acknowledged, once.
+
+mod aggregate;
+mod line;
+mod receiver;
+
+use std::{net::SocketAddr, process::ExitCode};
+
+use clap::Parser;
+use granary_agent_kit::{AgentArgs, Source};
+
+use crate::receiver::StatsD;
+
+/// Receives StatsD and DogStatsD metrics over UDP and delivers them to granary.
+///
+/// Counters become deltas, gauges stay gauges, timers, histograms and distributions become count,
+/// sum, min, max and the quantiles 0.5, 0.95 and 0.99 of the interval, sets the number of their
+/// members.
+#[derive(Debug, Parser)]
+#[command(name = "granary-agent-statsd", version)]
+struct Args {
+    /// Address and UDP port to receive on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8125")]
+    statsd_listen: SocketAddr,
+    /// Series that are aggregated in an interval, at most; what comes beyond is counted and dropped
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    statsd_series_max: usize,
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+fn main() -> ExitCode {
+    match start(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            use std::io::Write;
+            // Nothing can be done when standard error is closed too.
+            drop(writeln!(std::io::stderr(), "granary-agent-statsd: {cause:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(args: &Args) -> anyhow::Result<()> {
+    let statsd = StatsD::listen(args.statsd_listen, args.statsd_series_max)?;
+    let sources: Vec<Box<dyn Source>> = vec![Box::new(statsd)];
+    Ok(granary_agent_kit::run("statsd", &args.agent, sources)?)
+}
