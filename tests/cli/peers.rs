@@ -251,3 +251,58 @@ fn carbon_c_relay_delivers_what_it_is_sent() {
         assert_eq!(last, Some(f64::from(number)));
     }
 }
+
+/// Runs a script of `tests/data/senders`; false where its packages are not installed.
+fn run_script(script: &str, modules: &str, words: &[&str]) -> bool {
+    let python = std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let found = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: {python} has no {modules}; .ci/run installs them");
+        return false;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/senders").join(script);
+    let output = Command::new(&python).arg(path).args(words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    true
+}
+
+/// The last value of a metric's only series, and the total of its slots.
+fn last_and_total(daemon: &Daemon, metric: &str) -> (f64, f64) {
+    let read = |display: &str| -> Vec<f64> {
+        let words = ["chart", "--resolution", "1m", "--range", "5m", "--display", display];
+        let answer = daemon.query(&[&words[..], &["--metric", metric]].concat());
+        assert_eq!(answer["series"].as_array().unwrap().len(), 1, "{metric}: {answer}");
+        let points = answer["series"][0]["points"].as_array().unwrap();
+        points.iter().filter_map(|point| point[1].as_f64()).collect()
+    };
+    (*read("last").last().unwrap(), read("total").iter().sum())
+}
+
+#[test]
+fn the_opentelemetry_sdk_delivers_what_it_measured() {
+    let daemon = Daemon::start("");
+    let modules = "opentelemetry.sdk.metrics, opentelemetry.exporter.otlp.proto.http";
+    if !run_script("otel.py", modules, &[&daemon.url]) {
+        return;
+    }
+    assert_eq!(last_and_total(&daemon, "orders").0, 100.0);
+    assert_eq!(last_and_total(&daemon, "latency_count").0, 50.0);
+    assert_eq!(last_and_total(&daemon, "latency_sum").0, 1225.0);
+    assert_eq!(last_and_total(&daemon, "latency_max").0, 49.0);
+    assert_eq!(last_and_total(&daemon, "temperature").0, 21.5);
+    let series = daemon.query(&["series", "--metric", "orders", "--tags", "service.name=shop"]);
+    assert_eq!(series["series"][0]["kind"], "counter");
+}
+
+#[test]
+fn the_influx_clients_deliver_what_they_measured() {
+    let daemon = Daemon::start("");
+    let address = daemon.url.trim_start_matches("http://").to_owned();
+    let (host, port) = address.split_once(':').unwrap();
+    if !run_script("influx.py", "influxdb, influxdb_client", &[host, port]) {
+        return;
+    }
+    assert_eq!(last_and_total(&daemon, "room_temperature"), (29.0, 245.0));
+    assert_eq!(last_and_total(&daemon, "old_value").0, 3.5);
+    assert_eq!(last_and_total(&daemon, "old_count").0, 4.0);
+}
