@@ -78,6 +78,11 @@ pub enum ForeignFault {
     /// It cannot be read.
     #[error("{0}")]
     Malformed(String),
+    /// It brings more new series than one request may.
+    #[error(
+        "{0} new series in one request: send fewer at a time or raise limits.request_series_max"
+    )]
+    TooManySeries(usize),
     /// It was not written.
     #[error(transparent)]
     Write(#[from] WriteFault),
@@ -148,6 +153,9 @@ impl Core {
         };
         drop(body);
         let definitions = decoded.definitions();
+        if definitions.len() > parts.request_series_max {
+            return Err(ForeignFault::TooManySeries(definitions.len()));
+        }
         let verdicts = if definitions.is_empty() {
             Vec::new()
         } else {

@@ -184,8 +184,8 @@ async fn deliver(sink: &Sink, foreign: Foreign, message: BytesMut, sender: &str)
         match sink.collector.send(collect).await {
             // Durable; or the daemon stops, and nobody is left to write it.
             Ok(Ok(_)) | Err(_) => return,
-            Ok(Err(ForeignFault::Malformed(problem))) => {
-                tracing::debug!(sender, problem, "a Graphite message cannot be read");
+            Ok(Err(fault @ (ForeignFault::Malformed(_) | ForeignFault::TooManySeries(_)))) => {
+                tracing::debug!(sender, %fault, "a Graphite message cannot be taken in");
                 return;
             }
             Ok(Err(ForeignFault::Write(_))) => sleep(RETRY_AFTER).await,

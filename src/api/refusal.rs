@@ -41,9 +41,9 @@ impl Refusal {
             | Self::UnknownEncoding(_)
             | Self::Foreign(ForeignFault::Malformed(_))
             | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
-            Self::TooLarge { .. } | Self::Collect(CollectFault::TooManySeries { .. }) => {
-                IngestOutcome::TooLarge
-            }
+            Self::TooLarge { .. }
+            | Self::Collect(CollectFault::TooManySeries { .. })
+            | Self::Foreign(ForeignFault::TooManySeries(_)) => IngestOutcome::TooLarge,
             Self::TooSlow(_) => IngestOutcome::TooSlow,
             Self::Busy(_)
             | Self::Collect(CollectFault::Write(WriteFault::Busy(_)))
@@ -86,6 +86,9 @@ impl Refusal {
             Self::Collect(fault) => collect_fault(fault),
             Self::Foreign(ForeignFault::Malformed(message)) => {
                 error(StatusCode::BAD_REQUEST, "malformed", message)
+            }
+            Self::Foreign(fault @ ForeignFault::TooManySeries(_)) => {
+                error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &fault.to_string())
             }
             Self::Foreign(ForeignFault::Write(fault)) => write_fault(fault),
         }

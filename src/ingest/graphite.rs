@@ -1,9 +1,10 @@
 //! Graphite's plaintext and pickle protocols (graphite.readthedocs.io, "Feeding In Your Data"),
 //! tags included, and templates that turn dotted paths into a metric and tags.
 
-use serde_pickle::{DeOptions, Value};
-
-use super::rows::{Described, Fingerprint, Rows, kind_of_name};
+use super::{
+    pickle::{self, Item},
+    rows::{Described, Fingerprint, Rows, kind_of_name},
+};
 use crate::{
     model::{SeriesKey, SeriesLimits},
     pipeline::RefusalReason,
@@ -152,13 +153,9 @@ pub fn decode_pickle(
     now_ms: i64,
     rows: &mut Rows<'_>,
 ) -> Result<(), String> {
-    let options = DeOptions::new().decode_strings();
-    let found: Value =
-        serde_pickle::from_slice(body, options).map_err(|fault| fault.to_string())?;
-    let Value::List(points) = found else { return Err("the pickle is no list".to_owned()) };
-    for point in points {
+    for point in pickle::read_list(body)? {
         match read_point(&point, now_ms) {
-            Some((path, value, at)) => push(&path, value, at, templates, rows),
+            Some((path, value, at)) => push(path, value, at, templates, rows),
             None => rows.refuse(RefusalReason::BadSample, 1, || {
                 "an entry of the pickle is not (path, (timestamp, value))".to_owned()
             }),
@@ -167,35 +164,19 @@ pub fn decode_pickle(
     Ok(())
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "a pickle may hold anything")]
-fn read_point(point: &Value, now_ms: i64) -> Option<(String, f64, i64)> {
-    let pair = |value: &Value| match value {
-        Value::Tuple(items) | Value::List(items) if items.len() == 2 => {
-            Some((items[0].clone(), items[1].clone()))
-        }
-        _ => None,
-    };
-    let (path, rest) = pair(point)?;
-    let (at, value) = pair(&rest)?;
-    let path = match path {
-        Value::String(path) => path,
-        Value::Bytes(bytes) => String::from_utf8(bytes).ok()?,
-        _ => return None,
-    };
-    let seconds = number(&at)?;
+fn read_point(point: &Item, now_ms: i64) -> Option<(&str, f64, i64)> {
+    let Item::Pair(point, _) = point else { return None };
+    let (Item::Text(path), Item::Pair(sample, _)) = &**point else { return None };
+    let seconds = number(&sample.0)?;
     let at = if seconds < 0.0 { now_ms } else { millis(seconds)? };
-    Some((path, number(&value)?, at))
+    Some((path, number(&sample.1)?, at))
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "a pickle may hold anything")]
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::I64(number) => Some(*number as f64),
-        Value::F64(number) => Some(*number),
-        Value::Bool(value) => Some(f64::from(u8::from(*value))),
-        Value::Int(number) => number.to_string().parse().ok(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+fn number(item: &Item) -> Option<f64> {
+    match item {
+        Item::Number(number) => Some(*number),
+        Item::Text(text) => text.trim().parse().ok(),
+        Item::Pair(..) | Item::Other => None,
     }
 }
 

@@ -6,6 +6,7 @@ pub mod graphite;
 pub mod influx;
 pub mod native;
 pub mod otlp;
+mod pickle;
 pub mod protobuf;
 pub mod refusals;
 pub mod remote_write;
