@@ -10,7 +10,8 @@ use crate::{
     ingest::{
         self,
         remote_write::{Families, Version},
-        rows::{Rows, SeriesCache},
+        rows::Rows,
+        series_cache::SeriesCache,
     },
     model::{DocumentLayout, SenderWindow, SeriesId, SeriesKey, SeriesLimits, Span, UnixMillis},
     pipeline::Admission,

@@ -1,7 +1,8 @@
 //! What the foreign protocols over HTTP share: receiving, counting, and the sender's name.
 
 use actix::Addr;
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::StatusCode, web};
+use futures_util::future::LocalBoxFuture;
 
 use super::{ApiParts, body, refusal::Refusal};
 use crate::{
@@ -11,25 +12,41 @@ use crate::{
 };
 
 /// A request of a foreign sender, with what it is received by.
-pub(super) struct ForeignRequest<'a> {
-    pub(super) request: &'a HttpRequest,
-    pub(super) payload: web::Payload,
-    pub(super) parts: &'a ApiParts,
-    pub(super) collector: &'a Addr<Collector>,
-    /// What a body without `Content-Encoding` has.
-    pub(super) default_encoding: &'static str,
+pub(super) struct ForeignRequest {
+    pub(super) request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+    collector: web::Data<Addr<Collector>>,
 }
 
-/// Receives a request, has it written, and answers it.
+impl FromRequest for ForeignRequest {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        let mut payload = payload.take();
+        Box::pin(async move {
+            let parts = web::Data::extract(&request).await?;
+            let collector = web::Data::extract(&request).await?;
+            let payload = web::Payload::from_request(&request, &mut payload).await?;
+            Ok(Self { request, payload, parts, collector })
+        })
+    }
+}
+
+/// Receives a request, has it written, and answers it. `default_encoding` is what a body without
+/// `Content-Encoding` has.
 pub(super) async fn respond(
-    request: ForeignRequest<'_>,
+    request: ForeignRequest,
     foreign: Result<Foreign, Refusal>,
+    default_encoding: &'static str,
     acknowledge: impl FnOnce(ForeignAnswer) -> HttpResponse,
 ) -> HttpResponse {
     let watch = Stopwatch::start();
     let metrics = request.parts.metrics.clone();
     let accepted = match foreign {
-        Ok(foreign) => accept(request, foreign).await,
+        Ok(foreign) => accept(request, foreign, default_encoding).await,
         Err(refusal) => Err(refusal),
     };
     let (outcome, response) = match accepted {
@@ -41,9 +58,13 @@ pub(super) async fn respond(
     response
 }
 
-async fn accept(request: ForeignRequest<'_>, foreign: Foreign) -> Result<ForeignAnswer, Refusal> {
-    let ForeignRequest { request, payload, parts, collector, default_encoding } = request;
-    let body = body::receive_as(request, payload, parts, default_encoding).await?;
+async fn accept(
+    received: ForeignRequest,
+    foreign: Foreign,
+    default_encoding: &'static str,
+) -> Result<ForeignAnswer, Refusal> {
+    let ForeignRequest { request, payload, parts, collector } = received;
+    let body = body::receive_as(&request, payload, &parts, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let sender = format!("{} {peer}", foreign.protocol().as_str()).into();
     let collect = CollectForeign { body: body.bytes.clone(), foreign, sender };

@@ -1,21 +1,15 @@
 //! `POST /write` and `/api/v2/write`: InfluxDB line protocol; and what its clients ask before.
 
-use actix::Addr;
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::StatusCode,
-    web::{self, Query},
-};
+use actix_web::{HttpResponse, http::StatusCode, web::Query};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    ApiParts,
     foreign::{ForeignRequest, respond},
     refusal::Refusal,
 };
 use crate::{
-    actors::{Collector, Foreign, ForeignAnswer},
+    actors::{Foreign, ForeignAnswer},
     ingest::influx::Precision,
 };
 
@@ -29,13 +23,7 @@ pub(super) struct WriteParams {
     precision: String,
 }
 
-pub(super) async fn write(
-    request: HttpRequest,
-    payload: web::Payload,
-    params: Query<WriteParams>,
-    parts: web::Data<ApiParts>,
-    collector: web::Data<Addr<Collector>>,
-) -> HttpResponse {
+pub(super) async fn write(received: ForeignRequest, params: Query<WriteParams>) -> HttpResponse {
     let precision = Precision::from_word(&params.precision);
     let foreign = precision.map(Foreign::Influx).ok_or_else(|| {
         Refusal::Malformed(format!(
@@ -43,14 +31,7 @@ pub(super) async fn write(
             params.precision
         ))
     });
-    let received = ForeignRequest {
-        request: &request,
-        payload,
-        parts: &parts,
-        collector: &collector,
-        default_encoding: "identity",
-    };
-    respond(received, foreign, acknowledge).await
+    respond(received, foreign, "identity", acknowledge).await
 }
 
 /// As InfluxDB: what could be read is written, and the rest is named in a 400.

@@ -1,7 +1,6 @@
 //! `POST /v1/metrics`: OTLP over HTTP (opentelemetry.io, "OTLP Specification", OTLP/HTTP).
 
-use actix::Addr;
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{HttpResponse, http::header};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
 };
@@ -9,22 +8,16 @@ use prost::Message;
 use serde_json::json;
 
 use super::{
-    ApiParts,
     foreign::{ForeignRequest, respond},
     refusal::Refusal,
 };
 use crate::{
-    actors::{Collector, Foreign, ForeignAnswer},
+    actors::{Foreign, ForeignAnswer},
     ingest::otlp::Form,
 };
 
-pub(super) async fn write(
-    request: HttpRequest,
-    payload: web::Payload,
-    parts: web::Data<ApiParts>,
-    collector: web::Data<Addr<Collector>>,
-) -> HttpResponse {
-    let media_type = request.headers().get(header::CONTENT_TYPE);
+pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
+    let media_type = received.request.headers().get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
     let form = match media_type.map(str::trim) {
         Some("application/json") => Ok(Form::Json),
@@ -35,14 +28,8 @@ pub(super) async fn write(
         ))),
     };
     let answer_form = *form.as_ref().unwrap_or(&Form::Json);
-    let received = ForeignRequest {
-        request: &request,
-        payload,
-        parts: &parts,
-        collector: &collector,
-        default_encoding: "identity",
-    };
-    respond(received, form.map(Foreign::Otlp), |answer| acknowledge(answer, answer_form)).await
+    let foreign = form.map(Foreign::Otlp);
+    respond(received, foreign, "identity", |answer| acknowledge(answer, answer_form)).await
 }
 
 /// The answer has the form of the request, and says how many points were refused.

@@ -5,34 +5,20 @@
 //! lost. Refused samples are counted at `/metrics`, and 2.0 senders read the counts written from
 //! the headers.
 
-use actix::Addr;
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, http::header};
 
 use super::{
-    ApiParts,
     foreign::{ForeignRequest, respond},
     refusal::Refusal,
 };
 use crate::{
-    actors::{Collector, Foreign, ForeignAnswer},
+    actors::{Foreign, ForeignAnswer},
     ingest::remote_write::Version,
 };
 
-pub(super) async fn write(
-    request: HttpRequest,
-    payload: web::Payload,
-    parts: web::Data<ApiParts>,
-    collector: web::Data<Addr<Collector>>,
-) -> HttpResponse {
-    let foreign = version(&request).map(Foreign::RemoteWrite);
-    let received = ForeignRequest {
-        request: &request,
-        payload,
-        parts: &parts,
-        collector: &collector,
-        default_encoding: "snappy",
-    };
-    respond(received, foreign, |answer| acknowledge(&answer)).await
+pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
+    let foreign = version(&received.request).map(Foreign::RemoteWrite);
+    respond(received, foreign, "snappy", |answer| acknowledge(&answer)).await
 }
 
 /// The message that the `Content-Type` names; 1.0 when it names none.

@@ -3,7 +3,8 @@
 
 use super::{
     pickle::{self, Item},
-    rows::{Described, Fingerprint, Rows, kind_of_name},
+    rows::{Described, Rows, kind_of_name},
+    series_cache::Fingerprint,
 };
 use crate::{
     model::{SeriesKey, SeriesLimits},
@@ -219,7 +220,7 @@ mod tests {
             assert_eq!(read_line(line.as_bytes(), 0), None, "{line}");
         }
         let limits = SeriesLimits::default();
-        let mut cache = super::super::rows::SeriesCache::default();
+        let mut cache = super::super::series_cache::SeriesCache::default();
         let known = |_: &SeriesKey| Some(SeriesId(1));
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
         decode_lines(b"a 1 5\nbad\n\nb 2 6\r\nc 3 7", &[], 0, &mut rows);
@@ -233,7 +234,7 @@ mod tests {
             b"\x80\x02]q\x00(X\x03\x00\x00\x00a.bq\x01J0\x8f\x01kG?\xf8\x00\x00\x00\x00\x00\x00\
 \x86q\x02\x86q\x03X\x03\x00\x00\x00badq\x04K\x01\x86q\x05e.";
         let limits = SeriesLimits::default();
-        let mut cache = super::super::rows::SeriesCache::default();
+        let mut cache = super::super::series_cache::SeriesCache::default();
         let known = |_: &SeriesKey| Some(SeriesId(1));
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
         decode_pickle(pickle, &[], 0, &mut rows).unwrap();

@@ -3,7 +3,10 @@
 
 use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
 
-use super::rows::{Described, Fingerprint, Rows, kind_of_name};
+use super::{
+    rows::{Described, Rows, kind_of_name},
+    series_cache::Fingerprint,
+};
 use crate::{
     model::{SeriesKey, SeriesLimits},
     pipeline::RefusalReason,

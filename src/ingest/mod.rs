@@ -11,3 +11,4 @@ pub mod protobuf;
 pub mod refusals;
 pub mod remote_write;
 pub mod rows;
+pub mod series_cache;

@@ -12,7 +12,10 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 
-use super::rows::{Described, Fingerprint, Rows, Target};
+use super::{
+    rows::{Described, Rows, Target},
+    series_cache::Fingerprint,
+};
 use crate::{
     model::{Kind, SeriesKey},
     pipeline::RefusalReason,

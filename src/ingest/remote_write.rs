@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use super::{
     protobuf::{Fields, Value, WireFault, packed_varints},
-    rows::{Described, Fingerprint, Rows, kind_of_name},
+    rows::{Described, Rows, kind_of_name},
+    series_cache::Fingerprint,
 };
 use crate::{
     model::{Kind, SeriesKey, SeriesLimits},

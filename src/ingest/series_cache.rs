@@ -1,0 +1,104 @@
+//! Which series a fingerprint stands for, as far as it came in lately.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{model::SeriesId, pipeline::RefusalReason};
+
+/// Tells two series apart by the bytes in which a sender writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// Of the bytes as they came. `protocol` keeps equal bytes of two protocols apart.
+    pub fn of(protocol: u8, bytes: &[u8]) -> Self {
+        Self(xxh3_128(bytes) ^ u128::from(protocol))
+    }
+}
+
+/// What a fingerprint stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resolved {
+    Series(SeriesId),
+    Refused(RefusalReason),
+}
+
+/// The series that came in lately, by fingerprint.
+///
+/// Senders send their series in about the same order each time, so each entry remembers which one
+/// came after it: mostly that is the next one again, and lies next to it in memory.
+#[derive(Debug, Default)]
+pub struct SeriesCache {
+    entries: Vec<Entry>,
+    index: HashMap<Fingerprint, u32, FixedState>,
+    /// The entry that was found last.
+    last: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    fingerprint: Fingerprint,
+    resolved: Resolved,
+    /// The entry that was found after this one.
+    next: u32,
+}
+
+impl SeriesCache {
+    /// Forgets everything when it holds more than `series_max` series; they are looked up again.
+    pub fn trim(&mut self, series_max: usize) {
+        if self.entries.len() > series_max {
+            *self = Self::default();
+        }
+    }
+
+    pub(super) fn find(&mut self, fingerprint: Fingerprint) -> Option<Resolved> {
+        let guess = self.entries.get(self.last as usize)?.next;
+        if let Some(entry) = self.entries.get(guess as usize)
+            && entry.fingerprint == fingerprint
+        {
+            self.last = guess;
+            return Some(entry.resolved);
+        }
+        let found = *self.index.get(&fingerprint)?;
+        self.follow(found);
+        Some(self.entries[found as usize].resolved)
+    }
+
+    pub(super) fn insert(&mut self, fingerprint: Fingerprint, resolved: Resolved) {
+        let entry = self.entries.len() as u32;
+        // Until something else comes, the next one in memory is the guess.
+        self.entries.push(Entry { fingerprint, resolved, next: entry + 1 });
+        self.index.insert(fingerprint, entry);
+        self.follow(entry);
+    }
+
+    fn follow(&mut self, entry: u32) {
+        self.entries[self.last as usize].next = entry;
+        self.last = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_finds_series_in_any_order() {
+        let mut cache = SeriesCache::default();
+        let fingerprint = |n: u32| Fingerprint::of(0, &n.to_le_bytes());
+        let series = |n: u32| Resolved::Series(SeriesId(n));
+        let mut rng = fastrand::Rng::with_seed(3);
+        assert_eq!(cache.find(fingerprint(0)), None);
+        (0..100).for_each(|n| cache.insert(fingerprint(n), series(n)));
+        for _ in 0..3 {
+            for n in (0..100).chain((0..300).map(|_| rng.u32(0..120))) {
+                let expected = (n < 100).then_some(series(n));
+                assert_eq!(cache.find(fingerprint(n)), expected, "{n}");
+            }
+        }
+        cache.trim(99);
+        assert_eq!(cache.find(fingerprint(1)), None);
+    }
+}
