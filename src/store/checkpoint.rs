@@ -1,127 +1,223 @@
-//! The checkpoint: merging what was set aside into documents, exactly once.
+//! The checkpoint: moving what was set aside into the head, and from there into documents.
 //!
-//! Each partition gets one transaction with its documents and the mark `applied_through`; a
-//! partition whose mark already covers the frozen catalog was written before a crash and is
-//! passed over. Only when all are written is the journal cut.
+//! First all frozen cells are merged into the head, in one transaction with the number of the
+//! last record in them; then the journal may be cut. Then the documents whose periods are over
+//! are written, each partition in one transaction with a mark of what it took out of the head.
+//! The next merge removes that from the head. So each cell is in one place, whatever is cut short.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use super::{
     catalog::Frozen,
     counters::Counters,
     error::StoreError,
-    layer::{Layer, SERIES_PER_PAGE, SlotCells},
-    partition::{DocumentWriter, PartitionId, Written},
+    head::{Head, HeadReader, HeadWriter},
+    head_row::{RowCells, SERIES_PER_ROW},
+    layer::Layer,
+    partition::{DocumentWriter, Mark, PartitionId, Written},
     partitions::Partitions,
 };
-use crate::model::{GranularitySet, SeriesId, UnixMillis};
+use crate::model::{Granularity, GranularitySet, SeriesId, UnixMillis};
 
-/// Slots of one document period with their cells.
-type Period<'a> = Vec<(usize, &'a SlotCells)>;
+/// Documents are written this long after their period, or a period later if that is sooner:
+/// most of what is late comes within that time, and need not be patched in.
+const LATENESS_MS: i64 = 120_000;
 
-/// Writes the frozen cells into the partitions of every granularity that still keep them.
-pub(crate) fn write_documents(
-    frozen: &Frozen,
-    granularities: &GranularitySet,
-    partitions: &Partitions,
-    counters: &Counters,
-    now: UnixMillis,
-) -> Result<(), StoreError> {
-    let mut fanned_out = Layer::default();
-    for (level, granularity) in granularities.levels().iter().enumerate() {
-        let own = &frozen.layers[level];
-        // The finest layer is used as it is; each coarser one takes in the one before.
-        let layer = if level == 0 {
-            own
-        } else {
-            let finer = if level == 1 { &frozen.layers[0] } else { &fanned_out };
-            let mut merged = Layer::default();
-            merged.absorb(finer, granularity);
-            merged.absorb(own, granularity);
-            fanned_out = merged;
-            &fanned_out
-        };
-        for (start, periods) in by_partition(layer, granularities, level) {
-            if granularity.keeps_partition(start, now) {
-                let id = PartitionId { level, start };
-                write_partition(id, &periods, frozen.through, partitions, counters)?;
-            }
-        }
-    }
-    Ok(())
+/// Where checkpoints take cells from and put them.
+pub(crate) struct Files<'a> {
+    pub(crate) granularities: &'a GranularitySet,
+    pub(crate) head: &'a Head,
+    pub(crate) partitions: &'a Partitions,
+    pub(crate) counters: &'a Counters,
 }
 
-/// Partition start -> document start -> slots.
-fn by_partition<'a>(
-    layer: &'a Layer,
-    granularities: &GranularitySet,
-    level: usize,
-) -> BTreeMap<UnixMillis, BTreeMap<UnixMillis, Period<'a>>> {
-    let granularity = &granularities.levels()[level];
-    let mut out: BTreeMap<_, BTreeMap<_, Period<'_>>> = BTreeMap::new();
-    for (slot_start, cells) in layer.all_slots() {
-        let slot_start = UnixMillis(slot_start);
-        let partition = granularity.partition_start(slot_start);
-        let document = granularity.document_start(slot_start);
-        let slot = granularity.slot_index(document, slot_start);
-        out.entry(partition).or_default().entry(document).or_default().push((slot, cells));
-    }
-    out
-}
-
-fn write_partition(
-    id: PartitionId,
-    periods: &BTreeMap<UnixMillis, Period<'_>>,
-    through: u64,
-    partitions: &Partitions,
-    counters: &Counters,
-) -> Result<(), StoreError> {
-    partitions.change(id, |partition| {
-        if partition.read()?.applied_through >= through {
+impl Files<'_> {
+    /// Merges the frozen cells into the head, and removes from it what documents have taken over.
+    pub(crate) fn write_head(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
+        let levels = self.granularities.levels();
+        let throughs = (0..levels.len()).map(|level| Ok(self.head.read(level)?.through));
+        let throughs = throughs.collect::<Result<Vec<_>, StoreError>>()?;
+        if throughs.iter().all(|through| *through >= frozen.through) {
             return Ok(());
         }
-        partition.write(Some(through), |writer| {
-            for (document, period) in periods {
-                write_period(writer, *document, period, counters)?;
+        self.head.write(|writer| {
+            let mut finer: Option<Layer> = None;
+            for (level, granularity) in levels.iter().enumerate() {
+                // The finest layer is used as it is; each coarser one takes in the one before.
+                let mut merged = Layer::default();
+                if level > 0 {
+                    merged.absorb(finer.as_ref().unwrap_or(&frozen.layers[0]), granularity);
+                    merged.absorb(&frozen.layers[level], granularity);
+                    finer = Some(merged);
+                }
+                if throughs[level] < frozen.through {
+                    let layer = finer.as_ref().unwrap_or(&frozen.layers[0]);
+                    self.clear_level(writer, level, throughs[level], now)?;
+                    self.merge_level(writer, level, layer, now)?;
+                    writer.set_through(level, frozen.through)?;
+                }
             }
             Ok(())
         })
-    })
-}
+    }
 
-/// Patches the documents of one period, series ascending, which is the order of the keys.
-fn write_period(
-    writer: &mut DocumentWriter<'_, '_>,
-    document: UnixMillis,
-    period: &Period<'_>,
-    counters: &Counters,
-) -> Result<(), StoreError> {
-    let pages = period.iter().map(|(_, cells)| cells.page_count()).max().unwrap_or(0);
-    for page in 0..pages {
-        let slots: Vec<_> =
-            period.iter().filter_map(|(slot, cells)| Some((*slot, cells.page(page)?))).collect();
-        for lane in 0..SERIES_PER_PAGE {
-            if slots.iter().all(|(_, cells)| cells[lane].is_empty()) {
-                continue;
-            }
-            let series = SeriesId((page * SERIES_PER_PAGE + lane) as u32);
-            let mut cells_written = 0;
-            let written = writer.patch(document, series, |layout, doc| {
-                let length = doc.len();
-                for (slot, cells) in slots.iter().filter(|(_, cells)| !cells[lane].is_empty()) {
-                    layout.merge_cell(doc, *slot, &cells[lane]);
-                    cells_written += 1;
-                }
-                if doc.len() != length {
-                    counters.documents_grown.add(1);
-                }
-            })?;
-            counters.cells_written.add(cells_written);
-            match written {
-                Written::Patched => counters.documents_patched.add(1),
-                Written::Created => counters.shells_missed.add(1),
+    /// Removes slots that documents have taken over, and those that are no longer kept.
+    fn clear_level(
+        &self,
+        writer: &HeadWriter<'_>,
+        level: usize,
+        through: u64,
+        now: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let granularity = &self.granularities.levels()[level];
+        let mut rows = writer.level(level)?;
+        let mut marks = BTreeMap::new();
+        for slot in rows.slots()? {
+            let start = granularity.partition_start(UnixMillis(slot));
+            let mark = match marks.entry(start) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => *unknown.insert(self.mark(PartitionId { level, start })?),
+            };
+            let absorbed = mark.is_some_and(|mark| mark.has_absorbed(through, slot));
+            if absorbed || !granularity.keeps_partition(start, now) {
+                rows.remove_slot(slot)?;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// The mark of a partition; `None` when there is no such partition.
+    fn mark(&self, id: PartitionId) -> Result<Option<Mark>, StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(None) };
+        match partition.read() {
+            Ok(reader) => Ok(Some(reader.mark)),
+            // It is empty now.
+            Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn merge_level(
+        &self,
+        writer: &HeadWriter<'_>,
+        level: usize,
+        layer: &Layer,
+        now: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let granularity = &self.granularities.levels()[level];
+        let mut rows = writer.level(level)?;
+        for (slot, cells) in layer.all_slots() {
+            if granularity.keeps(UnixMillis(slot), now) {
+                rows.merge_slot(slot, cells)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the documents whose periods are over.
+    pub(crate) fn write_documents(&self, now: UnixMillis) -> Result<(), StoreError> {
+        for (level, granularity) in self.granularities.levels().iter().enumerate() {
+            let head = self.head.read(level)?;
+            let until = written_until(granularity, now);
+            let mut due: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
+            for slot in head.slots(0..until.0)? {
+                let start = granularity.partition_start(UnixMillis(slot));
+                due.entry(start).or_default().push(slot);
+            }
+            for (start, slots) in due {
+                if granularity.keeps_partition(start, now) {
+                    self.write_partition(PartitionId { level, start }, &head, &slots, until)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_partition(
+        &self,
+        id: PartitionId,
+        head: &HeadReader,
+        slots: &[i64],
+        until: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let granularity = &self.granularities.levels()[id.level];
+        self.partitions.change(id, |partition| {
+            let mark = partition.read()?.mark;
+            let is_new = |slot: &&i64| !mark.has_absorbed(head.through, **slot);
+            let mut periods: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
+            for slot in slots.iter().filter(is_new) {
+                let document = granularity.document_start(UnixMillis(*slot));
+                periods.entry(document).or_default().push(*slot);
+            }
+            if periods.is_empty() {
+                return Ok(());
+            }
+            // What was taken over of the same head before stays taken over.
+            let before = if mark.through >= head.through { mark.until } else { until };
+            let mark = Mark { through: head.through, until: until.max(before) };
+            partition.write(Some(mark), |writer| {
+                for (document, slots) in &periods {
+                    self.write_period(writer, granularity, *document, head, slots)?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Patches the documents of one period, series ascending, which is the order of the keys.
+    fn write_period(
+        &self,
+        writer: &mut DocumentWriter<'_, '_>,
+        granularity: &Granularity,
+        document: UnixMillis,
+        head: &HeadReader,
+        slots: &[i64],
+    ) -> Result<(), StoreError> {
+        let indexes: Vec<_> =
+            slots.iter().map(|at| granularity.slot_index(document, UnixMillis(*at))).collect();
+        head.for_each_row(slots, |row, cells| {
+            for lane in 0..SERIES_PER_ROW {
+                if cells.iter().any(|(_, cells)| !cells[lane].is_empty()) {
+                    let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+                    self.write_document(writer, document, series, lane, &indexes, cells)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn write_document(
+        &self,
+        writer: &mut DocumentWriter<'_, '_>,
+        document: UnixMillis,
+        series: SeriesId,
+        lane: usize,
+        indexes: &[usize],
+        cells: &[(usize, Box<RowCells>)],
+    ) -> Result<(), StoreError> {
+        let counters = self.counters;
+        let written = writer.patch(document, series, |layout, doc| {
+            let length = doc.len();
+            for (slot, row) in cells.iter().filter(|(_, row)| !row[lane].is_empty()) {
+                layout.merge_cell(doc, indexes[*slot], &row[lane]);
+                counters.cells_written.add(1);
+            }
+            if doc.len() != length {
+                counters.documents_grown.add(1);
+            }
+        })?;
+        match written {
+            Written::Patched => counters.documents_patched.add(1),
+            Written::Created => counters.shells_missed.add(1),
+        }
+        Ok(())
+    }
+}
+
+/// Documents that begin before this are written.
+fn written_until(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
+    let current = granularity.document_start(now);
+    let before = granularity.document_start(now.minus(LATENESS_MS));
+    // With documents shorter than the wait, a period is enough.
+    before.max(granularity.document_start(current.minus(1)))
 }

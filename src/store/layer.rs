@@ -6,7 +6,7 @@ use crate::model::{Cell, Granularity, SeriesId, UnixMillis};
 
 /// Cells lie in pages of this many neighbouring series, so that the series of one host, which
 /// were defined together, share cache lines and pages.
-pub(crate) const SERIES_PER_PAGE: usize = 32;
+const SERIES_PER_PAGE: usize = 32;
 
 type Page = Box<[Cell; SERIES_PER_PAGE]>;
 
@@ -44,14 +44,23 @@ impl SlotCells {
         pages.filter_map(|(index, page)| Some((index, page.as_deref()?)))
     }
 
-    /// Number of pages, present or not.
-    pub(crate) fn page_count(&self) -> usize {
-        self.pages.len()
+    /// Number of rows of `N` neighbouring series, whole pages each.
+    pub(crate) fn row_count<const N: usize>(&self) -> usize {
+        const { assert!(N.is_multiple_of(SERIES_PER_PAGE)) };
+        self.pages.len().div_ceil(N / SERIES_PER_PAGE)
     }
 
-    /// One page.
-    pub(crate) fn page(&self, index: usize) -> Option<&[Cell; SERIES_PER_PAGE]> {
-        self.pages.get(index)?.as_deref()
+    /// Copies the cells of a row; false when no page of it is there.
+    pub(crate) fn copy_row<const N: usize>(&self, row: usize, out: &mut [Cell; N]) -> bool {
+        let first = row * (N / SERIES_PER_PAGE);
+        let mut found = false;
+        for (lanes, page) in out.chunks_mut(SERIES_PER_PAGE).zip(self.pages.iter().skip(first)) {
+            if let Some(page) = page {
+                lanes.copy_from_slice(&page[..]);
+                found = true;
+            }
+        }
+        found
     }
 }
 

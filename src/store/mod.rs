@@ -11,6 +11,8 @@ mod counters;
 mod database_file;
 mod dictionary;
 mod error;
+mod head;
+mod head_row;
 mod journal;
 mod layer;
 mod layouts;
@@ -49,6 +51,8 @@ pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
 use crate::model::{GranularitySet, SeriesId, UnixMillis};
 use catalog::Catalog;
+use checkpoint::Files;
+use head::Head;
 use journal::Journal;
 use partitions::Partitions;
 
@@ -63,6 +67,7 @@ struct Inner {
     granularities: Arc<GranularitySet>,
     medium: Arc<dyn Medium>,
     journal: Journal,
+    head: Head,
     partitions: Partitions,
     dictionary: RwLock<Dictionary>,
     catalog: RwLock<Catalog>,
@@ -138,6 +143,7 @@ impl Store {
         let known = journal.levels()?;
         levels::check(&known, &granularities, journal::JOURNAL_FILE)?;
         let partitions = Partitions::open(medium.clone(), granularities.clone())?;
+        let head = Head::open(medium.clone(), &granularities, &partitions)?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         for info in journal.series()? {
@@ -154,6 +160,7 @@ impl Store {
             granularities,
             medium,
             journal,
+            head,
             partitions,
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),
@@ -168,48 +175,64 @@ impl Store {
     }
 
     /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
-    /// some partitions hold its cells and some do not, and their marks tell which.
+    /// the head holds its cells, and the journal does not say so yet.
     fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
+        let inner = &*self.inner;
+        let after = inner.catalog.read().applied();
         let mut begun_through = 0;
-        for partition in self.inner.partitions.all() {
-            match partition.read() {
-                Ok(reader) => begun_through = begun_through.max(reader.applied_through),
-                Err(fault) if self.inner.partitions.replace_if_damaged(&partition, &fault)? => {}
-                Err(fault) => return Err(fault),
-            }
+        for level in 0..inner.granularities.count() {
+            begun_through = begun_through.max(inner.head.read(level)?.through);
         }
-        let after = self.inner.catalog.read().applied();
-        self.inner.journal.replay(after, |sequence, batches| {
-            let mut catalog = self.inner.catalog.write();
+        inner.journal.replay(after, |sequence, batches| {
+            let mut catalog = inner.catalog.write();
             if sequence == begun_through + 1 && sequence > after + 1 {
                 catalog.freeze();
             }
             self.check_record(sequence, &batches)?;
             report.records += 1;
             let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
-            self.inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
             catalog.apply(sequence, batches.iter(), now);
             Ok(())
         })?;
-        let mut catalog = self.inner.catalog.write();
+        let mut catalog = inner.catalog.write();
         let applied = catalog.applied();
         if begun_through > applied {
-            return Err(StoreError::Corrupt {
-                file: journal::JOURNAL_FILE.to_owned(),
-                problem: format!(
-                    "it ends with record {applied}, but a partition holds record \
-                     {begun_through}: restore the journal that belongs to these partitions"
-                ),
-            });
+            return Err(ahead_of_journal(head::HEAD_FILE, begun_through, applied));
         }
+        self.check_marks(after, applied)?;
         if begun_through > after && begun_through == applied {
             catalog.freeze();
         }
         report.resumes_checkpoint = catalog.frozen().is_some();
-        self.inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+        inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         Ok(report)
+    }
+
+    /// Partitions take over what the journal no longer holds, so no mark is beyond its cut.
+    fn check_marks(&self, cut: u64, applied: u64) -> Result<(), StoreError> {
+        for partition in self.inner.partitions.all() {
+            let mark = match partition.read() {
+                Ok(reader) => reader.mark.through,
+                Err(fault) if self.inner.partitions.replace_if_damaged(&partition, &fault)? => 0,
+                Err(fault) => return Err(fault),
+            };
+            let file = partition.file_path();
+            if mark > applied {
+                return Err(ahead_of_journal(file, mark, applied));
+            }
+            if mark > cut {
+                let problem = "it was written by an older release that was stopped inside a \
+                               checkpoint: start that release once more and stop it in order";
+                return Err(StoreError::Mismatch {
+                    file: file.to_owned(),
+                    problem: problem.to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// A record of another store, or a damaged one, may name series that are not there.
@@ -273,13 +296,18 @@ impl Store {
         self.inner.partitions.damaged()
     }
 
+    /// Bytes that the head takes on the medium.
+    pub fn head_bytes(&self) -> u64 {
+        self.inner.head.bytes()
+    }
+
     /// Bytes that the journal takes on the medium.
     pub fn journal_bytes(&self) -> u64 {
         self.inner.medium.allocated_bytes(journal::JOURNAL_FILE).unwrap_or(0)
     }
 
-    /// Writes what is accepted into documents. When it fails, nothing is lost: the cells stay in
-    /// memory and in the journal, and the next call writes them.
+    /// Moves what is accepted out of the journal into the head, and what is complete into
+    /// documents. When it fails, nothing is lost, and the next call goes on with it.
     ///
     /// # Errors
     /// When a partition or the journal cannot be written.
@@ -298,21 +326,30 @@ impl Store {
                 catalog.freeze()
             })
         };
-        checkpoint::write_documents(
-            &frozen,
-            &inner.granularities,
-            &inner.partitions,
+        let files = Files {
+            granularities: &inner.granularities,
+            head: &inner.head,
+            partitions: &inner.partitions,
             counters,
-            now,
-        )?;
+        };
+        self.or_replace_head(files.write_head(&frozen, now))?;
         inner.journal.cut(&frozen)?;
         {
             let mut catalog = inner.catalog.write();
             catalog.thaw();
             inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         }
+        self.or_replace_head(files.write_documents(now))?;
         counters.checkpoints.add(1);
         Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+    }
+
+    /// After damage of the head the next attempt finds a new one in its place.
+    fn or_replace_head<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(fault) = &outcome {
+            self.inner.head.replace_if_damaged(fault, &self.inner.partitions)?;
+        }
+        outcome
     }
 
     /// Whether a checkpoint was begun and not finished.
@@ -354,5 +391,15 @@ impl Store {
         let dropped = self.inner.partitions.remove(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));
         Ok(dropped)
+    }
+}
+
+fn ahead_of_journal(file: &str, mark: u64, applied: u64) -> StoreError {
+    StoreError::Corrupt {
+        file: journal::JOURNAL_FILE.to_owned(),
+        problem: format!(
+            "it ends with record {applied}, but {file} holds record {mark}: restore the journal \
+             that belongs to it"
+        ),
     }
 }

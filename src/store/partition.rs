@@ -7,7 +7,7 @@ use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition};
 use super::{
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
-    journal::FORMAT_VERSION,
+    journal::{FORMAT_VERSION, is_known_version},
     layouts::Layouts,
     medium::Medium,
 };
@@ -16,7 +16,8 @@ use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
-const APPLIED_KEY: &str = "applied_through";
+const THROUGH_KEY: &str = "applied_through";
+const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 /// What a partition's span is a multiple of, in ms, and how its start is written then.
 const FILE_NAMES: [(i64, &str); 3] =
@@ -29,6 +30,23 @@ pub struct PartitionId {
     pub level: usize,
     /// When the partition begins.
     pub start: UnixMillis,
+}
+
+/// Which cells of the head are in the documents of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// They were there when the head held everything up to this journal record.
+    pub(crate) through: u64,
+    /// Their slots begin before this time.
+    pub(crate) until: UnixMillis,
+}
+
+impl Mark {
+    /// Whether the documents have what a head that holds everything up to `head_through` has for
+    /// a slot.
+    pub(crate) fn has_absorbed(&self, head_through: u64, slot_start: i64) -> bool {
+        self.through >= head_through && slot_start < self.until.0
+    }
 }
 
 /// See the module.
@@ -86,7 +104,7 @@ impl Partition {
         let file = DatabaseFile::open(medium, name, OPTIONS, |file, txn| {
             txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
             let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
-            for (key, value) in expected.iter().chain([&(APPLIED_KEY, 0)]) {
+            for (key, value) in expected.iter().chain([&(THROUGH_KEY, 0)]) {
                 meta.insert(key, value).map_err(file.fail("create"))?;
             }
             Ok(())
@@ -99,11 +117,6 @@ impl Partition {
     /// Path of the file below the data directory.
     pub(crate) fn file_path(&self) -> &str {
         self.file.name()
-    }
-
-    /// The name that the file gets when it is set aside as damaged.
-    pub(crate) fn set_aside_name(&self) -> String {
-        set_aside_name(self.file_path())
     }
 
     /// Compares what the file says of itself with what it must be.
@@ -119,6 +132,7 @@ impl Partition {
             let file = self.file.name().to_owned();
             match found {
                 Some(found) if found == *value => {}
+                Some(version) if *key == VERSION_KEY && is_known_version(version as u64) => {}
                 Some(version) if *key == VERSION_KEY => {
                     let problem = format!(
                         "format version {version}; this granary reads {value}: use the release \
@@ -148,26 +162,33 @@ impl Partition {
         let txn = self.file.read()?;
         self.file.guard("read", || {
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
-            let applied = meta.get(APPLIED_KEY).map_err(self.fail("read"))?;
-            let applied_through = applied.map_or(0, |guard| guard.value()) as u64;
+            let value = |key| {
+                let found = meta.get(key).map_err(self.fail("read"))?;
+                Ok::<_, StoreError>(found.map(|guard| guard.value()))
+            };
+            let mark = Mark {
+                through: value(THROUGH_KEY)?.unwrap_or(0) as u64,
+                until: value(UNTIL_KEY)?.map_or(UnixMillis(i64::MIN), UnixMillis),
+            };
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
-            Ok(PartitionReader { partition: self.clone(), applied_through, documents })
+            Ok(PartitionReader { partition: self.clone(), mark, documents })
         })
     }
 
     /// Changes documents in one transaction, which also stores the mark when one is given.
     pub(crate) fn write<T>(
         &self,
-        applied_through: Option<u64>,
+        mark: Option<Mark>,
         change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.file.transact("write", |txn| {
             let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
             let mut writer = DocumentWriter { partition: self, table, buffer: Vec::new() };
             let out = change(&mut writer)?;
-            if let Some(through) = applied_through {
+            if let Some(mark) = mark {
                 let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
-                meta.insert(APPLIED_KEY, through as i64).map_err(self.fail("write"))?;
+                meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
+                meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
             }
             Ok(out)
         })
@@ -203,7 +224,7 @@ impl Partition {
     }
 }
 
-/// See [`Partition::set_aside_name`].
+/// The name that a partition's file gets when it is set aside as damaged.
 pub(crate) fn set_aside_name(file: &str) -> String {
     file.trim_start_matches("partitions/").replace('/', "-")
 }
@@ -211,8 +232,8 @@ pub(crate) fn set_aside_name(file: &str) -> String {
 /// A consistent view of a partition and of its mark.
 pub(crate) struct PartitionReader {
     pub(crate) partition: Arc<Partition>,
-    /// The last journal record that is in the documents.
-    pub(crate) applied_through: u64,
+    /// Which cells of the head are in the documents.
+    pub(crate) mark: Mark,
     documents: ReadOnlyTable<u64, &'static [u8]>,
 }
 

@@ -105,15 +105,16 @@ impl Partitions {
         }
     }
 
-    fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
+    /// Moves a damaged file out of the way, and says so.
+    pub(crate) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
         let name = set_aside_name(file);
         let cause: &dyn std::error::Error = fault;
         tracing::error!(
             file,
             set_aside = format!("{DAMAGED_FOLDER}/{name}"),
             cause,
-            "a partition is damaged: its samples are missing at this granularity; restore it from \
-             a snapshot or remove it"
+            "a file is damaged: the samples in it are missing, in a partition only at its \
+             granularity; restore it from a snapshot or remove it"
         );
         let fault = |cause| StoreError::Io { operation: "set aside", file: file.to_owned(), cause };
         self.medium.rename(file, &format!("{DAMAGED_FOLDER}/{name}")).map_err(fault)?;

@@ -1,14 +1,16 @@
 //! Reading: documents merged with what is not yet in them, each sample exactly once.
 //!
-//! A view takes the catalog's lock once. Under it no freeze can happen, so every partition's
-//! mark either covers the frozen cells or does not, and the view is consistent.
+//! A view takes the catalog's lock once and begins all its reads under it. No freeze can happen
+//! meanwhile, so the head either holds the frozen cells or does not, a partition's mark tells what
+//! it took out of the head, and the view is consistent.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
     Store, StoreError,
     catalog::{self, Frozen},
-    partition::PartitionReader,
+    head::{self, HeadReader},
+    partition::{Mark, PartitionReader},
 };
 use crate::model::{Cell, SeriesId, UnixMillis};
 
@@ -27,10 +29,13 @@ pub struct View {
     level: usize,
     range: Range<i64>,
     frozen: Option<Arc<Frozen>>,
-    /// Cells that are in no document, by series and slot.
+    /// Cells that are in no document, by series and slot; not the frozen ones.
     active: BTreeMap<(SeriesId, i64), Cell>,
     readers: Vec<PartitionReader>,
 }
+
+/// Series by the row of the head that holds them.
+type Rows = BTreeMap<u32, Vec<(usize, SeriesId)>>;
 
 impl Store {
     /// Takes a consistent view. `range` is widened to whole slots of the granularity.
@@ -54,13 +59,21 @@ impl Store {
                 active.entry((*id, start)).or_default().merge(&cell);
             });
         }
-        let frozen = catalog.frozen().cloned();
+        let head = self.or_replace_head(self.inner.head.read(level))?;
+        let frozen = catalog.frozen().filter(|frozen| frozen.through > head.through).cloned();
         let mut readers = Vec::new();
         for partition in self.inner.partitions.overlapping(level, range.clone()) {
             readers.push(partition.read()?);
         }
         drop(catalog);
-        Ok(View { store: self.clone(), level, range, frozen, active, readers })
+        let mut rows = Rows::new();
+        for id in series {
+            let (row, lane) = head::place(*id);
+            rows.entry(row).or_default().push((lane, *id));
+        }
+        let mut view = View { store: self.clone(), level, range, frozen, active, readers };
+        self.or_replace_head(view.take_head(&head, &rows))?;
+        Ok(view)
     }
 }
 
@@ -82,9 +95,7 @@ impl View {
             let granularities = self.store.granularities();
             let range = self.range.clone();
             catalog::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
-                if !self.covers(at, frozen.through) {
-                    cells.entry(at).or_default().merge(&cell);
-                }
+                cells.entry(at).or_default().merge(&cell);
             });
         }
         for ((_, start), cell) in self.active.range((series, i64::MIN)..=(series, i64::MAX)) {
@@ -106,12 +117,30 @@ impl View {
         out
     }
 
-    /// Whether the partition that holds `at` already has the frozen cells in its documents.
-    fn covers(&self, at: i64, through: u64) -> bool {
+    /// Takes over the cells of the head that are not in documents.
+    fn take_head(&mut self, head: &HeadReader, rows: &Rows) -> Result<(), StoreError> {
+        for slot in head.slots(self.range.clone())? {
+            if self.mark(slot).is_some_and(|mark| mark.has_absorbed(head.through, slot)) {
+                continue;
+            }
+            for (row, series) in rows {
+                head.row(slot, *row, |cells| {
+                    for (lane, id) in series {
+                        if let Some(cell) = cells.cell(*lane) {
+                            self.active.entry((*id, slot)).or_default().merge(&cell);
+                        }
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The mark of the partition that holds a time; `None` when there is no such partition.
+    fn mark(&self, at: i64) -> Option<Mark> {
         let next = self.readers.partition_point(|reader| reader.partition.id.start.0 <= at);
-        let holder = next.checked_sub(1).and_then(|index| self.readers.get(index));
-        holder
-            .is_some_and(|reader| at < reader.partition.end.0 && reader.applied_through >= through)
+        let holder = self.readers.get(next.checked_sub(1)?)?;
+        (at < holder.partition.end.0).then_some(holder.mark)
     }
 
     fn read_partition(

@@ -1,7 +1,7 @@
 //! Snapshots of a running store, and their way back.
 //!
-//! A snapshot is a data directory of its own. Partitions change only in checkpoints and when
-//! shells are added, so with checkpoints held back each file is copied as it is, while batches
+//! A snapshot is a data directory of its own. The head and partitions change only in
+//! checkpoints and when shells are added, so with checkpoints held back each file is copied as it is, while batches
 //! are accepted as always; the journal is copied last, through a read transaction, and so holds
 //! every record and series that the partitions may know.
 
@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::{
     Store, StoreError,
+    head::HEAD_FILE,
     journal::JOURNAL_FILE,
     medium::{Folder, Medium},
 };
@@ -70,6 +71,11 @@ impl Store {
                     Err(cause) => return Err(fault("copy", &to)(cause)),
                 }
             }
+            progress(HEAD_FILE);
+            let to = folder.join(HEAD_FILE);
+            let copy = || self.inner.medium.copy(HEAD_FILE, &to);
+            report.bytes += self.inner.head.while_unwritten(copy)?.map_err(fault("copy", &to))?;
+            report.files += 1;
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
             self.inner.journal.copy_to(&medium)?;

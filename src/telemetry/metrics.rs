@@ -12,7 +12,7 @@ use super::labels::{IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 33] = [
+pub const METRIC_NAMES: [(&str, &str); 34] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -23,7 +23,8 @@ pub const METRIC_NAMES: [(&str, &str); 33] = [
     ("granary_commits_total", "Group commits"),
     ("granary_journal_written_bytes_total", "Bytes of records written to the journal"),
     ("granary_journal_file_bytes", "Bytes that the journal's file takes"),
-    ("granary_catalog_bytes", "Bytes of cells in memory that are not yet in documents"),
+    ("granary_head_file_bytes", "Bytes that the head's file takes: periods under way"),
+    ("granary_catalog_bytes", "Bytes of cells in memory that no checkpoint took up yet"),
     ("granary_series", "Series in the dictionary"),
     ("granary_senders", "Senders that number their batches"),
     ("granary_checkpoints_total", "Finished checkpoints"),
@@ -168,8 +169,9 @@ impl Mirrored {
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
         ];
-        let gauges: [(&str, ReadStore); 6] = [
+        let gauges: [(&str, ReadStore); 7] = [
             ("granary_journal_file_bytes", Store::journal_bytes),
+            ("granary_head_file_bytes", Store::head_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
             ("granary_series", |s| s.dictionary().len() as u64),
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, granary};
+use crate::daemon::{Daemon, granary, yesterday};
 
 const SETTINGS: &str = "storage.checkpoint_interval = '50ms'";
 
@@ -20,6 +20,15 @@ fn batch(seq: u64) -> Value {
         .map(|i| json!({"metric": "events", "tags": {"n": i.to_string()}, "kind": "delta", "value": 1}))
         .collect();
     json!({"agent": "writer", "epoch": 1, "seq": seq, "samples": samples})
+}
+
+/// A batch whose documents the next checkpoint writes.
+fn old_batch(seq: u64) -> Value {
+    let mut batch = batch(seq);
+    for sample in batch["samples"].as_array_mut().unwrap() {
+        sample["time"] = yesterday().into();
+    }
+    batch
 }
 
 fn batches(daemon: &Daemon, resolution: &str) -> f64 {
@@ -89,7 +98,7 @@ fn snapshots_under_load_verify_and_restore_to_what_was_acknowledged() {
 #[test]
 fn a_restore_never_overwrites_and_refuses_a_damaged_snapshot() {
     let mut daemon = Daemon::start("");
-    assert_eq!(daemon.post_json(&batch(1)).status, 200);
+    assert_eq!(daemon.post_json(&old_batch(1)).status, 200);
     assert_eq!(daemon.stop(), Some(0));
     let data = daemon.data("");
     let restore = |from: &PathBuf, to: &PathBuf| {

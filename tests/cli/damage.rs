@@ -6,11 +6,13 @@ use std::{fs, path::Path, process::Command};
 use redb::{Builder, TableDefinition};
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, partition_files};
+use crate::daemon::{Daemon, partition_files, yesterday};
 
+/// Samples of yesterday, so that a checkpoint writes their documents.
 fn batch(seq: u64) -> Value {
+    let time = yesterday();
     let samples: Vec<_> = (0..100)
-        .map(|i| json!({"metric": format!("m{}", i % 20), "kind": "delta", "value": 1}))
+        .map(|i| json!({"metric": format!("m{}", i % 20), "kind": "delta", "value": 1, "time": time}))
         .collect();
     json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
 }
@@ -28,7 +30,7 @@ fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     let mut sum = 0.0;
     for metric in 0..20 {
         let metric = format!("m{metric}");
-        let words = ["chart", "--display", "total", "--range", "10m", "--metric", &metric];
+        let words = ["chart", "--display", "total", "--range", "2d", "--metric", &metric];
         let output = daemon.run_query(&[&words[..], &["--resolution", resolution]].concat());
         if !output.status.success() {
             return None;
@@ -71,6 +73,43 @@ fn a_damaged_partition_never_spoils_the_others() {
         set_aside += usize::from(daemon.data("damaged").exists());
         daemon.restart();
         for resolution in ["1m", "1h", "1d"] {
+            assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}, restarted");
+        }
+    }
+    assert!(set_aside > 0, "no damage was noticed");
+}
+
+#[test]
+fn a_damaged_head_is_set_aside_and_what_documents_have_is_served() {
+    let mut rng = seeded();
+    let mut set_aside = 0;
+    for round in 0..8 {
+        let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
+        assert_eq!(daemon.post_json(&batch(1)).status, 200);
+        assert_eq!(daemon.stop(), Some(0));
+        let file = daemon.data("head.redb");
+        let mut bytes = fs::read(&file).unwrap();
+        if round % 2 == 0 {
+            bytes.truncate(rng.usize(0..bytes.len()));
+        } else {
+            for _ in 0..200 {
+                let at = rng.usize(0..bytes.len().min(200_000));
+                bytes[at] ^= 1 << rng.u8(0..8);
+            }
+        }
+        fs::write(&file, bytes).unwrap();
+        daemon.restart();
+        total(&daemon, "1d");
+        assert_eq!(daemon.post_json(&batch(2)).body["accepted"], 100);
+        for resolution in ["1m", "5m", "1h"] {
+            // A damaged head may be noticed by the first query, which then fails.
+            let found = total(&daemon, resolution).or_else(|| total(&daemon, resolution));
+            assert_eq!(found, Some(200.0), "{resolution}: {}", daemon.log());
+        }
+        assert_eq!(daemon.stop(), Some(0), "{}", daemon.log());
+        set_aside += usize::from(daemon.data("damaged").exists());
+        daemon.restart();
+        for resolution in ["1m", "5m", "1h"] {
             assert_eq!(total(&daemon, resolution), Some(200.0), "{resolution}, restarted");
         }
     }
@@ -140,14 +179,17 @@ fn a_newer_format_is_refused_with_the_remedy() {
         }
         txn.commit().unwrap();
     };
+    set_version(&partition, false, 3);
+    let said = daemon.refuses_to_start();
+    assert!(said.contains("partitions/1h/") && said.contains("format version 3"), "{said}");
     set_version(&partition, false, 2);
-    let said = daemon.refuses_to_start();
-    assert!(said.contains("partitions/1h/") && said.contains("format version 2"), "{said}");
-    set_version(&partition, false, 1);
-    set_version(&daemon.data("journal.redb"), true, 2);
-    let said = daemon.refuses_to_start();
-    assert!(said.contains("journal.redb: format version 2; this granary reads 1"), "{said}");
-    set_version(&daemon.data("journal.redb"), true, 1);
+    for file in ["journal.redb", "head.redb"] {
+        set_version(&daemon.data(file), true, 3);
+        let said = daemon.refuses_to_start();
+        let expected = format!("{file}: format version 3; this granary reads 2");
+        assert!(said.contains(&expected), "{said}");
+        set_version(&daemon.data(file), true, 2);
+    }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));
 }

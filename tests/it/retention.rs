@@ -26,23 +26,28 @@ fn files(root: &Path) -> BTreeSet<String> {
     out
 }
 
-/// The partition files that should be there, straight from the table of default spans.
+/// The partition files that should be there, straight from the table of default spans: those that
+/// are kept, once their first document is over.
 fn expected_files(now: UnixMillis) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
-    let mut add = |level: &str, span: i64, keep: i64, origin: i64, format: &str| {
+    let mut add = |level: &str, spans: [i64; 3], origin: i64, format: &str| {
+        let [document, span, keep] = spans;
         let first = (START.0 - origin).div_euclid(span) * span + origin;
         for start in (first..=now.0).step_by(span as usize) {
-            if start + span + keep > now.0 {
+            let first_document = start.max(START.0) / document * document;
+            if start + span + keep > now.0 && first_document + document <= now.0 {
                 let civil = UnixMillis(start).civil();
                 out.insert(format!("{level}/{}.redb", civil.strftime(format)));
             }
         }
     };
-    add("1m", 6 * HOUR, 48 * HOUR, 0, "%Y-%m-%dT%H%M");
-    add("5m", DAY, 14 * DAY, 0, "%Y-%m-%d");
+    add("1m", [HOUR, 6 * HOUR, 48 * HOUR], 0, "%Y-%m-%dT%H%M");
+    add("5m", [4 * HOUR, DAY, 14 * DAY], 0, "%Y-%m-%d");
     // Weeks begin on Monday; 1970-01-05 was one.
-    add("1h", 7 * DAY, 63 * DAY, 4 * DAY, "%Y-%m-%d");
-    out.insert("1d/2026-01-01.redb".to_owned());
+    add("1h", [DAY, 7 * DAY, 63 * DAY], 4 * DAY, "%Y-%m-%d");
+    if now.civil().date().first_of_month() > START.civil().date() {
+        out.insert("1d/2026-01-01.redb".to_owned());
+    }
     out
 }
 

@@ -114,7 +114,7 @@ fn damaged_cells_files_and_missing_partitions_are_named() {
     drop(fill(dir.path()));
     let file = |name: &str| dir.path().join("partitions").join(name);
     change_cell(&file("1m/2026-11-21T0600.redb"), 60, 60_000, |cell| cell.first_at = 90_000);
-    fs::remove_file(file("1d/2026-01-01.redb")).unwrap();
+    fs::remove_file(file("5m/2026-11-20.redb")).unwrap();
     let mut bytes = fs::read(file("1h/2026-11-16.redb")).unwrap();
     // Past the header: the pages of the tables.
     for at in (8192..bytes.len()).step_by(512) {
@@ -130,6 +130,7 @@ fn damaged_cells_files_and_missing_partitions_are_named() {
     };
     has("1m/2026-11-21T0600", "its times do not lie in the slot in order");
     has("1h/2026-11-16", "");
+    has("5m/2026-11-20", "n is 0 and should be 5, recomputed from 1m");
     assert!(report.notes.iter().any(|note| note.contains("1h-2026-11-16")), "{report:?}");
 }
 

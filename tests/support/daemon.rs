@@ -177,3 +177,9 @@ pub(crate) fn partition_files(data: &Path, granularity: &str) -> Vec<PathBuf> {
     let folder = data.join("partitions").join(granularity);
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
+
+/// A time whose documents of all granularities up to 1h are over, RFC 3339.
+pub(crate) fn yesterday() -> String {
+    let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(30);
+    at.to_string()
+}

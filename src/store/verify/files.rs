@@ -6,16 +6,18 @@ use redb::Builder;
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, Kind, UnixMillis},
+    model::{Cell, Kind, SeriesId, UnixMillis},
     store::{
-        Store, StoreError, assertion, database_file::UNFINISHED, journal::JOURNAL_FILE,
-        medium::Medium, partition::Partition,
+        Store, StoreError, assertion, database_file::UNFINISHED, head::HEAD_FILE,
+        head_row::SERIES_PER_ROW, journal::JOURNAL_FILE, medium::Medium, partition::Partition,
     },
 };
 
 /// Names of all files that hold data, the journal first.
 pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let mut names = vec![JOURNAL_FILE.to_owned()];
+    // A directory of the first format has none yet.
+    names.extend(medium.exists(HEAD_FILE).then(|| HEAD_FILE.to_owned()));
     let list = |folder: &str| {
         let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
         medium.list(folder).map_err(fault)
@@ -64,8 +66,8 @@ pub(super) fn check_documents(
     let file = partition.file_path();
     let reader = partition.read()?;
     let applied = store.inner.catalog.read().applied();
-    if reader.applied_through > applied {
-        let mark = reader.applied_through;
+    let mark = reader.mark.through;
+    if mark > applied {
         report.fault(file, format!("mark {mark} is beyond the journal's last record {applied}"));
     }
     let dictionary = store.dictionary();
@@ -91,6 +93,39 @@ pub(super) fn check_documents(
             }
         }
     })
+}
+
+/// Checks every cell of one granularity of the head.
+pub(super) fn check_head(
+    store: &Store,
+    level: usize,
+    report: &mut VerifyReport,
+) -> Result<(), StoreError> {
+    let width_ms = store.granularities().levels()[level].width_ms;
+    let head = store.inner.head.read(level)?;
+    let dictionary = store.dictionary();
+    for slot in head.slots(0..i64::MAX)? {
+        head.for_each_row(&[slot], |row, cells| {
+            let filled = cells.iter().flat_map(|(_, cells)| cells.iter().enumerate());
+            for (lane, cell) in filled.filter(|(_, cell)| !cell.is_empty()) {
+                report.cells += 1;
+                let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+                let problem = match dictionary.info(series) {
+                    None => Some("the dictionary has no such series"),
+                    // A correction has no samples of its own.
+                    Some(_) if cell.n == 0 => None,
+                    Some(info) => cell_problem(cell, info.kind, width_ms),
+                };
+                if let Some(problem) = problem {
+                    let at = UnixMillis(slot);
+                    let place = format!("series {}, slot at {at}", series.0);
+                    report.fault(HEAD_FILE, format!("{place}: {problem}"));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// What is wrong with a cell.

@@ -4,17 +4,18 @@
 mod files;
 mod rollup;
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use serde::Serialize;
 
 use super::{
     Store, StoreError,
+    head::HEAD_FILE,
     journal::{JOURNAL_FILE, Journal},
     levels,
     medium::Medium,
     overlay,
-    partition::Partition,
+    partition::{Partition, PartitionId},
 };
 use crate::model::UnixMillis;
 
@@ -103,7 +104,7 @@ pub fn verify(
     }
     let mut report = VerifyReport::default();
     let names = files::all(&medium)?;
-    // Each file is read twice: byte by byte, and document by document.
+    // Each file is read twice: byte by byte, and then its cells.
     let steps = names.len() as u64 * 2;
     for (done, name) in (0..).zip(&names) {
         progress(VerifyProgress { doing: &format!("checksums of {name}"), done, steps });
@@ -115,28 +116,55 @@ pub fn verify(
     if !damaged.is_empty() {
         report.notes.push(format!("not compared, because damaged: {}", damaged.join(", ")));
     }
-    for (done, partition) in (names.len() as u64..).zip(store.inner.partitions.all()) {
-        let name = partition.file_path().to_owned();
-        progress(VerifyProgress { doing: &format!("documents of {name}"), done, steps });
-        if let Err(cause) = check_partition(&store, &partition, now, &mut report) {
-            report.error(&name, &cause);
-        }
+    if let Err(cause) = check_cells(&store, now, &mut report, &mut |doing, done| {
+        progress(VerifyProgress { doing, done: names.len() as u64 + done, steps });
+    }) {
+        report.error(HEAD_FILE, &cause);
     }
     Ok(report)
 }
 
+/// Checks what the head and the documents hold.
+fn check_cells(
+    store: &Store,
+    now: UnixMillis,
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(&str, u64),
+) -> Result<(), StoreError> {
+    progress(&format!("cells of {HEAD_FILE}"), 0);
+    let in_head = rollup::partitions_of_head(store)?;
+    for level in 0..store.granularities().count() {
+        files::check_head(store, level, report)?;
+    }
+    let mut ids: BTreeSet<_> =
+        store.inner.partitions.all().iter().map(|partition| partition.id).collect();
+    ids.extend(&in_head);
+    for (done, id) in (1..).zip(ids) {
+        let granularity = &store.granularities().levels()[id.level];
+        let name = Partition::file_name(granularity, id.start);
+        progress(&format!("cells of {name}"), done);
+        if let Err(cause) = check_partition(store, id, &in_head, now, report) {
+            report.error(&name, &cause);
+        }
+    }
+    Ok(())
+}
+
 fn check_partition(
     store: &Store,
-    partition: &Arc<Partition>,
+    id: PartitionId,
+    in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
     let before = report.cells;
-    files::check_documents(store, partition, report)?;
-    if report.cells > before {
-        rollup::check_coarser_exists(store, partition, report)?;
+    if let Some(partition) = store.inner.partitions.get(id) {
+        files::check_documents(store, &partition, report)?;
     }
-    rollup::compare(store, partition, now, report)
+    if report.cells > before || in_head.contains(&id) {
+        rollup::check_coarser_exists(store, id, in_head, report)?;
+    }
+    rollup::compare(store, id, in_head, now, report)
 }
 
 /// Opens the store as the daemon would, with the granularities that its journal names.

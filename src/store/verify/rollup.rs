@@ -1,66 +1,84 @@
 //! One granularity against the next finer one: each slot is recomputed and compared.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeSet, ops::Range};
 
 use super::VerifyReport;
 use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
     store::{
-        Store, StoreError,
-        partition::{Partition, PartitionId, PartitionReader},
+        Store, StoreError, View,
+        partition::{Partition, PartitionId, set_aside_name},
     },
 };
 
 /// Sums may differ in their last bits, because they depend on the order of the samples.
 const SUM_TOLERANCE: f64 = 1e-9;
+/// Series that are compared with one view of each granularity.
+const SERIES_AT_A_TIME: u32 = 1024;
+
+/// The partitions whose cells the head holds, wholly or in part.
+pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>, StoreError> {
+    let mut found = BTreeSet::new();
+    for (level, granularity) in store.granularities().levels().iter().enumerate() {
+        for slot in store.inner.head.read(level)?.slots(0..i64::MAX)? {
+            let start = granularity.partition_start(UnixMillis(slot));
+            found.insert(PartitionId { level, start });
+        }
+    }
+    Ok(found)
+}
 
 /// Recomputes a partition from the next finer granularity, as far as that is kept, and compares.
 pub(super) fn compare(
     store: &Store,
-    partition: &Arc<Partition>,
+    id: PartitionId,
+    in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
     // The finest granularity has nothing to be compared with.
-    let Some(finer) = partition.id.level.checked_sub(1) else { return Ok(()) };
+    let Some(finer) = id.level.checked_sub(1) else { return Ok(()) };
     let levels = store.granularities().levels();
+    let (coarse, fine) = (&levels[id.level], &levels[finer]);
+    let end = coarse.partition_end(id.start);
     let sides = Sides {
-        partition,
-        coarse: &levels[partition.id.level],
-        fine: &levels[finer],
+        store,
+        id,
+        file: Partition::file_name(coarse, id.start),
+        coarse,
+        fine,
         complete_since: complete_since(store, finer)?,
-        coarse_reader: partition.read()?,
-        fine_readers: fine_readers(store, finer, partition, now)?,
+        whole: whole_partitions(store, finer, id.start..end, in_head, now),
     };
-    let series_count = store.dictionary().len() as u32;
-    let mut document = partition.id.start;
-    while document < partition.end {
+    let mut document = id.start;
+    while document < end {
         let slots = sides.comparable_slots(document);
         if slots.iter().any(|comparable| *comparable) {
-            for series in (0..series_count).map(SeriesId) {
-                sides.compare_document(document, series, &slots, report)?;
-            }
+            sides.compare_period(document, &slots, report)?;
         }
-        document = sides.coarse.document.next(document);
+        document = coarse.document.next(document);
     }
     Ok(())
 }
 
-/// Reports a partition that holds samples although the next coarser granularity has no file.
+/// Reports a partition that holds samples although the next coarser granularity has none there.
 pub(super) fn check_coarser_exists(
     store: &Store,
-    partition: &Arc<Partition>,
+    id: PartitionId,
+    in_head: &BTreeSet<PartitionId>,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let Some(coarser) = store.granularities().levels().get(partition.id.level + 1) else {
-        return Ok(());
-    };
-    let range = partition.id.start.0..partition.end.0;
-    let found = store.inner.partitions.overlapping(partition.id.level + 1, range);
-    if found.is_empty() && partition.id.start >= complete_since(store, partition.id.level)? {
-        let start = coarser.partition_start(partition.id.start);
+    let levels = store.granularities().levels();
+    let Some(coarser) = levels.get(id.level + 1) else { return Ok(()) };
+    let level = id.level + 1;
+    let range = id.start.0..levels[id.level].partition_end(id.start).0;
+    let start = coarser.partition_start(id.start);
+    let found = !store.inner.partitions.overlapping(level, range).is_empty()
+        || in_head.contains(&PartitionId { level, start });
+    if !found && id.start >= complete_since(store, id.level)? {
         let missing = Partition::file_name(coarser, start);
-        report.fault(&missing, format!("it is missing: {} holds samples", partition.file_path()));
+        let file = Partition::file_name(&levels[id.level], id.start);
+        report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
     Ok(())
 }
@@ -72,34 +90,38 @@ fn complete_since(store: &Store, finer: usize) -> Result<UnixMillis, StoreError>
     Ok(both.max().unwrap_or(UnixMillis::MIN))
 }
 
-/// The partitions of the finer level that are whole and still kept, by start.
-fn fine_readers(
+/// Starts of the partitions of a level within a range that are whole and still kept.
+fn whole_partitions(
     store: &Store,
-    finer: usize,
-    partition: &Partition,
+    level: usize,
+    range: Range<UnixMillis>,
+    in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
-) -> Result<BTreeMap<UnixMillis, PartitionReader>, StoreError> {
-    let fine = &store.granularities().levels()[finer];
+) -> BTreeSet<UnixMillis> {
+    let granularity = &store.granularities().levels()[level];
     let damaged = store.damaged_partitions();
-    let whole = |fine_partition: &Arc<Partition>| {
-        let PartitionId { start, .. } = fine_partition.id;
+    let files = store.inner.partitions.overlapping(level, range.start.0..range.end.0);
+    let files = files.iter().map(|partition| partition.id.start);
+    let first = PartitionId { level, start: granularity.partition_start(range.start) };
+    let rows = in_head.range(first..PartitionId { level, start: range.end }).map(|id| id.start);
+    let is_whole = |start: &UnixMillis| {
+        let file = Partition::file_name(granularity, *start);
         // Past its retention, only coarser levels took in late samples.
-        fine.keeps_partition(start, now) && !damaged.contains(&fine_partition.set_aside_name())
+        granularity.keeps_partition(*start, now) && !damaged.contains(&set_aside_name(&file))
     };
-    let overlapping =
-        store.inner.partitions.overlapping(finer, partition.id.start.0..partition.end.0);
-    let read = |found: Arc<Partition>| Ok((found.id.start, found.read()?));
-    overlapping.into_iter().filter(whole).map(read).collect()
+    files.chain(rows).filter(is_whole).collect()
 }
 
 /// A partition and what it is compared with.
 struct Sides<'a> {
-    partition: &'a Arc<Partition>,
+    store: &'a Store,
+    id: PartitionId,
+    file: String,
     coarse: &'a Granularity,
     fine: &'a Granularity,
     complete_since: UnixMillis,
-    coarse_reader: PartitionReader,
-    fine_readers: BTreeMap<UnixMillis, PartitionReader>,
+    /// Starts of the finer partitions that can be compared with.
+    whole: BTreeSet<UnixMillis>,
 }
 
 impl Sides<'_> {
@@ -111,7 +133,7 @@ impl Sides<'_> {
             let mut fine_start = self.fine.partition_start(start);
             let mut covered = start >= self.complete_since;
             while covered && fine_start < end {
-                covered = self.fine_readers.contains_key(&fine_start);
+                covered = self.whole.contains(&fine_start);
                 fine_start = self.fine.partition_end(fine_start);
             }
             covered
@@ -119,64 +141,73 @@ impl Sides<'_> {
         (0..self.coarse.slots(document)).map(comparable).collect()
     }
 
-    fn compare_document(
+    /// Compares the documents of all series that begin at a time.
+    fn compare_period(
         &self,
         document: UnixMillis,
-        series: SeriesId,
         slots: &[bool],
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
-        let found = self.coarse_reader.document(document, series, |layout, doc| {
-            (0..layout.slots()).map(|slot| layout.cell(doc, slot)).collect::<Vec<_>>()
-        })?;
-        let recomputed = self.recompute(document, series, slots.len())?;
-        if found.is_none() && recomputed.is_none() {
-            return Ok(());
-        }
-        let found = found.unwrap_or_else(|| vec![Cell::EMPTY; slots.len()]);
-        let recomputed = recomputed.unwrap_or_else(|| vec![Cell::EMPTY; slots.len()]);
-        for slot in (0..slots.len()).filter(|slot| slots[*slot]) {
-            report.compared += 1;
-            if let Some(what) = difference(&found[slot], &recomputed[slot]) {
-                let at = document.plus(slot as i64 * self.coarse.width_ms);
-                let problem = format!(
-                    "document of series {} at {document}, slot at {at}: {what}, recomputed from {}",
-                    series.0, self.fine.name
-                );
-                report.fault(self.partition.file_path(), problem);
+        let count = self.store.dictionary().len() as u32;
+        let range = document..self.coarse.document.next(document);
+        for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
+            let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
+            let coarse = self.store.view(self.id.level, range.clone(), &ids)?;
+            let fine = self.store.view(self.id.level - 1, range.clone(), &ids)?;
+            for series in ids {
+                let found = self.cells(&coarse, document, series, slots.len())?;
+                let recomputed = self.cells(&fine, document, series, slots.len())?;
+                self.compare_cells(document, series, slots, (&found, &recomputed), report);
             }
         }
         Ok(())
     }
 
-    /// A document's cells, merged from the finer level; `None` when that has no document there.
-    fn recompute(
+    /// What a view of either granularity says of the slots of a document.
+    fn cells(
         &self,
+        view: &View,
         document: UnixMillis,
         series: SeriesId,
         slots: usize,
     ) -> Result<Option<Vec<Cell>>, StoreError> {
-        let end = self.coarse.document.next(document);
-        let mut cells = None;
-        let mut fine_document = self.fine.document_start(document);
-        while fine_document < end {
-            let holder = self.fine.partition_start(fine_document);
-            if let Some(reader) = self.fine_readers.get(&holder) {
-                reader.document(fine_document, series, |layout, doc| {
-                    let cells = cells.get_or_insert_with(|| vec![Cell::EMPTY; slots]);
-                    for slot in 0..layout.slots() {
-                        let at = fine_document.plus(slot as i64 * self.fine.width_ms);
-                        if at >= document && at < end {
-                            let index = self.coarse.slot_index(document, at);
-                            let shift = (at.0 - self.coarse.slot_start(at).0) as u32;
-                            cells[index].merge(&layout.cell(doc, slot).shifted(shift));
-                        }
-                    }
-                })?;
-            }
-            fine_document = self.fine.document.next(fine_document);
+        let filled = view.slots(series)?;
+        if filled.is_empty() {
+            return Ok(None);
         }
-        Ok(cells)
+        let mut cells = vec![Cell::EMPTY; slots];
+        for slot in filled {
+            let shift = (slot.start.0 - self.coarse.slot_start(slot.start).0) as u32;
+            cells[self.coarse.slot_index(document, slot.start)].merge(&slot.cell.shifted(shift));
+        }
+        Ok(Some(cells))
+    }
+
+    fn compare_cells(
+        &self,
+        document: UnixMillis,
+        series: SeriesId,
+        slots: &[bool],
+        (found, recomputed): (&Option<Vec<Cell>>, &Option<Vec<Cell>>),
+        report: &mut VerifyReport,
+    ) {
+        if found.is_none() && recomputed.is_none() {
+            return;
+        }
+        let cell_of = |cells: &Option<Vec<Cell>>, slot: usize| {
+            cells.as_ref().map_or(Cell::EMPTY, |cells| cells[slot])
+        };
+        for slot in (0..slots.len()).filter(|slot| slots[*slot]) {
+            report.compared += 1;
+            if let Some(what) = difference(&cell_of(found, slot), &cell_of(recomputed, slot)) {
+                let at = document.plus(slot as i64 * self.coarse.width_ms);
+                let problem = format!(
+                    "document of series {} at {document}, slot at {at}: {what}, recomputed from {}",
+                    series.0, self.fine.name
+                );
+                report.fault(&self.file, problem);
+            }
+        }
     }
 }
 

@@ -1,0 +1,352 @@
+//! The head: `head.redb`, the cells that checkpoints took up and documents do not have yet.
+//!
+//! A document is written when its period is over. Until then a checkpoint merges its cells here,
+//! where neighbouring series share a row, so that it costs a fraction of patching each document.
+//! For each granularity the head says which journal record it holds everything up to. Must never
+//! know which cells belong into documents: checkpoint.rs says that.
+
+use std::{ops::Range, sync::Arc};
+
+use parking_lot::RwLock;
+use redb::{
+    ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction,
+};
+
+use super::{
+    database_file::{DatabaseFile, FileOptions},
+    error::StoreError,
+    head_row::{self, Row, RowCells, SERIES_PER_ROW},
+    journal::FORMAT_VERSION,
+    layer::SlotCells,
+    medium::Medium,
+    partitions::Partitions,
+};
+use crate::model::{Cell, GranularitySet, SeriesId, UnixMillis};
+
+/// Name of the head's file.
+pub(crate) const HEAD_FILE: &str = "head.redb";
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const VERSION_KEY: &str = "format_version";
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
+/// Low bits of a key: the number of the row, 64 series each, in its slot.
+const ROW_BITS: u32 = 26;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Head {
+    medium: Arc<dyn Medium>,
+    /// Names of the granularities, finest first.
+    names: Vec<String>,
+    file: RwLock<Arc<DatabaseFile>>,
+}
+
+impl Head {
+    /// Opens the head, creating it when there is none. A damaged one is set aside.
+    pub(crate) fn open(
+        medium: Arc<dyn Medium>,
+        granularities: &GranularitySet,
+        partitions: &Partitions,
+    ) -> Result<Self, StoreError> {
+        let names: Vec<_> = granularities.levels().iter().map(|level| level.name.clone()).collect();
+        let file = match open_file(&medium, &names) {
+            Err(fault) if fault.is_damage() => {
+                partitions.set_aside(HEAD_FILE, &fault)?;
+                open_file(&medium, &names)?
+            }
+            outcome => outcome?,
+        };
+        Ok(Self { medium, names, file: RwLock::new(Arc::new(file)) })
+    }
+
+    /// Bytes that the head takes on the medium.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.medium.allocated_bytes(HEAD_FILE).unwrap_or(0)
+    }
+
+    /// A consistent view of one granularity.
+    pub(crate) fn read(&self, level: usize) -> Result<HeadReader, StoreError> {
+        let file = self.file.read().clone();
+        let txn = file.read()?;
+        let name = &self.names[level];
+        let (through, rows) = file.guard("read", || {
+            let through = through(&txn, name)?;
+            let table = rows_name(name);
+            let rows = txn.open_table(rows_table(&table)).map_err(fail("read"))?;
+            Ok((through, rows))
+        })?;
+        Ok(HeadReader { file, through, rows })
+    }
+
+    /// Changes the head in one transaction.
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&HeadWriter<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let file = self.file.read().clone();
+        file.transact("write", |txn| change(&HeadWriter { txn, names: &self.names }))
+    }
+
+    /// Sets the head aside when an operation on it failed because it is damaged, and begins a new
+    /// one; returns whether that was done.
+    pub(crate) fn replace_if_damaged(
+        &self,
+        fault: &StoreError,
+        partitions: &Partitions,
+    ) -> Result<bool, StoreError> {
+        let is_own = matches!(fault, StoreError::Corrupt { file, .. } | StoreError::Open { file, .. }
+            | StoreError::Redb { file, .. } if file == HEAD_FILE);
+        if !is_own || !fault.is_damage() {
+            return Ok(false);
+        }
+        let mut file = self.file.write();
+        partitions.set_aside(HEAD_FILE, fault)?;
+        *file = Arc::new(open_file(&self.medium, &self.names)?);
+        Ok(true)
+    }
+
+    /// Runs something while no transaction changes the file.
+    pub(crate) fn while_unwritten<T>(&self, run: impl FnOnce() -> T) -> Result<T, StoreError> {
+        let file = self.file.read().clone();
+        file.while_unwritten(run)
+    }
+}
+
+fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile, StoreError> {
+    const OPERATION: &str = "create tables";
+    let create = |txn: &WriteTransaction| {
+        let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+        meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+        for name in names {
+            txn.open_table(rows_table(&rows_name(name))).map_err(fail(OPERATION))?;
+        }
+        Ok(())
+    };
+    let file = DatabaseFile::open(medium, HEAD_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?;
+    let found = file.guard("open", || {
+        let txn = file.read()?;
+        let meta = txn.open_table(META).map_err(fail("open"))?;
+        let version = meta.get(VERSION_KEY).map_err(fail("open"))?.map_or(0, |guard| guard.value());
+        let known = |name| txn.open_table(rows_table(&rows_name(name))).is_ok();
+        Ok((version, names.iter().all(|name| known(name))))
+    })?;
+    match found {
+        (FORMAT_VERSION, true) => {}
+        // A granularity was added to the settings.
+        (FORMAT_VERSION, false) => file.transact(OPERATION, create)?,
+        (version, _) => {
+            let problem = format!(
+                "format version {version}; this granary reads {FORMAT_VERSION}: use the release \
+                 that wrote it or a newer one"
+            );
+            return Err(StoreError::Mismatch { file: HEAD_FILE.to_owned(), problem });
+        }
+    }
+    Ok(file)
+}
+
+fn rows_name(granularity: &str) -> String {
+    format!("cells/{granularity}")
+}
+
+fn rows_table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {
+    TableDefinition::new(name)
+}
+
+fn through(txn: &ReadTransaction, granularity: &str) -> Result<u64, StoreError> {
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    let key = through_key(granularity);
+    Ok(meta.get(&*key).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
+}
+
+fn through_key(granularity: &str) -> String {
+    format!("through/{granularity}")
+}
+
+fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
+    StoreError::redb(operation, HEAD_FILE)
+}
+
+/// Key of a row: the slot's start in seconds, then the row's number. Slots are whole seconds.
+fn key(slot_start: i64, row: u32) -> u64 {
+    ((slot_start / 1000) as u64) << ROW_BITS | u64::from(row)
+}
+
+fn row_of_key(key: u64) -> u32 {
+    (key & ((1 << ROW_BITS) - 1)) as u32
+}
+
+/// The row that holds a series, and its place there.
+pub(crate) fn place(series: SeriesId) -> (u32, usize) {
+    (series.0 / SERIES_PER_ROW as u32, series.0 as usize % SERIES_PER_ROW)
+}
+
+fn damaged(key: u64) -> StoreError {
+    let problem = format!("row {key:#x} cannot be read");
+    StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem }
+}
+
+/// Starts of the slots within a range that have rows, ascending.
+fn slots(
+    rows: &impl ReadableTable<u64, &'static [u8]>,
+    range: Range<i64>,
+) -> Result<Vec<i64>, StoreError> {
+    let mut found = Vec::new();
+    let mut from = key(range.start.max(0), 0);
+    let end = key(range.end.clamp(0, UnixMillis::MAX.0), 0);
+    while from < end {
+        let mut next = rows.range(from..end).map_err(fail("read"))?;
+        let Some(entry) = next.next() else { break };
+        let (first, _) = entry.map_err(fail("read"))?;
+        let slot_start = (first.value() >> ROW_BITS) as i64 * 1000;
+        found.push(slot_start);
+        from = key(slot_start + 1000, 0);
+    }
+    Ok(found)
+}
+
+/// A consistent view of one granularity of the head.
+pub(crate) struct HeadReader {
+    file: Arc<DatabaseFile>,
+    /// Everything up to this journal record is here or in documents.
+    pub(crate) through: u64,
+    rows: ReadOnlyTable<u64, &'static [u8]>,
+}
+
+impl HeadReader {
+    /// Starts of the slots within a range that have rows, ascending.
+    pub(crate) fn slots(&self, range: Range<i64>) -> Result<Vec<i64>, StoreError> {
+        self.file.guard("read", || slots(&self.rows, range))
+    }
+
+    /// Hands the row of a slot to `read`, if it is there.
+    pub(crate) fn row(
+        &self,
+        slot_start: i64,
+        row: u32,
+        read: impl FnOnce(Row<'_>),
+    ) -> Result<(), StoreError> {
+        self.file.guard("read", || {
+            let key = key(slot_start, row);
+            let found = self.rows.get(key).map_err(fail("read"))?;
+            let Some(guard) = found else { return Ok(()) };
+            read(Row::parse(guard.value()).ok_or_else(|| damaged(key))?);
+            Ok(())
+        })
+    }
+
+    /// Hands out, row by row, the cells of several slots: each with its place in `slot_starts`.
+    pub(crate) fn for_each_row(
+        &self,
+        slot_starts: &[i64],
+        mut visit: impl FnMut(u32, &[(usize, Box<RowCells>)]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut cursors = self.file.guard("read", || {
+            let cursor = |start: &i64| Ok(self.slot_rows(*start)?.peekable());
+            slot_starts.iter().map(cursor).collect::<Result<Vec<_>, StoreError>>()
+        })?;
+        let mut cells = Vec::with_capacity(slot_starts.len());
+        // Visited outside of the guard: what fails there is not this file's fault.
+        while let Some(row) = self.file.guard("read", || next_row(&mut cursors, &mut cells))? {
+            visit(row, &cells)?;
+        }
+        Ok(())
+    }
+
+    fn slot_rows(
+        &self,
+        slot_start: i64,
+    ) -> Result<impl Iterator<Item = Result<FoundRow, StoreError>> + use<>, StoreError> {
+        let found = self.rows.range(key(slot_start, 0)..key(slot_start + 1000, 0));
+        Ok(found.map_err(fail("read"))?.map(|entry| {
+            let (key, bytes) = entry.map_err(fail("read"))?;
+            let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
+            let row = Row::parse(bytes.value()).ok_or_else(|| damaged(key.value()))?;
+            row.merge_into(&mut cells);
+            Ok((row_of_key(key.value()), cells))
+        }))
+    }
+}
+
+/// Number of a row, and its cells.
+type FoundRow = (u32, Box<RowCells>);
+
+/// Takes the lowest row that is left from each cursor that has it.
+fn next_row(
+    cursors: &mut [std::iter::Peekable<impl Iterator<Item = Result<FoundRow, StoreError>>>],
+    out: &mut Vec<(usize, Box<RowCells>)>,
+) -> Result<Option<u32>, StoreError> {
+    out.clear();
+    let number = |found: &Result<FoundRow, StoreError>| found.as_ref().map_or(0, |(row, _)| *row);
+    let Some(lowest) = cursors.iter_mut().filter_map(|c| c.peek().map(number)).min() else {
+        return Ok(None);
+    };
+    for (slot, cursor) in cursors.iter_mut().enumerate() {
+        if let Some(found) = cursor.next_if(|found| number(found) == lowest) {
+            out.push((slot, found?.1));
+        }
+    }
+    Ok(Some(lowest))
+}
+
+/// Changes the head in one transaction.
+pub(crate) struct HeadWriter<'t> {
+    txn: &'t WriteTransaction,
+    names: &'t [String],
+}
+
+impl HeadWriter<'_> {
+    /// One granularity, to be changed.
+    pub(crate) fn level(&self, level: usize) -> Result<HeadLevelWriter<'_>, StoreError> {
+        let name = &self.names[level];
+        let rows = self.txn.open_table(rows_table(&rows_name(name))).map_err(fail("write"))?;
+        Ok(HeadLevelWriter { rows, buffer: Vec::new() })
+    }
+
+    /// Notes that a granularity holds everything up to a journal record.
+    pub(crate) fn set_through(&self, level: usize, through: u64) -> Result<(), StoreError> {
+        let mut meta = self.txn.open_table(META).map_err(fail("write"))?;
+        meta.insert(&*through_key(&self.names[level]), through).map_err(fail("write"))?;
+        Ok(())
+    }
+}
+
+/// Changes one granularity.
+pub(crate) struct HeadLevelWriter<'t> {
+    rows: Table<'t, u64, &'static [u8]>,
+    buffer: Vec<u8>,
+}
+
+impl HeadLevelWriter<'_> {
+    /// Starts of all slots that have rows, ascending.
+    pub(crate) fn slots(&self) -> Result<Vec<i64>, StoreError> {
+        slots(&self.rows, 0..i64::MAX)
+    }
+
+    /// Removes the rows of a slot.
+    pub(crate) fn remove_slot(&mut self, slot_start: i64) -> Result<(), StoreError> {
+        let rows = key(slot_start, 0)..key(slot_start + 1000, 0);
+        self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
+    }
+
+    /// Merges cells into the rows of a slot.
+    pub(crate) fn merge_slot(
+        &mut self,
+        slot_start: i64,
+        cells: &SlotCells,
+    ) -> Result<(), StoreError> {
+        for row in 0..cells.row_count::<SERIES_PER_ROW>() {
+            let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
+            if !cells.copy_row(row, &mut merged) {
+                continue;
+            }
+            let key = key(slot_start, row as u32);
+            if let Some(guard) = self.rows.get(key).map_err(fail("write"))? {
+                Row::parse(guard.value()).ok_or_else(|| damaged(key))?.merge_into(&mut merged);
+            }
+            if head_row::encode(&merged, &mut self.buffer) {
+                self.rows.insert(key, &*self.buffer).map_err(fail("write"))?;
+            }
+        }
+        Ok(())
+    }
+}
