@@ -1,9 +1,10 @@
-//! The checkpoint: moving what was set aside into the head, and from there into documents.
+//! The checkpoint: moving what was set aside into documents and the head, exactly once.
 //!
-//! First all frozen cells are merged into the head, in one transaction with the number of the
-//! last record in them; then the journal may be cut. Then the documents whose periods are over
-//! are written, each partition in one transaction with a mark of what it took out of the head.
-//! The next merge removes that from the head. So each cell is in one place, whatever is cut short.
+//! For each granularity, first the documents whose period is over are written, each partition in
+//! one transaction with a mark of what it took in; then the head takes in the rest, and gives up
+//! what documents have, in one transaction with the number of the last record. What a mark or the
+//! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
+//! all is written is the journal cut.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -11,13 +12,13 @@ use super::{
     catalog::Frozen,
     counters::Counters,
     error::StoreError,
-    head::{Head, HeadReader, HeadWriter},
+    head::{Head, HeadReader},
     head_row::{RowCells, SERIES_PER_ROW},
-    layer::Layer,
+    layer::{Layer, SlotCells},
     partition::{DocumentWriter, Mark, PartitionId, Written},
     partitions::Partitions,
 };
-use crate::model::{Granularity, GranularitySet, SeriesId, UnixMillis};
+use crate::model::{Cell, Granularity, GranularitySet, SeriesId, UnixMillis};
 
 /// Documents are written this long after their period, or a period later if that is sooner:
 /// most of what is late comes within that time, and need not be patched in.
@@ -32,56 +33,19 @@ pub(crate) struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Merges the frozen cells into the head, and removes from it what documents have taken over.
-    pub(crate) fn write_head(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
-        let levels = self.granularities.levels();
-        let throughs = (0..levels.len()).map(|level| Ok(self.head.read(level)?.through));
-        let throughs = throughs.collect::<Result<Vec<_>, StoreError>>()?;
-        if throughs.iter().all(|through| *through >= frozen.through) {
-            return Ok(());
-        }
-        self.head.write(|writer| {
-            let mut finer: Option<Layer> = None;
-            for (level, granularity) in levels.iter().enumerate() {
-                // The finest layer is used as it is; each coarser one takes in the one before.
+    /// Writes the frozen cells of every granularity that still keeps them.
+    pub(crate) fn write(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
+        let mut fanned_out: Option<Layer> = None;
+        for (level, granularity) in self.granularities.levels().iter().enumerate() {
+            // The finest layer is used as it is; each coarser one takes in the one before.
+            if level > 0 {
                 let mut merged = Layer::default();
-                if level > 0 {
-                    merged.absorb(finer.as_ref().unwrap_or(&frozen.layers[0]), granularity);
-                    merged.absorb(&frozen.layers[level], granularity);
-                    finer = Some(merged);
-                }
-                if throughs[level] < frozen.through {
-                    let layer = finer.as_ref().unwrap_or(&frozen.layers[0]);
-                    self.clear_level(writer, level, throughs[level], now)?;
-                    self.merge_level(writer, level, layer, now)?;
-                    writer.set_through(level, frozen.through)?;
-                }
+                merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.layers[0]), granularity);
+                merged.absorb(&frozen.layers[level], granularity);
+                fanned_out = Some(merged);
             }
-            Ok(())
-        })
-    }
-
-    /// Removes slots that documents have taken over, and those that are no longer kept.
-    fn clear_level(
-        &self,
-        writer: &HeadWriter<'_>,
-        level: usize,
-        through: u64,
-        now: UnixMillis,
-    ) -> Result<(), StoreError> {
-        let granularity = &self.granularities.levels()[level];
-        let mut rows = writer.level(level)?;
-        let mut marks = BTreeMap::new();
-        for slot in rows.slots()? {
-            let start = granularity.partition_start(UnixMillis(slot));
-            let mark = match marks.entry(start) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => *unknown.insert(self.mark(PartitionId { level, start })?),
-            };
-            let absorbed = mark.is_some_and(|mark| mark.has_absorbed(through, slot));
-            if absorbed || !granularity.keeps_partition(start, now) {
-                rows.remove_slot(slot)?;
-            }
+            let layer = fanned_out.as_ref().unwrap_or(&frozen.layers[0]);
+            Step::new(self, level, frozen.through, layer, now)?.run()?;
         }
         Ok(())
     }
@@ -96,121 +60,194 @@ impl Files<'_> {
             Err(fault) => Err(fault),
         }
     }
+}
 
-    fn merge_level(
-        &self,
-        writer: &HeadWriter<'_>,
+/// The part of a checkpoint that concerns one granularity.
+struct Step<'a> {
+    files: &'a Files<'a>,
+    level: usize,
+    granularity: &'a Granularity,
+    /// The last record in the frozen cells.
+    through: u64,
+    /// The frozen cells; `None` when the head has them already.
+    layer: Option<&'a Layer>,
+    head: HeadReader,
+    now: UnixMillis,
+}
+
+/// What goes into the documents of one period: slots of the head, and of the frozen cells.
+#[derive(Default)]
+struct Period<'a> {
+    rows: Vec<i64>,
+    cells: Vec<(i64, &'a SlotCells)>,
+}
+
+impl<'a> Step<'a> {
+    fn new(
+        files: &'a Files<'a>,
         level: usize,
-        layer: &Layer,
+        through: u64,
+        layer: &'a Layer,
         now: UnixMillis,
-    ) -> Result<(), StoreError> {
-        let granularity = &self.granularities.levels()[level];
-        let mut rows = writer.level(level)?;
-        for (slot, cells) in layer.all_slots() {
-            if granularity.keeps(UnixMillis(slot), now) {
-                rows.merge_slot(slot, cells)?;
-            }
-        }
-        Ok(())
+    ) -> Result<Self, StoreError> {
+        let head = files.head.read(level)?;
+        let granularity = &files.granularities.levels()[level];
+        let layer = (head.through < through).then_some(layer);
+        Ok(Self { files, level, granularity, through, layer, head, now })
     }
 
-    /// Writes the documents whose periods are over.
-    pub(crate) fn write_documents(&self, now: UnixMillis) -> Result<(), StoreError> {
-        for (level, granularity) in self.granularities.levels().iter().enumerate() {
-            let head = self.head.read(level)?;
-            let until = written_until(granularity, now);
-            let mut due: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
-            for slot in head.slots(0..until.0)? {
-                let start = granularity.partition_start(UnixMillis(slot));
-                due.entry(start).or_default().push(slot);
-            }
-            for (start, slots) in due {
-                if granularity.keeps_partition(start, now) {
-                    self.write_partition(PartitionId { level, start }, &head, &slots, until)?;
-                }
+    fn run(&self) -> Result<(), StoreError> {
+        let until = written_until(self.granularity, self.now);
+        let of_head = self.head.slots(0..until.0)?;
+        let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..until.0));
+        let mut due: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
+        for slot in of_head.into_iter().chain(frozen.map(|(slot, _)| slot)) {
+            let start = self.granularity.partition_start(UnixMillis(slot));
+            due.entry(start).or_default().push(slot);
+        }
+        for start in due.into_keys() {
+            if self.granularity.keeps_partition(start, self.now) {
+                self.write_partition(PartitionId { level: self.level, start }, until)?;
             }
         }
-        Ok(())
+        match self.layer {
+            Some(layer) => self.write_head(layer),
+            None => Ok(()),
+        }
     }
 
-    fn write_partition(
-        &self,
-        id: PartitionId,
-        head: &HeadReader,
-        slots: &[i64],
-        until: UnixMillis,
-    ) -> Result<(), StoreError> {
-        let granularity = &self.granularities.levels()[id.level];
-        self.partitions.change(id, |partition| {
-            let mark = partition.read()?.mark;
-            let is_new = |slot: &&i64| !mark.has_absorbed(head.through, **slot);
-            let mut periods: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
-            for slot in slots.iter().filter(is_new) {
-                let document = granularity.document_start(UnixMillis(*slot));
-                periods.entry(document).or_default().push(*slot);
+    fn write_partition(&self, id: PartitionId, until: UnixMillis) -> Result<(), StoreError> {
+        self.files.partitions.change(id, |partition| {
+            let before = partition.read()?.mark;
+            let range = id.start.0..partition.end.0;
+            let in_head = self.head.slots(range.clone())?;
+            let until = self.until(before, until, &in_head);
+            let mut periods: BTreeMap<UnixMillis, Period<'_>> = BTreeMap::new();
+            let is_due =
+                |through: u64, slot: i64| slot < until.0 && !before.has_absorbed(through, slot);
+            let document = |slot: i64| self.granularity.document_start(UnixMillis(slot));
+            for slot in in_head.into_iter().filter(|slot| is_due(self.head.through, *slot)) {
+                periods.entry(document(slot)).or_default().rows.push(slot);
+            }
+            let frozen = self.layer.iter().flat_map(|layer| layer.slots(range.clone()));
+            for (slot, cells) in frozen.filter(|(slot, _)| is_due(self.through, *slot)) {
+                periods.entry(document(slot)).or_default().cells.push((slot, cells));
             }
             if periods.is_empty() {
                 return Ok(());
             }
-            // What was taken over of the same head before stays taken over.
-            let before = if mark.through >= head.through { mark.until } else { until };
-            let mark = Mark { through: head.through, until: until.max(before) };
-            partition.write(Some(mark), |writer| {
-                for (document, slots) in &periods {
-                    self.write_period(writer, granularity, *document, head, slots)?;
+            let through = self.through.max(self.head.through);
+            partition.write(Some(Mark { through, until }), |writer| {
+                for (document, period) in &periods {
+                    self.write_period(writer, *document, period)?;
                 }
                 Ok(())
             })
         })
     }
 
+    /// Until when a partition is written: what it took in before stays taken in.
+    fn until(&self, before: Mark, until: UnixMillis, in_head: &[i64]) -> UnixMillis {
+        if before.through >= self.through {
+            return until.max(before.until);
+        }
+        let absorbed = |slot: &&i64| before.has_absorbed(self.head.through, **slot);
+        let last = in_head.iter().rev().find(absorbed);
+        last.map_or(until, |slot| until.max(UnixMillis(slot + 1)))
+    }
+
     /// Patches the documents of one period, series ascending, which is the order of the keys.
     fn write_period(
         &self,
         writer: &mut DocumentWriter<'_, '_>,
-        granularity: &Granularity,
         document: UnixMillis,
-        head: &HeadReader,
-        slots: &[i64],
+        period: &Period<'_>,
     ) -> Result<(), StoreError> {
-        let indexes: Vec<_> =
-            slots.iter().map(|at| granularity.slot_index(document, UnixMillis(*at))).collect();
-        head.for_each_row(slots, |row, cells| {
-            for lane in 0..SERIES_PER_ROW {
-                if cells.iter().any(|(_, cells)| !cells[lane].is_empty()) {
-                    let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
-                    self.write_document(writer, document, series, lane, &indexes, cells)?;
+        let index = |slot: i64| self.granularity.slot_index(document, UnixMillis(slot));
+        let frozen_rows = period.cells.iter().map(|(_, cells)| cells.row_count::<SERIES_PER_ROW>());
+        let frozen_rows = frozen_rows.max().unwrap_or(0) as u32;
+        let mut cursor = self.head.cursor(&period.rows)?;
+        let mut cells: Vec<(usize, Box<RowCells>)> = Vec::new();
+        let mut row = 0;
+        loop {
+            if row >= frozen_rows {
+                match cursor.next_row()? {
+                    None => return Ok(()),
+                    Some(next) => row = next,
+                }
+            }
+            cells.clear();
+            cursor.take(row, |slot, own| cells.push((index(slot), own)))?;
+            for (slot, frozen) in &period.cells {
+                let mut own = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
+                if frozen.copy_row(row as usize, &mut own) {
+                    cells.push((index(*slot), own));
+                }
+            }
+            self.write_row(writer, document, row, &cells)?;
+            row += 1;
+        }
+    }
+
+    fn write_row(
+        &self,
+        writer: &mut DocumentWriter<'_, '_>,
+        document: UnixMillis,
+        row: u32,
+        cells: &[(usize, Box<RowCells>)],
+    ) -> Result<(), StoreError> {
+        let counters = self.files.counters;
+        for lane in 0..SERIES_PER_ROW {
+            let filled = || cells.iter().filter(|(_, row)| !row[lane].is_empty());
+            if filled().next().is_none() {
+                continue;
+            }
+            let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+            let written = writer.patch(document, series, |layout, doc| {
+                let length = doc.len();
+                for (slot, row) in filled() {
+                    layout.merge_cell(doc, *slot, &row[lane]);
+                }
+                counters.cells_written.add(filled().count() as u64);
+                if doc.len() != length {
+                    counters.documents_grown.add(1);
+                }
+            })?;
+            match written {
+                Written::Patched => counters.documents_patched.add(1),
+                Written::Created => counters.shells_missed.add(1),
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges into the head what documents did not take in, and removes from it what they have.
+    fn write_head(&self, layer: &Layer) -> Result<(), StoreError> {
+        let mut marks = BTreeMap::new();
+        let mut has_absorbed = |through: u64, slot: i64| {
+            let start = self.granularity.partition_start(UnixMillis(slot));
+            let mark = match marks.entry(start) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => {
+                    *unknown.insert(self.files.mark(PartitionId { level: self.level, start })?)
+                }
+            };
+            Ok::<_, StoreError>(mark.is_some_and(|mark| mark.has_absorbed(through, slot)))
+        };
+        let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now);
+        self.files.head.write(self.level, self.through, |rows| {
+            for slot in rows.slots()? {
+                if !is_kept(slot) || has_absorbed(self.head.through, slot)? {
+                    rows.remove_slot(slot)?;
+                }
+            }
+            for (slot, cells) in layer.all_slots() {
+                if is_kept(slot) && !has_absorbed(self.through, slot)? {
+                    rows.merge_slot(slot, cells)?;
                 }
             }
             Ok(())
         })
-    }
-
-    fn write_document(
-        &self,
-        writer: &mut DocumentWriter<'_, '_>,
-        document: UnixMillis,
-        series: SeriesId,
-        lane: usize,
-        indexes: &[usize],
-        cells: &[(usize, Box<RowCells>)],
-    ) -> Result<(), StoreError> {
-        let counters = self.counters;
-        let written = writer.patch(document, series, |layout, doc| {
-            let length = doc.len();
-            for (slot, row) in cells.iter().filter(|(_, row)| !row[lane].is_empty()) {
-                layout.merge_cell(doc, indexes[*slot], &row[lane]);
-                counters.cells_written.add(1);
-            }
-            if doc.len() != length {
-                counters.documents_grown.add(1);
-            }
-        })?;
-        match written {
-            Written::Patched => counters.documents_patched.add(1),
-            Written::Created => counters.shells_missed.add(1),
-        }
-        Ok(())
     }
 }
 

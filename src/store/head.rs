@@ -77,13 +77,24 @@ impl Head {
         Ok(HeadReader { file, through, rows })
     }
 
-    /// Changes the head in one transaction.
-    pub(crate) fn write<T>(
+    /// Changes one granularity in one transaction, which also notes that everything up to the
+    /// journal record `through` is here or in documents.
+    pub(crate) fn write(
         &self,
-        change: impl FnOnce(&HeadWriter<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        level: usize,
+        through: u64,
+        change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let file = self.file.read().clone();
-        file.transact("write", |txn| change(&HeadWriter { txn, names: &self.names }))
+        let name = &self.names[level];
+        file.transact("write", |txn| {
+            let table = rows_name(name);
+            let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
+            change(&mut HeadWriter { rows, buffer: Vec::new() })?;
+            let mut meta = txn.open_table(META).map_err(fail("write"))?;
+            meta.insert(&*through_key(name), through).map_err(fail("write"))?;
+            Ok(())
+        })
     }
 
     /// Sets the head aside when an operation on it failed because it is damaged, and begins a new
@@ -234,89 +245,70 @@ impl HeadReader {
         })
     }
 
-    /// Hands out, row by row, the cells of several slots: each with its place in `slot_starts`.
-    pub(crate) fn for_each_row(
-        &self,
-        slot_starts: &[i64],
-        mut visit: impl FnMut(u32, &[(usize, Box<RowCells>)]) -> Result<(), StoreError>,
+    /// The rows of several slots, to be taken side by side.
+    pub(crate) fn cursor(&self, slot_starts: &[i64]) -> Result<RowCursor<'_>, StoreError> {
+        self.file.guard("read", || {
+            let open = |start: &i64| {
+                let range = self.rows.range(key(*start, 0)..key(start + 1000, 0));
+                Ok((*start, range.map_err(fail("read"))?.peekable()))
+            };
+            let slots = slot_starts.iter().map(open).collect::<Result<_, StoreError>>()?;
+            Ok(RowCursor { file: &self.file, slots })
+        })
+    }
+}
+
+type Rows = std::iter::Peekable<redb::Range<'static, u64, &'static [u8]>>;
+
+/// See [`HeadReader::cursor`].
+pub(crate) struct RowCursor<'a> {
+    file: &'a DatabaseFile,
+    slots: Vec<(i64, Rows)>,
+}
+
+impl RowCursor<'_> {
+    /// The lowest row that is left in any slot.
+    pub(crate) fn next_row(&mut self) -> Result<Option<u32>, StoreError> {
+        let rows = self.slots.iter_mut();
+        // An error is met when the row is taken.
+        let number = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
+            entry.as_ref().map_or(0, |(key, _)| row_of_key(key.value()))
+        };
+        self.file.guard("read", || Ok(rows.filter_map(|(_, rows)| rows.peek().map(number)).min()))
+    }
+
+    /// Takes a row out of every slot that has it: the slot's start and the cells. Rows are taken
+    /// in ascending order, none left out.
+    pub(crate) fn take(
+        &mut self,
+        row: u32,
+        mut out: impl FnMut(i64, Box<RowCells>),
     ) -> Result<(), StoreError> {
-        let mut cursors = self.file.guard("read", || {
-            let cursor = |start: &i64| Ok(self.slot_rows(*start)?.peekable());
-            slot_starts.iter().map(cursor).collect::<Result<Vec<_>, StoreError>>()
-        })?;
-        let mut cells = Vec::with_capacity(slot_starts.len());
-        // Visited outside of the guard: what fails there is not this file's fault.
-        while let Some(row) = self.file.guard("read", || next_row(&mut cursors, &mut cells))? {
-            visit(row, &cells)?;
-        }
-        Ok(())
-    }
-
-    fn slot_rows(
-        &self,
-        slot_start: i64,
-    ) -> Result<impl Iterator<Item = Result<FoundRow, StoreError>> + use<>, StoreError> {
-        let found = self.rows.range(key(slot_start, 0)..key(slot_start + 1000, 0));
-        Ok(found.map_err(fail("read"))?.map(|entry| {
-            let (key, bytes) = entry.map_err(fail("read"))?;
-            let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-            let row = Row::parse(bytes.value()).ok_or_else(|| damaged(key.value()))?;
-            row.merge_into(&mut cells);
-            Ok((row_of_key(key.value()), cells))
-        }))
+        let slots = &mut self.slots;
+        self.file.guard("read", || {
+            for (slot, rows) in slots {
+                let is_next = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
+                    entry.as_ref().map_or(true, |(key, _)| row_of_key(key.value()) == row)
+                };
+                let Some(entry) = rows.next_if(is_next) else { continue };
+                let (key, bytes) = entry.map_err(fail("read"))?;
+                let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
+                let row = Row::parse(bytes.value()).ok_or_else(|| damaged(key.value()))?;
+                row.merge_into(&mut cells);
+                out(*slot, cells);
+            }
+            Ok(())
+        })
     }
 }
 
-/// Number of a row, and its cells.
-type FoundRow = (u32, Box<RowCells>);
-
-/// Takes the lowest row that is left from each cursor that has it.
-fn next_row(
-    cursors: &mut [std::iter::Peekable<impl Iterator<Item = Result<FoundRow, StoreError>>>],
-    out: &mut Vec<(usize, Box<RowCells>)>,
-) -> Result<Option<u32>, StoreError> {
-    out.clear();
-    let number = |found: &Result<FoundRow, StoreError>| found.as_ref().map_or(0, |(row, _)| *row);
-    let Some(lowest) = cursors.iter_mut().filter_map(|c| c.peek().map(number)).min() else {
-        return Ok(None);
-    };
-    for (slot, cursor) in cursors.iter_mut().enumerate() {
-        if let Some(found) = cursor.next_if(|found| number(found) == lowest) {
-            out.push((slot, found?.1));
-        }
-    }
-    Ok(Some(lowest))
-}
-
-/// Changes the head in one transaction.
+/// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
-    txn: &'t WriteTransaction,
-    names: &'t [String],
-}
-
-impl HeadWriter<'_> {
-    /// One granularity, to be changed.
-    pub(crate) fn level(&self, level: usize) -> Result<HeadLevelWriter<'_>, StoreError> {
-        let name = &self.names[level];
-        let rows = self.txn.open_table(rows_table(&rows_name(name))).map_err(fail("write"))?;
-        Ok(HeadLevelWriter { rows, buffer: Vec::new() })
-    }
-
-    /// Notes that a granularity holds everything up to a journal record.
-    pub(crate) fn set_through(&self, level: usize, through: u64) -> Result<(), StoreError> {
-        let mut meta = self.txn.open_table(META).map_err(fail("write"))?;
-        meta.insert(&*through_key(&self.names[level]), through).map_err(fail("write"))?;
-        Ok(())
-    }
-}
-
-/// Changes one granularity.
-pub(crate) struct HeadLevelWriter<'t> {
     rows: Table<'t, u64, &'static [u8]>,
     buffer: Vec<u8>,
 }
 
-impl HeadLevelWriter<'_> {
+impl HeadWriter<'_> {
     /// Starts of all slots that have rows, ascending.
     pub(crate) fn slots(&self) -> Result<Vec<i64>, StoreError> {
         slots(&self.rows, 0..i64::MAX)

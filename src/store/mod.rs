@@ -175,15 +175,12 @@ impl Store {
     }
 
     /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
-    /// the head holds its cells, and the journal does not say so yet.
+    /// some files hold its cells and some do not, and they tell.
     fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         let inner = &*self.inner;
         let after = inner.catalog.read().applied();
-        let mut begun_through = 0;
-        for level in 0..inner.granularities.count() {
-            begun_through = begun_through.max(inner.head.read(level)?.through);
-        }
+        let (begun_through, begun_in) = self.begun_through()?;
         inner.journal.replay(after, |sequence, batches| {
             let mut catalog = inner.catalog.write();
             if sequence == begun_through + 1 && sequence > after + 1 {
@@ -200,9 +197,14 @@ impl Store {
         let mut catalog = inner.catalog.write();
         let applied = catalog.applied();
         if begun_through > applied {
-            return Err(ahead_of_journal(head::HEAD_FILE, begun_through, applied));
+            return Err(StoreError::Corrupt {
+                file: journal::JOURNAL_FILE.to_owned(),
+                problem: format!(
+                    "it ends with record {applied}, but {begun_in} holds record \
+                     {begun_through}: restore the journal that belongs to it"
+                ),
+            });
         }
-        self.check_marks(after, applied)?;
         if begun_through > after && begun_through == applied {
             catalog.freeze();
         }
@@ -211,28 +213,24 @@ impl Store {
         Ok(report)
     }
 
-    /// Partitions take over what the journal no longer holds, so no mark is beyond its cut.
-    fn check_marks(&self, cut: u64, applied: u64) -> Result<(), StoreError> {
-        for partition in self.inner.partitions.all() {
-            let mark = match partition.read() {
-                Ok(reader) => reader.mark.through,
-                Err(fault) if self.inner.partitions.replace_if_damaged(&partition, &fault)? => 0,
+    /// The last record that any file holds, and the file.
+    fn begun_through(&self) -> Result<(u64, String), StoreError> {
+        let inner = &*self.inner;
+        let mut last = (0, String::new());
+        for level in 0..inner.granularities.count() {
+            let through = inner.head.read(level)?.through;
+            last = last.max((through, head::HEAD_FILE.to_owned()));
+        }
+        for partition in inner.partitions.all() {
+            match partition.read() {
+                Ok(reader) => {
+                    last = last.max((reader.mark.through, partition.file_path().to_owned()));
+                }
+                Err(fault) if inner.partitions.replace_if_damaged(&partition, &fault)? => {}
                 Err(fault) => return Err(fault),
-            };
-            let file = partition.file_path();
-            if mark > applied {
-                return Err(ahead_of_journal(file, mark, applied));
-            }
-            if mark > cut {
-                let problem = "it was written by an older release that was stopped inside a \
-                               checkpoint: start that release once more and stop it in order";
-                return Err(StoreError::Mismatch {
-                    file: file.to_owned(),
-                    problem: problem.to_owned(),
-                });
             }
         }
-        Ok(())
+        Ok(last)
     }
 
     /// A record of another store, or a damaged one, may name series that are not there.
@@ -332,14 +330,13 @@ impl Store {
             partitions: &inner.partitions,
             counters,
         };
-        self.or_replace_head(files.write_head(&frozen, now))?;
+        self.or_replace_head(files.write(&frozen, now))?;
         inner.journal.cut(&frozen)?;
         {
             let mut catalog = inner.catalog.write();
             catalog.thaw();
             inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         }
-        self.or_replace_head(files.write_documents(now))?;
         counters.checkpoints.add(1);
         Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
     }
@@ -391,15 +388,5 @@ impl Store {
         let dropped = self.inner.partitions.remove(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));
         Ok(dropped)
-    }
-}
-
-fn ahead_of_journal(file: &str, mark: u64, applied: u64) -> StoreError {
-    StoreError::Corrupt {
-        file: journal::JOURNAL_FILE.to_owned(),
-        problem: format!(
-            "it ends with record {applied}, but {file} holds record {mark}: restore the journal \
-             that belongs to it"
-        ),
     }
 }

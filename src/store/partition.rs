@@ -32,20 +32,21 @@ pub struct PartitionId {
     pub start: UnixMillis,
 }
 
-/// Which cells of the head are in the documents of a partition.
+/// What the documents of a partition have: everything up to a journal record, of the slots that
+/// begin before a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// They were there when the head held everything up to this journal record.
+    /// The journal record.
     pub(crate) through: u64,
-    /// Their slots begin before this time.
+    /// The time.
     pub(crate) until: UnixMillis,
 }
 
 impl Mark {
-    /// Whether the documents have what a head that holds everything up to `head_through` has for
-    /// a slot.
-    pub(crate) fn has_absorbed(&self, head_through: u64, slot_start: i64) -> bool {
-        self.through >= head_through && slot_start < self.until.0
+    /// Whether the documents have what the head, or the frozen catalog, holds of a slot when that
+    /// is everything up to the record `through`.
+    pub(crate) fn has_absorbed(&self, through: u64, slot_start: i64) -> bool {
+        self.through >= through && slot_start < self.until.0
     }
 }
 
@@ -168,7 +169,8 @@ impl Partition {
             };
             let mark = Mark {
                 through: value(THROUGH_KEY)?.unwrap_or(0) as u64,
-                until: value(UNTIL_KEY)?.map_or(UnixMillis(i64::MIN), UnixMillis),
+                // The first format knew no such time: it wrote all slots.
+                until: UnixMillis(value(UNTIL_KEY)?.unwrap_or(i64::MAX)),
             };
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
             Ok(PartitionReader { partition: self.clone(), mark, documents })
@@ -232,7 +234,7 @@ pub(crate) fn set_aside_name(file: &str) -> String {
 /// A consistent view of a partition and of its mark.
 pub(crate) struct PartitionReader {
     pub(crate) partition: Arc<Partition>,
-    /// Which cells of the head are in the documents.
+    /// What the documents have.
     pub(crate) mark: Mark,
     documents: ReadOnlyTable<u64, &'static [u8]>,
 }

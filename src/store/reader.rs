@@ -2,7 +2,7 @@
 //!
 //! A view takes the catalog's lock once and begins all its reads under it. No freeze can happen
 //! meanwhile, so the head either holds the frozen cells or does not, a partition's mark tells what
-//! it took out of the head, and the view is consistent.
+//! it took in, and the view is consistent.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
     Store, StoreError,
     catalog::{self, Frozen},
     head::{self, HeadReader},
-    partition::{Mark, PartitionReader},
+    partition::PartitionReader,
 };
 use crate::model::{Cell, SeriesId, UnixMillis};
 
@@ -59,6 +59,7 @@ impl Store {
                 active.entry((*id, start)).or_default().merge(&cell);
             });
         }
+        // Before the partitions: what leaves the head is in documents by then.
         let head = self.or_replace_head(self.inner.head.read(level))?;
         let frozen = catalog.frozen().filter(|frozen| frozen.through > head.through).cloned();
         let mut readers = Vec::new();
@@ -95,7 +96,9 @@ impl View {
             let granularities = self.store.granularities();
             let range = self.range.clone();
             catalog::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
-                cells.entry(at).or_default().merge(&cell);
+                if !self.has_absorbed(frozen.through, at) {
+                    cells.entry(at).or_default().merge(&cell);
+                }
             });
         }
         for ((_, start), cell) in self.active.range((series, i64::MIN)..=(series, i64::MAX)) {
@@ -120,7 +123,7 @@ impl View {
     /// Takes over the cells of the head that are not in documents.
     fn take_head(&mut self, head: &HeadReader, rows: &Rows) -> Result<(), StoreError> {
         for slot in head.slots(self.range.clone())? {
-            if self.mark(slot).is_some_and(|mark| mark.has_absorbed(head.through, slot)) {
+            if self.has_absorbed(head.through, slot) {
                 continue;
             }
             for (row, series) in rows {
@@ -136,11 +139,13 @@ impl View {
         Ok(())
     }
 
-    /// The mark of the partition that holds a time; `None` when there is no such partition.
-    fn mark(&self, at: i64) -> Option<Mark> {
-        let next = self.readers.partition_point(|reader| reader.partition.id.start.0 <= at);
-        let holder = self.readers.get(next.checked_sub(1)?)?;
-        (at < holder.partition.end.0).then_some(holder.mark)
+    /// Whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
+    fn has_absorbed(&self, through: u64, slot: i64) -> bool {
+        let next = self.readers.partition_point(|reader| reader.partition.id.start.0 <= slot);
+        let holder = next.checked_sub(1).and_then(|index| self.readers.get(index));
+        holder.is_some_and(|reader| {
+            slot < reader.partition.end.0 && reader.mark.has_absorbed(through, slot)
+        })
     }
 
     fn read_partition(

@@ -105,25 +105,26 @@ pub(super) fn check_head(
     let head = store.inner.head.read(level)?;
     let dictionary = store.dictionary();
     for slot in head.slots(0..i64::MAX)? {
-        head.for_each_row(&[slot], |row, cells| {
-            let filled = cells.iter().flat_map(|(_, cells)| cells.iter().enumerate());
-            for (lane, cell) in filled.filter(|(_, cell)| !cell.is_empty()) {
-                report.cells += 1;
-                let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
-                let problem = match dictionary.info(series) {
-                    None => Some("the dictionary has no such series"),
-                    // A correction has no samples of its own.
-                    Some(_) if cell.n == 0 => None,
-                    Some(info) => cell_problem(cell, info.kind, width_ms),
-                };
-                if let Some(problem) = problem {
-                    let at = UnixMillis(slot);
-                    let place = format!("series {}, slot at {at}", series.0);
-                    report.fault(HEAD_FILE, format!("{place}: {problem}"));
+        let mut cursor = head.cursor(&[slot])?;
+        while let Some(row) = cursor.next_row()? {
+            cursor.take(row, |_, cells| {
+                for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+                    report.cells += 1;
+                    let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+                    let problem = match dictionary.info(series) {
+                        None => Some("the dictionary has no such series"),
+                        // A correction has no samples of its own.
+                        Some(_) if cell.n == 0 => None,
+                        Some(info) => cell_problem(cell, info.kind, width_ms),
+                    };
+                    if let Some(problem) = problem {
+                        let at = UnixMillis(slot);
+                        let place = format!("series {}, slot at {at}", series.0);
+                        report.fault(HEAD_FILE, format!("{place}: {problem}"));
+                    }
                 }
-            }
-            Ok(())
-        })?;
+            })?;
+        }
     }
     Ok(())
 }
