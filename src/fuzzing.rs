@@ -7,6 +7,10 @@ use granary_protocol::{decode_batch, decode_json, encode_batch, split_batches};
 
 use crate::{
     api,
+    import::{
+        Place, Source, batcher::NumberedBatch, csv, influx, intake, openmetrics,
+        remote_write as remote_write_file, whisper,
+    },
     ingest::{
         self,
         remote_write::{Families, Version},
@@ -25,13 +29,14 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
     ("document", document),
     ("query", query),
     ("remote_write", remote_write),
+    ("import", import),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -93,6 +98,39 @@ pub fn remote_write(bytes: &[u8]) {
         assert_eq!(batch.series.len(), batch.values.len());
         assert!(batch.values.len() as u64 + refused.total() >= count as u64);
     }
+}
+
+/// A file to be imported, taken for each format: its batches are numbered without a gap.
+pub fn import(bytes: &[u8]) {
+    check_import(&mut openmetrics::OpenMetrics::new(bytes));
+    check_import(&mut influx::Influx::new(bytes, ingest::influx::Precision::Nanoseconds));
+    check_import(&mut csv::Csv::new(bytes, csv::Columns::default()));
+    if let Ok(mut source) = whisper::Whisper::new(bytes, "a.b", &[]) {
+        check_import(&mut source);
+    }
+    if let Ok(mut source) = remote_write_file::RemoteWrite::new(bytes) {
+        check_import(&mut source);
+    }
+}
+
+fn check_import(source: &mut dyn Source) {
+    struct Check(u64, u64);
+    impl intake::Receiver for Check {
+        fn batch(&mut self, own: NumberedBatch) -> bool {
+            self.0 += 1;
+            self.1 += own.batch.values.len() as u64;
+            assert_eq!(own.batch.seq, self.0);
+            assert!(own.batch.values.iter().all(|value| value.is_finite()));
+            true
+        }
+
+        fn refused(&mut self, _: Place, _: crate::pipeline::RefusalReason, count: u64, _: &str) {
+            self.1 += count;
+        }
+    }
+    let mut check = Check(0, 0);
+    let (tally, _) = intake::read_all(source, "import:fuzz".to_owned(), None, &mut check);
+    assert_eq!(tally.samples, check.1, "every sample is batched or refused");
 }
 
 /// Rows of the journal's tables.

@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod fuzzing;
+pub mod import;
 pub mod ingest;
 pub mod model;
 pub mod pipeline;

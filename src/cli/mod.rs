@@ -2,6 +2,7 @@
 
 mod bench;
 mod http;
+mod import;
 mod progress;
 mod query;
 mod serve;
@@ -28,6 +29,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
+    Import(import::ImportArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -40,6 +42,7 @@ pub fn run() -> ExitCode {
         Command::Verify(args) => verify::verify(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),
+        Command::Import(args) => import::import(&args),
         Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {

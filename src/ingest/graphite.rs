@@ -122,8 +122,11 @@ fn push(path: &str, value: f64, at: i64, templates: &[Template], rows: &mut Rows
     rows.push(target, at, value, 0);
 }
 
-/// `path;name=value;...`, the path taken apart by the first template that fits.
-fn describe(
+/// The series of `path;name=value;...`, the path taken apart by the first template that fits.
+///
+/// # Errors
+/// With what is wrong with the path.
+pub fn describe(
     path: &str,
     templates: &[Template],
     limits: &SeriesLimits,

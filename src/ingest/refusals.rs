@@ -60,6 +60,16 @@ impl Refusals {
         Self { counts: BTreeMap::from([(reason, samples)]), examples: vec![example] }
     }
 
+    /// Whether there is nothing refused and nothing explained.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.examples.is_empty()
+    }
+
+    /// A few of them in words.
+    pub fn examples(&self) -> &[Refusal] {
+        &self.examples
+    }
+
     /// Samples refused.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()

@@ -152,6 +152,21 @@ impl<'a> Rows<'a> {
         self.refused.add_many(reason, count, message);
     }
 
+    /// Samples so far, refused ones not included.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether there are no samples yet.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// What was refused or explained since this was asked last, for a caller that knows the place.
+    pub fn take_refused(&mut self) -> Option<Refusals> {
+        (!self.refused.is_empty()).then(|| std::mem::take(&mut self.refused))
+    }
+
     /// The samples, without the hold on the cache.
     pub fn finish(self) -> Decoded {
         Decoded { samples: self.samples, definitions: self.definitions, refused: self.refused }
@@ -228,6 +243,44 @@ impl Decoded {
             batch.times.truncate(1);
         }
         (batch, refused)
+    }
+}
+
+/// A sample whose series has a number of the caller's own; nothing of it is judged yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Numbered {
+    /// The series, or why it is refused.
+    pub series: Result<SeriesId, RefusalReason>,
+    /// Unix milliseconds.
+    pub at: i64,
+    /// The value.
+    pub value: f64,
+    /// Since when a counter counts, 0 when not known.
+    pub start: i64,
+}
+
+impl Decoded {
+    /// The samples one by one, for a caller that keeps no dictionary but numbers the series as
+    /// they come: `number` is called once for each new one.
+    pub fn number(
+        self,
+        cache: &mut SeriesCache,
+        mut number: impl FnMut(Definition) -> SeriesId,
+    ) -> impl Iterator<Item = Numbered> {
+        let mut numbers = Vec::with_capacity(self.definitions.len());
+        for (fingerprint, definition) in self.definitions {
+            let id = number(definition);
+            cache.insert(fingerprint, Resolved::Series(id));
+            numbers.push(id);
+        }
+        self.samples.into_iter().map(move |row| {
+            let series = match row.target {
+                TargetKind::Series(id) => Ok(id),
+                TargetKind::Refused(reason) => Err(reason),
+                TargetKind::New(index) => Ok(numbers[index as usize]),
+            };
+            Numbered { series, at: row.at, value: row.value, start: row.start }
+        })
     }
 }
 

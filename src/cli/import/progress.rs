@@ -1,0 +1,60 @@
+//! How far the import is: a bar in a terminal, else a line now and then.
+
+use std::time::Duration;
+
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+
+use crate::{
+    cli::{complain, progress},
+    model::time::Stopwatch,
+};
+
+/// How often a line is written where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bar: ProgressBar,
+    bytes: u64,
+    watch: Stopwatch,
+    lines: u32,
+}
+
+impl Progress {
+    pub(super) fn new(bytes: u64) -> Self {
+        let bar = progress::bar(bytes);
+        let template = "{bar:30} {bytes}/{total_bytes} {elapsed} ETA {eta} {wide_msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self { bar, bytes, watch: Stopwatch::start(), lines: 0 }
+    }
+
+    /// Shows how far it is.
+    pub(super) fn show(&mut self, read: u64, samples: u64) {
+        let seconds = self.watch.seconds().max(0.001);
+        let rate = samples as f64 / seconds;
+        self.bar.set_position(read);
+        self.bar.set_message(format!("{samples} samples, {rate:.0}/s"));
+        if self.bar.is_hidden() && self.watch.elapsed() > LINE_EVERY * (self.lines + 1) {
+            self.lines = (self.watch.elapsed().as_secs() / LINE_EVERY.as_secs()) as u32;
+            let (read, bytes) = (HumanBytes(read), HumanBytes(self.bytes));
+            let line = format!("{read} of {bytes}, {samples} samples, {rate:.0} samples/s");
+            complain(&line);
+        }
+    }
+
+    /// Writes a line above the bar.
+    pub(super) fn say(&self, line: &str) {
+        self.bar.suspend(|| complain(line));
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.watch.seconds()
+    }
+}

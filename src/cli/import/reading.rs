@@ -1,0 +1,214 @@
+//! Reads in a thread of its own and sends what is read, in order, as it comes.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver as Events, SyncSender, TryRecvError, sync_channel},
+    },
+    thread,
+};
+
+use super::{
+    Format,
+    delivery::{Delivery, Parcel},
+    files::{Input, Options},
+    summary::{EXAMPLES_MAX, Summary, shown},
+};
+use crate::{
+    import::{
+        Place, Source, SourceFault,
+        batcher::NumberedBatch,
+        csv::Csv,
+        influx::Influx,
+        intake::{Receiver, Tally, read_all},
+        openmetrics::OpenMetrics,
+        remote_write::RemoteWrite,
+        whisper::Whisper,
+    },
+    pipeline::RefusalReason,
+};
+
+/// Batches that wait to be sent; the reader waits when there are more.
+const WAITING_MAX: usize = 16;
+
+/// What the reader tells.
+enum Event {
+    Batch { parcel: Parcel, read: u64 },
+    Example { file: usize, place: Place, reason: RefusalReason, message: String },
+    End { file: usize, tally: Tally, refused: BTreeMap<RefusalReason, u64>, fault: Option<String> },
+}
+
+/// Imports everything; without a delivery it is only read.
+pub(super) fn import(
+    inputs: &[Input],
+    options: &Options,
+    mut delivery: Option<Delivery>,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    thread::scope(|scope| {
+        // Dropped at the end of this closure, so that the reader ends when sending fails.
+        let (sender, events) = sync_channel(WAITING_MAX);
+        scope.spawn(move || read_files(inputs, options, &sender));
+        deliver(&events, inputs, &mut delivery, summary)
+    })
+}
+
+fn deliver(
+    events: &Events<Event>,
+    inputs: &[Input],
+    delivery: &mut Option<Delivery>,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    let mut group: Vec<Parcel> = Vec::new();
+    // How much of the files was read up to the last batch of the group.
+    let mut read_through = 0;
+    loop {
+        let event = match events.try_recv() {
+            Ok(event) => event,
+            Err(TryRecvError::Empty) => {
+                // The reader is slower: what there is goes now.
+                flush(&mut group, inputs, delivery, summary, read_through)?;
+                match events.recv() {
+                    Ok(event) => event,
+                    Err(_) => return Ok(()),
+                }
+            }
+            Err(TryRecvError::Disconnected) => {
+                return flush(&mut group, inputs, delivery, summary, read_through);
+            }
+        };
+        match event {
+            Event::Batch { parcel, read } => {
+                summary.add_series(&parcel.own.new);
+                group.push(parcel);
+                read_through = read;
+                if Delivery::is_full(&group) {
+                    flush(&mut group, inputs, delivery, summary, read_through)?;
+                }
+            }
+            Event::Example { file, place, reason, message } => {
+                let place = shown(&inputs[file].path, place);
+                summary.example(&place, reason.as_str(), &message);
+            }
+            Event::End { file, tally, refused, fault } => {
+                summary.add_file(tally, refused);
+                if let Some(fault) = fault {
+                    summary.fail(&inputs[file].path, &fault);
+                }
+            }
+        }
+    }
+}
+
+fn flush(
+    group: &mut Vec<Parcel>,
+    inputs: &[Input],
+    delivery: &mut Option<Delivery>,
+    summary: &mut Summary,
+    read: u64,
+) -> anyhow::Result<()> {
+    let group = std::mem::take(group);
+    let Some(delivery) = delivery else { return Ok(()) };
+    delivery.send(group, inputs, summary, read)
+}
+
+fn read_files(inputs: &[Input], options: &Options, sender: &SyncSender<Event>) {
+    let read = Arc::new(AtomicU64::new(0));
+    let mut reader = Reader {
+        sender,
+        file: 0,
+        refused: BTreeMap::new(),
+        examples: 0,
+        read: read.clone(),
+        wanted: true,
+    };
+    for (file, input) in inputs.iter().enumerate() {
+        reader.file = file;
+        let (tally, end) = read_file(input, options, &mut reader, &read);
+        let refused = std::mem::take(&mut reader.refused);
+        let fault = end.err().map(|fault| match fault {
+            SourceFault::Read { line: 0, cause } => cause.to_string(),
+            other @ (SourceFault::Read { .. } | SourceFault::Damaged(_)) => other.to_string(),
+        });
+        if !reader.wanted || sender.send(Event::End { file, tally, refused, fault }).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_file(
+    input: &Input,
+    options: &Options,
+    reader: &mut Reader<'_>,
+    read: &Arc<AtomicU64>,
+) -> (Tally, Result<(), SourceFault>) {
+    let failed = |cause: io::Error| (Tally::default(), Err(SourceFault::Read { line: 0, cause }));
+    let agent = match input.agent(options) {
+        Ok(agent) => agent,
+        Err(cause) => return failed(cause),
+    };
+    let run = |source: &mut dyn Source, reader: &mut Reader<'_>| {
+        read_all(source, agent, options.kind, reader)
+    };
+    if let Format::Whisper | Format::RemoteWrite = input.format {
+        let bytes = match input.read_whole(read) {
+            Ok(bytes) => bytes,
+            Err(cause) => return failed(cause),
+        };
+        if input.format == Format::RemoteWrite {
+            return match RemoteWrite::new(&bytes) {
+                Ok(mut source) => run(&mut source, reader),
+                Err(fault) => (Tally::default(), Err(fault)),
+            };
+        }
+        return match Whisper::new(&bytes, &input.metric, &options.templates) {
+            Ok(mut source) => run(&mut source, reader),
+            Err(fault) => (Tally::default(), Err(fault)),
+        };
+    }
+    let lines = match input.open(read) {
+        Ok(lines) => lines,
+        Err(cause) => return failed(cause),
+    };
+    match input.format {
+        Format::Influx => run(&mut Influx::new(lines, options.precision), reader),
+        Format::Csv => run(&mut Csv::new(lines, input.columns(options)), reader),
+        Format::OpenMetrics | Format::Whisper | Format::RemoteWrite => {
+            run(&mut OpenMetrics::new(lines), reader)
+        }
+    }
+}
+
+/// Hands on what was read.
+struct Reader<'a> {
+    sender: &'a SyncSender<Event>,
+    file: usize,
+    refused: BTreeMap<RefusalReason, u64>,
+    examples: usize,
+    read: Arc<AtomicU64>,
+    wanted: bool,
+}
+
+impl Receiver for Reader<'_> {
+    fn batch(&mut self, own: NumberedBatch) -> bool {
+        let parcel = Parcel { file: self.file, own };
+        let read = self.read.load(Ordering::Relaxed);
+        self.wanted = self.sender.send(Event::Batch { parcel, read }).is_ok();
+        self.wanted
+    }
+
+    fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str) {
+        if count > 0 {
+            *self.refused.entry(reason).or_default() += count;
+        }
+        if !message.is_empty() && self.examples < EXAMPLES_MAX {
+            self.examples += 1;
+            let message = message.to_owned();
+            let event = Event::Example { file: self.file, place, reason, message };
+            self.wanted = self.sender.send(event).is_ok();
+        }
+    }
+}

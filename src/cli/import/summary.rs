@@ -1,0 +1,169 @@
+//! What became of the samples.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    io::Write,
+    path::Path,
+};
+
+use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
+use foldhash::fast::FixedState;
+use granary_protocol::IngestAnswer;
+use serde_json::json;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{files::Input, progress::Progress};
+use crate::{
+    import::{Place, intake::Tally},
+    pipeline::RefusalReason,
+    store::Definition,
+};
+
+/// Refused samples that are shown.
+pub(super) const EXAMPLES_MAX: usize = 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Summary {
+    progress: Progress,
+    dry_run: bool,
+    pub(super) files: usize,
+    pub(super) files_failed: u64,
+    read: Tally,
+    accepted: u64,
+    duplicates: u64,
+    refused: BTreeMap<String, u64>,
+    /// Hashes of the series' keys.
+    series: HashSet<u128, FixedState>,
+    examples: usize,
+    /// Samples in batches that were answered.
+    done: u64,
+}
+
+impl Summary {
+    pub(super) fn new(inputs: &[Input], dry_run: bool) -> Self {
+        Self {
+            progress: Progress::new(inputs.iter().map(|input| input.bytes).sum()),
+            dry_run,
+            files: inputs.len(),
+            files_failed: 0,
+            read: Tally::default(),
+            accepted: 0,
+            duplicates: 0,
+            refused: BTreeMap::new(),
+            series: HashSet::default(),
+            examples: 0,
+            done: 0,
+        }
+    }
+
+    /// Samples refused.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.values().sum()
+    }
+
+    /// Whether the daemon answered at all.
+    pub(super) fn has_answers(&self) -> bool {
+        self.done > 0
+    }
+
+    /// Takes note of new series.
+    pub(super) fn add_series(&mut self, new: &[Definition]) {
+        self.series.extend(new.iter().map(|own| xxh3_128(own.key.as_bytes())));
+    }
+
+    /// Takes note of an answer to `samples`.
+    pub(super) fn add_answer(&mut self, samples: u64, mut answer: IngestAnswer, read: u64) {
+        // Batches go in order: one that is far behind the latest was accepted before.
+        let stale = RefusalReason::StaleNumber.as_str();
+        self.duplicates += answer.duplicates + answer.refused.remove(stale).unwrap_or_default();
+        self.accepted += answer.accepted;
+        for (reason, count) in answer.refused {
+            *self.refused.entry(reason).or_default() += count;
+        }
+        self.done += samples;
+        self.progress.show(read, self.done);
+    }
+
+    /// Takes note of a file that was read, and of what was refused without asking the daemon.
+    pub(super) fn add_file(&mut self, tally: Tally, refused: BTreeMap<RefusalReason, u64>) {
+        self.read.samples += tally.samples;
+        self.read.stale_markers += tally.stale_markers;
+        for (reason, count) in refused {
+            *self.refused.entry(reason.as_str().to_owned()).or_default() += count;
+        }
+    }
+
+    /// A file of which the rest cannot be read.
+    pub(super) fn fail(&mut self, path: &Path, fault: &str) {
+        self.files_failed += 1;
+        self.progress.say(&format!("{}: {fault}", path.display()));
+    }
+
+    /// Shows a refused sample, unless enough were shown.
+    pub(super) fn example(&mut self, place: &str, reason: &str, message: &str) {
+        if self.examples < EXAMPLES_MAX {
+            self.examples += 1;
+            self.progress.say(&format!("{place}: {reason}: {message}"));
+        }
+    }
+
+    /// Says something above the bar.
+    pub(super) fn say(&self, line: &str) {
+        self.progress.say(line);
+    }
+
+    /// Prints everything.
+    pub(super) fn print(&self, as_json: bool) -> anyhow::Result<()> {
+        self.progress.finish();
+        let seconds = self.progress.seconds();
+        let rate = self.read.samples as f64 / seconds.max(0.001);
+        let mut out = std::io::stdout().lock();
+        if as_json {
+            let summary = json!({
+                "files": self.files, "files_failed": self.files_failed, "dry_run": self.dry_run,
+                "series": self.series.len(), "samples": self.read.samples,
+                "stale_markers": self.read.stale_markers, "accepted": self.accepted,
+                "duplicates": self.duplicates, "refused": self.refused, "seconds": seconds,
+                "samples_per_second": rate,
+            });
+            writeln!(out, "{summary}")?;
+            return Ok(());
+        }
+        let mut table = Table::new();
+        table.load_preset(UTF8_BORDERS_ONLY);
+        let mut row = |name: &str, value: String| {
+            table.add_row([name.to_owned(), value]);
+        };
+        row("files", self.files.to_string());
+        row("files that could not be read to their end", self.files_failed.to_string());
+        row("series", self.series.len().to_string());
+        row("samples read", self.read.samples.to_string());
+        if self.dry_run {
+            row("accepted", "nothing was sent (--dry-run)".to_owned());
+        } else {
+            row("accepted", self.accepted.to_string());
+            row("accepted before", self.duplicates.to_string());
+        }
+        for (reason, count) in &self.refused {
+            let known = RefusalReason::ALL.into_iter().find(|own| own.as_str() == reason);
+            let remedy = known.map_or("", RefusalReason::remedy);
+            row(&format!("refused: {reason}"), format!("{count} ({remedy})"));
+        }
+        if self.read.stale_markers > 0 {
+            row("stale markers, no samples", self.read.stale_markers.to_string());
+        }
+        row("seconds", format!("{seconds:.1}"));
+        row("samples/s", format!("{rate:.0}"));
+        writeln!(out, "{table}")?;
+        Ok(())
+    }
+}
+
+/// A place in a file as people write it.
+pub(super) fn shown(path: &Path, place: Place) -> String {
+    match place {
+        0 => path.display().to_string(),
+        line => format!("{}:{line}", path.display()),
+    }
+}

@@ -1,0 +1,130 @@
+//! Files of InfluxDB line protocol, also with the head that `influx_inspect export` writes
+//! (`# DDL`, statements, `# DML`, `# CONTEXT-DATABASE:...`).
+
+use std::io::BufRead;
+
+use influxdb_line_protocol::split_lines;
+
+use super::{
+    NO_TIME, Place, Source, SourceFault,
+    lines::{LINE_BYTES_MAX, Line, Lines},
+};
+use crate::{
+    ingest::{
+        influx::{Precision, decode},
+        rows::Rows,
+    },
+    pipeline::RefusalReason,
+};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Influx<R> {
+    lines: Lines<R>,
+    precision: Precision,
+    /// Whether statements that make databases come, not points.
+    definitions: bool,
+}
+
+impl<R: BufRead> Influx<R> {
+    /// Reads from here; timestamps are in `precision`.
+    pub fn new(input: R, precision: Precision) -> Self {
+        Self { lines: Lines::new(input), precision, definitions: false }
+    }
+}
+
+impl<R: BufRead> Source for Influx<R> {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+        let place = match self.lines.next(is_open)? {
+            None => return Ok(None),
+            Some(Line::TooLong(place)) => {
+                rows.refuse(RefusalReason::BadSample, 1, || {
+                    format!("the line is longer than {LINE_BYTES_MAX} bytes")
+                });
+                return Ok(Some(place));
+            }
+            Some(Line::Text(place)) => place,
+        };
+        let line = self.lines.text.trim_ascii();
+        if let Some(comment) = line.strip_prefix(b"#") {
+            match comment.trim_ascii() {
+                b"DDL" => self.definitions = true,
+                b"DML" => self.definitions = false,
+                _ => {}
+            }
+        } else if !self.definitions
+            && !is_statement(line)
+            && let Err(problem) = decode(line, self.precision, NO_TIME, rows)
+        {
+            rows.refuse(RefusalReason::BadSample, 1, || problem);
+        }
+        Ok(Some(place))
+    }
+}
+
+fn is_statement(line: &[u8]) -> bool {
+    line.starts_with(b"CREATE DATABASE ") || line.starts_with(b"CREATE RETENTION POLICY ")
+}
+
+/// Whether the line ends within a quoted text. Few lines have quotes.
+fn is_open(line: &[u8]) -> bool {
+    // A line's end is seen by whether it separates what is before it from what is put behind it.
+    line.contains(&b'"')
+        && std::str::from_utf8(line).is_ok_and(|text| {
+            let probe = format!("{}\nx", text.trim_end_matches(['\r', '\n']));
+            split_lines(&probe).count() < 2
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::import::intake::testing;
+
+    #[test]
+    fn an_export_with_its_head_is_read() {
+        let text = "# INFLUXDB EXPORT: 1677-09-21T00:12:43Z - 2262-04-11T23:47:16Z\n# DDL\n\
+                    CREATE DATABASE db0 WITH NAME autogen\n# DML\n# CONTEXT-DATABASE:db0\n\
+                    # CONTEXT-RETENTION-POLICY:autogen\n# writing tsm data\n\
+                    cpu,host=a\\ b value=33.3,requests_total=4i 1464026335000000000\n\
+                    cpu,host=a\\ b up=true,note=\"two\nlines, \\\" and = too\",value=1 1464026395000000000\n";
+        let (kept, tally) =
+            testing::read(&mut Influx::new(text.as_bytes(), Precision::Nanoseconds));
+        assert_eq!(
+            kept.samples,
+            [
+                r#"cpu_value{host="a b"} gauge  1464026335000 33.3"#,
+                r#"cpu_requests_total{host="a b"} counter  1464026335000 4"#,
+                r#"cpu_up{host="a b"} gauge  1464026395000 1"#,
+                r#"cpu_value{host="a b"} gauge  1464026395000 1"#,
+            ]
+        );
+        assert_eq!(kept.refused.len(), 1);
+        assert!(kept.refused[0].starts_with("9 bad_sample 1 field note"), "{:?}", kept.refused);
+        assert_eq!(tally.samples, 5);
+    }
+
+    #[test]
+    fn a_bad_line_is_named_and_spoils_no_other() {
+        let text = "a v=1 1000\nb v=\"open 1000\nc v=2 1000\nbad\nd v=3\ne v=4 2000";
+        let (kept, _) = testing::read(&mut Influx::new(text.as_bytes(), Precision::Seconds));
+        let values: Vec<_> = kept.samples.iter().map(|own| own.rsplit(' ').next()).collect();
+        assert_eq!(values, [Some("1"), Some("2"), Some("4")]);
+        let places: Vec<_> = kept.refused.iter().map(|own| own.split(' ').next()).collect();
+        assert_eq!(places, [Some("2"), Some("4"), Some("5")]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            text in r#"([a,"=\\ ]{0,9}=[0-9"i]{0,3} [0-9]{0,6}\n){0,6}"#,
+        ) {
+            for input in [&bytes[..], text.as_bytes()] {
+                testing::read(&mut Influx::new(input, Precision::Seconds));
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Reads a source to its end: rows are numbered, judged as far as the file tells, and batched.
+
+use super::{
+    NO_TIME, Place, Source, SourceFault,
+    batcher::{Batcher, NumberedBatch},
+};
+use crate::{
+    ingest::{
+        rows::{Numbered, Rows, is_stale_marker},
+        series_cache::SeriesCache,
+    },
+    model::{Kind, SeriesLimits, UnixMillis},
+    pipeline::RefusalReason,
+};
+
+/// Samples that are decoded at a time.
+const CHUNK_SAMPLES: usize = 4096;
+/// Pieces without samples, such as comments, that are passed over at a time.
+const CHUNK_PIECES: usize = 65_536;
+/// Series of one file: each takes memory until the file's end.
+const SERIES_MAX: usize = 4_000_000;
+/// Wide: the daemon judges by its own settings.
+const LIMITS: SeriesLimits =
+    SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
+
+/// Who takes what was read.
+pub trait Receiver {
+    /// Takes a batch; false when no more is wanted.
+    fn batch(&mut self, batch: NumberedBatch) -> bool;
+    /// Takes note of refused samples. A count of 0 only explains.
+    fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str);
+}
+
+/// What was in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Samples, refused ones included.
+    pub samples: u64,
+    /// Stale markers, which are no samples.
+    pub stale_markers: u64,
+}
+
+/// Reads everything; `kind` is what all series are instead of what names and types say. Where the
+/// rest cannot be read, what was read before is handed over all the same.
+pub fn read_all(
+    source: &mut dyn Source,
+    agent: String,
+    kind: Option<Kind>,
+    receiver: &mut dyn Receiver,
+) -> (Tally, Result<(), SourceFault>) {
+    let mut intake =
+        Intake { cache: SeriesCache::default(), batcher: Batcher::new(agent), kind, receiver };
+    let mut tally = Tally::default();
+    loop {
+        let (end, wanted) = intake.chunk(source, &mut tally);
+        if !wanted {
+            return (tally, Ok(()));
+        }
+        if !matches!(end, Ok(true)) {
+            intake.finish();
+            return (tally, end.map(|_| ()));
+        }
+    }
+}
+
+struct Intake<'a> {
+    cache: SeriesCache,
+    batcher: Batcher,
+    kind: Option<Kind>,
+    receiver: &'a mut dyn Receiver,
+}
+
+impl Intake<'_> {
+    /// Reads some pieces; tells whether there may be more, and whether more is wanted.
+    fn chunk(
+        &mut self,
+        source: &mut dyn Source,
+        tally: &mut Tally,
+    ) -> (Result<bool, SourceFault>, bool) {
+        let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "");
+        // For each piece the number of samples up to its end.
+        let mut places: Vec<(usize, Place)> = Vec::new();
+        let mut end = Ok(true);
+        for _ in 0..CHUNK_PIECES {
+            let before = rows.len();
+            let place = match source.read(&mut rows) {
+                Ok(Some(place)) => place,
+                Ok(None) => {
+                    end = Ok(false);
+                    0
+                }
+                Err(fault) => {
+                    end = Err(fault);
+                    0
+                }
+            };
+            if let Some(refused) = rows.take_refused() {
+                tally.samples += refused.total();
+                let counts = refused.counts.iter().map(|(reason, count)| (*reason, *count));
+                let mut examples = refused.examples().iter();
+                for (reason, count) in counts {
+                    let example = examples.by_ref().find(|own| own.reason == reason.as_str());
+                    let message = example.map_or(reason.remedy(), |own| &own.message);
+                    self.receiver.refused(place, reason, count, message);
+                }
+                for example in refused.examples().iter().filter(|_| refused.counts.is_empty()) {
+                    self.receiver.refused(place, RefusalReason::BadSeries, 0, &example.message);
+                }
+            }
+            if rows.len() > before {
+                places.push((rows.len(), place));
+            }
+            if rows.len() >= CHUNK_SAMPLES || !matches!(end, Ok(true)) {
+                break;
+            }
+        }
+        let decoded = rows.finish();
+        tally.samples += decoded.len() as u64;
+        let (batcher, kind) = (&mut self.batcher, self.kind);
+        let numbered = decoded.number(&mut self.cache, |mut definition| {
+            definition.kind = kind.unwrap_or(definition.kind);
+            batcher.define(definition)
+        });
+        let numbered: Vec<_> = numbered.collect();
+        let wanted = self.take(&numbered, &places, tally);
+        if self.batcher.series() > SERIES_MAX && end.is_ok() {
+            end = Err(SourceFault::Damaged(format!(
+                "more than {SERIES_MAX} series in one file: split it"
+            )));
+        }
+        (end, wanted)
+    }
+
+    fn take(&mut self, samples: &[Numbered], places: &[(usize, Place)], tally: &mut Tally) -> bool {
+        let mut piece = 0;
+        for (index, sample) in samples.iter().enumerate() {
+            while places.get(piece).is_some_and(|(end, _)| *end <= index) {
+                piece += 1;
+            }
+            let place = places.get(piece).map_or(0, |(_, place)| *place);
+            if is_stale_marker(sample.value) {
+                tally.samples -= 1;
+                tally.stale_markers += 1;
+                continue;
+            }
+            match judge(sample) {
+                Ok(series) => {
+                    if let Some(batch) = self.batcher.add(series, sample, place)
+                        && !self.receiver.batch(batch)
+                    {
+                        return false;
+                    }
+                }
+                // What is wrong with a series was said where it was first met.
+                Err((reason, message)) => self.receiver.refused(place, reason, 1, &message),
+            }
+        }
+        true
+    }
+
+    fn finish(&mut self) {
+        if let Some(batch) = self.batcher.close() {
+            self.receiver.batch(batch);
+        }
+    }
+}
+
+/// What the file alone tells; the daemon judges the rest.
+fn judge(sample: &Numbered) -> Result<crate::model::SeriesId, (RefusalReason, String)> {
+    let series = sample.series.map_err(|reason| (reason, String::new()))?;
+    if !sample.value.is_finite() {
+        let message = format!("value {} is not a finite number", sample.value);
+        return Err((RefusalReason::NotFinite, message));
+    }
+    if sample.at == NO_TIME {
+        let message = "no timestamp: only samples with a time can be imported once".to_owned();
+        return Err((RefusalReason::BadSample, message));
+    }
+    if sample.at < UnixMillis::MIN.0 {
+        let message = format!("time {} is before 1970", UnixMillis(sample.at));
+        return Err((RefusalReason::TooOld, message));
+    }
+    if sample.at > UnixMillis::MAX.0 {
+        let message = format!("time {} ms is after the year 9998", sample.at);
+        return Err((RefusalReason::TooNew, message));
+    }
+    Ok(series)
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! A receiver that keeps everything in words.
+
+    use super::*;
+
+    /// What a source gave: `metric{tags} kind unit at value`, and `place reason count message`.
+    #[derive(Debug, Default)]
+    pub(crate) struct Kept {
+        pub(crate) samples: Vec<String>,
+        pub(crate) refused: Vec<String>,
+        series: Vec<String>,
+    }
+
+    impl Receiver for Kept {
+        fn batch(&mut self, own: NumberedBatch) -> bool {
+            self.series
+                .extend(own.new.iter().map(|new| format!("{} {} {}", new.key, new.kind, new.unit)));
+            let batch = &own.batch;
+            for index in 0..batch.refs.len() {
+                let series = &self.series[batch.refs[index] as usize];
+                let (at, value) = (batch.times[index], batch.values[index]);
+                self.samples.push(format!("{series} {at} {value}"));
+            }
+            true
+        }
+
+        fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str) {
+            self.refused.push(format!("{place} {reason} {count} {message}"));
+        }
+    }
+
+    pub(crate) fn read(source: &mut dyn Source) -> (Kept, Tally) {
+        let mut kept = Kept::default();
+        let (tally, end) = read_all(source, "test".into(), None, &mut kept);
+        end.unwrap();
+        (kept, tally)
+    }
+}

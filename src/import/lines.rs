@@ -1,0 +1,163 @@
+//! Lines of a file of any size, with their numbers, in bounded memory.
+
+use std::io::{self, BufRead, Read};
+
+use super::{Place, SourceFault};
+
+/// Longest line that is read; longer ones are refused.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+/// How far the end of a quoted text is looked for in the lines that follow.
+const JOINED_BYTES_MAX: usize = 1 << 13;
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line, now in `Lines::text`.
+    Text(Place),
+    /// A line that is too long; it was passed over.
+    TooLong(Place),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: R,
+    /// The line, without its end.
+    pub(super) text: Vec<u8>,
+    /// Lines that were read ahead and come again.
+    again: io::Cursor<Vec<u8>>,
+    /// Lines passed so far.
+    number: Place,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, text: Vec::new(), again: io::Cursor::default(), number: 0 }
+    }
+
+    /// The next line. Where `is_open` says that a text is quoted beyond the line's end, the lines
+    /// up to the closing quote are one; where none closes it near by, the line stands for itself.
+    pub(super) fn next(
+        &mut self,
+        is_open: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Line>, SourceFault> {
+        self.text.clear();
+        let place = self.number + 1;
+        if !self.append().map_err(|cause| SourceFault::Read { line: place, cause })? {
+            return Ok(None);
+        }
+        if self.text.len() > LINE_BYTES_MAX {
+            return Ok(Some(Line::TooLong(place)));
+        }
+        if is_open(&self.text) {
+            let alone = self.text.len();
+            self.join(&is_open).map_err(|cause| SourceFault::Read { line: place, cause })?;
+            if is_open(&self.text) {
+                self.give_back(alone);
+                self.number = place;
+            }
+        }
+        while self.text.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.text.pop();
+        }
+        Ok(Some(Line::Text(place)))
+    }
+
+    fn join(&mut self, is_open: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+        while self.text.len() < JOINED_BYTES_MAX && is_open(&self.text) && self.append()? {}
+        Ok(())
+    }
+
+    fn give_back(&mut self, from: usize) {
+        let read = self.again.position() as usize;
+        let mut all = self.text.split_off(from);
+        all.extend_from_slice(self.again.get_ref().get(read..).unwrap_or_default());
+        self.again = io::Cursor::new(all);
+    }
+
+    /// Appends one line with its end, or the beginning of one that is too long; false when there
+    /// is none.
+    fn append(&mut self) -> io::Result<bool> {
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        let before = self.text.len();
+        self.again.read_until(b'\n', &mut self.text)?;
+        if !self.text.ends_with(b"\n") || self.text.len() == before {
+            (&mut self.input).take(limit).read_until(b'\n', &mut self.text)?;
+        }
+        if self.text.len() == before {
+            return Ok(false);
+        }
+        self.number += 1;
+        if self.text.len() - before > LINE_BYTES_MAX && self.text.last() != Some(&b'\n') {
+            self.skip_line()?;
+        }
+        Ok(true)
+    }
+
+    fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let buffer = self.input.fill_buf()?;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let (passed, done) = match end {
+                Some(end) => (end + 1, true),
+                None => (buffer.len(), buffer.is_empty()),
+            };
+            self.input.consume(passed);
+            if done {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8], is_open: fn(&[u8]) -> bool) -> Vec<(Place, String)> {
+        let mut lines = Lines::new(text);
+        let mut out = Vec::new();
+        while let Some(line) = lines.next(is_open).unwrap() {
+            out.push(match line {
+                Line::Text(place) => (place, String::from_utf8_lossy(&lines.text).into_owned()),
+                Line::TooLong(place) => (place, "too long".to_owned()),
+            });
+        }
+        out
+    }
+
+    fn odd(line: &[u8]) -> bool {
+        line.iter().fold(false, |open, byte| open ^ (*byte == b'"'))
+    }
+
+    fn shown(lines: &[(Place, String)]) -> Vec<(Place, &str)> {
+        lines.iter().map(|(place, text)| (*place, text.as_str())).collect()
+    }
+
+    #[test]
+    fn lines_have_their_numbers_and_quoted_ones_are_joined() {
+        let lines = read(b"a\r\n\nb\nc", |_| false);
+        assert_eq!(shown(&lines), [(1, "a"), (2, ""), (3, "b"), (4, "c")]);
+        let lines = read(b"a\n\"b\nc\",d\ne\n", odd);
+        assert_eq!(shown(&lines), [(1, "a"), (2, "\"b\nc\",d"), (4, "e")]);
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_spoils_its_own_line_only() {
+        let lines = read(b"a\n\"b\nc\nd", odd);
+        assert_eq!(shown(&lines), [(1, "a"), (2, "\"b"), (3, "c"), (4, "d")]);
+        let mut text = b"\"open\n".to_vec();
+        (0..20_000).for_each(|_| text.extend_from_slice(b"line\n"));
+        text.extend_from_slice(b"\"two\nlines\"\n");
+        let lines = read(&text, odd);
+        assert_eq!(lines.len(), 20_002);
+        assert_eq!(lines[20_001], (20_002, "\"two\nlines\"".to_owned()));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over() {
+        let mut text = vec![b'x'; LINE_BYTES_MAX * 3];
+        text.extend_from_slice(b"\nb\n");
+        assert_eq!(shown(&read(&text, |_| false)), [(1, "too long"), (2, "b")]);
+    }
+}

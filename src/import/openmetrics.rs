@@ -1,0 +1,374 @@
+//! OpenMetrics and Prometheus text with timestamps (the OpenMetrics 1.0 specification;
+//! prometheus.io, "Exposition formats"), also as `promtool tsdb dump` writes it: without a name
+//! before the braces and in milliseconds.
+
+use std::{borrow::Cow, collections::HashMap, io::BufRead};
+
+use super::{
+    NO_TIME, Place, Source, SourceFault,
+    lines::{LINE_BYTES_MAX, Line, Lines},
+    time,
+};
+use crate::{
+    ingest::{
+        rows::{Described, Rows, kind_of_name},
+        series_cache::Fingerprint,
+    },
+    model::{Kind, SeriesKey, SeriesLimits},
+    pipeline::RefusalReason,
+};
+
+const PROTOCOL: u8 = 64;
+/// Metric families whose types are remembered; with more, the rest goes by name.
+const FAMILIES_MAX: usize = 100_000;
+/// What a family's name may be followed by in the name of a sample.
+const SUFFIXES: [&str; 8] =
+    ["_total", "_bucket", "_count", "_sum", "_created", "_gcount", "_gsum", "_info"];
+
+/// What TYPE and UNIT lines said of a family.
+#[derive(Debug, Clone, Default)]
+struct Family {
+    kind: Type,
+    unit: Box<str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Type {
+    Counter,
+    Gauge,
+    /// Histograms, summaries and what is not said: the suffix of the name tells.
+    #[default]
+    ByName,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct OpenMetrics<R> {
+    lines: Lines<R>,
+    families: HashMap<Box<str>, Family>,
+}
+
+impl<R: BufRead> OpenMetrics<R> {
+    /// Reads from here.
+    pub fn new(input: R) -> Self {
+        Self { lines: Lines::new(input), families: HashMap::new() }
+    }
+}
+
+impl<R: BufRead> Source for OpenMetrics<R> {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+        let place = match self.lines.next(|_| false)? {
+            None => return Ok(None),
+            Some(Line::TooLong(place)) => {
+                rows.refuse(RefusalReason::BadSample, 1, || {
+                    format!("the line is longer than {LINE_BYTES_MAX} bytes")
+                });
+                return Ok(Some(place));
+            }
+            Some(Line::Text(place)) => place,
+        };
+        let line = self.lines.text.trim_ascii();
+        if let Some(comment) = line.strip_prefix(b"#") {
+            self.families.note(&String::from_utf8_lossy(comment));
+        } else if !line.is_empty()
+            && let Err(problem) = read_line(line, &self.families, rows)
+        {
+            rows.refuse(RefusalReason::BadSample, 1, || problem);
+        }
+        Ok(Some(place))
+    }
+}
+
+/// Takes note of comments.
+trait Families {
+    fn note(&mut self, comment: &str);
+    fn find(&self, metric: &str) -> Option<&Family>;
+}
+
+impl Families for HashMap<Box<str>, Family> {
+    fn note(&mut self, comment: &str) {
+        let mut words = comment.split_ascii_whitespace();
+        let (Some(what @ ("TYPE" | "UNIT")), Some(name)) = (words.next(), words.next()) else {
+            return;
+        };
+        let (name, word) = (name.trim_matches('"'), words.next().unwrap_or_default());
+        if self.len() >= FAMILIES_MAX && !self.contains_key(name) {
+            return;
+        }
+        let family = self.entry(name.into()).or_default();
+        match (what, word) {
+            ("TYPE", "counter") => family.kind = Type::Counter,
+            ("TYPE", "gauge" | "gaugehistogram" | "info" | "stateset") => {
+                family.kind = Type::Gauge;
+            }
+            ("TYPE", _) => family.kind = Type::ByName,
+            _ => family.unit = word.into(),
+        }
+    }
+
+    fn find(&self, metric: &str) -> Option<&Family> {
+        self.get(metric).or_else(|| {
+            let stem = SUFFIXES.iter().find_map(|suffix| metric.strip_suffix(suffix))?;
+            self.get(stem)
+        })
+    }
+}
+
+fn read_line(
+    line: &[u8],
+    families: &HashMap<Box<str>, Family>,
+    rows: &mut Rows<'_>,
+) -> Result<(), String> {
+    let end = series_end(line).ok_or_else(|| shown("the labels have no end", line))?;
+    let (series, rest) = line.split_at(end);
+    let rest = std::str::from_utf8(rest).map_err(|_| shown("not UTF-8", line))?;
+    let mut words = rest.split_ascii_whitespace();
+    let value = words.next().unwrap_or_default();
+    let Ok(value) = value.parse::<f64>() else {
+        return Err(shown("not `series value timestamp`", line));
+    };
+    // Behind a # comes an exemplar, which is not kept.
+    let at = match words.next() {
+        None | Some("#") => NO_TIME,
+        Some(word) => time::number(word).ok_or_else(|| shown("the time is no number", line))?,
+    };
+    if words.next().is_some_and(|word| word != "#") && at != NO_TIME {
+        return Err(shown("more than `series value timestamp`", line));
+    }
+    let target =
+        rows.series(Fingerprint::of(PROTOCOL, series), |limits| describe(series, families, limits));
+    rows.push(target, at, value, 0);
+    Ok(())
+}
+
+fn shown(problem: &str, line: &[u8]) -> String {
+    format!("{problem}: {:?}", String::from_utf8_lossy(&line[..line.len().min(200)]))
+}
+
+/// Where the name and the labels end: nothing is read but quotes.
+fn series_end(line: &[u8]) -> Option<usize> {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let name = line.iter().position(|byte| *byte == b'{' || blank(byte)).unwrap_or(line.len());
+    let open = name + line[name..].iter().position(|byte| !blank(byte)).unwrap_or(0);
+    if line.get(open) != Some(&b'{') {
+        return Some(name);
+    }
+    let mut quoted = false;
+    let mut at = open + 1;
+    while let Some(byte) = line.get(at) {
+        match byte {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            b'}' if !quoted => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+fn describe(
+    series: &[u8],
+    families: &HashMap<Box<str>, Family>,
+    limits: &SeriesLimits,
+) -> Result<Described, String> {
+    let text = std::str::from_utf8(series).map_err(|_| shown("not UTF-8", series))?;
+    let (name, labels) = text.split_once('{').unwrap_or((text, "}"));
+    let mut metric = Cow::Borrowed(name.trim());
+    let mut tags = Vec::new();
+    let mut labels = Labels(labels);
+    while let Some(label) = labels.next().map_err(|problem| shown(problem, series))? {
+        match label {
+            (name, Some(value)) if name == "__name__" => metric = value,
+            (name, Some(value)) => tags.push((name, value)),
+            // A name that needs quotes stands alone in the braces.
+            (name, None) => metric = name,
+        }
+    }
+    let pairs = tags.iter().map(|(name, value)| (&**name, &**value));
+    let key = SeriesKey::new(&metric, pairs, limits).map_err(|cause| cause.to_string())?;
+    let family = families.find(&metric).cloned().unwrap_or_default();
+    let kind = match family.kind {
+        Type::Counter if metric.ends_with("_created") => Kind::Gauge,
+        Type::Counter => Kind::Counter,
+        Type::Gauge => Kind::Gauge,
+        Type::ByName => kind_of_name(&metric),
+    };
+    Ok(Described { key, kind, unit: family.unit })
+}
+
+/// What is left of `name="value",...}`.
+struct Labels<'a>(&'a str);
+
+type Label<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
+
+impl<'a> Labels<'a> {
+    fn next(&mut self) -> Result<Option<Label<'a>>, &'static str> {
+        self.0 = self.0.trim_start_matches([' ', '\t']);
+        if self.0.starts_with('}') {
+            return Ok(None);
+        }
+        let name = if self.0.starts_with('"') {
+            self.quoted()?
+        } else {
+            let (name, rest) = self.0.split_once('=').ok_or("a label is not name=\"value\"")?;
+            self.0 = rest;
+            let value = self.value()?;
+            return Ok(Some((Cow::Borrowed(name.trim()), Some(value))));
+        };
+        let rest = self.0.trim_start_matches([' ', '\t']);
+        if let Some(rest) = rest.strip_prefix('=') {
+            self.0 = rest;
+            let value = self.value()?;
+            return Ok(Some((name, Some(value))));
+        }
+        self.separator()?;
+        Ok(Some((name, None)))
+    }
+
+    fn value(&mut self) -> Result<Cow<'a, str>, &'static str> {
+        self.0 = self.0.trim_start_matches([' ', '\t']);
+        let value = self.quoted()?;
+        self.separator()?;
+        Ok(value)
+    }
+
+    fn separator(&mut self) -> Result<(), &'static str> {
+        self.0 = self.0.trim_start_matches([' ', '\t']);
+        match self.0.strip_prefix(',') {
+            Some(rest) => self.0 = rest,
+            None if self.0.starts_with('}') => {}
+            None => return Err("labels are not separated by commas"),
+        }
+        Ok(())
+    }
+
+    /// A text in quotes; `\\`, `\"` and `\n` are its escapes.
+    fn quoted(&mut self) -> Result<Cow<'a, str>, &'static str> {
+        let text = self.0.strip_prefix('"').ok_or("a label's value is not in quotes")?;
+        let mut escaped = false;
+        let end = text.find(|letter| {
+            let closes = letter == '"' && !escaped;
+            escaped = letter == '\\' && !escaped;
+            closes
+        });
+        let (inside, rest) =
+            end.and_then(|end| text.split_at_checked(end)).ok_or("a quote is not closed")?;
+        self.0 = rest.strip_prefix('"').unwrap_or(rest);
+        Ok(unescape(inside))
+    }
+}
+
+fn unescape(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '\\') {
+            (_, true) => match letters.next() {
+                Some('n') => out.push('\n'),
+                Some(other @ ('\\' | '"')) => out.push(other),
+                // Prometheus keeps what it does not know.
+                Some(other) => out.extend(['\\', other]),
+                None => out.push('\\'),
+            },
+            (letter, false) => out.push(letter),
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::import::intake::testing;
+
+    fn samples(text: &str) -> Vec<String> {
+        let (kept, tally) = testing::read(&mut OpenMetrics::new(text.as_bytes()));
+        assert_eq!(kept.refused, Vec::<String>::new());
+        assert_eq!(tally.samples, kept.samples.len() as u64);
+        kept.samples
+    }
+
+    #[test]
+    fn both_texts_are_read_with_types_units_escapes_and_exemplars() {
+        let got = samples(
+            "# HELP http_requests The number.\n# TYPE http_requests counter\n\
+             # UNIT http_requests requests\n\
+             http_requests_total{code=\"200\",path=\"a\\\\b\\\"}\\n\"} 5 1795264496.5 # {id=\"x\"} 1 2\n\
+             http_requests_created{code=\"200\"} 1 1795264496\n\
+             # TYPE depth gauge\ndepth_total 1e+06 1795264496000\n\
+             # TYPE lat histogram\nlat_bucket{le=\"+Inf\",} 3 1795264497\nlat_sum 2.5 1795264497\n\
+             odd { a = \"1\" , b=\"2\" } -3 1795264497\n\
+             {__name__=\"up\", job=\"x y\"} 1 1795264496123\n\
+             {\"dotted.name\", \"a b\"=\"1\"} 2 1795264497\n\n# EOF\n",
+        );
+        let expected = [
+            r#"http_requests_total{code="200",path="a\\b\"}\n"} counter requests 1795264496500 5"#,
+            r#"http_requests_created{code="200"} gauge requests 1795264496000 1"#,
+            // It is named like a counter and stays what its type says.
+            "depth_total gauge  1795264496000 1000000",
+            r#"lat_bucket{le="+Inf"} counter  1795264497000 3"#,
+            "lat_sum counter  1795264497000 2.5",
+            r#"odd{a="1",b="2"} gauge  1795264497000 -3"#,
+            r#"up{job="x y"} gauge  1795264496123 1"#,
+            r#"dotted.name{a b="1"} gauge  1795264497000 2"#,
+        ];
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_bad_line_is_named_and_spoils_no_other() {
+        let text = "a 1 1795264496\nb\nc x 1\nd{a=\"1 1 1\ne{a=1} 1 1795264496\nf 1\n\
+                    g 1 1795264496 7\nh NaN 1795264496\ni{a=\"1\",a=\"2\"} 1 1795264496\n\
+                    z 2 1795264496\n";
+        let (kept, tally) = testing::read(&mut OpenMetrics::new(text.as_bytes()));
+        assert_eq!(kept.samples, ["a gauge  1795264496000 1", "z gauge  1795264496000 2"]);
+        assert_eq!(tally.samples, 10);
+        let mut counted: Vec<_> = kept
+            .refused
+            .iter()
+            .map(|line| line.splitn(4, ' ').take(3).collect::<Vec<_>>().join(" "))
+            .collect();
+        counted.sort_by_key(|line| (line.chars().next(), line.contains(" 0")));
+        assert_eq!(
+            counted,
+            [
+                "2 bad_sample 1",
+                "3 bad_sample 1",
+                "4 bad_sample 1",
+                "5 bad_series 1",
+                "5 bad_series 0",
+                "6 bad_sample 1",
+                "7 bad_sample 1",
+                "8 not_finite 1",
+                "9 bad_series 1",
+                "9 bad_series 0",
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            text in r#"(([a-z]{0,2}[{]?([a-z"=\\,} ]{0,9})[}]?|[#] TYPE a) [0-9. ]{0,6}\n){0,6}"#,
+        ) {
+            for input in [&bytes[..], text.as_bytes()] {
+                testing::read(&mut OpenMetrics::new(input));
+            }
+        }
+
+        #[test]
+        fn labels_of_any_text_come_back(value in "\\PC{0,12}", number: f64, at in 1..9_999_999_999_i64) {
+            prop_assume!(number.is_finite() && !value.is_empty());
+            let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let got = samples(&format!("m{{a=\"{escaped}\"}} {number} {at}\n"));
+            prop_assert_eq!(got, [format!("m{{a={value:?}}} gauge  {} {number}", at * 1000)]);
+        }
+    }
+}

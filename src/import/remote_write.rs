@@ -1,0 +1,100 @@
+//! Bodies of remote-write requests on disk: a file holds one, compressed with snappy as it was
+//! sent. Which version it is shows in its first field: 2.0 reserves those of 1.0.
+
+use snap::raw::{Decoder, decompress_len};
+
+use super::{Place, Source, SourceFault};
+use crate::ingest::{
+    protobuf::Fields,
+    remote_write::{Families, Version, decode},
+    rows::Rows,
+};
+
+/// Bytes of a body after decompression.
+pub const BODY_BYTES_MAX: usize = 64 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub struct RemoteWrite(Option<Vec<u8>>);
+
+impl RemoteWrite {
+    /// A body as it was sent.
+    ///
+    /// # Errors
+    /// When it is not compressed with snappy, or too large.
+    pub fn new(body: &[u8]) -> Result<Self, SourceFault> {
+        let damaged = |cause: snap::Error| {
+            SourceFault::Damaged(format!("not a remote-write body compressed with snappy: {cause}"))
+        };
+        let length = decompress_len(body).map_err(damaged)?;
+        if length > BODY_BYTES_MAX {
+            let problem = format!("a body of {length} bytes is larger than {BODY_BYTES_MAX}");
+            return Err(SourceFault::Damaged(problem));
+        }
+        Ok(Self(Some(Decoder::new().decompress_vec(body).map_err(damaged)?)))
+    }
+}
+
+impl Source for RemoteWrite {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+        let Some(body) = self.0.take() else { return Ok(None) };
+        let decoded = decode(version_of(&body), &body, &mut Families::default(), rows);
+        decoded.map_err(|fault| SourceFault::Damaged(fault.to_string()))?;
+        Ok(Some(0))
+    }
+}
+
+fn version_of(body: &[u8]) -> Version {
+    match Fields::of(body).next_field() {
+        Ok(Some((4 | 5, _))) => Version::V2,
+        _ => Version::V1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::import::intake::testing;
+
+    /// `m{a="b"} 1.5 @7` and a stale marker behind it.
+    fn body() -> Vec<u8> {
+        let mut series = b"\x0a\x0d\x0a\x08__name__\x12\x01m\x0a\x06\x0a\x01a\x12\x01b".to_vec();
+        for (at, value) in [(7, 1.5_f64), (8, f64::from_bits(0x7ff0_0000_0000_0002))] {
+            series.extend_from_slice(b"\x12\x0b\x09");
+            series.extend_from_slice(&value.to_le_bytes());
+            series.extend_from_slice(&[0x10, at]);
+        }
+        let mut out = vec![0x0a, series.len() as u8];
+        out.extend(series);
+        out
+    }
+
+    #[test]
+    fn a_body_is_read_and_stale_markers_are_no_samples() {
+        let compressed = snap::raw::Encoder::new().compress_vec(&body()).unwrap();
+        let (kept, tally) = testing::read(&mut RemoteWrite::new(&compressed).unwrap());
+        assert_eq!(kept.samples, [r#"m{a="b"} gauge  7 1.5"#]);
+        assert_eq!((tally.samples, tally.stale_markers), (1, 1));
+        let mut truncated = RemoteWrite(Some(body()[..20].to_vec()));
+        let fault = crate::import::intake::read_all(
+            &mut truncated,
+            "a".into(),
+            None,
+            &mut testing::Kept::default(),
+        );
+        assert!(fault.1.is_err());
+        assert!(RemoteWrite::new(b"plain text").unwrap_err().to_string().contains("snappy"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            drop(RemoteWrite::new(&bytes));
+            let mut source = RemoteWrite(Some(bytes));
+            let mut kept = testing::Kept::default();
+            drop(crate::import::intake::read_all(&mut source, "a".into(), None, &mut kept));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Whisper files (graphite.readthedocs.io, "The Whisper Database"): a head, then archives from the
+//! finest to the coarsest, each a ring of points.
+//!
+//! All numbers are big-endian. The head is aggregation method u32, longest retention u32, share of
+//! known points f32, number of archives u32, then for each archive offset, seconds of a point and
+//! number of points, u32 each. A point is a time in Unix seconds, u32, and a value, f64; an unused
+//! one has time 0.
+//!
+//! A point of a coarse archive sums up finer ones, which the finer archive may still hold. So each
+//! time is taken from the finest archive that covers it, seen from the file's latest point, and no
+//! point counts twice. What is left in a ring from an earlier round is out of its time and is left
+//! out.
+
+use super::{Place, Source, SourceFault};
+use crate::{
+    ingest::{
+        graphite::{Template, describe},
+        rows::Rows,
+        series_cache::Fingerprint,
+    },
+    model::Kind,
+};
+
+const PROTOCOL: u8 = 65;
+const HEAD_BYTES: usize = 16;
+const ARCHIVE_BYTES: usize = 12;
+const POINT_BYTES: usize = 12;
+/// Archives of a file; real ones have a handful.
+const ARCHIVES_MAX: usize = 64;
+/// Points that are handed over at a time.
+const CHUNK_POINTS: usize = 4096;
+
+/// How coarser points are made of finer ones: sums are numbers of events.
+const AGGREGATION_SUM: u32 = 2;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Point {
+    /// Unix seconds.
+    at: i64,
+    value: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Archive {
+    offset: usize,
+    step: i64,
+    points: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Whisper<'a> {
+    path: &'a str,
+    templates: &'a [Template],
+    is_sum: bool,
+    points: std::vec::IntoIter<Point>,
+}
+
+impl<'a> Whisper<'a> {
+    /// The points of a file whose metric is `path`, taken apart by the templates.
+    ///
+    /// # Errors
+    /// When the bytes are no whisper file, with the place of the fault.
+    pub fn new(
+        bytes: &[u8],
+        path: &'a str,
+        templates: &'a [Template],
+    ) -> Result<Self, SourceFault> {
+        let (aggregation, archives) = read_head(bytes).map_err(SourceFault::Damaged)?;
+        let points = select(bytes, &archives).into_iter();
+        Ok(Self { path, templates, is_sum: aggregation == AGGREGATION_SUM, points })
+    }
+}
+
+impl Source for Whisper<'_> {
+    fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
+        if self.points.as_slice().is_empty() {
+            return Ok(None);
+        }
+        let target = rows.series(Fingerprint::of(PROTOCOL, self.path.as_bytes()), |limits| {
+            let mut described = describe(self.path, self.templates, limits)?;
+            if self.is_sum && described.kind == Kind::Gauge {
+                described.kind = Kind::Delta;
+            }
+            Ok(described)
+        });
+        for point in self.points.by_ref().take(CHUNK_POINTS) {
+            rows.push(target, point.at * 1000, point.value, 0);
+        }
+        Ok(Some(0))
+    }
+}
+
+/// The metric's path from a file's path below its root: folders are parts of the name. Tagged
+/// series lie in `_tagged`, below two folders of their hash, with their dots written out.
+pub fn metric_path(file: &str) -> String {
+    let name = file.strip_suffix(".wsp").unwrap_or(file);
+    match name.strip_prefix("_tagged/").map(|rest| rest.splitn(3, '/').nth(2)) {
+        Some(Some(tagged)) => tagged.replace("_DOT_", "."),
+        _ => name.replace('/', "."),
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn read_head(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
+    let cut = |at: usize| format!("not a whisper file: it ends in its head, at byte {at}");
+    let aggregation = word(bytes, 0).ok_or_else(|| cut(0))?;
+    let count = word(bytes, 12).ok_or_else(|| cut(12))? as usize;
+    if !(1..=8).contains(&aggregation) || !(1..=ARCHIVES_MAX).contains(&count) {
+        return Err(format!(
+            "not a whisper file: byte 0 says aggregation {aggregation}, byte 12 {count} archives"
+        ));
+    }
+    let mut archives: Vec<Archive> = Vec::with_capacity(count);
+    for index in 0..count {
+        let at = HEAD_BYTES + index * ARCHIVE_BYTES;
+        let part = |part: usize| word(bytes, at + part * 4).ok_or_else(|| cut(at));
+        let (offset, step, points) = (part(0)? as usize, part(1)?, part(2)? as usize);
+        let end = points.checked_mul(POINT_BYTES).and_then(|length| length.checked_add(offset));
+        let coarser = archives.last().is_none_or(|finer| i64::from(step) > finer.step);
+        if step == 0 || points == 0 || !coarser || end.is_none_or(|end| end > bytes.len()) {
+            return Err(format!(
+                "damaged whisper file: archive {index} at byte {at} says {points} points of \
+                 {step} s from byte {offset}, of {} bytes in all",
+                bytes.len()
+            ));
+        }
+        archives.push(Archive { offset, step: i64::from(step), points });
+    }
+    Ok((aggregation, archives))
+}
+
+/// The points that were ever written, in order of time.
+fn read_archive(bytes: &[u8], archive: &Archive) -> Vec<Point> {
+    let ring = bytes.get(archive.offset..).unwrap_or_default();
+    let mut points: Vec<_> = ring
+        .as_chunks::<POINT_BYTES>()
+        .0
+        .iter()
+        .take(archive.points)
+        .filter_map(|point| {
+            let (at, value) = point.split_first_chunk::<4>()?;
+            let value = f64::from_be_bytes(*value.first_chunk()?);
+            let at = i64::from(u32::from_be_bytes(*at));
+            (at != 0).then_some(Point { at, value })
+        })
+        .collect();
+    points.sort_by_key(|point| point.at);
+    points.dedup_by_key(|point| point.at);
+    points
+}
+
+/// Each time's point from the finest archive that covers it, in order of time.
+fn select(bytes: &[u8], archives: &[Archive]) -> Vec<Point> {
+    let all: Vec<_> = archives.iter().map(|archive| read_archive(bytes, archive)).collect();
+    let latest = all.iter().filter_map(|points| points.last()).map(|point| point.at).max();
+    let Some(latest) = latest else { return Vec::new() };
+    let mut chosen: Vec<Point> = Vec::new();
+    // Times from here on are taken.
+    let mut taken_from = i64::MAX;
+    for (archive, points) in archives.iter().zip(&all) {
+        let newest = latest.div_euclid(archive.step) * archive.step;
+        let covers_from = newest - archive.step * (archive.points as i64 - 1);
+        // A point that reaches into what is taken stands for the finer ones below it.
+        let reaches =
+            |point: &&Point| point.at < taken_from && point.at + archive.step > taken_from;
+        if let Some(reaching) = points.iter().find(reaches) {
+            chosen.retain(|finer| finer.at >= reaching.at + archive.step);
+            taken_from = reaching.at + archive.step;
+        }
+        chosen
+            .extend(points.iter().filter(|point| point.at >= covers_from && point.at < taken_from));
+        taken_from = taken_from.min(covers_from);
+    }
+    chosen.sort_by_key(|point| point.at);
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::import::intake::{read_all, testing};
+
+    /// Step, length of the ring, points.
+    type Built<'a> = (u32, usize, &'a [(u32, f64)]);
+
+    fn file(aggregation: u32, archives: &[Built<'_>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut put = |numbers: &[u32]| {
+            for number in numbers {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+        };
+        put(&[aggregation, 0, 0, archives.len() as u32]);
+        let mut offset = HEAD_BYTES + archives.len() * ARCHIVE_BYTES;
+        for (step, length, _) in archives {
+            put(&[offset as u32, *step, *length as u32]);
+            offset += length * POINT_BYTES;
+        }
+        for (_, length, points) in archives {
+            let unused = std::iter::repeat(&(0, 0.0));
+            // The ring begins anywhere.
+            for (at, value) in points.iter().rev().chain(unused).take(*length) {
+                out.extend_from_slice(&at.to_be_bytes());
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+        }
+        out
+    }
+
+    fn points(bytes: &[u8]) -> Vec<(i64, f64)> {
+        let (_, archives) = read_head(bytes).unwrap();
+        select(bytes, &archives).iter().map(|point| (point.at, point.value)).collect()
+    }
+
+    #[test]
+    fn coarse_points_are_taken_only_where_no_finer_ones_cover() {
+        // The fine archive covers 1060 to 1090.
+        let fine = [(1060, 1.0), (1070, 2.0), (1080, 3.0), (1090, 4.0)];
+        let coarse = [(1000, 10.0), (1020, 20.0), (1040, 30.0), (1060, 1.5), (1080, 3.5)];
+        let bytes = file(1, &[(10, 4, &fine), (20, 8, &coarse)]);
+        let mut expected = vec![(1000, 10.0), (1020, 20.0), (1040, 30.0)];
+        expected.extend(fine.map(|(at, value)| (i64::from(at), value)));
+        assert_eq!(points(&bytes), expected);
+        // One that covers 1070 to 1100: 1060 stands for 1060 and 1070.
+        let fine = [(1070, 2.0), (1080, 3.0), (1090, 4.0), (1100, 5.0)];
+        let bytes = file(1, &[(10, 4, &fine), (20, 8, &coarse)]);
+        let mut expected = coarse[..4].to_vec();
+        expected.extend(&fine[1..]);
+        let expected: Vec<_> =
+            expected.iter().map(|(at, value)| (i64::from(*at), *value)).collect();
+        assert_eq!(points(&bytes), expected);
+    }
+
+    #[test]
+    fn what_an_earlier_round_left_in_a_ring_is_left_out() {
+        let fine = [(500, 9.0), (1090, 4.0)];
+        let coarse = [(480, 7.0), (1080, 4.0)];
+        let bytes = file(2, &[(10, 4, &fine), (60, 100, &coarse)]);
+        assert_eq!(points(&bytes), [(480, 7.0), (1090, 4.0)]);
+        let source = &mut Whisper::new(&bytes, "a.b", &[]).unwrap();
+        let (kept, _) = testing::read(source);
+        assert_eq!(kept.samples, ["a.b delta  480000 7", "a.b delta  1090000 4"]);
+    }
+
+    #[test]
+    fn paths_become_metrics() {
+        assert_eq!(metric_path("servers/web1/cpu.wsp"), "servers.web1.cpu");
+        let tagged = "_tagged/0f3/a21/disk_DOT_used;host=a_DOT_b.wsp";
+        assert_eq!(metric_path(tagged), "disk.used;host=a.b");
+        let template = [Template::parse("servers.* _.host.metric*").unwrap()];
+        let bytes = file(1, &[(1, 4, &[(7, 1.0)])]);
+        let (kept, _) =
+            testing::read(&mut Whisper::new(&bytes, "servers.w.cpu", &template).unwrap());
+        assert_eq!(kept.samples, [r#"cpu{host="w"} gauge  7000 1"#]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_with_the_place() {
+        let bytes = file(1, &[(10, 4, &[(1090, 4.0)])]);
+        let fault = |bytes: &[u8]| Whisper::new(bytes, "a", &[]).unwrap_err().to_string();
+        assert!(fault(&bytes[..bytes.len() - 1]).contains("archive 0 at byte 16"));
+        assert!(fault(&bytes[..14]).contains("at byte 12"));
+        assert!(fault(b"something else entirely").contains("not a whisper file"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            archives in prop::collection::vec((1_u32..50, 1_usize..9, any::<u32>()), 1..4),
+        ) {
+            let points = archives.iter().map(|own| [(own.2, 1.0), (own.2 / 2, f64::NAN)]);
+            let points: Vec<_> = points.collect();
+            let archives: Vec<_> = archives.iter().zip(&points)
+                .map(|(own, points)| (own.0, own.1, &points[..])).collect();
+            let built = file(1, &archives);
+            for input in [&bytes[..], &built[..], &built[..built.len() / 2]] {
+                if let Ok(mut source) = Whisper::new(input, "a", &[]) {
+                    let mut kept = testing::Kept::default();
+                    drop(read_all(&mut source, "a".into(), None, &mut kept));
+                }
+            }
+        }
+    }
+}
