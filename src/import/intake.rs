@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     ingest::{
+        refusals::Refusals,
         rows::{Numbered, Rows, is_stale_marker},
         series_cache::SeriesCache,
     },
@@ -15,8 +16,8 @@ use crate::{
 
 /// Samples that are decoded at a time.
 const CHUNK_SAMPLES: usize = 4096;
-/// Pieces without samples, such as comments, that are passed over at a time.
-const CHUNK_PIECES: usize = 65_536;
+/// Lines that are read at a time, also those without samples.
+const CHUNK_PIECES: usize = 8192;
 /// Series of one file: each takes memory until the file's end.
 const SERIES_MAX: usize = 4_000_000;
 /// Wide: the daemon judges by its own settings.
@@ -63,6 +64,33 @@ pub fn read_all(
     }
 }
 
+/// What a decoder refused or explained.
+struct Bad {
+    place: Place,
+    reason: RefusalReason,
+    count: u64,
+    message: String,
+}
+
+fn sayings(place: Place, refused: &Refusals) -> Vec<Bad> {
+    let mut examples = refused.examples().iter();
+    let mut out: Vec<_> = refused
+        .counts
+        .iter()
+        .map(|(reason, count)| {
+            let example = examples.by_ref().find(|own| own.reason == reason.as_str());
+            let message = example.map_or(reason.remedy(), |own| &own.message).to_owned();
+            Bad { place, reason: *reason, count: *count, message }
+        })
+        .collect();
+    if out.is_empty() {
+        let explained = refused.examples().iter().map(|own| own.message.clone());
+        let reason = RefusalReason::BadSeries;
+        out.extend(explained.map(|message| Bad { place, reason, count: 0, message }));
+    }
+    out
+}
+
 struct Intake<'a> {
     cache: SeriesCache,
     batcher: Batcher,
@@ -80,6 +108,7 @@ impl Intake<'_> {
         let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "");
         // For each piece the number of samples up to its end.
         let mut places: Vec<(usize, Place)> = Vec::new();
+        let mut bad = Vec::new();
         let mut end = Ok(true);
         for _ in 0..CHUNK_PIECES {
             let before = rows.len();
@@ -96,16 +125,7 @@ impl Intake<'_> {
             };
             if let Some(refused) = rows.take_refused() {
                 tally.samples += refused.total();
-                let counts = refused.counts.iter().map(|(reason, count)| (*reason, *count));
-                let mut examples = refused.examples().iter();
-                for (reason, count) in counts {
-                    let example = examples.by_ref().find(|own| own.reason == reason.as_str());
-                    let message = example.map_or(reason.remedy(), |own| &own.message);
-                    self.receiver.refused(place, reason, count, message);
-                }
-                for example in refused.examples().iter().filter(|_| refused.counts.is_empty()) {
-                    self.receiver.refused(place, RefusalReason::BadSeries, 0, &example.message);
-                }
+                bad.extend(sayings(place, &refused));
             }
             if rows.len() > before {
                 places.push((rows.len(), place));
@@ -122,7 +142,7 @@ impl Intake<'_> {
             batcher.define(definition)
         });
         let numbered: Vec<_> = numbered.collect();
-        let wanted = self.take(&numbered, &places, tally);
+        let wanted = self.take(&numbered, &places, bad, tally);
         if self.batcher.series() > SERIES_MAX && end.is_ok() {
             end = Err(SourceFault::Damaged(format!(
                 "more than {SERIES_MAX} series in one file: split it"
@@ -131,13 +151,23 @@ impl Intake<'_> {
         (end, wanted)
     }
 
-    fn take(&mut self, samples: &[Numbered], places: &[(usize, Place)], tally: &mut Tally) -> bool {
+    fn take(
+        &mut self,
+        samples: &[Numbered],
+        places: &[(usize, Place)],
+        bad: Vec<Bad>,
+        tally: &mut Tally,
+    ) -> bool {
         let mut piece = 0;
+        let mut bad = bad.into_iter().peekable();
         for (index, sample) in samples.iter().enumerate() {
             while places.get(piece).is_some_and(|(end, _)| *end <= index) {
                 piece += 1;
             }
             let place = places.get(piece).map_or(0, |(_, place)| *place);
+            while let Some(own) = bad.next_if(|own| own.place <= place) {
+                self.receiver.refused(own.place, own.reason, own.count, &own.message);
+            }
             if is_stale_marker(sample.value) {
                 tally.samples -= 1;
                 tally.stale_markers += 1;
@@ -154,6 +184,9 @@ impl Intake<'_> {
                 // What is wrong with a series was said where it was first met.
                 Err((reason, message)) => self.receiver.refused(place, reason, 1, &message),
             }
+        }
+        for own in bad {
+            self.receiver.refused(own.place, own.reason, own.count, &own.message);
         }
         true
     }

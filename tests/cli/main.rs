@@ -7,6 +7,8 @@ mod backup;
 mod daemon;
 mod damage;
 mod faults;
+mod import;
+mod import_resume;
 mod kills;
 mod limits;
 mod peers;

@@ -105,7 +105,7 @@ impl Drop for Sender {
     }
 }
 
-fn installed(program: &str) -> bool {
+pub(crate) fn installed(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let found = found.unwrap().status.success();
     if !found {

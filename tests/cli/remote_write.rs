@@ -14,7 +14,7 @@ const V2: &str = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
 
 /// A whole minute of the last hour, in ms.
 #[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
-fn minute() -> i64 {
+pub(crate) fn minute() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
     (now / 60_000 - 20) * 60_000
 }
@@ -27,7 +27,7 @@ fn sample(at: i64, value: f64) -> Vec<u8> {
 }
 
 /// A `TimeSeries` of 1.0.
-fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<u8> {
+pub(crate) fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<u8> {
     message(|out| {
         for (name, value) in labels {
             let label = message(|out| {
@@ -42,7 +42,7 @@ fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<u8> {
     })
 }
 
-fn request(all: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn request(all: &[Vec<u8>]) -> Vec<u8> {
     message(|out| all.iter().for_each(|series| bytes(1, series, out)))
 }
 

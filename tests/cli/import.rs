@@ -1,0 +1,312 @@
+//! Files of each format into the real daemon, and the values read back.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::{Daemon, granary},
+    remote_write::{minute, request, series},
+};
+
+/// What `granary import` said.
+pub(crate) struct Imported {
+    pub(crate) code: Option<i32>,
+    pub(crate) summary: Value,
+    pub(crate) errors: String,
+}
+
+/// Runs `granary import` to its end.
+pub(crate) fn import(daemon: &Daemon, words: &[&str]) -> Imported {
+    let mut command = granary();
+    let output =
+        command.args(["import", "--json", "--url", &daemon.url]).args(words).output().unwrap();
+    Imported {
+        code: output.status.code(),
+        summary: serde_json::from_slice(&output.stdout).unwrap_or_default(),
+        errors: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Imported {
+    /// Samples accepted, accepted before, and refused.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let refused =
+            self.summary["refused"].as_object().unwrap_or_else(|| panic!("{}", self.errors));
+        let refused = refused.values().filter_map(Value::as_u64).sum();
+        let count = |name: &str| self.summary[name].as_u64().unwrap();
+        (count("accepted"), count("duplicates"), refused)
+    }
+}
+
+/// The points of a metric's only series that are not empty.
+pub(crate) fn points(
+    daemon: &Daemon,
+    metric: &str,
+    resolution: &str,
+    range: &str,
+    display: &str,
+) -> Vec<(i64, f64)> {
+    let words = ["chart", "--metric", metric, "--resolution", resolution, "--range", range];
+    let answer = daemon.query(&[&words[..], &["--display", display]].concat());
+    assert_eq!(answer["series"].as_array().unwrap().len(), 1, "{metric}: {answer}");
+    let points = answer["series"][0]["points"].as_array().unwrap();
+    points.iter().filter_map(|own| Some((own[0].as_i64()?, own[1].as_f64()?))).collect()
+}
+
+fn write(dir: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Imports a file twice: the first time all of it counts, the second time nothing.
+fn import_twice(daemon: &Daemon, words: &[&str], samples: u64) {
+    let first = import(daemon, words);
+    assert_eq!((first.code, first.counts()), (Some(0), (samples, 0, 0)), "{}", first.errors);
+    let second = import(daemon, words);
+    assert_eq!((second.code, second.counts()), (Some(0), (0, samples, 0)), "{}", second.errors);
+}
+
+/// `metric` has a sample every 15 s for four minutes: 0.5, 1.5, ...
+fn check(daemon: &Daemon, metric: &str, at: i64) {
+    let expected = |of: fn(f64) -> f64| -> Vec<_> {
+        (0..4).map(|index| (at + index * 60_000, of(index as f64 * 4.0))).collect()
+    };
+    let read = |display| points(daemon, metric, "1m", "1h", display);
+    assert_eq!(read("count"), expected(|_| 4.0), "{metric}");
+    assert_eq!(read("first"), expected(|first| first + 0.5), "{metric}");
+    assert_eq!(read("last"), expected(|first| first + 3.5), "{metric}");
+    assert_eq!(read("avg"), expected(|first| first + 2.0), "{metric}");
+}
+
+fn lines(at: i64, line: impl Fn(i64, f64) -> String) -> String {
+    (0..16).map(|index| line(at + index * 15_000, index as f64 + 0.5) + "\n").collect()
+}
+
+#[test]
+fn each_format_is_read_back_as_it_was_written_and_counts_once() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let file = |name: &str, bytes: &[u8]| write(&dir, name, bytes);
+
+    let plain = lines(at, |at, value| format!("om{{a=\"b\"}} {value} {}", at as f64 / 1000.0));
+    let open = file("a.om", format!("# TYPE om gauge\n{plain}# EOF\n").as_bytes());
+    import_twice(&daemon, &[text(&open)], 16);
+    check(&daemon, "om", at);
+
+    let plain = lines(at, |at, value| format!("influx,host=a value={value} {at}"));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(plain.as_bytes()).unwrap();
+    let influx = file("a.lp.gz", &gzip.finish().unwrap());
+    import_twice(&daemon, &["--precision", "ms", text(&influx)], 16);
+    check(&daemon, "influx_value", at);
+
+    let plain = "time,metric,value,host\n".to_owned()
+        + &lines(at, |at, value| format!("{at},csv,{value},a"));
+    let csv = file("a.csv.zst", &zstd::bulk::compress(plain.as_bytes(), 1).unwrap());
+    import_twice(&daemon, &[text(&csv)], 16);
+    check(&daemon, "csv", at);
+    // A file with the same content is the same import, whatever it is called.
+    let again = import(&daemon, &[text(&file("b.csv", &fs::read(&csv).unwrap()))]);
+    assert_eq!(again.counts(), (0, 16, 0));
+
+    let samples: Vec<_> = (0..16).map(|i| (at + i * 15_000, i as f64 + 0.5)).collect();
+    for (name, part) in [("bodies/1", &samples[..8]), ("bodies/2", &samples[8..])] {
+        let plain = request(&[series(&[("__name__", "rw"), ("job", "x")], part)]);
+        file(name, &snap::raw::Encoder::new().compress_vec(&plain).unwrap());
+    }
+    let bodies = dir.path().join("bodies");
+    import_twice(&daemon, &["--format", "remote-write", text(&bodies)], 16);
+    check(&daemon, "rw", at);
+
+    let answer = daemon.query(&["series", "--metric", "csv", "--tags", "host=a"]);
+    assert_eq!((&answer["total"], &answer["series"][0]["kind"]), (&json!(1), &json!("gauge")));
+}
+
+#[test]
+fn bad_lines_and_damaged_files_are_named_and_spoil_no_other() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let mut bad = format!("good 1 {at}\nno value\ngood 2 {}\nnan NaN {at}\n", at + 1);
+    bad += &format!("old_one 5 1000\nfuture 1 {}\n", at + 86_400_000);
+    let again = "again\n".repeat(20);
+    let bad = write(&dir, "a.om", bad.as_bytes());
+    let got = import(&daemon, &[text(&bad)]);
+    assert_eq!((got.code, got.counts()), (Some(2), (2, 0, 4)), "{}", got.errors);
+    let expected = json!({"bad_sample": 1, "not_finite": 1, "too_new": 1, "too_old": 1});
+    assert_eq!(got.summary["refused"], expected);
+    assert!(got.errors.contains("a.om:2: bad_sample: not `series value timestamp`"));
+    assert!(got.errors.contains("a.om:4: not_finite"), "{}", got.errors);
+    assert!(got.errors.contains("a.om:1-6: too_new: future: time 2"), "{}", got.errors);
+    // The first ten are shown, all are counted.
+    let got = import(&daemon, &[text(&write(&dir, "again.om", again.as_bytes()))]);
+    assert_eq!((got.counts(), got.errors.lines().count()), ((0, 0, 20), 10), "{}", got.errors);
+
+    write(&dir, "tree/a/b.wsp", b"nothing of whisper");
+    let good = write(&dir, "tree/c.csv", format!("time,value\n{at},7\n").as_bytes());
+    let got = import(&daemon, &[text(good.parent().unwrap())]);
+    assert_eq!((got.code, got.counts()), (Some(1), (1, 0, 0)), "{}", got.errors);
+    assert!(got.errors.contains("a/b.wsp: not a whisper file"), "{}", got.errors);
+    assert_eq!(points(&daemon, "value", "1m", "1h", "last"), [(at, 7.0)]);
+
+    let got = import(&daemon, &["--dry-run", text(&good)]);
+    assert_eq!((got.code, got.counts()), (Some(0), (0, 0, 0)));
+    assert_eq!(got.summary["samples"], 1);
+    let mut nobody = granary();
+    nobody.args(["import", "--url", "http://127.0.0.1:1", text(&good)]);
+    let output = nobody.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is the daemon running?"));
+}
+
+#[test]
+fn history_goes_to_the_granularities_that_still_keep_its_time() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let day = 86_400_000;
+    let at = minute();
+    let ages = [0, 5, 30, 700];
+    let all: String = ages.iter().map(|age| format!("aged 1 {}\n", at - age * day)).collect();
+    let file = write(&dir, "a.om", (all + &format!("aged 1 {}\n", at - 3000 * day)).as_bytes());
+    let got = import(&daemon, &[text(&file)]);
+    assert_eq!((got.code, got.counts()), (Some(2), (4, 0, 1)), "{}", got.errors);
+    assert_eq!(got.summary["refused"], json!({"too_old": 1}));
+    assert!(got.errors.contains("too_old: aged: time 2"), "{}", got.errors);
+    let counted = |resolution, range| -> f64 {
+        points(&daemon, "aged", resolution, range, "count").iter().map(|own| own.1).sum()
+    };
+    assert_eq!(counted("1m", "1h"), 1.0);
+    assert_eq!(counted("5m", "13d"), 2.0);
+    assert_eq!(counted("1h", "60d"), 3.0);
+    assert_eq!(counted("1d", "3y"), 4.0);
+}
+
+#[test]
+fn a_counters_history_behind_live_readings_joins_them_without_a_jump() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let reading = |index: i64| (at + index * 15_000, 1000.0 + index as f64);
+    let live: Vec<_> = (40..48)
+        .map(|index| {
+            let (at, value) = reading(index);
+            json!({"metric": "jobs_total", "kind": "counter", "time": at, "value": value})
+        })
+        .collect();
+    let batch = json!({"agent": "live", "epoch": 1, "seq": 1, "samples": live});
+    assert_eq!(daemon.post_json(&batch).status, 200);
+    let history = |range: std::ops::Range<i64>| -> String {
+        range.map(reading).map(|(at, value)| format!("jobs_total {value} {at}\n")).collect()
+    };
+    let file = write(&dir, "a.om", history(0..40).as_bytes());
+    import_twice(&daemon, &[text(&file)], 40);
+    let total = || -> f64 {
+        points(&daemon, "jobs_total", "1m", "1h", "total").iter().map(|own| own.1).sum()
+    };
+    assert_eq!(total(), 47.0);
+    let rates = points(&daemon, "jobs_total", "1m", "1h", "total");
+    assert!(rates[1..].iter().all(|own| own.1 == 4.0), "{rates:?}");
+    // What was there already is counted again in n, and adds nothing to the increase.
+    let overlap = write(&dir, "b.om", history(38..48).as_bytes());
+    assert_eq!(import(&daemon, &[text(&overlap)]).counts(), (10, 0, 0));
+    assert_eq!(total(), 47.0);
+}
+
+#[test]
+fn what_promtool_dumps_is_imported() {
+    if !crate::peers::installed("promtool") {
+        return;
+    }
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let plain = lines(at, |at, value| {
+        format!("dumped{{job=\"a \\\"b\\\" c\"}} {value} {:.3}", at as f64 / 1000.0)
+    });
+    let made = write(&dir, "made.om", format!("# TYPE dumped gauge\n{plain}# EOF\n").as_bytes());
+    let blocks = dir.path().join("blocks");
+    let promtool = |words: &[&str]| {
+        let output = Command::new("promtool").arg("tsdb").args(words).output().unwrap();
+        (
+            output.status.success(),
+            output.stdout,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let created = promtool(&["create-blocks-from", "openmetrics", text(&made), text(&blocks)]);
+    assert!(created.0, "{}", created.2);
+    // It reads a whole database, which has a log.
+    fs::create_dir(blocks.join("wal")).unwrap();
+    let (newer, openmetrics, _) = promtool(&["dump-openmetrics", text(&blocks)]);
+    if newer {
+        import_twice(&daemon, &[text(&write(&dir, "newer.om", &openmetrics))], 16);
+    } else {
+        let (dumped, text_form, problem) = promtool(&["dump", text(&blocks)]);
+        assert!(dumped, "{problem}");
+        import_twice(&daemon, &[text(&write(&dir, "dump.prom", &text_form))], 16);
+    }
+    check(&daemon, "dumped", at);
+    let series = daemon.query(&["series", "--metric", "dumped"]);
+    assert_eq!(series["series"][0]["tags"]["job"], "a \"b\" c");
+}
+
+/// A Python that has Graphite's whisper library: Debian installs it for its own one.
+fn python_with_whisper() -> Option<&'static str> {
+    let found = ["/usr/bin/python3", "python3"].into_iter().find(|python| {
+        let code = "import whisper; whisper.create";
+        let output = Command::new(python).args(["-c", code]).output();
+        output.is_ok_and(|output| output.status.success())
+    });
+    if found.is_none() {
+        eprintln!("SKIPPED: no python3-whisper; .ci/run installs it");
+    }
+    found
+}
+
+#[test]
+fn what_graphites_whisper_wrote_is_imported_each_time_once() {
+    let Some(python) = python_with_whisper() else { return };
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let now = minute() / 1000;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/senders/whisper_file.py");
+    for (name, aggregation, kind) in [("load", "average", "gauge"), ("hits", "sum", "delta")] {
+        let file = write(&dir, &format!("tree/servers/web1/{name}.wsp"), b"");
+        fs::remove_file(&file).unwrap();
+        let mut command = Command::new(python);
+        command.arg(&script).args([text(&file), &now.to_string(), aggregation]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let read = read.as_object().unwrap();
+        let mut expected: Vec<(i64, f64)> = read
+            .iter()
+            .map(|(at, value)| (at.parse::<i64>().unwrap() * 1000, value.as_f64().unwrap()))
+            .collect();
+        expected.sort_by_key(|own| own.0);
+        let words = ["--root", text(dir.path()), "--template", "tree.servers _._.host.metric*"];
+        import_twice(&daemon, &[&words[..], &[text(&file)]].concat(), expected.len() as u64);
+        let cutoff = now * 1000 - 46 * 3_600_000;
+        let kept: Vec<_> = points(&daemon, name, "1m", "47h", "last");
+        expected.retain(|own| own.0 >= cutoff);
+        let kept: Vec<_> = kept.into_iter().filter(|own| own.0 >= cutoff).collect();
+        assert_eq!(kept.len(), expected.len(), "{name}");
+        let differs = kept.iter().zip(&expected).find(|(got, wanted)| got != wanted);
+        assert_eq!(differs, None, "{name}: read back, and as Graphite reads it");
+        let answer = daemon.query(&["series", "--metric", name, "--tags", "host=web1"]);
+        assert_eq!(answer["series"][0]["kind"], kind);
+    }
+}

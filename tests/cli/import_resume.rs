@@ -1,0 +1,122 @@
+//! Imports that are interrupted: kill -9 of the importer and of the daemon, every sample once.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    daemon::{Daemon, granary},
+    import::import,
+};
+
+const SERIES: u64 = 40;
+const SAMPLES: u64 = 12_000;
+
+/// Counters that grow by one each two seconds; all samples of a series follow each other.
+fn write_file(path: &Path) {
+    let from = (crate::remote_write::minute() / 1000) as u64 - SAMPLES * 2;
+    let mut file = std::io::BufWriter::new(fs::File::create(path).unwrap());
+    for series in 0..SERIES {
+        for index in 0..SAMPLES {
+            writeln!(file, "steps_total{{s=\"{series}\"}} {index} {}", from + index * 2).unwrap();
+        }
+    }
+}
+
+fn accepted(daemon: &Daemon) -> u64 {
+    let text = daemon.metrics();
+    let line = "granary_samples_accepted_total{protocol=\"native\"} ";
+    text.lines().find_map(|own| own.strip_prefix(line)).map_or(0, |own| own.parse().unwrap())
+}
+
+fn start(daemon: &Daemon, path: &Path, out: &Path) -> Child {
+    let mut command: Command = granary();
+    command.args(["import", "--json", "--url", &daemon.url]).arg(path);
+    let log = fs::File::create(out.with_extension("err")).unwrap();
+    command.stdout(fs::File::create(out).unwrap()).stderr(log).stdin(Stdio::null()).spawn().unwrap()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if done() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain for {what}");
+}
+
+/// Each sample counts once at each granularity, and each counter grew as it did.
+fn check(daemon: &Daemon) {
+    for series in [0, SERIES / 2, SERIES - 1] {
+        let tags = format!("s={series}");
+        let sum = |resolution: &str, display: &str| -> f64 {
+            let words = ["chart", "--metric", "steps_total", "--tags", &tags, "--range", "12h"];
+            let more = ["--resolution", resolution, "--display", display];
+            let answer = daemon.query(&[&words[..], &more].concat());
+            let points = answer["series"][0]["points"].as_array().unwrap();
+            points.iter().filter_map(|point| point[1].as_f64()).sum()
+        };
+        for resolution in ["1m", "5m", "1h"] {
+            assert_eq!(sum(resolution, "count"), SAMPLES as f64, "{tags} {resolution}");
+            assert_eq!(sum(resolution, "total"), (SAMPLES - 1) as f64, "{tags} {resolution}");
+        }
+    }
+}
+
+#[test]
+fn an_importer_that_is_killed_goes_on_where_it_was() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.om");
+    write_file(&path);
+    for part in [4, 2] {
+        let mut importer = start(&daemon, &path, &dir.path().join("out"));
+        wait_until("samples", || accepted(&daemon) > SERIES * SAMPLES / part);
+        importer.kill().unwrap();
+        importer.wait().unwrap();
+    }
+    let before = accepted(&daemon);
+    assert!(before < SERIES * SAMPLES, "it was killed in the middle: {before}");
+    let rest = import(&daemon, &[path.to_str().unwrap()]);
+    assert_eq!(rest.code, Some(0), "{}", rest.errors);
+    let (now, known, refused) = rest.counts();
+    assert_eq!((now + known, refused), (SERIES * SAMPLES, 0));
+    assert_eq!(accepted(&daemon), SERIES * SAMPLES);
+    assert!(now > 0 && known >= before, "{now} {known} {before}");
+    check(&daemon);
+}
+
+#[test]
+fn an_import_outlives_the_daemon() {
+    let mut daemon = Daemon::start("storage.checkpoint_interval = '300ms'");
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (dir.path().join("a.om"), dir.path().join("out"));
+    write_file(&path);
+    let mut importer = start(&daemon, &path, &out);
+    for _ in 0..2 {
+        wait_until("samples", || accepted(&daemon) > SERIES * SAMPLES / 5);
+        assert_eq!(importer.try_wait().unwrap(), None, "killed in the middle");
+        daemon.kill();
+        daemon.restart();
+    }
+    let status = importer.wait().unwrap();
+    let errors = fs::read_to_string(out.with_extension("err")).unwrap();
+    assert_eq!(status.code(), Some(0), "{errors}");
+    assert!(errors.contains("trying again"), "{errors}");
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+    let count = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!(count("accepted") + count("duplicates"), SERIES * SAMPLES);
+    check(&daemon);
+    let again = import(&daemon, &[path.to_str().unwrap()]);
+    assert_eq!(again.counts(), (0, SERIES * SAMPLES, 0));
+    daemon.kill();
+    daemon.restart();
+    check(&daemon);
+    assert_eq!(daemon.query(&["series", "--metric", "steps_total"])["total"], SERIES);
+}
