@@ -142,6 +142,8 @@ impl Intake<'_> {
             batcher.define(definition)
         });
         let numbered: Vec<_> = numbered.collect();
+        // Refused series stay in the cache, too.
+        self.cache.trim(SERIES_MAX * 2);
         let wanted = self.take(&numbered, &places, bad, tally);
         if self.batcher.series() > SERIES_MAX && end.is_ok() {
             end = Err(SourceFault::Damaged(format!(

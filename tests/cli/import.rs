@@ -140,8 +140,10 @@ fn bad_lines_and_damaged_files_are_named_and_spoil_no_other() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let at = minute();
-    let mut bad = format!("good 1 {at}\nno value\ngood 2 {}\nnan NaN {at}\n", at + 1);
-    bad += &format!("old_one 5 1000\nfuture 1 {}\n", at + 86_400_000);
+    let (next, future) = (at + 1, at + 86_400_000);
+    let bad = format!(
+        "good 1 {at}\nno value\ngood 2 {next}\nnan NaN {at}\nold_one 5 1000\nfuture 1 {future}\n"
+    );
     let again = "again\n".repeat(20);
     let bad = write(&dir, "a.om", bad.as_bytes());
     let got = import(&daemon, &[text(&bad)]);
@@ -179,8 +181,9 @@ fn history_goes_to_the_granularities_that_still_keep_its_time() {
     let day = 86_400_000;
     let at = minute();
     let ages = [0, 5, 30, 700];
-    let all: String = ages.iter().map(|age| format!("aged 1 {}\n", at - age * day)).collect();
-    let file = write(&dir, "a.om", (all + &format!("aged 1 {}\n", at - 3000 * day)).as_bytes());
+    let aged = |age: &i64| format!("aged 1 {}\n", at - age * day);
+    let all: Vec<_> = ages.iter().chain(&[3000]).map(aged).collect();
+    let file = write(&dir, "a.om", all.concat().as_bytes());
     let got = import(&daemon, &[text(&file)]);
     assert_eq!((got.code, got.counts()), (Some(2), (4, 0, 1)), "{}", got.errors);
     assert_eq!(got.summary["refused"], json!({"too_old": 1}));
@@ -208,9 +211,9 @@ fn a_counters_history_behind_live_readings_joins_them_without_a_jump() {
         .collect();
     let batch = json!({"agent": "live", "epoch": 1, "seq": 1, "samples": live});
     assert_eq!(daemon.post_json(&batch).status, 200);
-    let history = |range: std::ops::Range<i64>| -> String {
-        range.map(reading).map(|(at, value)| format!("jobs_total {value} {at}\n")).collect()
-    };
+    let line = |(at, value)| format!("jobs_total {value} {at}\n");
+    let history =
+        |range: std::ops::Range<i64>| range.map(reading).map(line).collect::<Vec<_>>().concat();
     let file = write(&dir, "a.om", history(0..40).as_bytes());
     import_twice(&daemon, &[text(&file)], 40);
     let total = || -> f64 {

@@ -24,6 +24,8 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 /// Pauses between tries, each twice as long as the one before.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The longest pause that the daemon can ask for.
+const ASKED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// A batch and the file that it is from.
 #[derive(Debug)]
@@ -168,8 +170,8 @@ impl Delivery {
                 told = true;
                 summary.say(&format!("{}: {cause}; trying again", self.url));
             }
-            std::thread::sleep(pause.max(after.unwrap_or_default()).min(PAUSE_MAX));
-            pause *= 2;
+            std::thread::sleep(pause.max(after.unwrap_or_default().min(ASKED_PAUSE_MAX)));
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 

@@ -57,7 +57,12 @@ pub(super) fn find(paths: &[PathBuf], options: &Options) -> anyhow::Result<Vec<I
     let mut out = Vec::new();
     for path in paths {
         let metadata = fs::metadata(path).with_context(|| format!("open {}", path.display()))?;
-        if !metadata.is_dir() {
+        anyhow::ensure!(
+            metadata.is_dir() || metadata.is_file(),
+            "{} is no file on disk; files are read twice, so write it to one first",
+            path.display()
+        );
+        if metadata.is_file() {
             let Some(format) = options.format.or_else(|| format_of(path)) else {
                 bail!("what is {}? say --format", path.display());
             };
@@ -150,7 +155,8 @@ impl Input {
         Ok(format!("import:{:032x}", hash.digest128()))
     }
 
-    /// In words that never change: another word makes another sender.
+    /// In words that never change: another word makes another sender. Where a change of a decoder
+    /// or of the batches' bounds gives a file other batches, the number must change.
     fn reading(&self, options: &Options) -> String {
         let mut words = vec!["granary import 1", options.kind.map_or("by name", Kind::as_str)];
         let columns = self.columns(options);

@@ -127,7 +127,8 @@ fn read_files(inputs: &[Input], options: &Options, sender: &SyncSender<Event>) {
     };
     for (file, input) in inputs.iter().enumerate() {
         reader.file = file;
-        let (tally, end) = read_file(input, options, &mut reader, &read);
+        let (tally, end) = read_file(input, options, &mut reader, &read)
+            .unwrap_or_else(|fault| (Tally::default(), Err(fault)));
         let refused = std::mem::take(&mut reader.refused);
         let fault = end.err().map(|fault| match fault {
             SourceFault::Read { line: 0, cause } => cause.to_string(),
@@ -139,46 +140,25 @@ fn read_files(inputs: &[Input], options: &Options, sender: &SyncSender<Event>) {
     }
 }
 
+type Read = (Tally, Result<(), SourceFault>);
+
 fn read_file(
     input: &Input,
     options: &Options,
     reader: &mut Reader<'_>,
     read: &Arc<AtomicU64>,
-) -> (Tally, Result<(), SourceFault>) {
-    let failed = |cause: io::Error| (Tally::default(), Err(SourceFault::Read { line: 0, cause }));
-    let agent = match input.agent(options) {
-        Ok(agent) => agent,
-        Err(cause) => return failed(cause),
-    };
-    let run = |source: &mut dyn Source, reader: &mut Reader<'_>| {
-        read_all(source, agent, options.kind, reader)
-    };
-    if let Format::Whisper | Format::RemoteWrite = input.format {
-        let bytes = match input.read_whole(read) {
-            Ok(bytes) => bytes,
-            Err(cause) => return failed(cause),
-        };
-        if input.format == Format::RemoteWrite {
-            return match RemoteWrite::new(&bytes) {
-                Ok(mut source) => run(&mut source, reader),
-                Err(fault) => (Tally::default(), Err(fault)),
-            };
-        }
-        return match Whisper::new(&bytes, &input.metric, &options.templates) {
-            Ok(mut source) => run(&mut source, reader),
-            Err(fault) => (Tally::default(), Err(fault)),
-        };
-    }
-    let lines = match input.open(read) {
-        Ok(lines) => lines,
-        Err(cause) => return failed(cause),
-    };
+) -> Result<Read, SourceFault> {
+    let failed = |cause: io::Error| SourceFault::Read { line: 0, cause };
+    let agent = input.agent(options).map_err(failed)?;
+    let lines = || input.open(read).map_err(failed);
+    let whole = || input.read_whole(read).map_err(failed);
+    let run = |source: &mut dyn Source| Ok(read_all(source, agent, options.kind, reader));
     match input.format {
-        Format::Influx => run(&mut Influx::new(lines, options.precision), reader),
-        Format::Csv => run(&mut Csv::new(lines, input.columns(options)), reader),
-        Format::OpenMetrics | Format::Whisper | Format::RemoteWrite => {
-            run(&mut OpenMetrics::new(lines), reader)
-        }
+        Format::OpenMetrics => run(&mut OpenMetrics::new(lines()?)),
+        Format::Influx => run(&mut Influx::new(lines()?, options.precision)),
+        Format::Csv => run(&mut Csv::new(lines()?, input.columns(options))),
+        Format::Whisper => run(&mut Whisper::new(&whole()?, &input.metric, &options.templates)?),
+        Format::RemoteWrite => run(&mut RemoteWrite::new(&whole()?)?),
     }
 }
 

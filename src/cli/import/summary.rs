@@ -167,3 +167,18 @@ pub(super) fn shown(path: &Path, place: Place) -> String {
         line => format!("{}:{line}", path.display()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_far_behind_the_latest_was_accepted_before() {
+        let mut summary = Summary::new(&[], false);
+        let refused = [("stale_number", 30), ("too_old", 2)];
+        let refused = refused.map(|(reason, count)| (reason.to_owned(), count)).into();
+        let answer = IngestAnswer { accepted: 5, duplicates: 7, refused, examples: Vec::new() };
+        summary.add_answer(44, answer, 0);
+        assert_eq!((summary.accepted, summary.duplicates, summary.refused()), (5, 37, 2));
+    }
+}
