@@ -5,11 +5,18 @@
 mod chart;
 mod display;
 mod documents;
+mod matchers;
+mod promql;
 mod select;
 
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, Resolution, chart};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsRequest, NestedDocument, Row, SlotValue, documents};
+pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
+pub use promql::{
+    Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
+    VectorSample, check_promql, promql, series_matchers,
+};
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 
 use crate::store::StoreError;

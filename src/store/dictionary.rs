@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -114,6 +115,25 @@ impl Dictionary {
         sender.clone()
     }
 
+    /// Series with this value of a tag, ascending.
+    pub fn with_tag(&self, tag: &str, value: &str) -> &[SeriesId] {
+        let found = self.postings.get(tag).and_then(|values| values.get(value));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// The next values of a tag after one of them, ascending, at most `count`.
+    pub fn values_after(&self, tag: &str, after: Option<&str>, count: usize) -> Vec<Box<str>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let values = self.postings.get(tag).into_iter();
+        let next = values.flat_map(|values| values.range::<str, _>((from, Bound::Unbounded)));
+        next.take(count).map(|(value, _)| value.clone()).collect()
+    }
+
+    /// The names of all tags, ascending; [`METRIC_TAG`] is one of them.
+    pub fn tag_names(&self) -> Vec<Box<str>> {
+        self.postings.keys().cloned().collect()
+    }
+
     /// Series that match all matchers, ascending; all series when there is none.
     pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesId> {
         let mut lists = Vec::with_capacity(matchers.len());
@@ -202,6 +222,10 @@ mod tests {
         check(&[(METRIC_TAG, "cpu"), ("host", "a")], &[0]);
         check(&[("host", "c")], &[]);
         check(&[("zone", "a")], &[]);
+        assert_eq!(dictionary.with_tag("host", "a"), [SeriesId(0), SeriesId(2)]);
+        assert_eq!(dictionary.values_after("host", None, 1), ["a".into()]);
+        assert_eq!(dictionary.values_after("host", Some("a"), 9), ["b".into()]);
+        assert_eq!(dictionary.tag_names(), [METRIC_TAG.into(), "core".into(), "host".into()]);
         assert_eq!([dictionary.count_of_sender("a"), dictionary.count_of_sender("b")], [3, 0]);
     }
 }

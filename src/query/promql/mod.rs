@@ -1,0 +1,152 @@
+//! PromQL over cells.
+//!
+//! Must never know: HTTP. A request comes as a checked struct, an answer goes as plain values.
+
+mod evaluate;
+mod labels;
+mod source;
+
+use promql_parser::parser::Expr;
+
+pub use labels::Labels;
+pub use source::series_matchers;
+
+use crate::{
+    model::UnixMillis,
+    store::{Store, StoreError},
+};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromqlRequest {
+    /// The expression.
+    pub query: String,
+    /// The first, or of an instant query the only, evaluation time.
+    pub start: UnixMillis,
+    /// The last evaluation time, inclusive.
+    pub end: UnixMillis,
+    /// Between evaluation times, in milliseconds; 0 for an instant query at `start`.
+    pub step_ms: i64,
+    /// How old a sample may be that still counts as the value of a series, in milliseconds.
+    pub lookback_ms: i64,
+}
+
+/// Bounds of one answer.
+#[derive(Clone, Copy)]
+pub struct PromqlLimits<'a> {
+    /// Series that a selector may match, at most.
+    pub series_max: usize,
+    /// Steps times series of the answer and of every value on the way to it, and cells loaded, at
+    /// most.
+    pub points_max: usize,
+    /// Evaluation times of a range query, at most.
+    pub steps_max: usize,
+    /// Bytes of the expression, at most.
+    pub query_bytes_max: usize,
+    /// Bytes that a compiled pattern may take, at most.
+    pub regex_bytes_max: usize,
+    /// Says whether the time for the answer is over. Asked often.
+    pub expired: &'a dyn Fn() -> bool,
+}
+
+/// The answer of a range query is a matrix; that of an instant query is what the expression is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PromqlValue {
+    /// Unix milliseconds and a number.
+    Scalar(i64, f64),
+    /// Unix milliseconds and a text.
+    String(i64, String),
+    /// One number a series. In order of labels unless the expression sorts.
+    Vector(Vec<VectorSample>),
+    /// Several numbers a series, in order of labels.
+    Matrix(Vec<MatrixSeries>),
+}
+
+/// A series at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorSample {
+    /// Which series.
+    pub labels: Labels,
+    /// The evaluation time, Unix milliseconds.
+    pub at: i64,
+    /// Its value.
+    pub value: f64,
+}
+
+/// A series over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixSeries {
+    /// Which series.
+    pub labels: Labels,
+    /// Unix milliseconds and value, ascending.
+    pub points: Vec<(i64, f64)>,
+}
+
+/// The answer with what a reader should know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromqlAnswer {
+    /// The values.
+    pub value: PromqlValue,
+    /// What may be wrong with the answer, each once.
+    pub warnings: Vec<String>,
+    /// What may be wrong with the expression, each once.
+    pub infos: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PromqlError {
+    /// The expression cannot be parsed or has wrong types; Prometheus: 400 `bad_data`.
+    #[error("{0}")]
+    BadData(String),
+    /// The values do not allow it; Prometheus: 422 `execution`.
+    #[error("{0}")]
+    Execution(String),
+    /// A limit is passed; the text names it and the remedy. Prometheus: 422 `execution`.
+    #[error("{0}")]
+    TooMuch(String),
+    /// It took too long; Prometheus: 503 `timeout`.
+    #[error("{0}")]
+    Timeout(String),
+    /// The store cannot be read; Prometheus: 500 `internal`.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Answers a query.
+///
+/// # Errors
+/// See [`PromqlError`].
+pub fn promql(
+    store: &Store,
+    request: &PromqlRequest,
+    limits: &PromqlLimits<'_>,
+    now: UnixMillis,
+) -> Result<PromqlAnswer, PromqlError> {
+    let expression = source::parse(&request.query, limits)?;
+    evaluate::answer(store, &expression, request, limits, now)
+}
+
+/// Parses an expression within the limits' bounds, for pages that only show it. The patterns of
+/// `=~` and `!~` are not compiled.
+///
+/// # Errors
+/// When it is no expression.
+pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
+    source::parse(query, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bounds as a daemon has them, and all the time of the world.
+    pub(super) const LIMITS: PromqlLimits<'static> = PromqlLimits {
+        series_max: 1000,
+        points_max: 10_000_000,
+        steps_max: 11_000,
+        query_bytes_max: 65_536,
+        regex_bytes_max: 1 << 20,
+        expired: &|| false,
+    };
+}

@@ -1,0 +1,242 @@
+//! From the text of a query to its tree: bounded first, then parsed.
+//!
+//! The parser recurses as deep as a query nests and compiles every pattern that it meets, so the
+//! text is read once before: its length, its nesting and its patterns have bounds. Patterns are
+//! handed past the parser as plain values with a mark, and are compiled within bounds later.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Once,
+};
+
+use promql_parser::{
+    label::{self, MatchOp},
+    parser::{self, Expr, Function, VectorSelector, register_extra_functions, value::ValueType},
+};
+
+use super::{PromqlError, PromqlLimits};
+use crate::{
+    query::{MatchOperator, SeriesMatcher, whole_pattern},
+    store::METRIC_TAG,
+};
+
+/// Parentheses, brackets and operators of a query, at most: what the tree's depth may be.
+pub(super) const DEPTH_MAX: usize = 400;
+
+/// Before the value of a matcher that is a pattern.
+pub(super) const PATTERN_MARK: &str = "\u{1}pattern\u{1}";
+
+/// Parses a query within bounds. The values of `=~` and `!~` come as those of `=` and `!=` with
+/// [`PATTERN_MARK`] before them.
+pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
+    if text.len() > limits.query_bytes_max {
+        return Err(PromqlError::BadData(format!(
+            "the query has {} bytes, more than {}: shorten it or raise limits.promql_query_bytes_max",
+            text.len(),
+            limits.query_bytes_max
+        )));
+    }
+    let marked = mark_patterns(text)?;
+    know_more_functions();
+    // The parser has panicked on odd input before; a query must not end a worker.
+    let parsed = catch_unwind(AssertUnwindSafe(|| parser::parse(&marked)))
+        .unwrap_or_else(|_| Err("the parser cannot read this query".to_owned()));
+    parsed.map_err(|cause| {
+        PromqlError::BadData(format!("parse error: {}", cause.replace(PATTERN_MARK, "")))
+    })
+}
+
+/// Functions that Prometheus knew under another name.
+fn know_more_functions() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let arguments = vec![ValueType::Matrix, ValueType::Scalar, ValueType::Scalar];
+        let old_name = Function::new("holt_winters", arguments, 0, ValueType::Vector, false);
+        // It fails only for names that are built in, and this one is not.
+        drop(register_extra_functions(vec![old_name]));
+    });
+}
+
+/// Reads the text once: counts what nests, and marks patterns.
+fn mark_patterns(text: &str) -> Result<String, PromqlError> {
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut depth = 0_usize;
+    let mut pattern_next = false;
+    let mut chars = text.chars().peekable();
+    while let Some(now) = chars.next() {
+        match now {
+            '"' | '\'' | '`' => {
+                out.push(now);
+                if std::mem::take(&mut pattern_next) {
+                    out.push_str(PATTERN_MARK);
+                }
+                copy_string(now, &mut chars, &mut out);
+                continue;
+            }
+            '#' => {
+                while chars.next_if(|next| *next != '\n').is_some() {}
+                continue;
+            }
+            '=' | '!' if chars.peek() == Some(&'~') => {
+                chars.next();
+                pattern_next = true;
+                depth += 1;
+                out.push_str(if now == '=' { "=" } else { "!=" });
+            }
+            '(' | '[' | '{' | '+' | '-' | '*' | '/' | '%' | '^' | '<' | '>' | '=' | '!' => {
+                depth += 1;
+                out.push(now);
+            }
+            // Words such as `or` are operators, too.
+            now if now.is_whitespace() => {
+                let before = out.chars().next_back();
+                let after = chars.peek();
+                let words = before.is_some_and(char::is_alphanumeric)
+                    && after.is_some_and(|next| next.is_alphanumeric());
+                depth += usize::from(words);
+                out.push(now);
+                continue;
+            }
+            _ => out.push(now),
+        }
+        if now != '=' && now != '!' {
+            pattern_next = false;
+        }
+        if depth > DEPTH_MAX {
+            return Err(PromqlError::BadData(format!(
+                "the query has more than {DEPTH_MAX} parentheses and operators: split it"
+            )));
+        }
+    }
+    Ok(out)
+}
+
+/// Copies a string's text up to its closing quote.
+fn copy_string(quote: char, chars: &mut impl Iterator<Item = char>, out: &mut String) {
+    while let Some(now) = chars.next() {
+        out.push(now);
+        if now == quote {
+            return;
+        }
+        if now == '\\' && quote != '`' {
+            out.extend(chars.next());
+        }
+    }
+}
+
+/// The matchers of a series selector such as `up{job="a"}`, for lists of series: one set for each
+/// alternative.
+///
+/// # Errors
+/// When it is no selector, or all of its matchers match an empty value.
+pub fn series_matchers(
+    selector: &str,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+    match parse(selector, limits)? {
+        Expr::VectorSelector(selector) => matchers_of(&selector, limits),
+        other => Err(PromqlError::BadData(format!(
+            "parse error: {other} is no series selector: write metric{{label=\"value\"}}"
+        ))),
+    }
+}
+
+/// The matchers of a selector of the tree, one set for each alternative.
+pub(super) fn matchers_of(
+    selector: &VectorSelector,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+    let alternatives = if selector.matchers.or_matchers.is_empty() {
+        std::slice::from_ref(&selector.matchers.matchers)
+    } else {
+        &selector.matchers.or_matchers
+    };
+    let name = selector.name.as_deref().map(|name| SeriesMatcher::equal(METRIC_TAG, name));
+    alternatives
+        .iter()
+        .map(|own| {
+            let mut set: Vec<_> = name.iter().cloned().collect();
+            for matcher in own {
+                set.push(matcher_of(matcher, limits)?);
+            }
+            if set.iter().all(|matcher| matcher.matches("")) {
+                return Err(PromqlError::BadData(
+                    "parse error: vector selector must contain at least one non-empty matcher"
+                        .to_owned(),
+                ));
+            }
+            Ok(set)
+        })
+        .collect()
+}
+
+fn matcher_of(
+    matcher: &label::Matcher,
+    limits: &PromqlLimits<'_>,
+) -> Result<SeriesMatcher, PromqlError> {
+    let pattern = matcher.value.strip_prefix(PATTERN_MARK);
+    let compile = |pattern| whole_pattern(pattern, limits.regex_bytes_max);
+    let operator = match (&matcher.op, pattern) {
+        (MatchOp::Equal, None) => MatchOperator::Equal(matcher.value.clone()),
+        (MatchOp::NotEqual, None) => MatchOperator::NotEqual(matcher.value.clone()),
+        (MatchOp::Equal | MatchOp::Re(_), Some(pattern)) => {
+            MatchOperator::Pattern(compile(pattern)?)
+        }
+        (MatchOp::NotEqual | MatchOp::NotRe(_), Some(pattern)) => {
+            MatchOperator::NotPattern(compile(pattern)?)
+        }
+        (MatchOp::Re(_), None) => MatchOperator::Pattern(compile(&matcher.value)?),
+        (MatchOp::NotRe(_), None) => MatchOperator::NotPattern(compile(&matcher.value)?),
+    };
+    Ok(SeriesMatcher { tag: matcher.name.clone(), operator })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::promql::tests::LIMITS;
+
+    #[test]
+    fn patterns_are_not_compiled_by_the_parser() {
+        let all = series_matchers(r#"up{a=~"x|y", b!~ '(?i)z', c="=~", d != "q"}"#, &LIMITS);
+        let all = all.unwrap();
+        let check = |values: [&str; 4]| {
+            let tags = ["a", "b", "c", "d"];
+            tags.iter().zip(values).all(|(tag, value)| {
+                let of_tag = all[0].iter().filter(|matcher| matcher.tag == *tag);
+                of_tag.clone().count() == 1 && of_tag.clone().all(|m| m.matches(value))
+            })
+        };
+        assert!(check(["x", "", "=~", ""]));
+        assert!(!check(["xy", "", "=~", ""]));
+        assert!(!check(["x", "Z", "=~", ""]));
+    }
+
+    #[test]
+    fn text_is_bounded_before_it_is_parsed() {
+        let check = |text: &str| parse(text, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
+        for text in ["(", "-", "sum(", "!", "a[", "{a=", "1+"] {
+            assert!(
+                check(&text.repeat(100_000))
+                    .is_err_and(|error| error.contains("split it") || error.contains("bytes")),
+                "{text}"
+            );
+            let _no_overflow = check(&text.repeat(DEPTH_MAX / 2));
+        }
+        assert_eq!(check(&format!("1{}", "+1".repeat(DEPTH_MAX))), Ok(()));
+        assert!(check("{a=~\".*\"}").is_ok());
+        assert!(series_matchers("{a=~\".*\"}", &LIMITS).is_err());
+        for text in [
+            "",
+            "#",
+            "up{",
+            "up{a=~\"(\"",
+            "\"",
+            "up offset 99999999999999y",
+            "x[1e400]",
+            "x @ 1e30",
+        ] {
+            let _no_panic = check(text);
+        }
+    }
+}
