@@ -26,6 +26,65 @@ pub fn level_for_points(
     levels.iter().position(|level| fits(level.width_ms)).unwrap_or(levels.len() - 1)
 }
 
+/// Windows of time that end at equal steps: what a selector of an expression reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windows {
+    /// End of the first window, inclusive.
+    pub first: UnixMillis,
+    /// Milliseconds from one window's end to the next.
+    pub step_ms: i64,
+    /// How many windows.
+    pub count: usize,
+    /// Length of each in milliseconds; 0 when only the newest reading before its end is wanted.
+    pub range_ms: i64,
+    /// How far the reading may lie before the end, in milliseconds, when `range_ms` is 0.
+    pub lookback_ms: i64,
+}
+
+/// A window whose edges cut slots may be this many times as long as a slot, or longer: then what
+/// the two cut slots hold too much or too little is at most a sixtieth of the window each.
+pub const CUT_SLOTS_MIN: i64 = 60;
+
+impl Windows {
+    /// End of the last window.
+    pub fn last(&self) -> UnixMillis {
+        self.first.plus(self.step_ms.saturating_mul(self.count.saturating_sub(1) as i64))
+    }
+
+    /// All that is read, end exclusive.
+    pub fn span(&self) -> Range<UnixMillis> {
+        let back = if self.range_ms > 0 { self.range_ms } else { self.lookback_ms };
+        self.first.minus(back)..self.last().plus(1)
+    }
+
+    /// Whether slots of this width answer as well as finer ones do.
+    fn served_by(&self, width_ms: i64) -> bool {
+        let whole = |length: i64| length.rem_euclid(width_ms) == 0;
+        let aligned = whole(self.first.0) && (self.count < 2 || whole(self.step_ms));
+        if self.range_ms > 0 {
+            (aligned && whole(self.range_ms)) || width_ms <= self.range_ms / CUT_SLOTS_MIN
+        } else {
+            // At a slot's start the newest reading before is the last of the slot before.
+            width_ms <= self.step_ms && (aligned || width_ms <= self.step_ms / CUT_SLOTS_MIN)
+        }
+    }
+}
+
+/// The granularity that answers windows: of several windows the coarsest whose slots serve as
+/// well as finer ones would, of a single one the finest that keeps all of it.
+pub fn level_for_windows(
+    granularities: &GranularitySet,
+    windows: &Windows,
+    now: UnixMillis,
+) -> usize {
+    let levels = granularities.levels();
+    if windows.count < 2 {
+        let start = windows.span().start;
+        return granularities.finest_keeping(start, now).unwrap_or(levels.len() - 1);
+    }
+    levels.iter().rposition(|level| windows.served_by(level.width_ms)).unwrap_or(0)
+}
+
 /// Cuts a range, oldest part first: `level` answers as far back as it is kept, and each coarser
 /// granularity goes on where the finer one ends.
 pub fn segments(
@@ -88,6 +147,47 @@ mod tests {
             if let Some(last) = cut.last() {
                 prop_assert_eq!(last.range.end, range.end);
             }
+        }
+    }
+
+    #[test]
+    fn windows_choose_the_coarsest_granularity_that_serves() {
+        const MINUTE: i64 = 60_000;
+        const HOUR: i64 = 60 * MINUTE;
+        const DAY: i64 = 24 * HOUR;
+        let set = GranularitySet::default();
+        let now = UnixMillis(1_800_000_000_000 / DAY * DAY);
+        let check = |range_ms: i64, step_ms: i64, count: usize, shift: i64| {
+            let first = now.minus(step_ms * (count as i64 - 1) + shift);
+            let lookback_ms = 5 * MINUTE;
+            let windows = Windows { first, step_ms, count, range_ms, lookback_ms };
+            set.levels()[level_for_windows(&set, &windows, now)].name.clone()
+        };
+        for (range, step, count, shift, expected) in [
+            // avg_over_time(x[1h]) each hour of 30 days, on the hour and beside it.
+            (HOUR, HOUR, 720, 0, "1h"),
+            (HOUR, HOUR, 720, 7 * MINUTE, "1m"),
+            (DAY, HOUR, 720, 0, "1h"),
+            (DAY, HOUR, 720, 7 * MINUTE, "5m"),
+            // rate(x[5m]) each minute, and each five minutes.
+            (5 * MINUTE, MINUTE, 60, 0, "1m"),
+            (5 * MINUTE, 5 * MINUTE, 288, 0, "5m"),
+            (5 * MINUTE, 5 * MINUTE, 288, 1, "1m"),
+            (90_000, 15_000, 60, 0, "1m"),
+            // Plain selectors.
+            (0, 5 * MINUTE, 288, 0, "5m"),
+            (0, 5 * MINUTE, 288, 1000, "1m"),
+            (0, DAY, 30, 0, "1d"),
+            (0, DAY, 30, 1000, "5m"),
+            (0, 15_000, 60, 0, "1m"),
+            // Instant queries: the finest that keeps the window.
+            (HOUR, 1, 1, 0, "1m"),
+            (7 * DAY, 1, 1, 0, "5m"),
+            (30 * DAY, 1, 1, 0, "1h"),
+            (0, 1, 1, 0, "1m"),
+        ] {
+            let found = check(range, step, count, shift);
+            assert_eq!(found, expected, "[{range}] step {step} x {count} shift {shift}");
         }
     }
 

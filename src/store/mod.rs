@@ -380,6 +380,14 @@ impl Store {
         ids.filter(|id| catalog.state(*id).is_some_and(|state| state.last_at >= since)).collect()
     }
 
+    /// Of each series the time of its latest sample, when its sender said since that there are no
+    /// more for now.
+    pub fn ended_after(&self, series: &[SeriesId]) -> Vec<Option<UnixMillis>> {
+        let catalog = self.inner.catalog.read();
+        let ended = |id: &SeriesId| catalog.state(*id).filter(|state| state.ended);
+        series.iter().map(|id| ended(id).map(|state| state.last_at)).collect()
+    }
+
     /// Removes a partition and its file.
     ///
     /// # Errors

@@ -84,28 +84,42 @@ impl View {
     /// # Errors
     /// When a document cannot be read.
     pub fn slots(&self, series: SeriesId) -> Result<Vec<Slot>, StoreError> {
-        let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
+        let mut slots = Vec::new();
+        self.slots_into(series, &mut slots)?;
+        Ok(slots)
+    }
+
+    /// The same, in place of what is in `slots`.
+    ///
+    /// # Errors
+    /// When a document cannot be read.
+    pub fn slots_into(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), StoreError> {
+        slots.clear();
+        // Partitions and their documents are read in order of time.
         for reader in &self.readers {
-            if let Err(fault) = self.read_partition(reader, series, &mut cells) {
+            if let Err(fault) = self.read_partition(reader, series, slots) {
                 // The next query finds a new one in its place.
                 self.store.inner.partitions.replace_if_damaged(&reader.partition, &fault)?;
                 return Err(fault);
             }
         }
+        let in_documents = slots.len();
         if let Some(frozen) = &self.frozen {
             let granularities = self.store.granularities();
             let range = self.range.clone();
             catalog::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
                 if !self.has_absorbed(frozen.through, at) {
-                    cells.entry(at).or_default().merge(&cell);
+                    slots.push(Slot { start: UnixMillis(at), cell });
                 }
             });
         }
-        for ((_, start), cell) in self.active.range((series, i64::MIN)..=(series, i64::MAX)) {
-            cells.entry(*start).or_default().merge(cell);
+        let active = self.active.range((series, i64::MIN)..=(series, i64::MAX));
+        slots.extend(active.map(|((_, at), cell)| Slot { start: UnixMillis(*at), cell: *cell }));
+        if slots.len() > in_documents {
+            merge_equal(slots);
         }
-        let filled = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
-        Ok(filled.map(|(start, cell)| Slot { start: UnixMillis(start), cell }).collect())
+        slots.retain(|slot| !slot.cell.is_empty());
+        Ok(())
     }
 
     /// Start of the documents of this granularity that overlap the range.
@@ -152,7 +166,7 @@ impl View {
         &self,
         reader: &PartitionReader,
         series: SeriesId,
-        cells: &mut BTreeMap<i64, Cell>,
+        slots: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
         let granularity = &self.store.granularities().levels()[self.level];
         let partition = &reader.partition;
@@ -167,8 +181,8 @@ impl View {
                 for slot in first..last {
                     let cell = layout.cell(doc, slot);
                     if !cell.is_empty() {
-                        let at = document.0 + slot as i64 * granularity.width_ms;
-                        cells.entry(at).or_default().merge(&cell);
+                        let start = document.plus(slot as i64 * granularity.width_ms);
+                        slots.push(Slot { start, cell });
                     }
                 }
             })?;
@@ -176,4 +190,16 @@ impl View {
         }
         Ok(())
     }
+}
+
+/// Merges the cells of equal slots and leaves each slot once, ascending.
+fn merge_equal(slots: &mut Vec<Slot>) {
+    slots.sort_by_key(|slot| slot.start);
+    slots.dedup_by(|later, kept| {
+        let is_same = later.start == kept.start;
+        if is_same {
+            kept.cell.merge(&later.cell);
+        }
+        is_same
+    });
 }

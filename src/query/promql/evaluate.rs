@@ -1,23 +1,428 @@
-//! Walks an expression's tree.
+//! Walks an expression's tree, all evaluation times at once.
+//!
+//! Must never know: how documents are read, what the functions compute.
 
-use promql_parser::parser::Expr;
+use std::{
+    cell::{self, RefCell},
+    rc::Rc,
+    time::SystemTime,
+};
 
-use super::{PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue};
-use crate::{model::UnixMillis, store::Store};
+use promql_parser::parser::{
+    AtModifier, Expr, Offset, SubqueryExpr, VectorSelector, value::ValueType,
+};
 
-/// Evaluates an expression at the request's times.
-pub(super) fn answer(
-    _store: &Store,
-    expression: &Expr,
-    request: &PromqlRequest,
-    _limits: &PromqlLimits<'_>,
-    _now: UnixMillis,
-) -> Result<PromqlAnswer, PromqlError> {
-    let at = request.start.0;
-    let value = match expression {
-        Expr::NumberLiteral(number) => PromqlValue::Scalar(at, number.val),
-        Expr::StringLiteral(text) => PromqlValue::String(at, text.val.clone()),
-        other => return Err(PromqlError::Execution(format!("cannot evaluate {other} yet"))),
-    };
-    Ok(PromqlAnswer { value, warnings: Vec::new(), infos: Vec::new() })
+use super::{
+    PromqlError, PromqlLimits, PromqlRequest,
+    columns::{ABSENT, Grid, Notes, Series, Value, is_present},
+    load::{LoadKey, Loaded, LoadedSeries},
+    windows::{Cursor, TimedCell, Window, cell_around},
+};
+use crate::{
+    model::{Kind, UnixMillis},
+    pipeline::query_plan::Windows,
+    store::Store,
+};
+
+/// Step of a subquery that names none, in milliseconds: Prometheus' evaluation interval.
+const SUBQUERY_STEP_MS: i64 = 60_000;
+/// Lengths of time in expressions are cut to this, so that times cannot overflow.
+const DURATION_MAX_MS: u128 = 1_000_000_000_000_000;
+
+/// What an evaluation needs and what it has read.
+pub(super) struct Evaluator<'a> {
+    pub(super) store: &'a Store,
+    pub(super) limits: &'a PromqlLimits<'a>,
+    pub(super) now: UnixMillis,
+    pub(super) lookback_ms: i64,
+    /// Times of the whole query, which `@ start()` and `@ end()` mean.
+    pub(super) query: Grid,
+    pub(super) notes: RefCell<Notes>,
+    pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
+    cells: cell::Cell<usize>,
+}
+
+/// Windows over loaded cells.
+pub(super) struct Matrix {
+    pub(super) loaded: Rc<Loaded>,
+    /// Length of a window in milliseconds.
+    pub(super) range_ms: i64,
+    offset_ms: i64,
+    at: Option<i64>,
+}
+
+impl Matrix {
+    /// End of the window of an evaluation time.
+    pub(super) fn end_at(&self, evaluated_at: i64) -> i64 {
+        self.at.unwrap_or(evaluated_at) - self.offset_ms
+    }
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(
+        store: &'a Store,
+        request: &PromqlRequest,
+        limits: &'a PromqlLimits<'a>,
+        query: Grid,
+        now: UnixMillis,
+    ) -> Self {
+        Self {
+            store,
+            limits,
+            now,
+            lookback_ms: request.lookback_ms.clamp(1, DURATION_MAX_MS as i64),
+            query,
+            notes: RefCell::default(),
+            loads: RefCell::default(),
+            cells: cell::Cell::new(0),
+        }
+    }
+
+    /// What an expression comes to at the grid's times. Matrices have no value of their own.
+    pub(super) fn value(&self, expression: &Expr, grid: &Grid) -> Result<Value, PromqlError> {
+        self.check_time()?;
+        if grid.count > 1 && is_constant(expression) {
+            // The same at all times: evaluated once.
+            return Ok(repeated(self.value(expression, &Grid::instant(grid.start))?, grid.count));
+        }
+        let value = match expression {
+            Expr::NumberLiteral(number) => Value::Scalar(vec![number.val; grid.count]),
+            Expr::StringLiteral(text) => Value::Text(text.val.clone()),
+            Expr::Paren(inner) => self.value(&inner.expr, grid)?,
+            Expr::Unary(inner) => negated(self.value(&inner.expr, grid)?),
+            Expr::VectorSelector(selector) => Value::Vector(self.instant(selector, grid, false)?),
+            Expr::Aggregate(aggregate) => Value::Vector(self.aggregate(aggregate, grid)?),
+            Expr::Binary(binary) => self.binary(binary, grid)?,
+            Expr::Call(call) => self.call(call, grid)?,
+            Expr::MatrixSelector(_) | Expr::Subquery(_) | Expr::Extension(_) => {
+                return Err(PromqlError::BadData(format!(
+                    "{expression} is a range vector: give it to a function such as rate"
+                )));
+            }
+        };
+        if let Value::Vector(series) = &value {
+            self.check_points(series.len(), grid)?;
+        }
+        Ok(value)
+    }
+
+    /// The value as an instant vector.
+    pub(super) fn vector(
+        &self,
+        expression: &Expr,
+        grid: &Grid,
+    ) -> Result<Vec<Series>, PromqlError> {
+        match self.value(expression, grid)? {
+            Value::Vector(series) => Ok(series),
+            Value::Scalar(_) | Value::Text(_) => Err(wrong_type(expression, "instant vector")),
+        }
+    }
+
+    /// The value as one number for each time.
+    pub(super) fn scalar(&self, expression: &Expr, grid: &Grid) -> Result<Vec<f64>, PromqlError> {
+        match self.value(expression, grid)? {
+            Value::Scalar(values) => Ok(values),
+            Value::Vector(_) | Value::Text(_) => Err(wrong_type(expression, "scalar")),
+        }
+    }
+
+    /// The newest value of each series at each time, or the time of it in seconds.
+    pub(super) fn instant(
+        &self,
+        selector: &VectorSelector,
+        grid: &Grid,
+        times: bool,
+    ) -> Result<Vec<Series>, PromqlError> {
+        let at = self.at(selector.at.as_ref());
+        let offset_ms = offset_ms(selector.offset.as_ref());
+        let windows = Windows {
+            first: UnixMillis(at.unwrap_or(grid.start) - offset_ms),
+            step_ms: grid.step,
+            count: if at.is_some() { 1 } else { grid.count },
+            range_ms: 0,
+            lookback_ms: self.lookback_ms,
+        };
+        let loaded = self.load(selector, &windows)?;
+        self.check_points(loaded.series.len(), grid)?;
+        let mut out = Vec::with_capacity(loaded.series.len());
+        for series in &loaded.series {
+            self.check_time()?;
+            let ends = grid.times().map(|time| at.unwrap_or(time) - offset_ms);
+            let values = newest(series, self.lookback_ms, ends, times);
+            let labels = series.labels.clone();
+            out.push(Series { labels, drop_metric: false, values });
+        }
+        out.retain(Series::has_values);
+        Ok(out)
+    }
+
+    /// The windows of a range selector or subquery.
+    pub(super) fn matrix(&self, expression: &Expr, grid: &Grid) -> Result<Matrix, PromqlError> {
+        match expression {
+            Expr::Paren(inner) => self.matrix(&inner.expr, grid),
+            Expr::MatrixSelector(matrix) => {
+                let at = self.at(matrix.vs.at.as_ref());
+                let offset_ms = offset_ms(matrix.vs.offset.as_ref());
+                let range_ms = millis(matrix.range);
+                let windows = Windows {
+                    first: UnixMillis(at.unwrap_or(grid.start) - offset_ms),
+                    step_ms: grid.step,
+                    count: if at.is_some() { 1 } else { grid.count },
+                    range_ms,
+                    lookback_ms: self.lookback_ms,
+                };
+                let loaded = self.load(&matrix.vs, &windows)?;
+                Ok(Matrix { loaded, range_ms, offset_ms, at })
+            }
+            Expr::Subquery(subquery) => self.subquery(subquery, grid),
+            Expr::Aggregate(_)
+            | Expr::Unary(_)
+            | Expr::Binary(_)
+            | Expr::NumberLiteral(_)
+            | Expr::StringLiteral(_)
+            | Expr::VectorSelector(_)
+            | Expr::Call(_)
+            | Expr::Extension(_) => Err(wrong_type(expression, "range vector")),
+        }
+    }
+
+    /// Evaluates the inner expression once over all that the windows need, at multiples of its
+    /// step.
+    fn subquery(&self, subquery: &SubqueryExpr, grid: &Grid) -> Result<Matrix, PromqlError> {
+        let at = self.at(subquery.at.as_ref());
+        let offset_ms = offset_ms(subquery.offset.as_ref());
+        let range_ms = millis(subquery.range);
+        let step = subquery.step.map_or(SUBQUERY_STEP_MS, millis).max(1);
+        let after = at.unwrap_or(grid.start) - offset_ms - range_ms;
+        let last = at.unwrap_or(grid.last()) - offset_ms;
+        let start = (after.div_euclid(step) + 1) * step;
+        let count = if last < start { 0 } else { ((last - start) / step + 1) as usize };
+        let inner = Grid { start, step, count };
+        self.check_points(1, &inner)?;
+        let series = if count == 0 { Vec::new() } else { self.vector(&subquery.expr, &inner)? };
+        let samples = |series: Series| LoadedSeries {
+            labels: series.labels,
+            drop_metric: series.drop_metric,
+            kind: Kind::Gauge,
+            ended_after: i64::MAX,
+            cells: inner
+                .times()
+                .zip(series.values)
+                .filter(|(_, value)| is_present(*value))
+                .map(|(at, value)| TimedCell::sample(at, value))
+                .collect(),
+        };
+        let loaded = Rc::new(Loaded::of_samples(series.into_iter().map(samples).collect()));
+        Ok(Matrix { loaded, range_ms, offset_ms, at })
+    }
+
+    /// Calls a function for each series and each window that holds cells.
+    pub(super) fn over_windows(
+        &self,
+        matrix: &Matrix,
+        grid: &Grid,
+        mut function: impl FnMut(&Window<'_>, usize) -> Result<Option<f64>, PromqlError>,
+    ) -> Result<Vec<Series>, PromqlError> {
+        self.check_points(matrix.loaded.series.len(), grid)?;
+        let mut out = Vec::with_capacity(matrix.loaded.series.len());
+        for series in &matrix.loaded.series {
+            self.check_time()?;
+            let mut cursor = Cursor::default();
+            let mut values = Vec::with_capacity(grid.count);
+            for (index, evaluated_at) in grid.times().enumerate() {
+                let to = matrix.end_at(evaluated_at);
+                let from = to - matrix.range_ms;
+                let (mut lo, mut hi) = cursor.advance(&series.cells, from, to);
+                let width_ms = matrix.loaded.width_at(to);
+                if matrix.range_ms < width_ms
+                    && let Some(around) = cell_around(&series.cells, hi, to, width_ms)
+                {
+                    (lo, hi) = (around, around + 1);
+                }
+                let (all, kind) = (&*series.cells, series.kind);
+                let window = Window { all, lo, hi, from, to, evaluated_at, kind, width_ms };
+                let value = if lo < hi { function(&window, index)? } else { None };
+                values.push(value.unwrap_or(ABSENT));
+            }
+            let (labels, drop_metric) = (series.labels.clone(), series.drop_metric);
+            out.push(Series { labels, drop_metric, values });
+        }
+        out.retain(Series::has_values);
+        Ok(out)
+    }
+
+    /// The time that an `@` means.
+    fn at(&self, modifier: Option<&AtModifier>) -> Option<i64> {
+        Some(match modifier? {
+            AtModifier::Start => self.query.start,
+            AtModifier::End => self.query.last(),
+            AtModifier::At(time) => match time.duration_since(SystemTime::UNIX_EPOCH) {
+                Ok(after) => millis(after),
+                Err(before) => -millis(before.duration()),
+            },
+        })
+    }
+
+    /// Ends an evaluation that takes too long.
+    pub(super) fn check_time(&self) -> Result<(), PromqlError> {
+        if (self.limits.expired)() {
+            return Err(PromqlError::Timeout(
+                "query timed out in expression evaluation: ask for a shorter range, a larger step \
+                 or fewer series, or raise limits.promql_timeout_ms"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses values of more points than allowed.
+    pub(super) fn check_points(&self, series: usize, grid: &Grid) -> Result<(), PromqlError> {
+        let max = self.limits.points_max;
+        if series.saturating_mul(grid.count) > max {
+            return Err(PromqlError::TooMuch(format!(
+                "{series} series at {} times are more than {max} points: ask for a shorter range, \
+                 a larger step or fewer series, or raise limits.query_points_max",
+                grid.count
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts cells read, and refuses more than allowed.
+    pub(super) fn count_cells(&self, more: usize) -> Result<(), PromqlError> {
+        let (cells, max) = (self.cells.get() + more, self.limits.points_max);
+        self.cells.set(cells);
+        if cells > max {
+            return Err(PromqlError::TooMuch(format!(
+                "the query reads more than {max} cells: ask for a shorter range, a larger step \
+                 with it or fewer series, or raise limits.query_points_max"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn wrong_type(expression: &Expr, wanted: &str) -> PromqlError {
+    PromqlError::BadData(format!("parse error: expected type {wanted}, got {expression}"))
+}
+
+/// The value of a series at each of the times, which do not go back.
+fn newest(
+    series: &LoadedSeries,
+    lookback_ms: i64,
+    ends: impl Iterator<Item = i64>,
+    times: bool,
+) -> Vec<f64> {
+    let mut next = 0;
+    ends.map(|end| {
+        while series.cells.get(next).is_some_and(|cell| cell.first_at <= end) {
+            next += 1;
+        }
+        let cell = next.checked_sub(1).map(|index| &series.cells[index]);
+        let Some(cell) = cell.filter(|_| end <= series.ended_after) else { return ABSENT };
+        // Between the readings of a cell the series lives, however long a slot is.
+        let inside = cell.last_at > end;
+        let (at, value) =
+            if inside { (cell.first_at, cell.first) } else { (cell.last_at, cell.last) };
+        if !inside && end - at >= lookback_ms {
+            return ABSENT;
+        }
+        if times { at as f64 / 1000.0 } else { value }
+    })
+    .collect()
+}
+
+fn negated(value: Value) -> Value {
+    match value {
+        Value::Scalar(mut values) => {
+            values.iter_mut().for_each(|value| *value = -*value);
+            Value::Scalar(values)
+        }
+        Value::Vector(mut series) => {
+            for one in &mut series {
+                one.drop_metric = true;
+                let present = one.values.iter_mut().filter(|value| is_present(**value));
+                present.for_each(|value| *value = -*value);
+            }
+            Value::Vector(series)
+        }
+        Value::Text(text) => Value::Text(text),
+    }
+}
+
+/// A value of one time at several.
+fn repeated(value: Value, count: usize) -> Value {
+    let repeat = |values: Vec<f64>| vec![values.first().copied().unwrap_or(ABSENT); count];
+    match value {
+        Value::Scalar(values) => Value::Scalar(repeat(values)),
+        Value::Vector(mut series) => {
+            for one in &mut series {
+                one.values = repeat(std::mem::take(&mut one.values));
+            }
+            Value::Vector(series)
+        }
+        Value::Text(text) => Value::Text(text),
+    }
+}
+
+/// Functions whose answer depends on the evaluation time itself.
+const OF_TIME: [&str; 11] = [
+    "time",
+    "timestamp",
+    "predict_linear",
+    "days_in_month",
+    "day_of_month",
+    "day_of_week",
+    "day_of_year",
+    "hour",
+    "minute",
+    "month",
+    "year",
+];
+
+/// Whether an expression, no mere literal, has the same value at all times.
+fn is_constant(expression: &Expr) -> bool {
+    match expression {
+        Expr::VectorSelector(selector) => selector.at.is_some(),
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => false,
+        other => keeps(other),
+    }
+}
+
+/// Whether nothing in an expression depends on the time.
+fn keeps(expression: &Expr) -> bool {
+    match expression {
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) => true,
+        Expr::VectorSelector(selector) => selector.at.is_some(),
+        Expr::MatrixSelector(matrix) => matrix.vs.at.is_some(),
+        Expr::Subquery(subquery) => subquery.at.is_some(),
+        Expr::Paren(inner) => keeps(&inner.expr),
+        Expr::Unary(inner) => keeps(&inner.expr),
+        Expr::Binary(binary) => keeps(&binary.lhs) && keeps(&binary.rhs),
+        Expr::Aggregate(aggregate) => {
+            keeps(&aggregate.expr) && aggregate.param.iter().all(|param| keeps(param))
+        }
+        Expr::Call(call) => {
+            !OF_TIME.contains(&call.func.name) && call.args.args.iter().all(|arg| keeps(arg))
+        }
+        Expr::Extension(_) => false,
+    }
+}
+
+/// An offset in milliseconds; positive ones look back.
+fn offset_ms(offset: Option<&Offset>) -> i64 {
+    match offset {
+        None => 0,
+        Some(Offset::Pos(length)) => millis(*length),
+        Some(Offset::Neg(length)) => -millis(*length),
+    }
+}
+
+fn millis(length: std::time::Duration) -> i64 {
+    length.as_millis().min(DURATION_MAX_MS) as i64
+}
+
+/// Whether an expression is a range vector.
+pub(super) fn is_matrix(expression: &Expr) -> bool {
+    expression.value_type() == ValueType::Matrix
 }

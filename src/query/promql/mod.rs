@@ -2,9 +2,24 @@
 //!
 //! Must never know: HTTP. A request comes as a checked struct, an answer goes as plain values.
 
+mod aggregate;
+mod answer;
+mod buckets;
+mod columns;
 mod evaluate;
+mod functions;
+mod label_functions;
 mod labels;
+mod load;
+mod matching;
+mod maths;
+mod numbers;
+mod operators;
+mod over_time;
+mod picks;
+mod rates;
 mod source;
+mod windows;
 
 use promql_parser::parser::Expr;
 
@@ -124,7 +139,7 @@ pub fn promql(
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
     let expression = source::parse(&request.query, limits)?;
-    evaluate::answer(store, &expression, request, limits, now)
+    answer::answer(store, &expression, request, limits, now)
 }
 
 /// Parses an expression within the limits' bounds, for pages that only show it. The patterns of

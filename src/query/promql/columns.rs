@@ -1,0 +1,160 @@
+//! Values on their way through an expression: for each series one number for each time.
+//!
+//! Must never know: the store, the tree. A number that is not there is [`ABSENT`], because NaN is
+//! a value as good as any.
+
+use std::collections::HashMap;
+
+use super::{Labels, PromqlError};
+
+/// No value at this time. A NaN that no calculation yields, as in Prometheus' stale markers.
+pub(super) const ABSENT: f64 = f64::from_bits(ABSENT_BITS);
+const ABSENT_BITS: u64 = 0x7ff0_0000_0000_0002;
+
+/// Whether there is a value.
+pub(super) fn is_present(value: f64) -> bool {
+    value.to_bits() != ABSENT_BITS
+}
+
+/// Evaluation times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// The first, Unix milliseconds.
+    pub(super) start: i64,
+    /// Milliseconds from one to the next.
+    pub(super) step: i64,
+    /// How many.
+    pub(super) count: usize,
+}
+
+impl Grid {
+    /// A single time.
+    pub(super) fn instant(at: i64) -> Self {
+        Self { start: at, step: 1, count: 1 }
+    }
+
+    /// One of the times, Unix milliseconds.
+    pub(super) fn at(&self, index: usize) -> i64 {
+        self.start.saturating_add(self.step.saturating_mul(index as i64))
+    }
+
+    /// All of them.
+    pub(super) fn times(&self) -> impl Iterator<Item = i64> {
+        let grid = *self;
+        (0..self.count).map(move |index| grid.at(index))
+    }
+
+    /// The last time.
+    pub(super) fn last(&self) -> i64 {
+        self.at(self.count.saturating_sub(1))
+    }
+}
+
+/// A series with its values at the grid's times.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    /// Which series.
+    pub(super) labels: Labels,
+    /// Whether the metric's name no longer fits and goes at the end. Until then labels can be made
+    /// of it, and it tells series apart.
+    pub(super) drop_metric: bool,
+    /// One for each time, [`ABSENT`] where there is none.
+    pub(super) values: Vec<f64>,
+}
+
+impl Series {
+    /// Whether there is any value.
+    pub(super) fn has_values(&self) -> bool {
+        self.values.iter().any(|value| is_present(*value))
+    }
+}
+
+/// What an expression comes to.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    /// One for each time.
+    Scalar(Vec<f64>),
+    /// An instant vector for each time.
+    Vector(Vec<Series>),
+    /// A literal.
+    Text(String),
+}
+
+/// What a reader of the answer should know, each text once.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// What may be wrong with the answer.
+    pub(super) warnings: Vec<String>,
+    /// What may be wrong with the expression.
+    pub(super) infos: Vec<String>,
+}
+
+/// Notes of an answer, at most, of either sort.
+const NOTES_MAX: usize = 10;
+
+impl Notes {
+    /// Adds a warning.
+    pub(super) fn warn(&mut self, text: impl FnOnce() -> String) {
+        note(&mut self.warnings, "PromQL warning: ", text);
+    }
+
+    /// Adds an info.
+    pub(super) fn inform(&mut self, text: impl FnOnce() -> String) {
+        note(&mut self.infos, "PromQL info: ", text);
+    }
+}
+
+fn note(notes: &mut Vec<String>, prefix: &str, text: impl FnOnce() -> String) {
+    if notes.len() < NOTES_MAX {
+        let text = format!("{prefix}{}", text());
+        if !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+}
+
+/// Joins series with the same labels; where two have a value at one time there is no answer.
+pub(super) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, PromqlError> {
+    let mut places: HashMap<Labels, usize> = HashMap::with_capacity(series.len());
+    let mut out: Vec<Series> = Vec::with_capacity(series.len());
+    for one in series {
+        match places.get(&one.labels) {
+            Some(place) => join(&mut out[*place].values, &one.values)?,
+            None => {
+                places.insert(one.labels.clone(), out.len());
+                out.push(one);
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn join(own: &mut [f64], other: &[f64]) -> Result<(), PromqlError> {
+    for (own, other) in own.iter_mut().zip(other).filter(|(_, other)| is_present(**other)) {
+        if is_present(*own) {
+            return Err(PromqlError::Execution(
+                "vector cannot contain metrics with the same labelset".to_owned(),
+            ));
+        }
+        *own = *other;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(values: &[f64]) -> Series {
+        Series { labels: Labels::default(), drop_metric: false, values: values.to_vec() }
+    }
+
+    #[test]
+    fn same_labels_are_joined_unless_they_meet() {
+        let joined = join_same(vec![series(&[1.0, ABSENT]), series(&[ABSENT, 2.0])]).unwrap();
+        assert_eq!(joined.len(), 1);
+        assert_eq!(joined[0].values, [1.0, 2.0]);
+        assert!(join_same(vec![series(&[1.0, ABSENT]), series(&[3.0, 2.0])]).is_err());
+        assert!(!series(&[ABSENT]).has_values() && series(&[f64::NAN]).has_values());
+    }
+}

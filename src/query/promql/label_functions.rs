@@ -1,0 +1,191 @@
+//! Functions of labels: made from others, and as an order.
+//!
+//! Must never know: the store, the tree.
+
+use std::cmp::Ordering;
+
+use super::{
+    Labels, PromqlError,
+    columns::{Grid, Series, join_same},
+    labels::is_label_name,
+    numbers::ascending,
+};
+use crate::{query::whole_pattern, store::METRIC_TAG};
+
+/// `label_replace`; the texts are destination, replacement, source and pattern.
+pub(super) fn replace(
+    mut series: Vec<Series>,
+    texts: &[String],
+    pattern_bytes_max: usize,
+) -> Result<Vec<Series>, PromqlError> {
+    let [destination, replacement, source, pattern] = texts else {
+        return Err(PromqlError::BadData("parse error: label_replace needs 5 arguments".into()));
+    };
+    let regex = whole_pattern(pattern, pattern_bytes_max).map_err(|_| {
+        execution(format!("invalid regular expression in label_replace(): {pattern}"))
+    })?;
+    check_name(destination, "destination label name in label_replace()")?;
+    let replacement = braced(replacement);
+    for one in &mut series {
+        let Some(found) = regex.captures(one.labels.get(source)) else { continue };
+        let mut value = String::new();
+        found.expand(&replacement, &mut value);
+        set(one, destination, &value);
+    }
+    join_same(series)
+}
+
+/// `label_join`; the texts are destination, separator and sources.
+pub(super) fn join(mut series: Vec<Series>, texts: &[String]) -> Result<Vec<Series>, PromqlError> {
+    let [destination, separator, sources @ ..] = texts else {
+        return Err(PromqlError::BadData("parse error: label_join needs 3 arguments".into()));
+    };
+    check_name(destination, "destination label name in label_join()")?;
+    for source in sources {
+        check_name(source, "source label name in label_join()")?;
+    }
+    for one in &mut series {
+        let values: Vec<_> = sources.iter().map(|source| one.labels.get(source)).collect();
+        let value = values.join(separator);
+        set(one, destination, &value);
+    }
+    join_same(series)
+}
+
+fn set(series: &mut Series, name: &str, value: &str) {
+    series.labels = series.labels.with(name, value);
+    if name == METRIC_TAG {
+        series.drop_metric = false;
+    }
+}
+
+fn check_name(name: &str, what: &str) -> Result<(), PromqlError> {
+    if is_label_name(name) { Ok(()) } else { Err(execution(format!("invalid {what}: {name}"))) }
+}
+
+fn execution(text: String) -> PromqlError {
+    PromqlError::Execution(text)
+}
+
+/// A replacement as the `regex` library reads it: `$1x` is the group `1x` in both languages, but
+/// a `$` that begins no name is text in Prometheus.
+fn braced(replacement: &str) -> String {
+    let mut out = String::with_capacity(replacement.len() + 4);
+    let mut chars = replacement.chars().peekable();
+    while let Some(now) = chars.next() {
+        let names = |next: &char| next.is_alphanumeric() || *next == '_' || *next == '{';
+        match now {
+            '$' if chars.peek() == Some(&'$') => {
+                chars.next();
+                out.push_str("$$");
+            }
+            '$' if !chars.peek().is_some_and(names) => out.push_str("$$"),
+            _ => out.push(now),
+        }
+    }
+    out
+}
+
+/// `sort` and `sort_desc`: order counts at a single time only.
+pub(super) fn sorted(mut series: Vec<Series>, grid: &Grid, rising: bool) -> Vec<Series> {
+    if grid.count == 1 {
+        series.sort_by(|one, next| {
+            let (one, next) = (one.values[0], next.values[0]);
+            match (one.is_nan(), next.is_nan()) {
+                (false, false) if rising => ascending(one, next),
+                (false, false) => ascending(next, one),
+                // NaN comes last in either direction.
+                (one, next) => one.cmp(&next),
+            }
+        });
+    }
+    series
+}
+
+/// `sort_by_label` and `sort_by_label_desc`: by the labels named, numbers in them by their size.
+pub(super) fn sorted_by(
+    mut series: Vec<Series>,
+    grid: &Grid,
+    names: &[String],
+    rising: bool,
+) -> Vec<Series> {
+    if grid.count == 1 {
+        series.sort_by(|one, next| {
+            let (one, next) = (&one.labels, &next.labels);
+            let by_name = names.iter().map(|name| natural(one.get(name), next.get(name)));
+            let order =
+                by_name.fold(Ordering::Equal, Ordering::then).then_with(|| whole(one, next));
+            if rising { order } else { order.reverse() }
+        });
+    }
+    series
+}
+
+fn whole(one: &Labels, next: &Labels) -> Ordering {
+    one.cmp(next)
+}
+
+/// Order of texts in which runs of digits count as numbers.
+fn natural(one: &str, next: &str) -> Ordering {
+    let (mut one, mut next) = (one, next);
+    loop {
+        let (head, rest) = chunk(one);
+        let (next_head, next_rest) = chunk(next);
+        let digits = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+        let order = if digits(head) && digits(next_head) {
+            let [own, other] = [head, next_head].map(|text| text.trim_start_matches('0'));
+            own.len().cmp(&other.len()).then(own.cmp(other)).then(head.len().cmp(&next_head.len()))
+        } else {
+            head.cmp(next_head)
+        };
+        if order != Ordering::Equal || (rest.is_empty() && next_rest.is_empty()) {
+            return order.then(rest.cmp(next_rest));
+        }
+        (one, next) = (rest, next_rest);
+    }
+}
+
+/// The first run of digits, or of anything else.
+fn chunk(text: &str) -> (&str, &str) {
+    let digit = |c: char| c.is_ascii_digit();
+    let starts = text.starts_with(digit);
+    let end = text.find(|c: char| digit(c) != starts).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(labels: &[(&str, &str)]) -> Series {
+        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Series { labels: Labels::new(labels.collect()), drop_metric: true, values: vec![1.0] }
+    }
+
+    #[test]
+    fn labels_are_made_of_others() {
+        let check = |texts: [&str; 4], expected: &str| {
+            let texts = texts.map(str::to_owned);
+            let out = replace(vec![series(&[("a", "x-1"), ("b", "2")])], &texts, 1 << 20).unwrap();
+            assert_eq!(out[0].labels.to_string(), expected, "{texts:?}");
+        };
+        check(["c", "$1", "a", "(.*)-.*"], r#"{a="x-1", b="2", c="x"}"#);
+        check(["c", "$1", "a", "y"], r#"{a="x-1", b="2"}"#);
+        check(["c", "${1}z$", "a", "(.).*"], r#"{a="x-1", b="2", c="xz$"}"#);
+        check(["c", "$1z", "a", "(.).*"], r#"{a="x-1", b="2"}"#);
+        check(["b", "", "a", ".*"], r#"{a="x-1"}"#);
+        check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
+        let bad = ["1c", "", "a", ""].map(str::to_owned);
+        assert!(replace(vec![], &bad, 1 << 20).is_err());
+        let texts = ["c", "-", "b", "a"].map(str::to_owned);
+        let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts).unwrap();
+        assert_eq!(out[0].labels.get("c"), "2-1");
+    }
+
+    #[test]
+    fn numbers_in_labels_sort_by_size() {
+        let mut texts = vec!["a10", "a9", "b", "a", "10", "9", "a09"];
+        texts.sort_by(|one, next| natural(one, next));
+        assert_eq!(texts, ["9", "10", "a", "a9", "a09", "a10", "b"]);
+    }
+}

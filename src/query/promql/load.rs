@@ -1,0 +1,171 @@
+//! From a selector to the cells of its series: each document is read once.
+//!
+//! The granularity is chosen by `pipeline/query_plan.rs`; where it is dropped already, the next
+//! coarser one goes on, and a warning says so.
+
+use std::rc::Rc;
+
+use promql_parser::parser::VectorSelector;
+
+use super::{
+    Labels, PromqlError,
+    evaluate::Evaluator,
+    source::matchers_of,
+    windows::{TimedCell, append_cells},
+};
+use crate::{
+    model::{Kind, SeriesId},
+    pipeline::query_plan::{self, Segment, Windows},
+    query::select_series,
+    store::SeriesInfo,
+};
+
+/// The series of a selector, or of a subquery, with their cells.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// In order of labels.
+    pub(super) series: Vec<LoadedSeries>,
+    /// From when on cells come from slots of which width, ascending; none for subqueries.
+    tiers: Vec<(i64, i64)>,
+}
+
+/// One of the series.
+#[derive(Debug)]
+pub(super) struct LoadedSeries {
+    /// Which series.
+    pub(super) labels: Labels,
+    /// Whether its metric's name no longer fits.
+    pub(super) drop_metric: bool,
+    /// How values are to be read.
+    pub(super) kind: Kind,
+    /// There is no value after this time: the sender said so.
+    pub(super) ended_after: i64,
+    /// Ascending.
+    pub(super) cells: Vec<TimedCell>,
+}
+
+/// What tells one load from another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LoadKey {
+    selector: String,
+    level: usize,
+    from: i64,
+    to: i64,
+}
+
+impl Loaded {
+    /// Values of a subquery: samples as such.
+    pub(super) fn of_samples(series: Vec<LoadedSeries>) -> Self {
+        Self { series, tiers: Vec::new() }
+    }
+
+    /// Width of the slots that hold cells of this time; 0 when there are no slots.
+    pub(super) fn width_at(&self, at: i64) -> i64 {
+        let next = self.tiers.partition_point(|(from, _)| *from <= at);
+        self.tiers.get(next.saturating_sub(1)).map_or(0, |(_, width)| *width)
+    }
+}
+
+impl Evaluator<'_> {
+    /// The cells that a selector's windows need.
+    pub(super) fn load(
+        &self,
+        selector: &VectorSelector,
+        windows: &Windows,
+    ) -> Result<Rc<Loaded>, PromqlError> {
+        let granularities = self.store.granularities();
+        let level = query_plan::level_for_windows(granularities, windows, self.now);
+        let mut span = windows.span();
+        let width_ms = granularities.levels()[level].width_ms;
+        if windows.range_ms % width_ms != 0 {
+            // The reading before a window says what time the window's first increase covers.
+            span.start = span.start.minus(width_ms);
+        }
+        let name = selector.name.as_deref().unwrap_or_default();
+        let key = LoadKey {
+            selector: format!("{name} {:?}", selector.matchers),
+            level,
+            from: span.start.0,
+            to: span.end.0,
+        };
+        if let Some((_, loaded)) = self.loads.borrow().iter().find(|(own, _)| *own == key) {
+            return Ok(loaded.clone());
+        }
+        let found = self.select(selector)?;
+        let segments = query_plan::segments(granularities, level, span, self.now);
+        self.warn_of_coarse(level, &segments);
+        let mut series = self.describe(&found);
+        self.read(&found, &segments, &mut series)?;
+        series.sort_by(|one, next| one.labels.cmp(&next.labels));
+        let width = |segment: &Segment| granularities.levels()[segment.level].width_ms;
+        let tiers = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
+        let loaded = Rc::new(Loaded { series, tiers: tiers.collect() });
+        self.loads.borrow_mut().push((key, loaded.clone()));
+        Ok(loaded)
+    }
+
+    /// The series that match a selector.
+    fn select(
+        &self,
+        selector: &VectorSelector,
+    ) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
+        let limits = self.limits;
+        let mut found = Vec::new();
+        for matchers in matchers_of(selector, limits)? {
+            found.extend(select_series(self.store, &matchers, limits.series_max, limits.expired)?);
+        }
+        found.sort_by_key(|(id, _)| *id);
+        found.dedup_by_key(|(id, _)| *id);
+        Ok(found)
+    }
+
+    fn describe(&self, found: &[(SeriesId, SeriesInfo)]) -> Vec<LoadedSeries> {
+        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+        let ended = self.store.ended_after(&ids);
+        let series = found.iter().zip(ended);
+        series
+            .map(|((_, info), ended)| LoadedSeries {
+                labels: Labels::of_key(&info.key),
+                drop_metric: false,
+                kind: info.kind,
+                ended_after: ended.map_or(i64::MAX, |at| at.0),
+                cells: Vec::new(),
+            })
+            .collect()
+    }
+
+    fn read(
+        &self,
+        found: &[(SeriesId, SeriesInfo)],
+        segments: &[Segment],
+        series: &mut [LoadedSeries],
+    ) -> Result<(), PromqlError> {
+        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+        for segment in segments {
+            let view = self.store.view(segment.level, segment.range.clone(), &ids)?;
+            for (id, series) in ids.iter().zip(series.iter_mut()) {
+                self.check_time()?;
+                let slots = view.slots(*id)?;
+                self.count_cells(slots.len())?;
+                append_cells(&slots, series.kind, &mut series.cells);
+            }
+        }
+        Ok(())
+    }
+
+    fn warn_of_coarse(&self, level: usize, segments: &[Segment]) {
+        let levels = self.store.granularities().levels();
+        let coarse = segments.iter().rfind(|segment| segment.level != level);
+        if let Some(segment) = coarse {
+            self.notes.borrow_mut().warn(|| {
+                format!(
+                    "values before {} come from {} slots: {} is kept for {} only",
+                    segment.range.end,
+                    levels[segment.level].name,
+                    levels[level].name,
+                    levels[level].retention
+                )
+            });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Arithmetic as Prometheus does it: compensated sums, means, quantiles, and how numbers are
+//! written.
+//!
+//! Must never know: series, times.
+
+/// A sum that does not lose small parts (Neumaier's variant of Kahan's).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    /// Adds a number.
+    pub(super) fn add(&mut self, value: f64) {
+        let total = self.sum + value;
+        if total.is_infinite() {
+            self.lost = 0.0;
+        } else if self.sum.abs() >= value.abs() {
+            self.lost += (self.sum - total) + value;
+        } else {
+            self.lost += (value - total) + self.sum;
+        }
+        self.sum = total;
+    }
+
+    /// The sum.
+    pub(super) fn total(&self) -> f64 {
+        if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
+    }
+}
+
+/// A mean that changes to an incremental calculation when the sum would overflow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mean {
+    count: f64,
+    sum: Sum,
+    incremental: bool,
+}
+
+impl Mean {
+    /// Adds a number that stands for `weight` samples with this sum.
+    pub(super) fn add_sum(&mut self, sum: f64, weight: f64) {
+        if weight == 1.0 || self.incremental {
+            return self.add(sum / weight);
+        }
+        self.sum.add(sum);
+        self.count += weight;
+    }
+
+    /// Adds a number.
+    pub(super) fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        if !self.incremental {
+            let mut next = self.sum;
+            next.add(value);
+            if self.count == 1.0 || !next.sum.is_infinite() {
+                self.sum = next;
+                return;
+            }
+            self.incremental = true;
+            self.sum.sum /= self.count - 1.0;
+            self.sum.lost /= self.count - 1.0;
+        }
+        let kept = (self.count - 1.0) / self.count;
+        self.sum = Sum { sum: kept * self.sum.sum, lost: kept * self.sum.lost };
+        self.sum.add(value / self.count);
+    }
+
+    /// The mean.
+    pub(super) fn mean(&self) -> f64 {
+        if self.incremental {
+            self.sum.total()
+        } else if self.sum.sum.is_infinite() {
+            self.sum.sum / self.count
+        } else {
+            self.sum.sum / self.count + self.sum.lost / self.count
+        }
+    }
+}
+
+/// Mean square distance from the mean, by Welford's method.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Variance {
+    count: f64,
+    mean: Sum,
+    squares: Sum,
+}
+
+impl Variance {
+    /// Adds a number.
+    pub(super) fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        let delta = value - self.mean.total();
+        self.mean.add(delta / self.count);
+        self.squares.add(delta * (value - self.mean.total()));
+    }
+
+    /// The variance of the whole, not of a sample of it.
+    pub(super) fn variance(&self) -> f64 {
+        self.squares.total() / self.count
+    }
+}
+
+/// The q-quantile, linear between neighbours; NaN counts as the smallest. Sorts the values.
+pub(super) fn quantile(q: f64, values: &mut [f64]) -> f64 {
+    if values.is_empty() || q.is_nan() {
+        return f64::NAN;
+    }
+    if q < 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    if q > 1.0 {
+        return f64::INFINITY;
+    }
+    values.sort_by(|one, next| ascending(*one, *next));
+    let rank = q * (values.len() as f64 - 1.0);
+    let lower = rank.floor().max(0.0) as usize;
+    let upper = (lower + 1).min(values.len() - 1);
+    let weight = rank - rank.floor();
+    values[lower] * (1.0 - weight) + values[upper] * weight
+}
+
+/// Order of values with NaN before all others.
+pub(super) fn ascending(one: f64, next: f64) -> std::cmp::Ordering {
+    match (one.is_nan(), next.is_nan()) {
+        (false, false) => one.partial_cmp(&next).unwrap_or(std::cmp::Ordering::Equal),
+        (one, next) => next.cmp(&one),
+    }
+}
+
+/// Whether two numbers differ by less than the tolerance, as a part of their size.
+pub(super) fn almost_equal(one: f64, next: f64, tolerance: f64) -> bool {
+    if one == next || (one.is_nan() && next.is_nan()) {
+        return true;
+    }
+    let size = one.abs() + next.abs();
+    let difference = (one - next).abs();
+    if one == 0.0 || next == 0.0 || size < f64::MIN_POSITIVE {
+        return difference < tolerance * f64::MIN_POSITIVE;
+    }
+    difference / size.min(f64::MAX) < tolerance
+}
+
+/// A number as Prometheus writes it into labels and messages: without an exponent.
+pub(super) fn text_of(value: f64) -> String {
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned()
+    } else {
+        value.to_string()
+    }
+}
+
+/// The larger number; NaN when one of them is.
+pub(super) fn larger(one: f64, next: f64) -> f64 {
+    if one.is_nan() || next.is_nan() { f64::NAN } else { one.max(next) }
+}
+
+/// The smaller number; NaN when one of them is.
+pub(super) fn smaller(one: f64, next: f64) -> f64 {
+    if one.is_nan() || next.is_nan() { f64::NAN } else { one.min(next) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_means_keep_small_parts_and_survive_overflow() {
+        let values = [1.0, 1e100, 1.0, -1e100];
+        let mut sum = Sum::default();
+        values.iter().for_each(|value| sum.add(*value));
+        assert_eq!(sum.total(), 2.0);
+        let mean = |values: &[f64]| {
+            let mut mean = Mean::default();
+            values.iter().for_each(|value| mean.add(*value));
+            mean.mean()
+        };
+        assert_eq!(mean(&values), 0.5);
+        assert_eq!(mean(&[f64::MAX, f64::MAX]), f64::MAX);
+        assert_eq!(mean(&[f64::INFINITY, 1.0]), f64::INFINITY);
+        assert!(mean(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+        let mut merged = Mean::default();
+        merged.add_sum(6.0, 3.0);
+        merged.add_sum(2.0, 1.0);
+        assert_eq!(merged.mean(), 2.0);
+    }
+
+    #[test]
+    fn quantiles_and_variances() {
+        for (q, expected) in [(0.5, 2.0), (0.25, 1.5), (1.0, 3.0), (2.0, f64::INFINITY)] {
+            assert_eq!(quantile(q, &mut [3.0, 1.0, 2.0]), expected);
+        }
+        assert!(quantile(0.5, &mut []).is_nan());
+        let mut variance = Variance::default();
+        [1.0, 3.0].iter().for_each(|value| variance.add(*value));
+        assert_eq!(variance.variance(), 1.0);
+        assert!(almost_equal(1.0, 1.0 + 1e-13, 1e-12) && !almost_equal(1.0, 1.1, 1e-12));
+        assert_eq!([text_of(1e21), text_of(0.5)], ["1000000000000000000000", "0.5"]);
+    }
+}
