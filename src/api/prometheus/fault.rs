@@ -1,0 +1,86 @@
+//! Why there is no answer: as Prometheus words it, with its status codes.
+//!
+//! Must never know: what was asked.
+
+use std::fmt;
+
+use actix_web::{HttpResponse, http::StatusCode};
+use serde::Serialize;
+
+use crate::telemetry::QueryOutcome;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    kind: FaultKind,
+    message: String,
+}
+
+/// The error types of Prometheus' HTTP API that occur here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FaultKind {
+    /// The request cannot be understood.
+    BadData,
+    /// It is understood and cannot be answered as it is.
+    Execution,
+    /// The answer, or the work for it, would be more than a limit allows.
+    TooMuch,
+    /// It took too long.
+    Timeout,
+    /// The store cannot be read.
+    Internal,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    status: &'static str,
+    #[serde(rename = "errorType")]
+    error_type: &'static str,
+    error: &'a str,
+}
+
+impl Fault {
+    pub(super) fn new(kind: FaultKind, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string() }
+    }
+
+    pub(super) fn bad_data(message: impl fmt::Display) -> Self {
+        Self::new(FaultKind::BadData, message)
+    }
+
+    /// A parameter that cannot be used.
+    pub(super) fn parameter(name: &str, message: impl fmt::Display) -> Self {
+        Self::bad_data(format!("invalid parameter {name:?}: {message}"))
+    }
+
+    pub(super) fn outcome(&self) -> QueryOutcome {
+        match self.kind {
+            FaultKind::BadData | FaultKind::Execution => QueryOutcome::Invalid,
+            FaultKind::TooMuch => QueryOutcome::TooMuch,
+            FaultKind::Timeout => QueryOutcome::Timeout,
+            FaultKind::Internal => QueryOutcome::Failed,
+        }
+    }
+
+    pub(super) fn response(&self) -> HttpResponse {
+        let (status, error_type) = match self.kind {
+            FaultKind::BadData => (StatusCode::BAD_REQUEST, "bad_data"),
+            FaultKind::Execution | FaultKind::TooMuch => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "execution")
+            }
+            FaultKind::Timeout => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
+            FaultKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        };
+        HttpResponse::build(status).json(ErrorBody {
+            status: "error",
+            error_type,
+            error: &self.message,
+        })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,147 @@
+//! Numbers, times and labels as Prometheus writes them in JSON.
+//!
+//! Must never know: what is answered.
+
+use std::io::Write;
+
+/// A sample's value in Go's shortest form: plain digits, with an exponent for what is very small or
+/// very large.
+pub(super) fn push_float(value: f64, out: &mut Vec<u8>) {
+    let size = value.abs();
+    let written = if value.is_nan() {
+        out.write_all(b"NaN")
+    } else if value.is_infinite() {
+        out.write_all(if value > 0.0 { b"+Inf" } else { b"-Inf" })
+    } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        push_exponent(value, out)
+    } else {
+        write!(out, "{value}")
+    };
+    debug_assert!(written.is_ok(), "memory takes every write");
+}
+
+/// Go writes a sign and at least two digits.
+fn push_exponent(value: f64, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+    write!(out, "{mantissa}e{sign}{digits:0>2}")
+}
+
+/// Unix seconds, with milliseconds where there are some.
+pub(super) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
+    let (seconds, millis) = (at_ms.unsigned_abs() / 1000, at_ms.unsigned_abs() % 1000);
+    let sign = if at_ms < 0 { "-" } else { "" };
+    let written = if millis == 0 {
+        write!(out, "{sign}{seconds}")
+    } else {
+        write!(out, "{sign}{seconds}.{millis:03}")
+    };
+    debug_assert!(written.is_ok(), "memory takes every write");
+}
+
+/// A point: `[time,"value"]`.
+pub(super) fn push_point(at_ms: i64, value: f64, out: &mut Vec<u8>) {
+    out.push(b'[');
+    push_time(at_ms, out);
+    out.extend_from_slice(b",\"");
+    push_float(value, out);
+    out.extend_from_slice(b"\"]");
+}
+
+/// A text in quotes.
+pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
+    let written = serde_json::to_writer(out, text);
+    debug_assert!(written.is_ok(), "memory takes every write");
+}
+
+/// `,"name":["text",...]`, or nothing when there is none.
+pub(super) fn push_notes(name: &str, texts: &[String], out: &mut Vec<u8>) {
+    if texts.is_empty() {
+        return;
+    }
+    out.push(b',');
+    push_text(name, out);
+    out.extend_from_slice(b":[");
+    for (index, text) in texts.iter().enumerate() {
+        push_comma(index, out);
+        push_text(text, out);
+    }
+    out.push(b']');
+}
+
+/// An object of texts.
+pub(super) fn push_labels<'a>(
+    labels: impl IntoIterator<Item = (&'a str, &'a str)>,
+    out: &mut Vec<u8>,
+) {
+    out.push(b'{');
+    for (index, (name, value)) in labels.into_iter().enumerate() {
+        push_comma(index, out);
+        push_text(name, out);
+        out.push(b':');
+        push_text(value, out);
+    }
+    out.push(b'}');
+}
+
+/// What stands before the element with this index.
+pub(super) fn push_comma(index: usize, out: &mut Vec<u8>) {
+    if index > 0 {
+        out.push(b',');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_are_written_as_go_writes_them() {
+        let check = |value: f64, expected: &str| {
+            assert_eq!(written(|out| push_float(value, out)), expected);
+        };
+        check(0.0, "0");
+        check(-0.0, "-0");
+        check(1.0, "1");
+        check(0.1, "0.1");
+        check(-12.5, "-12.5");
+        check(1e20, "100000000000000000000");
+        check(1e21, "1e+21");
+        check(1.5e300, "1.5e+300");
+        check(1e-6, "0.000001");
+        check(1.25e-7, "1.25e-07");
+        check(5e-324, "5e-324");
+        check(f64::NAN, "NaN");
+        check(f64::INFINITY, "+Inf");
+        check(f64::NEG_INFINITY, "-Inf");
+    }
+
+    #[test]
+    fn times_are_seconds_with_millis_where_there_are_some() {
+        let check =
+            |at: i64, expected: &str| assert_eq!(written(|out| push_time(at, out)), expected);
+        check(1_435_781_451_781, "1435781451.781");
+        check(1000, "1");
+        check(1500, "1.500");
+        check(7, "0.007");
+        check(-1500, "-1.500");
+        check(0, "0");
+    }
+
+    #[test]
+    fn labels_and_notes_are_escaped() {
+        let labels = [("__name__", "up"), ("job", "a\"b\\\n")];
+        let text = written(|out| push_labels(labels, out));
+        assert_eq!(text, r#"{"__name__":"up","job":"a\"b\\\n"}"#);
+        let notes = ["one".to_owned(), "two".to_owned()];
+        assert_eq!(written(|out| push_notes("infos", &notes, out)), r#","infos":["one","two"]"#);
+        assert_eq!(written(|out| push_notes("infos", &[], out)), "");
+    }
+}

@@ -1,0 +1,113 @@
+//! Prometheus' HTTP API (prometheus.io/docs/prometheus/latest/querying/api), under `/api/v1/` and
+//! `/prometheus/api/v1/`.
+//!
+//! Must never know: how an expression is evaluated.
+
+mod answer;
+mod fault;
+mod json;
+mod metadata;
+mod params;
+mod query;
+mod receive;
+mod series;
+mod status;
+mod times;
+
+use std::time::Duration;
+
+use actix_web::{
+    Handler, Responder,
+    guard::GuardContext,
+    middleware::Compress,
+    web::{self, Query, ServiceConfig},
+};
+
+use receive::Received;
+
+/// Bounds of `PromQL` queries.
+#[derive(Debug, Clone, Copy)]
+pub struct PromqlBounds {
+    /// How long a query may take, with its wait for its turn.
+    pub timeout: Duration,
+    /// How old a sample may be that still counts as the value of a series.
+    pub lookback: Duration,
+    /// Series that a selector may match.
+    pub series_max: usize,
+    /// Points on the way to an answer.
+    pub points_max: usize,
+    /// Bytes of an expression.
+    pub query_bytes_max: usize,
+    /// Bytes of a compiled pattern.
+    pub regex_bytes_max: usize,
+}
+
+/// The routes. `/api/v1/series` is Prometheus' when it has `match[]`, else the store's own, which
+/// is registered behind these.
+pub(super) fn routes(config: &mut ServiceConfig) {
+    for prefix in ["/api/v1", "/prometheus/api/v1"] {
+        let mut serve = Served { config, prefix };
+        serve.both("query", query::instant);
+        serve.both("query_range", query::range);
+        serve.both("format_query", query::format);
+        serve.both("labels", series::labels);
+        serve.both("query_exemplars", status::exemplars);
+        serve.get("label/{name}/values", series::values);
+        serve.get("metadata", metadata::metadata);
+        serve.get("status/buildinfo", status::build);
+        serve.get("rules", status::rules);
+        serve.get("alerts", status::alerts);
+        let matched = web::resource(format!("{prefix}/series"))
+            .guard(actix_web::guard::fn_guard(move |context| {
+                prefix != "/api/v1" || is_prometheus(context)
+            }))
+            .wrap(Compress::default())
+            .route(web::get().to(series::series))
+            .route(web::post().to(series::series));
+        config.service(matched);
+    }
+    for root in ["/", "/prometheus", "/prometheus/"] {
+        config.route(root, web::get().to(status::root));
+    }
+}
+
+/// Whether a request to a path that both APIs have is meant for Prometheus'.
+fn is_prometheus(context: &GuardContext<'_>) -> bool {
+    let head = context.head();
+    let query = head.uri.query().unwrap_or_default();
+    head.method == actix_web::http::Method::POST
+        || Query::<Vec<(String, String)>>::from_query(query)
+            .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
+}
+
+/// Registers routes below a prefix. Answers are compressed where the client takes it.
+struct Served<'a> {
+    config: &'a mut ServiceConfig,
+    prefix: &'static str,
+}
+
+impl Served<'_> {
+    fn get<F, R>(&mut self, path: &str, handler: F)
+    where
+        F: Handler<(Received,), Output = R>,
+        R: Responder + 'static,
+    {
+        let resource = web::resource(format!("{}/{path}", self.prefix))
+            .wrap(Compress::default())
+            .route(web::get().to(handler));
+        self.config.service(resource);
+    }
+
+    /// Under GET, and under POST with a form as body.
+    fn both<F, R>(&mut self, path: &str, handler: F)
+    where
+        F: Handler<(Received,), Output = R>,
+        R: Responder + 'static,
+    {
+        let resource = web::resource(format!("{}/{path}", self.prefix))
+            .wrap(Compress::default())
+            .route(web::get().to(handler.clone()))
+            .route(web::post().to(handler));
+        self.config.service(resource);
+    }
+}

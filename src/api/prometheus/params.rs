@@ -1,0 +1,180 @@
+//! The parameters of a request: of its query string, and of its body when it is a form.
+//!
+//! Must never know: what is asked. A faulty parameter becomes the error that Prometheus gives.
+
+use std::time::Duration;
+
+use actix_web::web::Query;
+
+use super::{
+    fault::Fault,
+    times::{duration_ms, time_ms},
+};
+
+/// Steps of a range query, at most (Prometheus' limit, which its clients know).
+const STEPS_MAX: i64 = 11_000;
+
+/// Names and values in the order in which they were sent; those of the body come first.
+#[derive(Debug, Default)]
+pub(super) struct Params(Vec<(String, String)>);
+
+/// Start, end and step of a range query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Steps {
+    pub(super) start_ms: i64,
+    pub(super) end_ms: i64,
+    pub(super) step_ms: i64,
+}
+
+impl Params {
+    /// Reads both. A body that is no form is refused.
+    pub(super) fn read(query: &str, form: &[u8]) -> Result<Self, Fault> {
+        let form = std::str::from_utf8(form).map_err(Fault::bad_data)?;
+        let mut all = Vec::new();
+        for text in [form, query] {
+            let pairs = Query::<Vec<(String, String)>>::from_query(text);
+            all.extend(pairs.map_err(Fault::bad_data)?.into_inner());
+        }
+        Ok(Self(all))
+    }
+
+    /// The first value that is not empty: an empty one is as good as none.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).find(|value| !value.is_empty())
+    }
+
+    /// Every value of a repeated parameter.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The PromQL text.
+    pub(super) fn query(&self) -> &str {
+        self.get("query").unwrap_or_default()
+    }
+
+    /// A time, if it is given.
+    pub(super) fn time(&self, name: &str) -> Result<Option<i64>, Fault> {
+        let read = |text: &str| {
+            let cause = || Fault::parameter(name, format!("cannot parse {text:?} to a valid timestamp"));
+            time_ms(text).ok_or_else(cause)
+        };
+        self.get(name).map(read).transpose()
+    }
+
+    /// A length of time, if it is given.
+    pub(super) fn duration(&self, name: &str) -> Result<Option<i64>, Fault> {
+        let read = |text: &str| {
+            let cause = || Fault::parameter(name, format!("cannot parse {text:?} to a valid duration"));
+            duration_ms(text).ok_or_else(cause)
+        };
+        self.get(name).map(read).transpose()
+    }
+
+    /// Start, end and step, checked as Prometheus checks them.
+    pub(super) fn steps(&self) -> Result<Steps, Fault> {
+        let needed = |name: &str| {
+            let cause = || Fault::parameter(name, r#"cannot parse "" to a valid timestamp"#);
+            self.time(name)?.ok_or_else(cause)
+        };
+        let (start_ms, end_ms) = (needed("start")?, needed("end")?);
+        if end_ms < start_ms {
+            return Err(Fault::parameter("end", "end timestamp must not be before start time"));
+        }
+        let missing = || Fault::parameter("step", r#"cannot parse "" to a valid duration"#);
+        let step_ms = self.duration("step")?.ok_or_else(missing)?;
+        if step_ms <= 0 {
+            return Err(Fault::parameter(
+                "step",
+                "zero or negative query resolution step widths are not accepted. Try a positive \
+                 integer",
+            ));
+        }
+        if (end_ms - start_ms) / step_ms > STEPS_MAX {
+            return Err(Fault::bad_data(
+                "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the \
+                 query resolution (?step=XX)",
+            ));
+        }
+        Ok(Steps { start_ms, end_ms, step_ms })
+    }
+
+    /// How many elements the answer may have; `None` is all.
+    pub(super) fn limit(&self) -> Result<Option<usize>, Fault> {
+        self.number("limit")
+    }
+
+    /// A whole number that is not negative; 0 is as good as none.
+    pub(super) fn number(&self, name: &str) -> Result<Option<usize>, Fault> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let number: i64 = text.parse().map_err(|_| {
+            Fault::parameter(name, format!("cannot parse {text:?} to a whole number"))
+        })?;
+        let limit = usize::try_from(number)
+            .map_err(|_| Fault::parameter(name, format!("{name} must be non-negative")))?;
+        Ok((limit > 0).then_some(limit))
+    }
+
+    /// How long the query may take: what is asked for, at most what the settings allow.
+    pub(super) fn timeout(&self, longest: Duration) -> Result<Duration, Fault> {
+        let asked = self.duration("timeout")?.unwrap_or(i64::MAX);
+        Ok(Duration::from_millis(asked.max(0) as u64).min(longest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(query: &str) -> Result<Steps, String> {
+        let params = Params::read(query, b"").map_err(|fault| fault.to_string())?;
+        params.steps().map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn the_body_comes_before_the_query_string_and_repeats_are_kept() {
+        let query = "query=late&match%5B%5D=a&limit=";
+        let params = Params::read(query, b"query=sum(up)+%2B+1&match[]=b&match[]=c%7B%7D").unwrap();
+        assert_eq!(params.query(), "sum(up) + 1");
+        assert_eq!(params.all("match[]").collect::<Vec<_>>(), ["b", "c{}", "a"]);
+        assert_eq!(params.limit().unwrap(), None);
+        assert!(Params::read("", b"\xff").is_err());
+    }
+
+    #[test]
+    fn steps_are_checked_with_the_words_of_prometheus() {
+        let read = steps("start=10&end=70.5&step=1m").unwrap();
+        assert_eq!(read, Steps { start_ms: 10_000, end_ms: 70_500, step_ms: 60_000 });
+        assert!(steps("start=0&end=11000&step=1").is_ok());
+        let check = |query: &str, part: &str| {
+            let message = steps(query).unwrap_err();
+            assert!(message.contains(part), "{query}: {message}");
+        };
+        check("start=0&end=11001&step=1", "exceeded maximum resolution of 11,000 points");
+        check("end=1&step=1", r#"invalid parameter "start": cannot parse "" to a valid timestamp"#);
+        check("start=2&end=1&step=1", "end timestamp must not be before start time");
+        check("start=1&end=2&step=0", "zero or negative query resolution step widths");
+        check("start=1&end=2&step=soon", r#"cannot parse "soon" to a valid duration"#);
+    }
+
+    #[test]
+    fn a_timeout_can_only_be_shortened() {
+        let timeout = |query: &str| {
+            Params::read(query, b"").unwrap().timeout(Duration::from_secs(120)).map_err(drop)
+        };
+        assert_eq!(timeout(""), Ok(Duration::from_secs(120)));
+        assert_eq!(timeout("timeout=5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(timeout("timeout=1h"), Ok(Duration::from_secs(120)));
+        assert_eq!(timeout("timeout=-1"), Ok(Duration::ZERO));
+        assert_eq!(timeout("timeout=x"), Err(()));
+    }
+
+    #[test]
+    fn limits_are_whole_numbers() {
+        let limit = |query: &str| Params::read(query, b"").unwrap().limit().map_err(drop);
+        assert_eq!(limit("limit=5"), Ok(Some(5)));
+        assert_eq!(limit("limit=0"), Ok(None));
+        assert_eq!(limit("limit=-1"), Err(()));
+        assert_eq!(limit("limit=some"), Err(()));
+    }
+}

@@ -1,0 +1,94 @@
+//! `query`, `query_range` and `format_query`.
+
+use actix_web::HttpResponse;
+
+use super::{
+    answer::{Answer, Data},
+    fault::{Fault, FaultKind},
+    params::Steps,
+    receive::{Asked, Received, respond},
+};
+use crate::{
+    model::UnixMillis,
+    query::{PromqlAnswer, PromqlError, PromqlRequest, PromqlValue, format_promql, promql},
+};
+
+pub(super) async fn instant(received: Received) -> HttpResponse {
+    respond("promql_instant", received, |asked| {
+        let at = asked.params.time("time")?.unwrap_or(asked.now.0);
+        evaluate(asked, Steps { start_ms: at, end_ms: at, step_ms: 0 })
+    })
+    .await
+}
+
+pub(super) async fn range(received: Received) -> HttpResponse {
+    respond("promql_range", received, |asked| evaluate(asked, asked.params.steps()?)).await
+}
+
+pub(super) async fn format(received: Received) -> HttpResponse {
+    respond("promql_format", received, |asked| {
+        let text = format_promql(asked.params.query(), &asked.limits()).map_err(of_query)?;
+        Ok(Answer::of(Data::Text(text)))
+    })
+    .await
+}
+
+fn evaluate(asked: &Asked<'_>, steps: Steps) -> Result<Answer, Fault> {
+    let limit = asked.params.limit()?;
+    let lookback = asked.params.duration("lookback_delta")?.filter(|ms| *ms > 0);
+    let request = PromqlRequest {
+        query: asked.params.query().to_owned(),
+        start: UnixMillis(steps.start_ms),
+        end: UnixMillis(steps.end_ms),
+        step_ms: steps.step_ms,
+        lookback_ms: lookback.unwrap_or(asked.parts.promql.lookback.as_millis() as i64),
+    };
+    let found = promql(&asked.parts.store, &request, &asked.limits(), asked.now);
+    let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(of_query)?;
+    if limit.is_some_and(|limit| truncate(&mut value, limit)) {
+        warnings.push("results truncated due to limit".to_owned());
+    }
+    Ok(Answer { data: Data::Value(value), warnings, infos })
+}
+
+/// Keeps the first series; says whether there were more.
+fn truncate(value: &mut PromqlValue, limit: usize) -> bool {
+    let before = match value {
+        PromqlValue::Vector(all) => {
+            let before = all.len();
+            all.truncate(limit);
+            before
+        }
+        PromqlValue::Matrix(all) => {
+            let before = all.len();
+            all.truncate(limit);
+            before
+        }
+        PromqlValue::Scalar(..) | PromqlValue::String(..) => 0,
+    };
+    before > limit
+}
+
+/// The fault of an expression that stands in `query`.
+fn of_query(cause: PromqlError) -> Fault {
+    match cause {
+        PromqlError::BadData(message) => Fault::parameter("query", message),
+        other => of(other),
+    }
+}
+
+/// The fault that Prometheus gives for this.
+pub(super) fn of(cause: PromqlError) -> Fault {
+    let kind = match &cause {
+        PromqlError::BadData(_) => FaultKind::BadData,
+        PromqlError::Execution(_) => FaultKind::Execution,
+        PromqlError::TooMuch(_) => FaultKind::TooMuch,
+        PromqlError::Timeout(_) => FaultKind::Timeout,
+        PromqlError::Store(cause) => {
+            let detail: &dyn std::error::Error = cause;
+            tracing::error!(cause = detail, "a query failed");
+            return Fault::new(FaultKind::Internal, cause.chain());
+        }
+    };
+    Fault::new(kind, cause)
+}

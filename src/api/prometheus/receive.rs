@@ -1,0 +1,140 @@
+//! From a request to its answer: parameters read, a place among the queries taken, the work done
+//! away from the HTTP worker and within its time, the answer written.
+//!
+//! Must never know: what is asked.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, web};
+use futures_util::future::LocalBoxFuture;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+
+use super::{
+    answer::{Answer, Writing},
+    fault::{Fault, FaultKind},
+    params::Params,
+};
+use crate::{
+    api::{ApiParts, body},
+    model::{UnixMillis, time::Stopwatch},
+    query::PromqlLimits,
+};
+
+/// A request with what it is answered by.
+pub(super) struct Received {
+    pub(super) request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+}
+
+impl FromRequest for Received {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        let mut payload = payload.take();
+        Box::pin(async move {
+            let parts = web::Data::extract(&request).await?;
+            let payload = web::Payload::from_request(&request, &mut payload).await?;
+            Ok(Self { request, payload, parts })
+        })
+    }
+}
+
+/// One query under way.
+pub(super) struct Asked<'a> {
+    pub(super) params: &'a Params,
+    pub(super) parts: &'a ApiParts,
+    pub(super) now: UnixMillis,
+    /// Whether its time is over, or nobody waits for it.
+    pub(super) expired: &'a dyn Fn() -> bool,
+}
+
+impl Asked<'_> {
+    pub(super) fn limits(&self) -> PromqlLimits<'_> {
+        let bounds = &self.parts.promql;
+        PromqlLimits {
+            series_max: bounds.series_max,
+            points_max: bounds.points_max,
+            steps_max: super::params::STEPS_MAX as usize + 1,
+            query_bytes_max: bounds.query_bytes_max,
+            regex_bytes_max: bounds.regex_bytes_max,
+            expired: self.expired,
+        }
+    }
+}
+
+/// Set when the request is dropped: the client went away, or has its answer.
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Answers a request.
+pub(super) async fn respond(
+    endpoint: &'static str,
+    received: Received,
+    run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
+) -> HttpResponse {
+    let Received { request, payload, parts } = received;
+    let metrics = parts.metrics.clone();
+    let form = match body::receive(&request, payload, &parts).await {
+        Ok(form) => form,
+        Err(refusal) => return refusal.response(),
+    };
+    metrics.queries.with_label_values(&[endpoint]).inc();
+    let read = Params::read(request.query_string(), &form.bytes);
+    let answered = match read {
+        Ok(params) => answer(params, parts, run).await,
+        Err(fault) => Err(fault),
+    };
+    match answered {
+        Ok((writing, permit)) => writing.response(permit),
+        Err(fault) => {
+            metrics.queries_refused.with_label_values(&[fault.outcome().as_str()]).inc();
+            fault.response()
+        }
+    }
+}
+
+async fn answer(
+    params: Params,
+    parts: web::Data<ApiParts>,
+    run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
+) -> Result<(Writing, OwnedSemaphorePermit), Fault> {
+    let watch = Stopwatch::start();
+    let limit = params.timeout(parts.promql.timeout)?;
+    // Prometheus lets queries wait for their turn, and dashboards rely on it.
+    let permit = timeout(limit, parts.queries.clone().acquire_owned()).await;
+    let permit = permit
+        .map_err(|_| late("in the queue", limit))?
+        .map_err(|_| Fault::new(FaultKind::Internal, "the daemon is stopping"))?;
+    let gone = Arc::new(AtomicBool::new(false));
+    let _gone = Gone(gone.clone());
+    let worked = web::block(move || {
+        let expired = || watch.elapsed() >= limit || gone.load(Ordering::Relaxed);
+        let now = parts.clock.now();
+        let asked = Asked { params: &params, parts: &parts, now, expired: &expired };
+        Ok((Writing::begin(run(&asked)?), permit))
+    })
+    .await;
+    worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?
+}
+
+fn late(place: &str, limit: Duration) -> Fault {
+    let message = format!(
+        "query timed out {place} after {limit:?}: ask for less, or raise promql.timeout or \
+         limits.queries_max"
+    );
+    Fault::new(FaultKind::Timeout, message)
+}

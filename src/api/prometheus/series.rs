@@ -1,0 +1,160 @@
+//! `series`, `labels` and `label/NAME/values`: what there is to select.
+//!
+//! `start` and `end` are checked and narrow nothing: a series is listed as long as the store knows
+//! it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix_web::HttpResponse;
+
+use super::{
+    answer::{Answer, Data},
+    fault::Fault,
+    query,
+    receive::{Asked, Received, respond},
+};
+use crate::query::{Labels, list_label_names, list_label_values, select_series, series_matchers};
+
+const TRUNCATED: &str = "results truncated due to limit";
+
+pub(super) async fn series(received: Received) -> HttpResponse {
+    respond("promql_series", received, |asked| {
+        check_range(asked)?;
+        let Some(found) = selected(asked)? else {
+            return Err(Fault::bad_data("no match[] parameter provided"));
+        };
+        limited(asked, found, Data::Series)
+    })
+    .await
+}
+
+pub(super) async fn labels(received: Received) -> HttpResponse {
+    respond("promql_labels", received, |asked| {
+        check_range(asked)?;
+        let names = match selected(asked)? {
+            Some(found) => {
+                let mut names = BTreeSet::new();
+                for labels in &found {
+                    for (name, _) in labels.iter() {
+                        if !names.contains(name) {
+                            names.insert(name.to_owned());
+                        }
+                    }
+                }
+                names.into_iter().collect()
+            }
+            None => list_label_names(&asked.parts.store),
+        };
+        limited(asked, names, Data::Texts)
+    })
+    .await
+}
+
+pub(super) async fn values(received: Received) -> HttpResponse {
+    let name = received.request.match_info().get("name").unwrap_or_default();
+    let name = unescaped(name).unwrap_or_else(|| name.to_owned());
+    respond("promql_values", received, move |asked| {
+        check_range(asked)?;
+        let values = match selected(asked)? {
+            Some(found) => {
+                let values = found.iter().map(|labels| labels.get(&name));
+                let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
+                values.into_iter().map(str::to_owned).collect()
+            }
+            None => list_label_values(&asked.parts.store, &name, asked.expired)
+                .map_err(query::of)?,
+        };
+        limited(asked, values, Data::Texts)
+    })
+    .await
+}
+
+fn check_range(asked: &Asked<'_>) -> Result<(), Fault> {
+    let (start, end) = (asked.params.time("start")?, asked.params.time("end")?);
+    if start.zip(end).is_some_and(|(start, end)| end < start) {
+        return Err(Fault::parameter("end", "end timestamp must not be before start time"));
+    }
+    Ok(())
+}
+
+/// The series of all `match[]`, each once and in order; `None` when there is no `match[]`.
+fn selected(asked: &Asked<'_>) -> Result<Option<Vec<Labels>>, Fault> {
+    let limits = asked.limits();
+    let mut found = BTreeMap::new();
+    let mut any = false;
+    for selector in asked.params.all("match[]") {
+        any = true;
+        let sets = series_matchers(selector, &limits)
+            .map_err(|cause| Fault::parameter("match[]", query::of(cause)))?;
+        for set in sets {
+            let more = select_series(&asked.parts.store, &set, limits.series_max, asked.expired);
+            let more = more.map_err(query::of)?;
+            found.extend(more.into_iter().map(|(id, info)| (id, Labels::of_key(&info.key))));
+            if found.len() > limits.series_max {
+                return Err(query::of(crate::query::PromqlError::TooMuch(format!(
+                    "more than {} series match: name more labels or raise promql.series_max",
+                    limits.series_max
+                ))));
+            }
+        }
+    }
+    let mut all: Vec<_> = found.into_values().collect();
+    all.sort();
+    Ok(any.then_some(all))
+}
+
+fn limited<T>(
+    asked: &Asked<'_>,
+    mut all: Vec<T>,
+    data: impl FnOnce(Vec<T>) -> Data,
+) -> Result<Answer, Fault> {
+    let limit = asked.params.limit()?.unwrap_or(usize::MAX);
+    let truncated = all.len() > limit;
+    all.truncate(limit);
+    let mut answer = Answer::of(data(all));
+    if truncated {
+        answer.warnings.push(TRUNCATED.to_owned());
+    }
+    Ok(answer)
+}
+
+/// A name as Prometheus' clients escape it in a path when it is not only letters, digits and `_`:
+/// `U__`, then `_XX_` for the code of each other letter and `__` for `_`.
+fn unescaped(name: &str) -> Option<String> {
+    let mut rest = name.strip_prefix("U__")?;
+    let mut out = String::with_capacity(rest.len());
+    while let Some(at) = rest.find('_') {
+        let (plain, tail) = rest.split_at_checked(at)?;
+        out.push_str(plain);
+        let tail = tail.strip_prefix('_')?;
+        if let Some(behind) = tail.strip_prefix('_') {
+            out.push('_');
+            rest = behind;
+        } else {
+            let (code, behind) = tail.split_once('_')?;
+            out.push(char::from_u32(u32::from_str_radix(code, 16).ok()?)?);
+            rest = behind;
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escaped_names_are_read() {
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(unescaped(name).as_deref(), expected, "{name}");
+        };
+        check("U__service_2e_name", Some("service.name"));
+        check("U__a__b", Some("a_b"));
+        check("U__plain", Some("plain"));
+        check("job", None);
+        check("U__a_zz_b", None);
+        check("U__a_2e", None);
+        check("U__a_ffffffff_", None);
+    }
+}

@@ -1,0 +1,42 @@
+//! What clients ask to know what they talk to, and what is never there: exemplars, rules, alerts.
+
+use actix_web::HttpResponse;
+
+use super::{
+    answer::{Answer, Data},
+    receive::{Received, respond},
+};
+
+/// Clients turn features on by Prometheus' version: this one's API is what is served here.
+const BUILD: &str = concat!(
+    r#"{"version":"2.55.0","revision":"granary-"#,
+    env!("CARGO_PKG_VERSION"),
+    r#"","branch":"","buildUser":"","buildDate":"","goVersion":""}"#
+);
+
+async fn fixed(received: Received, json: &'static str) -> HttpResponse {
+    respond("promql_status", received, |_| Ok(Answer::of(Data::Fixed(json)))).await
+}
+
+pub(super) async fn build(received: Received) -> HttpResponse {
+    fixed(received, BUILD).await
+}
+
+pub(super) async fn exemplars(received: Received) -> HttpResponse {
+    fixed(received, "[]").await
+}
+
+pub(super) async fn rules(received: Received) -> HttpResponse {
+    fixed(received, r#"{"groups":[]}"#).await
+}
+
+pub(super) async fn alerts(received: Received) -> HttpResponse {
+    fixed(received, r#"{"alerts":[]}"#).await
+}
+
+/// Some clients ask for the root page to see whether the address is right.
+pub(super) async fn root() -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/plain; charset=utf-8")
+        .body("Granary speaks Prometheus' HTTP API under /api/v1/ and /prometheus/api/v1/.\n")
+}

@@ -1,0 +1,95 @@
+//! Times and lengths of time as Prometheus' HTTP API writes them.
+//!
+//! Must never know: what they are used for.
+
+use crate::model::UnixMillis;
+
+/// What Prometheus' own Go client sends for "since ever" and "for ever".
+const MIN_TIME: &str = "-292273086-05-16T16:47:06Z";
+const MAX_TIME: &str = "292277025-08-18T07:12:54.999999999Z";
+/// Times further from 1970 than this are brought to it: no sample is there.
+const FURTHEST_MS: i64 = UnixMillis::MAX.0;
+/// As Go's durations: nanoseconds in 63 bits.
+const LONGEST_MS: f64 = 9_223_372_036_854.0;
+
+/// RFC 3339, or Unix seconds with a fraction; `None` when it is neither.
+pub(super) fn time_ms(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        // What is beyond the range of a double's whole numbers is no time.
+        return (seconds.abs() < 1e15).then(|| within((seconds * 1000.0).round() as i64));
+    }
+    match text {
+        MIN_TIME => Some(-FURTHEST_MS),
+        MAX_TIME => Some(FURTHEST_MS),
+        _ => text.parse().ok().map(|at: jiff::Timestamp| within(at.as_millisecond())),
+    }
+}
+
+fn within(ms: i64) -> i64 {
+    ms.clamp(-FURTHEST_MS, FURTHEST_MS)
+}
+
+/// Seconds with a fraction, or units as in `1h30m`; `None` when it is neither.
+pub(super) fn duration_ms(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return (seconds.abs() * 1000.0 < LONGEST_MS).then(|| (seconds * 1000.0).round() as i64);
+    }
+    const UNITS: [(&str, i64); 7] = [
+        ("y", 365 * 86_400_000),
+        ("w", 7 * 86_400_000),
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ];
+    let mut units = UNITS.iter();
+    let (mut rest, mut total) = (text, 0_i64);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, tail) = rest.split_at_checked(digits)?;
+        let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, tail) = tail.split_at_checked(letters)?;
+        // Each unit once, the longest first.
+        let (_, ms) = units.find(|(name, _)| *name == unit)?;
+        total = total.checked_add(number.parse::<i64>().ok()?.checked_mul(*ms)?)?;
+        rest = tail;
+    }
+    (!text.is_empty() && (total as f64) < LONGEST_MS).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_unix_seconds_or_rfc_3339() {
+        let check = |text: &str, expected: Option<i64>| assert_eq!(time_ms(text), expected, "{text}");
+        check("1435781451.781", Some(1_435_781_451_781));
+        check("0", Some(0));
+        check("-1.5", Some(-1500));
+        check("1e3", Some(1_000_000));
+        check("2015-07-01T20:10:51.781Z", Some(1_435_781_451_781));
+        check("2015-07-01T22:10:51.781+02:00", Some(1_435_781_451_781));
+        check(MIN_TIME, Some(-FURTHEST_MS));
+        check(MAX_TIME, Some(FURTHEST_MS));
+        for text in ["", "now", "NaN", "inf", "1e300", "2015-07-01", "2015-07-01T20:10:51"] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn durations_are_seconds_or_units_from_long_to_short() {
+        let check = |text: &str, expected| assert_eq!(duration_ms(text), expected, "{text}");
+        check("15", Some(15_000));
+        check("0.5", Some(500));
+        check("-1", Some(-1000));
+        check("1m", Some(60_000));
+        check("1h30m", Some(5_400_000));
+        check("1w2d3h4m5s6ms", Some(604_800_000 + 2 * 86_400_000 + 11_045_006));
+        check("2y", Some(63_072_000_000));
+        for text in ["", "m", "1", "1m1h", "1m1m", "1 m", "1M", "-1m", "99999999999999y", "1e300"] {
+            check(text, (text == "1").then_some(1000));
+        }
+    }
+}

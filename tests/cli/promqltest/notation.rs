@@ -1,0 +1,272 @@
+//! How scripts write series: labels, and values as sequences (`0+10x4`, `_x2`, `stale`).
+
+use std::collections::BTreeMap;
+
+/// The value by which Prometheus says that a series has ended.
+pub(crate) const STALE: u64 = 0x7ff0_0000_0000_0002;
+
+/// Names and values, the metric's name among them as `__name__`.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// One place of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Place {
+    /// No sample.
+    Omitted,
+    Value(f64),
+    /// A native histogram, which is not kept.
+    Histogram,
+}
+
+/// A line of a `load` or of what an `eval` expects.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) labels: Labels,
+    pub(crate) places: Vec<Place>,
+}
+
+/// Reads text from the left.
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Series {
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
+        let mut reader = Reader { rest: line };
+        let labels = reader.labels()?;
+        let mut places = Vec::new();
+        while !reader.skip_space() {
+            reader.item(&mut places)?;
+        }
+        Ok(Self { labels, places })
+    }
+}
+
+/// A number as scripts write it.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let digits = text.trim_start_matches(['+', '-']);
+    let known = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        || ["inf", "nan"].contains(&&*digits.to_ascii_lowercase());
+    known.then(|| text.parse().ok()).flatten()
+}
+
+/// A duration in ms: `5m`, `10s53ms`, or seconds without a unit.
+pub(crate) fn duration(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Some((seconds * 1000.0).round() as i64);
+    }
+    let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let mut total = 0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, tail) = rest.split_at(digits);
+        let letters = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(letters);
+        let ms = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            "w" => 7 * 86_400_000,
+            "y" => 365 * 86_400_000,
+            _ => return None,
+        };
+        total += number.parse::<i64>().ok()? * ms;
+        rest = tail;
+    }
+    Some(sign * total)
+}
+
+/// A text in quotes of any of Go's three kinds.
+pub(crate) fn unquote(text: &str) -> Result<String, String> {
+    let mut reader = Reader { rest: text };
+    let found = reader.quoted()?;
+    if reader.skip_space() { Ok(found) } else { Err(format!("more follows {text:?}")) }
+}
+
+impl<'a> Reader<'a> {
+    /// Skips spaces; whether nothing is left.
+    fn skip_space(&mut self) -> bool {
+        self.rest = self.rest.trim_start();
+        self.rest.is_empty()
+    }
+
+    fn eat(&mut self, what: &str) -> bool {
+        let found = self.rest.strip_prefix(what);
+        self.rest = found.unwrap_or(self.rest);
+        found.is_some()
+    }
+
+    fn take_while(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
+        let end = self.rest.find(|c: char| !fits(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn labels(&mut self) -> Result<Labels, String> {
+        let mut out = Labels::new();
+        let name = self.take_while(|c| c.is_alphanumeric() || "_:.".contains(c));
+        if !name.is_empty() {
+            out.insert("__name__".to_owned(), name.to_owned());
+        }
+        if !self.eat("{") {
+            return Ok(out);
+        }
+        loop {
+            self.skip_space();
+            if self.eat("}") {
+                return Ok(out);
+            }
+            let quoted = self.rest.starts_with(['"', '\'', '`']);
+            let name = if quoted {
+                self.quoted()?
+            } else {
+                self.take_while(|c| c.is_alphanumeric() || c == '_').to_owned()
+            };
+            self.skip_space();
+            if self.eat("=") {
+                self.skip_space();
+                let value = self.quoted()?;
+                out.insert(name, value);
+            } else if quoted {
+                out.insert("__name__".to_owned(), name);
+            } else {
+                return Err(format!("no label: {:?}", self.rest));
+            }
+            self.skip_space();
+            self.eat(",");
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, String> {
+        let mut letters = self.rest.char_indices();
+        let Some((_, quote @ ('"' | '\'' | '`'))) = letters.next() else {
+            return Err(format!("no text in quotes: {:?}", self.rest));
+        };
+        let mut out = String::new();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                end if end == quote => {
+                    self.rest = &self.rest[at + quote.len_utf8()..];
+                    return Ok(out);
+                }
+                '\\' if quote != '`' => out.push(match letters.next() {
+                    Some((_, 'n')) => '\n',
+                    Some((_, 't')) => '\t',
+                    Some((_, 'r')) => '\r',
+                    Some((_, same @ ('\\' | '"' | '\''))) => same,
+                    other => return Err(format!("an escape that is not read: {other:?}")),
+                }),
+                plain => out.push(plain),
+            }
+        }
+        Err(format!("a text without an end: {:?}", self.rest))
+    }
+
+    /// One item of a sequence.
+    fn item(&mut self, out: &mut Vec<Place>) -> Result<(), String> {
+        if self.eat("_") {
+            let times = self.times()?.unwrap_or(1);
+            out.extend((0..times).map(|_| Place::Omitted));
+            return Ok(());
+        }
+        if self.histogram()? {
+            // The step of a sequence of histograms.
+            if self.rest.starts_with(['+', '-']) {
+                self.rest = &self.rest[1..];
+                self.histogram()?;
+            }
+            let times = self.times()?.unwrap_or(0);
+            out.extend((0..=times).map(|_| Place::Histogram));
+            return Ok(());
+        }
+        if self.eat("stale") {
+            let times = self.times()?.unwrap_or(0);
+            out.extend((0..=times).map(|_| Place::Value(f64::from_bits(STALE))));
+            return Ok(());
+        }
+        let mut value = self.number()?;
+        let step = if self.rest.starts_with(['+', '-']) { self.number()? } else { 0.0 };
+        for _ in 0..=self.times()?.unwrap_or(0) {
+            out.push(Place::Value(value));
+            value += step;
+        }
+        Ok(())
+    }
+
+    fn histogram(&mut self) -> Result<bool, String> {
+        if !self.rest.starts_with("{{") {
+            return Ok(false);
+        }
+        let end = self.rest.find("}}").ok_or("a histogram without an end")?;
+        self.rest = &self.rest[end + 2..];
+        Ok(true)
+    }
+
+    /// `x5`; upstream writes one value more than it says, for time 0.
+    fn times(&mut self) -> Result<Option<u32>, String> {
+        if !self.eat("x") {
+            return Ok(None);
+        }
+        let digits = self.take_while(|c| c.is_ascii_digit());
+        digits.parse().map(Some).map_err(|_| format!("no number behind x: {:?}", self.rest))
+    }
+
+    fn number(&mut self) -> Result<f64, String> {
+        let text = self.rest;
+        let sign = usize::from(text.starts_with(['+', '-']));
+        let body = &text[sign..];
+        let word = ["inf", "nan"].into_iter().find(|word| {
+            body.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+        });
+        let mut length = word.map_or_else(|| plain_length(body), str::len);
+        if word.is_none() && body[length..].starts_with(['e', 'E']) {
+            let exponent = &body[length + 1..];
+            let sign = usize::from(exponent.starts_with(['+', '-']));
+            length += 1 + sign + digits_length(&exponent[sign..]);
+        }
+        let (number, rest) = text.split_at(sign + length);
+        self.rest = rest;
+        number.parse().map_err(|_| format!("no number: {text:?}"))
+    }
+}
+
+fn digits_length(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn plain_length(text: &str) -> usize {
+    let whole = digits_length(text);
+    if text[whole..].starts_with('.') { whole + 1 + digits_length(&text[whole + 1..]) } else { whole }
+}
+
+#[test]
+fn the_notation_of_scripts_is_read() {
+    let check = |line: &str, expected: &str| {
+        let read = Series::parse(line).unwrap_or_else(|cause| panic!("{line}: {cause}"));
+        let shown: Vec<_> = read
+            .places
+            .iter()
+            .map(|place| match place {
+                Place::Omitted => "_".to_owned(),
+                Place::Histogram => "H".to_owned(),
+                Place::Value(value) if value.to_bits() == STALE => "stale".to_owned(),
+                Place::Value(value) => value.to_string(),
+            })
+            .collect();
+        assert_eq!(shown.join(" "), expected, "{line}");
+    };
+    check("a 1 _ 2x2 _x2 3", "1 _ 2 2 2 _ _ 3");
+    check("a{b=\"c\"} 0+10x3 5-2x2 -1.5e-3", "0 10 20 30 5 3 1 -0.0015");
+    check("{} NaN -Inf +Inf stale .5 2.", "NaN -inf inf stale 0.5 2");
+    check("h {{schema:0 sum:1}}x2 {{}}+{{sum:1}}x1 7", "H H H H H 7");
+    let labels = Series::parse(r#"{"my.metric", a='b"', "c d" = "\n"} 1"#).unwrap().labels;
+    let expected = [("__name__", "my.metric"), ("a", "b\""), ("c d", "\n")];
+    assert_eq!(labels, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    assert_eq!(duration("10s53ms"), Some(10_053));
+    assert_eq!(duration("1h5m"), Some(3_900_000));
+    assert_eq!(duration("30"), Some(30_000));
+    assert_eq!(unquote("`a\\b`").unwrap(), "a\\b");
+}

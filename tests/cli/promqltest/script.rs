@@ -1,0 +1,213 @@
+//! Scripts of Prometheus' query tests, line by line: `load`, `clear` and `eval` with what it
+//! expects.
+
+use super::notation::{Series, duration, number, unquote};
+
+/// A block of a script.
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// Series, and the distance of their samples.
+    Load(i64, Vec<Series>),
+    Clear,
+    Eval(Eval),
+}
+
+/// When a query is evaluated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum When {
+    Instant(i64),
+    Range { start: i64, end: i64, step: i64 },
+}
+
+/// How an expected text is compared.
+#[derive(Debug, Clone)]
+pub(crate) enum Text {
+    Any,
+    Exact(String),
+    Pattern(String),
+}
+
+/// A query and what it must answer.
+#[derive(Debug)]
+pub(crate) struct Eval {
+    pub(crate) line: usize,
+    pub(crate) expression: String,
+    pub(crate) when: When,
+    pub(crate) expected: Expected,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Expected {
+    pub(crate) ordered: bool,
+    pub(crate) fail: Option<Text>,
+    pub(crate) warnings: Vec<Text>,
+    pub(crate) infos: Vec<Text>,
+    pub(crate) no_warnings: bool,
+    pub(crate) no_infos: bool,
+    pub(crate) scalar: Option<f64>,
+    pub(crate) string: Option<String>,
+    /// Start and step of the samples of a range vector.
+    pub(crate) range: Option<(i64, i64)>,
+    pub(crate) series: Vec<Series>,
+}
+
+/// Reads a script; the error names the line.
+pub(crate) fn parse(text: &str) -> Result<Vec<Block>, String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_end = |line: &str| line.is_empty() || line.starts_with('#');
+    let mut blocks = Vec::new();
+    let mut at = 0;
+    while let Some(head) = lines.get(at) {
+        let number = at + 1;
+        at += 1;
+        if is_end(head) {
+            continue;
+        }
+        let body: Vec<_> =
+            lines[at..].iter().copied().take_while(|line| !is_end(line)).collect();
+        let in_line = |cause: String| format!("line {number}: {cause}");
+        let word = head.split_whitespace().next().unwrap_or_default();
+        match word {
+            "clear" => blocks.push(Block::Clear),
+            "load" | "load_with_nhcb" => {
+                let step = head[word.len()..].trim();
+                let step = duration(step).ok_or_else(|| in_line(format!("no step: {step}")))?;
+                let series: Result<_, _> = body.iter().map(|line| Series::parse(line)).collect();
+                blocks.push(Block::Load(step, series.map_err(in_line)?));
+                at += body.len();
+            }
+            _ if word.starts_with("eval") => {
+                blocks.push(Block::Eval(eval(number, head, &body).map_err(in_line)?));
+                at += body.len();
+            }
+            _ => return Err(in_line(format!("not known: {head}"))),
+        }
+    }
+    Ok(blocks)
+}
+
+fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
+    let (word, rest) = word(head);
+    let mut expected = Expected::default();
+    match word.strip_prefix("eval").unwrap_or_default() {
+        "" => {}
+        "_fail" => expected.fail = Some(Text::Any),
+        "_ordered" => expected.ordered = true,
+        "_warn" => expected.warnings.push(Text::Any),
+        "_info" => expected.infos.push(Text::Any),
+        other => return Err(format!("eval{other}")),
+    }
+    let (when, expression) = when(rest)?;
+    for line in body {
+        expect(line, &mut expected)?;
+    }
+    Ok(Eval { line, expression: expression.to_owned(), when, expected })
+}
+
+fn when(text: &str) -> Result<(When, &str), String> {
+    let time = |text: &str| duration(text).ok_or_else(|| format!("no time: {text}"));
+    let (kind, rest) = word(text);
+    if kind == "instant" {
+        let Some(rest) = rest.strip_prefix("at ") else { return Ok((When::Instant(0), rest)) };
+        let (at, expression) = word(rest.trim_start());
+        return Ok((When::Instant(time(at)?), expression));
+    }
+    let mut rest = rest;
+    let mut times = [0; 3];
+    for (own, name) in times.iter_mut().zip(["from", "to", "step"]) {
+        let (found, tail) = word(rest);
+        if found != name {
+            return Err(format!("no {name}: {rest}"));
+        }
+        let (text, tail) = word(tail);
+        *own = time(text)?;
+        rest = tail;
+    }
+    let [start, end, step] = times;
+    Ok((When::Range { start, end, step }, rest))
+}
+
+/// One line of what is expected.
+fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
+    if let Some(rest) = line.strip_prefix("expect ") {
+        let (what, rest) = word(rest.trim_start());
+        match what {
+            "ordered" => expected.ordered = true,
+            "fail" => expected.fail = Some(text(rest)),
+            "warn" => expected.warnings.push(text(rest)),
+            "info" => expected.infos.push(text(rest)),
+            "no_warn" => expected.no_warnings = true,
+            "no_info" => expected.no_infos = true,
+            "string" => expected.string = Some(unquote(rest)?),
+            "range" => {
+                let times = rest.strip_prefix("vector ").ok_or("no vector behind range")?;
+                let (When::Range { start, step, .. }, _) = when(&format!("range {times} -"))?
+                else {
+                    return Err(format!("no range: {rest}"));
+                };
+                expected.range = Some((start, step));
+            }
+            other => return Err(format!("expect {other} is not known")),
+        }
+    } else if let Some(rest) = line.strip_prefix("expected_fail_message ") {
+        expected.fail = Some(Text::Exact(rest.trim().to_owned()));
+    } else if let Some(rest) = line.strip_prefix("expected_fail_regexp ") {
+        expected.fail = Some(Text::Pattern(rest.trim().to_owned()));
+    } else if let Some(scalar) = number(line) {
+        expected.scalar = Some(scalar);
+    } else {
+        expected.series.push(Series::parse(line)?);
+    }
+    Ok(())
+}
+
+fn text(rest: &str) -> Text {
+    if let Some(exact) = rest.strip_prefix("msg:") {
+        return Text::Exact(exact.trim().to_owned());
+    }
+    match rest.strip_prefix("regex:") {
+        Some(pattern) => Text::Pattern(pattern.trim().to_owned()),
+        None => Text::Any,
+    }
+}
+
+/// The first word, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    (word, rest.trim_start())
+}
+
+#[test]
+fn scripts_are_read_block_by_block() {
+    let script = "# A remark.\nload 5m\n  a 1x3\n  b{c=\"d\"} _ 2\n\nclear\n\
+        eval instant at 10m sum(a)\n  expect ordered\n  expect warn msg: w 1\n  {} 4\n\n\
+        eval_fail instant at 1m1s a[\n\
+        eval range from 0 to 10m step 5m a\n  a 1 1 1\n# end\n\
+        eval instant at 1m a[5m]\n  expect range vector from 10s to 1m step 10s\n  a 1 2\n\n\
+        eval instant at 1m \"x\"\n  expect string \"x\"\n\neval instant at 1m 2\n  2\n";
+    let blocks = parse(script).unwrap();
+    let Block::Load(300_000, series) = &blocks[0] else { panic!("{blocks:?}") };
+    assert_eq!(series.iter().map(|series| series.places.len()).collect::<Vec<_>>(), [4, 2]);
+    assert!(matches!(blocks[1], Block::Clear));
+    let evals: Vec<_> = blocks[2..]
+        .iter()
+        .map(|block| match block {
+            Block::Eval(eval) => eval,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let lines: Vec<_> = evals.iter().map(|eval| (eval.line, eval.expression.as_str())).collect();
+    assert_eq!(
+        lines,
+        [(7, "sum(a)"), (12, "a["), (13, "a"), (16, "a[5m]"), (20, "\"x\""), (23, "2")]
+    );
+    assert!(evals[0].expected.ordered && evals[0].expected.warnings.len() == 1);
+    assert!(matches!(evals[1].when, When::Instant(61_000)) && evals[1].expected.fail.is_some());
+    assert!(matches!(evals[2].when, When::Range { start: 0, end: 600_000, step: 300_000 }));
+    assert_eq!(evals[3].expected.range, Some((10_000, 10_000)));
+    assert_eq!(evals[4].expected.string.as_deref(), Some("x"));
+    assert_eq!(evals[5].expected.scalar, Some(2.0));
+    assert!(parse("nonsense").unwrap_err().contains("line 1"));
+}
