@@ -232,6 +232,7 @@ fn api_parts(
             points_max: settings.query_points_max,
         },
         queries: Arc::new(Semaphore::new(settings.queries_max)),
+        promql: settings.promql,
         body_limits: BodyLimits {
             request_bytes_max: settings.request_bytes_max,
             decompressed_bytes_max: settings.decompressed_bytes_max,

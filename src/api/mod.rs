@@ -13,6 +13,7 @@ mod ingest;
 mod operations;
 mod otlp;
 mod params;
+mod prometheus;
 mod queries;
 mod refusal;
 mod remote_write;
@@ -23,6 +24,7 @@ pub(crate) use body::fuzz_decompress;
 pub use body::{BodyLimits, BodyMemory};
 pub use connections::Connections;
 pub(crate) use params::fuzz_query;
+pub use prometheus::PromqlBounds;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
@@ -47,6 +49,7 @@ pub struct ApiParts {
     pub health: Health,
     pub query_limits: QueryLimits,
     pub queries: Arc<Semaphore>,
+    pub promql: PromqlBounds,
     pub body_limits: BodyLimits,
     pub body_memory: BodyMemory,
     pub client_timeout: Duration,
@@ -68,6 +71,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/api/v2/write", web::post().to(influx::write))
         .route("/ping", web::route().to(influx::ping))
         .route("/query", web::route().to(influx::query))
+        .configure(prometheus::routes)
         .route("/api/v1/chart", web::get().to(queries::chart))
         .route("/api/v1/documents", web::get().to(queries::documents))
         .route("/api/v1/series", web::get().to(queries::series))

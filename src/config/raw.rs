@@ -24,6 +24,7 @@ pub(crate) struct Raw {
     pub(crate) ingest: RawIngest,
     pub(crate) graphite: RawGraphite,
     pub(crate) limits: RawLimits,
+    pub(crate) promql: RawPromql,
     pub(crate) preallocation: RawPreallocation,
     pub(crate) retention: RawRetention,
     pub(crate) log: RawLog,
@@ -86,6 +87,17 @@ pub(crate) struct RawLimits {
     pub(crate) query_series_max: usize,
     pub(crate) query_points_max: usize,
     pub(crate) queries_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawPromql {
+    pub(crate) timeout: String,
+    pub(crate) lookback: String,
+    pub(crate) series_max: usize,
+    pub(crate) points_max: usize,
+    pub(crate) query_bytes_max: usize,
+    pub(crate) regex_bytes_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

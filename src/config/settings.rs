@@ -8,10 +8,11 @@ use std::{
 
 use super::{
     ConfigError,
-    raw::{Raw, RawGraphite, RawLimits, RawStorage},
+    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawStorage},
 };
 use crate::{
     actors::GraphiteSettings,
+    api::PromqlBounds,
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
     store::{CheckpointBounds, StoreLimits},
@@ -54,6 +55,7 @@ pub struct Settings {
     pub query_series_max: usize,
     pub query_points_max: usize,
     pub queries_max: usize,
+    pub promql: PromqlBounds,
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
@@ -154,6 +156,7 @@ impl Settings {
             query_series_max: faults.some("limits.query_series_max", limits.query_series_max),
             query_points_max: faults.some("limits.query_points_max", limits.query_points_max),
             queries_max: faults.some("limits.queries_max", limits.queries_max),
+            promql: promql(&raw.promql, &mut faults),
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: faults.at_least(
                 "preallocation.documents_per_second",
@@ -196,6 +199,17 @@ fn graphite_templates(raw: &RawGraphite, faults: &mut Faults) -> Vec<Template> {
             .ok()
     };
     raw.templates.iter().filter_map(&mut read).collect()
+}
+
+fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlBounds {
+    PromqlBounds {
+        timeout: faults.duration("promql.timeout", &raw.timeout),
+        lookback: faults.duration("promql.lookback", &raw.lookback),
+        series_max: faults.some("promql.series_max", raw.series_max),
+        points_max: faults.some("promql.points_max", raw.points_max),
+        query_bytes_max: faults.some("promql.query_bytes_max", raw.query_bytes_max),
+        regex_bytes_max: faults.some("promql.regex_bytes_max", raw.regex_bytes_max),
+    }
 }
 
 fn log_format(word: &str, faults: &mut Faults) -> LogFormat {

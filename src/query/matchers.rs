@@ -75,7 +75,7 @@ pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlErr
         PromqlError::BadData(match cause {
             regex::Error::CompiledTooBig(_) => format!(
                 "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use a \
-                 simpler one or raise limits.promql_regex_bytes_max"
+                 simpler one or raise promql.regex_bytes_max"
             ),
             other => format!("error parsing regexp: {other}"),
         })
@@ -138,7 +138,7 @@ pub fn select_series(
         if found.len() > series_max {
             return Err(PromqlError::TooMuch(format!(
                 "more than {series_max} series match: name more labels or raise \
-                 limits.query_series_max"
+                 promql.series_max"
             )));
         }
     }
@@ -189,7 +189,7 @@ fn check_time(expired: &dyn Fn() -> bool) -> Result<(), PromqlError> {
     if expired() {
         return Err(PromqlError::Timeout(
             "query timed out in series selection: name more labels or raise \
-             limits.promql_timeout_ms"
+             promql.timeout"
                 .to_owned(),
         ));
     }
@@ -219,6 +219,6 @@ mod tests {
         }
         assert!(matches!(whole_pattern("(", 1 << 20), Err(PromqlError::BadData(_))));
         let bomb = whole_pattern("((a{1000}){1000}){1000}", 1 << 20).unwrap_err().to_string();
-        assert!(bomb.contains("promql_regex_bytes_max"), "{bomb}");
+        assert!(bomb.contains("promql.regex_bytes_max"), "{bomb}");
     }
 }

@@ -5,6 +5,7 @@
 mod chart;
 mod display;
 mod documents;
+mod listing;
 mod matchers;
 mod promql;
 mod select;
@@ -12,10 +13,11 @@ mod select;
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, Resolution, chart};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsRequest, NestedDocument, Row, SlotValue, documents};
+pub use listing::{ListedMetric, list_label_names, list_label_values, list_metrics};
 pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-    VectorSample, check_promql, promql, series_matchers,
+    VectorSample, check_promql, format_promql, promql, series_matchers,
 };
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 

@@ -87,12 +87,15 @@ pub enum QueryOutcome {
     TooMuch,
     /// Too many queries ran.
     Busy,
+    /// It took too long.
+    Timeout,
     /// The store could not be read.
     Failed,
 }
 
 impl QueryOutcome {
-    pub(super) const ALL: [Self; 4] = [Self::Invalid, Self::TooMuch, Self::Busy, Self::Failed];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Invalid, Self::TooMuch, Self::Busy, Self::Timeout, Self::Failed];
 
     /// The label.
     pub fn as_str(self) -> &'static str {
@@ -100,6 +103,7 @@ impl QueryOutcome {
             Self::Invalid => "invalid",
             Self::TooMuch => "too_much",
             Self::Busy => "busy",
+            Self::Timeout => "timeout",
             Self::Failed => "failed",
         }
     }

@@ -129,7 +129,19 @@ impl Metrics {
                 metrics.samples_refused.with_label_values(&[protocol, reason.as_str()]);
             }
         }
-        for endpoint in ["chart", "documents", "series"] {
+        for endpoint in [
+            "chart",
+            "documents",
+            "series",
+            "promql_instant",
+            "promql_range",
+            "promql_format",
+            "promql_series",
+            "promql_labels",
+            "promql_values",
+            "promql_metadata",
+            "promql_status",
+        ] {
             metrics.queries.with_label_values(&[endpoint]);
         }
         Ok(metrics)

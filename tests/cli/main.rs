@@ -12,6 +12,9 @@ mod import_resume;
 mod kills;
 mod limits;
 mod peers;
+mod prometheus_api;
+mod prometheus_clients;
+mod promqltest;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod protocols;

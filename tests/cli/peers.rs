@@ -252,15 +252,15 @@ fn carbon_c_relay_delivers_what_it_is_sent() {
     }
 }
 
-/// Runs a script of `tests/data/senders`; false where its packages are not installed.
-fn run_script(script: &str, modules: &str, words: &[&str]) -> bool {
+/// Runs a script of `tests/data`; false where its packages are not installed.
+pub(crate) fn run_script(script: &str, modules: &str, words: &[&str]) -> bool {
     let python = std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let found = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
     if !found.is_ok_and(|output| output.status.success()) {
         eprintln!("SKIPPED: {python} has no {modules}; .ci/run installs them");
         return false;
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/senders").join(script);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(script);
     let output = Command::new(&python).arg(path).args(words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     true
@@ -282,7 +282,7 @@ fn last_and_total(daemon: &Daemon, metric: &str) -> (f64, f64) {
 fn the_opentelemetry_sdk_delivers_what_it_measured() {
     let daemon = Daemon::start("");
     let modules = "opentelemetry.sdk.metrics, opentelemetry.exporter.otlp.proto.http";
-    if !run_script("otel.py", modules, &[&daemon.url]) {
+    if !run_script("senders/otel.py", modules, &[&daemon.url]) {
         return;
     }
     assert_eq!(last_and_total(&daemon, "orders").0, 100.0);
@@ -299,7 +299,7 @@ fn the_influx_clients_deliver_what_they_measured() {
     let daemon = Daemon::start("");
     let address = daemon.url.trim_start_matches("http://").to_owned();
     let (host, port) = address.split_once(':').unwrap();
-    if !run_script("influx.py", "influxdb, influxdb_client", &[host, port]) {
+    if !run_script("senders/influx.py", "influxdb, influxdb_client", &[host, port]) {
         return;
     }
     assert_eq!(last_and_total(&daemon, "room_temperature"), (29.0, 245.0));

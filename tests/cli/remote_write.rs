@@ -9,7 +9,7 @@ use crate::{
     protobuf::{bytes, double, int, message, varint},
 };
 
-const V1: &str = "application/x-protobuf";
+pub(crate) const V1: &str = "application/x-protobuf";
 const V2: &str = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
 
 /// A whole minute of the last hour, in ms.
@@ -46,13 +46,13 @@ pub(crate) fn request(all: &[Vec<u8>]) -> Vec<u8> {
     message(|out| all.iter().for_each(|series| bytes(1, series, out)))
 }
 
-struct Written {
-    status: u16,
-    samples: Option<u64>,
-    body: String,
+pub(crate) struct Written {
+    pub(crate) status: u16,
+    pub(crate) samples: Option<u64>,
+    pub(crate) body: String,
 }
 
-fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> Written {
+pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> Written {
     let agent: ureq::Agent =
         ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let body = snap::raw::Encoder::new().compress_vec(plain).unwrap();

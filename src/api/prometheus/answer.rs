@@ -317,16 +317,14 @@ mod tests {
         let text = PromqlValue::String(0, "a\"".to_owned());
         check(value(text), r#"{"resultType":"string","result":[0,"a\""]}"#);
         let up = labels(&[("__name__", "up"), ("job", "x")]);
-        let sample = |labels: &Labels, value| VectorSample { labels: labels.clone(), at: 1000, value };
+        let sample =
+            |labels: &Labels, value| VectorSample { labels: labels.clone(), at: 1000, value };
         let vector = vec![sample(&up, 1.0), sample(&Labels::default(), f64::NAN)];
         check(
             value(PromqlValue::Vector(vector)),
             r#"{"resultType":"vector","result":[{"metric":{"__name__":"up","job":"x"},"value":[1,"1"]},{"metric":{},"value":[1,"NaN"]}]}"#,
         );
-        check(
-            value(PromqlValue::Vector(Vec::new())),
-            r#"{"resultType":"vector","result":[]}"#,
-        );
+        check(value(PromqlValue::Vector(Vec::new())), r#"{"resultType":"vector","result":[]}"#);
         let matrix = vec![MatrixSeries { labels: up.clone(), points: vec![(0, 1.0), (1000, 0.5)] }];
         check(
             value(PromqlValue::Matrix(matrix)),
@@ -343,8 +341,10 @@ mod tests {
     #[test]
     fn a_large_answer_comes_in_chunks_with_its_notes_at_the_end() {
         let points: Vec<_> = (0..50_000).map(|i| (i * 1000, f64::from(i as i32))).collect();
-        let series = |job: &str| MatrixSeries { labels: labels(&[("job", job)]), points: points.clone() };
-        let mut answer = Answer::of(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));
+        let series =
+            |job: &str| MatrixSeries { labels: labels(&[("job", job)]), points: points.clone() };
+        let mut answer =
+            Answer::of(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));
         answer.warnings.push("look".to_owned());
         let (text, chunks) = written(answer);
         assert!(chunks > 10, "{chunks}");

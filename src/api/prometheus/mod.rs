@@ -57,6 +57,11 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         serve.get("status/buildinfo", status::build);
         serve.get("rules", status::rules);
         serve.get("alerts", status::alerts);
+        serve.get("alertmanagers", status::alertmanagers);
+        serve.get("targets", status::targets);
+        serve.get("targets/metadata", status::exemplars);
+        serve.get("status/flags", status::flags);
+        serve.get("status/config", status::config);
         let matched = web::resource(format!("{prefix}/series"))
             .guard(actix_web::guard::fn_guard(move |context| {
                 prefix != "/api/v1" || is_prometheus(context)

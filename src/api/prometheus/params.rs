@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Steps of a range query, at most (Prometheus' limit, which its clients know).
-const STEPS_MAX: i64 = 11_000;
+pub(super) const STEPS_MAX: i64 = 11_000;
 
 /// Names and values in the order in which they were sent; those of the body come first.
 #[derive(Debug, Default)]
@@ -40,7 +40,8 @@ impl Params {
 
     /// The first value that is not empty: an empty one is as good as none.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).find(|value| !value.is_empty())
+        let found = self.0.iter().find(|(own, value)| own == name && !value.is_empty());
+        found.map(|(_, value)| value.as_str())
     }
 
     /// Every value of a repeated parameter.
@@ -56,7 +57,8 @@ impl Params {
     /// A time, if it is given.
     pub(super) fn time(&self, name: &str) -> Result<Option<i64>, Fault> {
         let read = |text: &str| {
-            let cause = || Fault::parameter(name, format!("cannot parse {text:?} to a valid timestamp"));
+            let cause =
+                || Fault::parameter(name, format!("cannot parse {text:?} to a valid timestamp"));
             time_ms(text).ok_or_else(cause)
         };
         self.get(name).map(read).transpose()
@@ -65,7 +67,8 @@ impl Params {
     /// A length of time, if it is given.
     pub(super) fn duration(&self, name: &str) -> Result<Option<i64>, Fault> {
         let read = |text: &str| {
-            let cause = || Fault::parameter(name, format!("cannot parse {text:?} to a valid duration"));
+            let cause =
+                || Fault::parameter(name, format!("cannot parse {text:?} to a valid duration"));
             duration_ms(text).ok_or_else(cause)
         };
         self.get(name).map(read).transpose()

@@ -61,8 +61,9 @@ pub(super) async fn values(received: Received) -> HttpResponse {
                 let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
                 values.into_iter().map(str::to_owned).collect()
             }
-            None => list_label_values(&asked.parts.store, &name, asked.expired)
-                .map_err(query::of)?,
+            None => {
+                list_label_values(&asked.parts.store, &name, asked.expired).map_err(query::of)?
+            }
         };
         limited(asked, values, Data::Texts)
     })

@@ -1,4 +1,5 @@
-//! What clients ask to know what they talk to, and what is never there: exemplars, rules, alerts.
+//! What clients ask to know what they talk to, and what is never there: exemplars, rules,
+//! alerts, targets.
 
 use actix_web::HttpResponse;
 
@@ -32,6 +33,22 @@ pub(super) async fn rules(received: Received) -> HttpResponse {
 
 pub(super) async fn alerts(received: Received) -> HttpResponse {
     fixed(received, r#"{"alerts":[]}"#).await
+}
+
+pub(super) async fn targets(received: Received) -> HttpResponse {
+    fixed(received, r#"{"activeTargets":[],"droppedTargets":[]}"#).await
+}
+
+pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
+    fixed(received, r#"{"activeAlertmanagers":[],"droppedAlertmanagers":[]}"#).await
+}
+
+pub(super) async fn flags(received: Received) -> HttpResponse {
+    fixed(received, "{}").await
+}
+
+pub(super) async fn config(received: Received) -> HttpResponse {
+    fixed(received, r#"{"yaml":""}"#).await
 }
 
 /// Some clients ask for the root page to see whether the address is right.

@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn times_are_unix_seconds_or_rfc_3339() {
-        let check = |text: &str, expected: Option<i64>| assert_eq!(time_ms(text), expected, "{text}");
+        let check =
+            |text: &str, expected: Option<i64>| assert_eq!(time_ms(text), expected, "{text}");
         check("1435781451.781", Some(1_435_781_451_781));
         check("0", Some(0));
         check("-1.5", Some(-1500));

@@ -7,6 +7,7 @@ mod answer;
 mod buckets;
 mod columns;
 mod evaluate;
+mod format;
 mod functions;
 mod label_functions;
 mod labels;
@@ -23,6 +24,7 @@ mod windows;
 
 use promql_parser::parser::Expr;
 
+pub use format::format_promql;
 pub use labels::Labels;
 pub use source::series_matchers;
 

@@ -31,7 +31,7 @@ pub(super) const PATTERN_MARK: &str = "\u{1}pattern\u{1}";
 pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
     if text.len() > limits.query_bytes_max {
         return Err(PromqlError::BadData(format!(
-            "the query has {} bytes, more than {}: shorten it or raise limits.promql_query_bytes_max",
+            "the query has {} bytes, more than {}: shorten it or raise promql.query_bytes_max",
             text.len(),
             limits.query_bytes_max
         )));

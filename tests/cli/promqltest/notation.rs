@@ -239,7 +239,11 @@ fn digits_length(text: &str) -> usize {
 
 fn plain_length(text: &str) -> usize {
     let whole = digits_length(text);
-    if text[whole..].starts_with('.') { whole + 1 + digits_length(&text[whole + 1..]) } else { whole }
+    if text[whole..].starts_with('.') {
+        whole + 1 + digits_length(&text[whole + 1..])
+    } else {
+        whole
+    }
 }
 
 #[test]

@@ -63,8 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Block>, String> {
         if is_end(head) {
             continue;
         }
-        let body: Vec<_> =
-            lines[at..].iter().copied().take_while(|line| !is_end(line)).collect();
+        let body: Vec<_> = lines[at..].iter().copied().take_while(|line| !is_end(line)).collect();
         let in_line = |cause: String| format!("line {number}: {cause}");
         let word = head.split_whitespace().next().unwrap_or_default();
         match word {
@@ -183,7 +182,7 @@ fn word(text: &str) -> (&str, &str) {
 fn scripts_are_read_block_by_block() {
     let script = "# A remark.\nload 5m\n  a 1x3\n  b{c=\"d\"} _ 2\n\nclear\n\
         eval instant at 10m sum(a)\n  expect ordered\n  expect warn msg: w 1\n  {} 4\n\n\
-        eval_fail instant at 1m1s a[\n\
+        eval_fail instant at 1m1s a[\n\n\
         eval range from 0 to 10m step 5m a\n  a 1 1 1\n# end\n\
         eval instant at 1m a[5m]\n  expect range vector from 10s to 1m step 10s\n  a 1 2\n\n\
         eval instant at 1m \"x\"\n  expect string \"x\"\n\neval instant at 1m 2\n  2\n";
@@ -201,7 +200,7 @@ fn scripts_are_read_block_by_block() {
     let lines: Vec<_> = evals.iter().map(|eval| (eval.line, eval.expression.as_str())).collect();
     assert_eq!(
         lines,
-        [(7, "sum(a)"), (12, "a["), (13, "a"), (16, "a[5m]"), (20, "\"x\""), (23, "2")]
+        [(7, "sum(a)"), (12, "a["), (14, "a"), (17, "a[5m]"), (21, "\"x\""), (24, "2")]
     );
     assert!(evals[0].expected.ordered && evals[0].expected.warnings.len() == 1);
     assert!(matches!(evals[1].when, When::Instant(61_000)) && evals[1].expected.fail.is_some());

@@ -1,0 +1,183 @@
+//! Prometheus' HTTP API as its clients see it.
+
+use std::io::Read;
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::Daemon,
+    remote_write::{V1, request, series, write},
+};
+
+/// Ten minutes of samples each 15 s that end about now; returns the daemon and the first time.
+pub(crate) fn filled() -> (Daemon, i64) {
+    let daemon = Daemon::start("");
+    let start = crate::remote_write::minute();
+    let times: Vec<_> = (0..40).map(|i| start + i * 15_000).collect();
+    let all = |value: fn(i64) -> f64| -> Vec<(i64, f64)> {
+        times.iter().enumerate().map(|(i, at)| (*at, value(i as i64))).collect()
+    };
+    let body = request(&[
+        series(&[("__name__", "requests_total"), ("job", "web")], &all(|i| (i * 30) as f64)),
+        series(&[("__name__", "requests_total"), ("job", "db")], &all(|i| (i * 60) as f64)),
+        series(&[("__name__", "level"), ("service.name", "shop")], &all(|_| 2.5)),
+    ]);
+    assert_eq!(write(&daemon, V1, &body).status, 204);
+    (daemon, start)
+}
+
+pub(crate) fn get(daemon: &Daemon, path: &str) -> (u16, Value) {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let codes = [('{', "%7B"), ('}', "%7D"), ('"', "%22"), ('~', "%7E")];
+    let path = codes.iter().fold(path.to_owned(), |path, (from, to)| path.replace(*from, to));
+    let mut response = agent.get(format!("{}{path}", daemon.url)).call().unwrap();
+    let text = response.body_mut().read_to_string().unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    (response.status().as_u16(), body)
+}
+
+pub(crate) fn post(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let sent = agent.post(format!("{}{path}", daemon.url)).send_form(form.iter().copied());
+    let mut response = sent.unwrap();
+    let text = response.body_mut().read_to_string().unwrap();
+    (response.status().as_u16(), serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn queries_are_answered_under_both_prefixes_by_get_and_post() {
+    let (daemon, start) = filled();
+    let at = start / 1000 + 585;
+    let form = [("query", "sum(level)"), ("time", &at.to_string())];
+    let expected = json!({"status": "success", "data": {"resultType": "vector",
+        "result": [{"metric": {}, "value": [at, "2.5"]}]}});
+    for prefix in ["/api/v1", "/prometheus/api/v1"] {
+        let path = format!("{prefix}/query?query=sum(level)&time={at}");
+        assert_eq!(get(&daemon, &path), (200, expected.clone()));
+        assert_eq!(post(&daemon, &format!("{prefix}/query"), &form), (200, expected.clone()));
+        let (first, last) = (start / 1000 + 300, start / 1000 + 420);
+        let path = format!("{prefix}/query_range?query=level&start={first}&end={last}&step=1m");
+        let (status, body) = get(&daemon, &path);
+        assert_eq!(status, 200, "{body}");
+        let values = body["data"]["result"][0]["values"].clone();
+        assert_eq!(values, json!([[first, "2.5"], [first + 60, "2.5"], [last, "2.5"]]));
+        let labels = body["data"]["result"][0]["metric"].clone();
+        assert_eq!(labels, json!({"__name__": "level", "service.name": "shop"}));
+    }
+    let scalar = get(&daemon, &format!("/api/v1/query?query=1%2B1&time={at}.5")).1;
+    assert_eq!(scalar["data"], json!({"resultType": "scalar", "result": [at as f64 + 0.5, "2"]}));
+}
+
+#[test]
+fn faults_have_the_words_and_codes_of_prometheus() {
+    let (daemon, _) = filled();
+    let check = |path: &str, status: u16, kind: &str, part: &str| {
+        let (found, body) = get(&daemon, &format!("/api/v1/{path}"));
+        assert_eq!((found, &body["status"]), (status, &json!("error")), "{path}: {body}");
+        assert_eq!(body["errorType"], kind, "{path}");
+        let error = body["error"].as_str().unwrap();
+        assert!(error.contains(part), "{path}: {error}");
+    };
+    check("query?query=sum(", 400, "bad_data", r#"invalid parameter "query": parse error"#);
+    check("query?query=up&time=soon", 400, "bad_data", r#"invalid parameter "time": cannot parse"#);
+    check("query?query=up&timeout=soon", 400, "bad_data", "to a valid duration");
+    check("query?query=up&limit=-1", 400, "bad_data", "limit must be non-negative");
+    check("query_range?query=up", 400, "bad_data", r#"invalid parameter "start""#);
+    let range = "query_range?query=up&start=10";
+    check(&format!("{range}&end=5&step=1"), 400, "bad_data", "must not be before start time");
+    check(&format!("{range}&end=11&step=0"), 400, "bad_data", "zero or negative");
+    check(&format!("{range}&end=99999&step=1"), 400, "bad_data", "11,000 points per timeseries");
+    check("labels?start=5&end=1", 400, "bad_data", "must not be before start time");
+    check("labels?match[]={", 400, "bad_data", r#"invalid parameter "match[]""#);
+    let (status, body) = get(&daemon, "/prometheus/api/v1/series");
+    assert_eq!((status, &body["error"]), (400, &json!("no match[] parameter provided")));
+    assert!(daemon.metrics().contains("granary_queries_refused_total{reason=\"invalid\"} 11"));
+}
+
+#[test]
+fn series_labels_values_and_metadata_are_listed() {
+    let (daemon, _) = filled();
+    let data = |path: &str| {
+        let (status, body) = get(&daemon, path);
+        assert_eq!((status, &body["status"]), (200, &json!("success")), "{path}: {body}");
+        body
+    };
+    let db = json!({"__name__": "requests_total", "job": "db"});
+    let web = json!({"__name__": "requests_total", "job": "web"});
+    assert_eq!(data("/api/v1/series?match[]=requests_total")["data"], json!([db, web]));
+    let both = "/prometheus/api/v1/series?match%5B%5D=requests_total&match%5B%5D={job=~\"d.\"}";
+    assert_eq!(data(both)["data"], json!([db, web]));
+    let limited = data("/api/v1/series?match[]=requests_total&limit=1");
+    assert_eq!(limited["data"], json!([db]));
+    assert_eq!(limited["warnings"], json!(["results truncated due to limit"]));
+    let form = [("match[]", "requests_total"), ("match[]", "level")];
+    let posted = post(&daemon, "/api/v1/series", &form);
+    assert_eq!(posted.1["data"].as_array().unwrap().len(), 3);
+    // Without match[] it is the store's own list.
+    assert_eq!(get(&daemon, "/api/v1/series?metric=level").1["total"], 1);
+
+    assert_eq!(data("/api/v1/labels")["data"], json!(["__name__", "job", "service.name"]));
+    let of_level = data("/api/v1/labels?match[]=level")["data"].clone();
+    assert_eq!(of_level, json!(["__name__", "service.name"]));
+    assert_eq!(data("/api/v1/label/job/values")["data"], json!(["db", "web"]));
+    assert_eq!(
+        data("/api/v1/label/job/values?match[]={job!=\"db\",__name__!=\"\"}")["data"],
+        json!(["web"])
+    );
+    assert_eq!(data("/api/v1/label/none/values")["data"], json!([]));
+    assert_eq!(data("/api/v1/label/U__service_2e_name/values")["data"], json!(["shop"]));
+    let names = data("/api/v1/label/__name__/values?limit=1");
+    assert_eq!(names["data"], json!(["level"]));
+
+    let metadata = data("/api/v1/metadata")["data"].clone();
+    let entry = |kind: &str| json!([{"type": kind, "help": "", "unit": ""}]);
+    assert_eq!(metadata, json!({"level": entry("gauge"), "requests_total": entry("counter")}));
+    let one = data("/api/v1/metadata?metric=level&limit=1")["data"].clone();
+    assert_eq!(one, json!({"level": entry("gauge")}));
+
+    let build = data("/api/v1/status/buildinfo")["data"]["revision"].clone();
+    assert!(build.as_str().unwrap().starts_with("granary-"));
+    assert_eq!(data("/api/v1/rules")["data"], json!({"groups": []}));
+    assert_eq!(data("/api/v1/query_exemplars?query=up")["data"], json!([]));
+    let formatted = data("/api/v1/format_query?query=sum(level)%2Fcount(level{a=~\"b\"})");
+    assert_eq!(formatted["data"], "sum(level) / count(level{a=~\"b\"})");
+    assert_eq!(get(&daemon, "/").0, 200);
+}
+
+#[test]
+fn answers_are_compressed_for_those_who_take_it_and_ingest_is_not_touched() {
+    let (daemon, _) = filled();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .accept_encoding("gzip")
+        .build()
+        .into();
+    let url = format!("{}/api/v1/series?match[]=requests_total", daemon.url);
+    let mut response = agent.get(&url).call().unwrap();
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    let packed = response.body_mut().read_to_vec().unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["data"].as_array().unwrap().len(), 2);
+    let batch = json!({"samples": [{"metric": "m", "value": 1}]}).to_string();
+    let url = format!("{}/api/v1/ingest", daemon.url);
+    let response = agent.post(&url).content_type("application/json").send(batch).unwrap();
+    assert_eq!(
+        (response.status().as_u16(), response.headers().get("content-encoding")),
+        (200, None)
+    );
+}
+
+#[test]
+fn a_long_answer_is_read_whole_and_leaves_its_place() {
+    let (daemon, _) = filled();
+    let path = "/api/v1/query_range?query=vector(time())&start=0&end=10000&step=1";
+    for _ in 0..40 {
+        let (status, body) = get(&daemon, path);
+        assert_eq!(status, 200, "{body}");
+        let values = body["data"]["result"][0]["values"].as_array().unwrap();
+        assert_eq!((values.len(), &values[10_000]), (10_001, &json!([10_000, "10000"])));
+    }
+}

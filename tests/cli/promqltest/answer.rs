@@ -1,0 +1,187 @@
+//! Whether an answer is what a script expects: the rules of Prometheus' own runner.
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::{
+    notation::{Labels, Place, Series, number},
+    script::{Eval, Expected, Text, When},
+};
+
+/// Relative difference that two numbers may have.
+const EPSILON: f64 = 1e-6;
+
+/// Status and JSON of an answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+/// What differs; `None` when nothing does.
+pub(crate) fn difference(eval: &Eval, answer: &Answer) -> Option<String> {
+    compare(eval, answer).err()
+}
+
+fn compare(eval: &Eval, answer: &Answer) -> Result<(), String> {
+    let expected = &eval.expected;
+    let error = answer.body["error"].as_str().unwrap_or_default();
+    match (&expected.fail, answer.status == 200) {
+        (Some(_), true) => return Err(format!("did not fail: {}", answer.body["data"])),
+        (Some(text), false) => {
+            let fits = text.fits(error);
+            return if fits { Ok(()) } else { Err(format!("failed with other words: {error}")) };
+        }
+        (None, false) => return Err(format!("{}: {error}", answer.status)),
+        (None, true) => {}
+    }
+    notes(expected, &answer.body)?;
+    let data = &answer.body["data"];
+    let result = &data["result"];
+    match (data["resultType"].as_str().unwrap_or_default(), eval.when) {
+        ("scalar", _) => {
+            let wanted = expected.scalar.ok_or_else(|| format!("a scalar: {result}"))?;
+            same(wanted, &result[1])
+        }
+        ("string", _) => {
+            let wanted = expected.string.as_deref().ok_or_else(|| format!("a text: {result}"))?;
+            let found = result[1].as_str().unwrap_or_default();
+            if found == wanted { Ok(()) } else { Err(format!("text {found:?}, not {wanted:?}")) }
+        }
+        _ if expected.scalar.is_some() || expected.string.is_some() => {
+            Err(format!("neither scalar nor text: {data}"))
+        }
+        ("vector", _) => vector(expected, result),
+        ("matrix", When::Range { start, step, .. }) => matrix(expected, start, step, result),
+        ("matrix", When::Instant(_)) => {
+            let (start, step) = expected.range.ok_or_else(|| format!("a matrix: {result}"))?;
+            matrix(expected, start, step, result)
+        }
+        (other, _) => Err(format!("type {other:?}")),
+    }
+}
+
+impl Text {
+    fn fits(&self, found: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(text) => text == found,
+            Self::Pattern(pattern) => Regex::new(pattern).unwrap().is_match(found),
+        }
+    }
+}
+
+/// Warnings and infos.
+fn notes(expected: &Expected, body: &Value) -> Result<(), String> {
+    let checks = [
+        ("warnings", &expected.warnings, expected.no_warnings),
+        ("infos", &expected.infos, expected.no_infos),
+    ];
+    for (name, wanted, none) in checks {
+        let found: Vec<_> = body[name].as_array().into_iter().flatten().collect();
+        let texts: Vec<_> = found.iter().filter_map(|text| text.as_str()).collect();
+        if none && !texts.is_empty() {
+            return Err(format!("{name}: {texts:?}"));
+        }
+        for text in wanted {
+            if !texts.iter().any(|found| text.fits(found)) {
+                return Err(format!("{name} {texts:?} lack {text:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn vector(expected: &Expected, result: &Value) -> Result<(), String> {
+    let mut rest: Vec<_> = expected.series.iter().enumerate().collect();
+    for (place, sample) in result.as_array().into_iter().flatten().enumerate() {
+        let labels = labels(&sample["metric"]);
+        let found = rest.iter().position(|(_, series)| series.labels == labels);
+        let found = found.ok_or_else(|| format!("not expected: {sample}"))?;
+        let (wanted, series) = rest.remove(found);
+        if expected.ordered && wanted != place {
+            return Err(format!("{} is at place {place}, not {wanted}", sample["metric"]));
+        }
+        let in_series = |cause: String| format!("{}: {cause}", sample["metric"]);
+        match series.places.first() {
+            Some(Place::Value(value)) => same(*value, &sample["value"][1]).map_err(in_series)?,
+            other => return Err(in_series(format!("{} for {other:?}", sample["value"][1]))),
+        }
+    }
+    missing(&rest.iter().map(|(_, series)| *series).collect::<Vec<_>>())
+}
+
+fn matrix(expected: &Expected, start: i64, step: i64, result: &Value) -> Result<(), String> {
+    let mut rest: Vec<_> = expected.series.iter().collect();
+    for found in result.as_array().into_iter().flatten() {
+        let labels = labels(&found["metric"]);
+        let index = rest.iter().position(|series| series.labels == labels);
+        let series = rest.remove(index.ok_or_else(|| format!("not expected: {found}"))?);
+        let in_series = |cause: String| format!("{}: {cause}", found["metric"]);
+        points(series, start, step, &found["values"]).map_err(in_series)?;
+    }
+    missing(&rest)
+}
+
+fn points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), String> {
+    let mut found = values.as_array().into_iter().flatten();
+    for (index, place) in series.places.iter().enumerate() {
+        let at = start + index as i64 * step;
+        let wanted = match place {
+            Place::Omitted => continue,
+            Place::Histogram => return Err(format!("a histogram at {at} ms")),
+            Place::Value(value) => *value,
+        };
+        let point = found.next().ok_or_else(|| format!("nothing at {at} ms, not {wanted}"))?;
+        let found_at = (point[0].as_f64().unwrap_or(f64::NAN) * 1000.0).round() as i64;
+        if found_at != at {
+            return Err(format!("{point} instead of {wanted} at {at} ms"));
+        }
+        same(wanted, &point[1]).map_err(|cause| format!("at {at} ms: {cause}"))?;
+    }
+    found.next().map_or(Ok(()), |more| Err(format!("not expected: {more}")))
+}
+
+fn missing(rest: &[&Series]) -> Result<(), String> {
+    // A series of which nothing is expected need not be there.
+    let first = rest.iter().find(|series| series.places.iter().any(|p| *p != Place::Omitted));
+    first.map_or(Ok(()), |series| Err(format!("lacks {:?} {:?}", series.labels, series.places)))
+}
+
+fn labels(metric: &Value) -> Labels {
+    let all = metric.as_object().into_iter().flatten();
+    all.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+fn same(wanted: f64, found: &Value) -> Result<(), String> {
+    let text = found.as_str().unwrap_or_default();
+    let value = number(text).ok_or_else(|| format!("{found} is no number"))?;
+    if almost_equal(wanted, value) { Ok(()) } else { Err(format!("{text}, not {wanted}")) }
+}
+
+/// Equal, or apart by less than a small part of both.
+fn almost_equal(one: f64, other: f64) -> bool {
+    if one == other || (one.is_nan() && other.is_nan()) {
+        return true;
+    }
+    let (sum, apart) = (one.abs() + other.abs(), (one - other).abs());
+    if one == 0.0 || other == 0.0 || sum < f64::MIN_POSITIVE {
+        return apart < EPSILON * f64::MIN_POSITIVE;
+    }
+    apart / sum.min(f64::MAX) < EPSILON
+}
+
+#[test]
+fn numbers_may_differ_by_a_millionth() {
+    for (one, other, expected) in [
+        (1.0, 1.0, true),
+        (1.0, 1.000_001, true),
+        (1.0, 1.000_01, false),
+        (f64::NAN, f64::NAN, true),
+        (f64::NAN, 1.0, false),
+        (f64::INFINITY, f64::INFINITY, true),
+        (f64::INFINITY, f64::NEG_INFINITY, false),
+        (0.0, 1e-9, false),
+    ] {
+        assert_eq!(almost_equal(one, other), expected, "{one} {other}");
+    }
+}

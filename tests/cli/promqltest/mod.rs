@@ -1,0 +1,210 @@
+//! Prometheus' own query tests, run against the real daemon: each `load` goes in through remote
+//! write, each `eval` is asked over HTTP.
+//!
+//! The scripts are not kept here (github.com/prometheus/prometheus, promql/promqltest/testdata).
+//! `GRANARY_PROMQLTEST` names their folder. What is known to differ, and why, stands in
+//! `tests/data/promqltest-differences.txt`; any other difference fails, and so does a known one
+//! that is gone. `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
+
+mod answer;
+mod notation;
+mod script;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use answer::Answer;
+use notation::{Place, STALE, Series};
+use script::{Block, Eval, When};
+
+use crate::{
+    daemon::Daemon,
+    remote_write::{V1, request, series, write},
+};
+
+/// Seconds since 1970 are kept, for that is when the scripts happen, and `load` blocks may come in
+/// any order.
+const SETTINGS: &str = "
+ingest.out_of_order_window = '5000w'
+preallocation.enabled = false
+[[granularity]]
+slot = '1s'
+document = '1m'
+partition = '1w'
+retention = '5300w'
+[[granularity]]
+slot = '1m'
+document = '1h'
+partition = '1w'
+retention = '5300w'
+[[granularity]]
+slot = '1h'
+document = '1d'
+partition = '1w'
+retention = '5300w'
+";
+
+/// What differs in a script, by the line of the `eval`.
+type Differences = BTreeMap<usize, Difference>;
+
+struct Difference {
+    eval: String,
+    found: String,
+}
+
+struct Outcome {
+    total: usize,
+    differences: Differences,
+}
+
+fn folder() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let given = std::env::var_os("GRANARY_PROMQLTEST").map(PathBuf::from);
+    given.unwrap_or_else(|| root.join("../shared/promqltest"))
+}
+
+#[test]
+fn prometheus_own_query_tests_pass_but_for_the_differences_that_are_listed() {
+    let folder = folder();
+    let mut scripts: Vec<_> = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "test"))
+        .collect();
+    scripts.sort();
+    if scripts.is_empty() {
+        eprintln!(
+            "SKIPPED: no Prometheus query tests in {}; put promql/promqltest/testdata of Prometheus \
+             there or set GRANARY_PROMQLTEST",
+            folder.display()
+        );
+        return;
+    }
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let runs: Vec<_> = scripts.iter().map(|path| scope.spawn(|| run(path))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    let mut known = known();
+    let (mut report, mut wrong) = (String::new(), String::new());
+    for (path, outcome) in scripts.iter().zip(&outcomes) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let passed = outcome.total - outcome.differences.len();
+        eprintln!("promqltest {name}: {passed} of {}", outcome.total);
+        let known = known.remove(name).unwrap_or_default();
+        for (line, difference) in &outcome.differences {
+            let Difference { eval, found } = difference;
+            let reason = known.get(line).map_or("NEW", String::as_str);
+            writeln!(report, "{name}:{line}: {eval}\n    {found}\n    {reason}").unwrap();
+            if reason == "NEW" {
+                writeln!(wrong, "{name}:{line}: {eval}\n    {found}").unwrap();
+            }
+        }
+        for line in known.keys().filter(|line| !outcome.differences.contains_key(line)) {
+            writeln!(wrong, "{name}:{line}: is listed as a difference and passes").unwrap();
+        }
+    }
+    eprint!("{report}");
+    if let Some(path) = std::env::var_os("GRANARY_PROMQLTEST_REPORT") {
+        fs::write(path, &report).unwrap();
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The differences that are known: reasons by line, by script.
+fn known() -> BTreeMap<String, BTreeMap<usize, String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/promqltest-differences.txt");
+    let mut out: BTreeMap<String, BTreeMap<usize, String>> = BTreeMap::new();
+    for line in fs::read_to_string(path).unwrap().lines() {
+        let Some((places, reason)) = line.split_once(' ').filter(|_| !line.starts_with('#')) else {
+            continue;
+        };
+        let (script, lines) = places.split_once(':').unwrap();
+        for line in lines.split(',') {
+            let of_script = out.entry(script.to_owned()).or_default();
+            assert!(
+                of_script.insert(line.parse().unwrap(), reason.to_owned()).is_none(),
+                "{script}:{line} is listed twice"
+            );
+        }
+    }
+    out
+}
+
+fn run(path: &Path) -> Outcome {
+    let script = fs::read_to_string(path).unwrap();
+    let blocks =
+        script::parse(&script).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()));
+    let mut outcome = Outcome { total: 0, differences: Differences::new() };
+    let mut daemon = None;
+    for block in &blocks {
+        match block {
+            Block::Clear => daemon = None,
+            Block::Load(step, all) => {
+                load(daemon.get_or_insert_with(|| Daemon::start(SETTINGS)), *step, all);
+            }
+            Block::Eval(eval) => {
+                let daemon = daemon.get_or_insert_with(|| Daemon::start(SETTINGS));
+                outcome.total += 1;
+                if let Some(found) = answer::difference(eval, &ask(daemon, eval)) {
+                    let eval_text = eval.expression.clone();
+                    outcome.differences.insert(eval.line, Difference { eval: eval_text, found });
+                }
+            }
+        }
+    }
+    let lines: BTreeSet<_> = outcome.differences.keys().collect();
+    assert!(lines.len() <= outcome.total);
+    outcome
+}
+
+/// Sends a block's samples as Prometheus would. Native histograms are left out: they are not kept.
+fn load(daemon: &Daemon, step: i64, all: &[Series]) {
+    let encoded: Vec<_> = all
+        .iter()
+        .map(|one| {
+            let labels: Vec<_> =
+                one.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let places = one.places.iter().enumerate();
+            let samples: Vec<_> = places
+                .filter_map(|(index, place)| match place {
+                    Place::Value(value) => Some((index as i64 * step, *value)),
+                    Place::Omitted | Place::Histogram => None,
+                })
+                .collect();
+            series(&labels, &samples)
+        })
+        .collect();
+    let written = write(daemon, V1, &request(&encoded));
+    assert_eq!(written.status, 204, "{}", written.body);
+    let numbers = all.iter().flat_map(|one| &one.places);
+    let kept = numbers.filter(|place| match place {
+        Place::Value(value) => value.is_finite() || value.to_bits() == STALE,
+        Place::Omitted | Place::Histogram => false,
+    });
+    assert_eq!(written.samples, Some(kept.count() as u64), "{}", daemon.metrics());
+}
+
+fn ask(daemon: &Daemon, eval: &Eval) -> Answer {
+    let seconds = |ms: i64| format!("{}", ms as f64 / 1000.0);
+    let (path, times) = match eval.when {
+        When::Instant(at) => ("query", vec![("time", seconds(at))]),
+        When::Range { start, end, step } => (
+            "query_range",
+            vec![("start", seconds(start)), ("end", seconds(end)), ("step", seconds(step))],
+        ),
+    };
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let form = [("query", eval.expression.clone())].into_iter().chain(times);
+    let sent = agent.post(format!("{}/api/v1/{path}", daemon.url)).send_form(form);
+    let mut response = sent.unwrap_or_else(|cause| panic!("{cause}: {}", daemon.log()));
+    let text = response.body_mut().read_to_string().unwrap();
+    let body = serde_json::from_str(&text).unwrap_or_else(|cause| panic!("{cause}: {text}"));
+    Answer { status: response.status().as_u16(), body }
+}
