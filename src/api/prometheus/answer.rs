@@ -139,7 +139,8 @@ impl Writing {
             Rest::Texts(all) => push_element(all, out, |text, out| push_text(&text, out)),
             Rest::Metrics(all) => push_element(all, out, |metric, out| push_metric(&metric, out)),
             Rest::Matrix(_) | Rest::Points(..) => {
-                self.push_points(out);
+                let rest = std::mem::replace(&mut self.rest, Rest::End);
+                self.rest = push_points(rest, out);
                 return;
             }
             Rest::End | Rest::Nothing => {
@@ -152,34 +153,36 @@ impl Writing {
             self.rest = Rest::End;
         }
     }
+}
 
-    /// Begins the next series of a matrix, or goes on with the one that is begun.
-    fn push_points(&mut self, out: &mut Vec<u8>) {
-        self.rest = match std::mem::replace(&mut self.rest, Rest::End) {
-            Rest::Matrix(mut all) => match all.next() {
-                Some((index, series)) => {
-                    push_comma(index, out);
-                    out.extend_from_slice(br#"{"metric":"#);
-                    push_labels(series.labels.iter(), out);
-                    out.extend_from_slice(br#","values":["#);
-                    Rest::Points(series.points.into_iter().enumerate(), all)
-                }
-                None => Rest::End,
-            },
-            Rest::Points(mut points, all) => {
-                for (index, (at, value)) in points.by_ref().take(POINTS_AT_A_TIME) {
-                    push_comma(index, out);
-                    push_point(at, value, out);
-                }
-                if points.len() > 0 {
-                    Rest::Points(points, all)
-                } else {
-                    out.extend_from_slice(b"]}");
-                    Rest::Matrix(all)
-                }
+/// Begins the next series of a matrix, or goes on with the one that is begun.
+fn push_points(rest: Rest, out: &mut Vec<u8>) -> Rest {
+    match rest {
+        Rest::Matrix(mut all) => {
+            let Some((index, series)) = all.next() else { return Rest::End };
+            push_comma(index, out);
+            out.extend_from_slice(br#"{"metric":"#);
+            push_labels(series.labels.iter(), out);
+            out.extend_from_slice(br#","values":["#);
+            Rest::Points(series.points.into_iter().enumerate(), all)
+        }
+        Rest::Points(mut points, all) => {
+            for (index, (at, value)) in points.by_ref().take(POINTS_AT_A_TIME) {
+                push_comma(index, out);
+                push_point(at, value, out);
             }
-            other => other,
-        };
+            if points.len() > 0 {
+                return Rest::Points(points, all);
+            }
+            out.extend_from_slice(b"]}");
+            Rest::Matrix(all)
+        }
+        Rest::Vector(_)
+        | Rest::Series(_)
+        | Rest::Texts(_)
+        | Rest::Metrics(_)
+        | Rest::End
+        | Rest::Nothing => Rest::End,
     }
 }
 

@@ -18,11 +18,11 @@ pub(super) const STEPS_MAX: i64 = 11_000;
 #[derive(Debug, Default)]
 pub(super) struct Params(Vec<(String, String)>);
 
-/// Start, end and step of a range query.
+/// Start and end of a range query, Unix milliseconds, and its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
-    pub(super) start_ms: i64,
-    pub(super) end_ms: i64,
+    pub(super) start: i64,
+    pub(super) end: i64,
     pub(super) step_ms: i64,
 }
 
@@ -80,8 +80,8 @@ impl Params {
             let cause = || Fault::parameter(name, r#"cannot parse "" to a valid timestamp"#);
             self.time(name)?.ok_or_else(cause)
         };
-        let (start_ms, end_ms) = (needed("start")?, needed("end")?);
-        if end_ms < start_ms {
+        let (start, end) = (needed("start")?, needed("end")?);
+        if end < start {
             return Err(Fault::parameter("end", "end timestamp must not be before start time"));
         }
         let missing = || Fault::parameter("step", r#"cannot parse "" to a valid duration"#);
@@ -93,13 +93,13 @@ impl Params {
                  integer",
             ));
         }
-        if (end_ms - start_ms) / step_ms > STEPS_MAX {
+        if (end - start) / step_ms > STEPS_MAX {
             return Err(Fault::bad_data(
                 "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the \
                  query resolution (?step=XX)",
             ));
         }
-        Ok(Steps { start_ms, end_ms, step_ms })
+        Ok(Steps { start, end, step_ms })
     }
 
     /// How many elements the answer may have; `None` is all.
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn steps_are_checked_with_the_words_of_prometheus() {
         let read = steps("start=10&end=70.5&step=1m").unwrap();
-        assert_eq!(read, Steps { start_ms: 10_000, end_ms: 70_500, step_ms: 60_000 });
+        assert_eq!(read, Steps { start: 10_000, end: 70_500, step_ms: 60_000 });
         assert!(steps("start=0&end=11000&step=1").is_ok());
         let check = |query: &str, part: &str| {
             let message = steps(query).unwrap_err();

@@ -16,7 +16,7 @@ use crate::{
 pub(super) async fn instant(received: Received) -> HttpResponse {
     respond("promql_instant", received, |asked| {
         let at = asked.params.time("time")?.unwrap_or(asked.now.0);
-        evaluate(asked, Steps { start_ms: at, end_ms: at, step_ms: 0 })
+        evaluate(asked, Steps { start: at, end: at, step_ms: 0 })
     })
     .await
 }
@@ -38,8 +38,8 @@ fn evaluate(asked: &Asked<'_>, steps: Steps) -> Result<Answer, Fault> {
     let lookback = asked.params.duration("lookback_delta")?.filter(|ms| *ms > 0);
     let request = PromqlRequest {
         query: asked.params.query().to_owned(),
-        start: UnixMillis(steps.start_ms),
-        end: UnixMillis(steps.end_ms),
+        start: UnixMillis(steps.start),
+        end: UnixMillis(steps.end),
         step_ms: steps.step_ms,
         lookback_ms: lookback.unwrap_or(asked.parts.promql.lookback.as_millis() as i64),
     };
@@ -71,10 +71,10 @@ fn truncate(value: &mut PromqlValue, limit: usize) -> bool {
 
 /// The fault of an expression that stands in `query`.
 fn of_query(cause: PromqlError) -> Fault {
-    match cause {
-        PromqlError::BadData(message) => Fault::parameter("query", message),
-        other => of(other),
+    if let PromqlError::BadData(message) = cause {
+        return Fault::parameter("query", message);
     }
+    of(cause)
 }
 
 /// The fault that Prometheus gives for this.

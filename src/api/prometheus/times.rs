@@ -12,6 +12,17 @@ const FURTHEST_MS: i64 = UnixMillis::MAX.0;
 /// As Go's durations: nanoseconds in 63 bits.
 const LONGEST_MS: f64 = 9_223_372_036_854.0;
 
+/// Units of durations in ms, the longest first.
+const UNITS: [(&str, i64); 7] = [
+    ("y", 365 * 86_400_000),
+    ("w", 7 * 86_400_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
 /// RFC 3339, or Unix seconds with a fraction; `None` when it is neither.
 pub(super) fn time_ms(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
@@ -34,15 +45,6 @@ pub(super) fn duration_ms(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
         return (seconds.abs() * 1000.0 < LONGEST_MS).then(|| (seconds * 1000.0).round() as i64);
     }
-    const UNITS: [(&str, i64); 7] = [
-        ("y", 365 * 86_400_000),
-        ("w", 7 * 86_400_000),
-        ("d", 86_400_000),
-        ("h", 3_600_000),
-        ("m", 60_000),
-        ("s", 1000),
-        ("ms", 1),
-    ];
     let mut units = UNITS.iter();
     let (mut rest, mut total) = (text, 0_i64);
     while !rest.is_empty() {

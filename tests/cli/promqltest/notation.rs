@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         while let Some((at, letter)) = letters.next() {
             match letter {
                 end if end == quote => {
-                    self.rest = &self.rest[at + quote.len_utf8()..];
+                    self.rest = self.rest.split_at(at + quote.len_utf8()).1;
                     return Ok(out);
                 }
                 '\\' if quote != '`' => out.push(match letters.next() {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         if self.histogram()? {
             // The step of a sequence of histograms.
             if self.rest.starts_with(['+', '-']) {
-                self.rest = &self.rest[1..];
+                self.rest = self.rest.split_at(1).1;
                 self.histogram()?;
             }
             let times = self.times()?.unwrap_or(0);
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
             return Ok(false);
         }
         let end = self.rest.find("}}").ok_or("a histogram without an end")?;
-        self.rest = &self.rest[end + 2..];
+        self.rest = self.rest.split_at(end + 2).1;
         Ok(true)
     }
 
@@ -217,15 +217,15 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<f64, String> {
         let text = self.rest;
         let sign = usize::from(text.starts_with(['+', '-']));
-        let body = &text[sign..];
+        let body = text.split_at(sign).1;
         let word = ["inf", "nan"].into_iter().find(|word| {
             body.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
         });
         let mut length = word.map_or_else(|| plain_length(body), str::len);
-        if word.is_none() && body[length..].starts_with(['e', 'E']) {
-            let exponent = &body[length + 1..];
-            let sign = usize::from(exponent.starts_with(['+', '-']));
-            length += 1 + sign + digits_length(&exponent[sign..]);
+        let behind = body.split_at(length).1;
+        if let Some(exponent) = behind.strip_prefix(['e', 'E']).filter(|_| word.is_none()) {
+            let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            length += 1 + exponent.len() - digits.len() + digits_length(digits);
         }
         let (number, rest) = text.split_at(sign + length);
         self.rest = rest;
@@ -239,11 +239,8 @@ fn digits_length(text: &str) -> usize {
 
 fn plain_length(text: &str) -> usize {
     let whole = digits_length(text);
-    if text[whole..].starts_with('.') {
-        whole + 1 + digits_length(&text[whole + 1..])
-    } else {
-        whole
-    }
+    let fraction = text.split_at(whole).1.strip_prefix('.');
+    fraction.map_or(whole, |fraction| whole + 1 + digits_length(fraction))
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub(crate) enum Block {
     /// Series, and the distance of their samples.
     Load(i64, Vec<Series>),
     Clear,
-    Eval(Eval),
+    Eval(Box<Eval>),
 }
 
 /// When a query is evaluated.
@@ -69,14 +69,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Block>, String> {
         match word {
             "clear" => blocks.push(Block::Clear),
             "load" | "load_with_nhcb" => {
-                let step = head[word.len()..].trim();
+                let step = head.split_at(word.len()).1.trim();
                 let step = duration(step).ok_or_else(|| in_line(format!("no step: {step}")))?;
                 let series: Result<_, _> = body.iter().map(|line| Series::parse(line)).collect();
                 blocks.push(Block::Load(step, series.map_err(in_line)?));
                 at += body.len();
             }
             _ if word.starts_with("eval") => {
-                blocks.push(Block::Eval(eval(number, head, &body).map_err(in_line)?));
+                blocks.push(Block::Eval(Box::new(eval(number, head, &body).map_err(in_line)?)));
                 at += body.len();
             }
             _ => return Err(in_line(format!("not known: {head}"))),
@@ -194,7 +194,7 @@ fn scripts_are_read_block_by_block() {
         .iter()
         .map(|block| match block {
             Block::Eval(eval) => eval,
-            other => panic!("{other:?}"),
+            Block::Load(..) | Block::Clear => panic!("{block:?}"),
         })
         .collect();
     let lines: Vec<_> = evals.iter().map(|eval| (eval.line, eval.expression.as_str())).collect();
