@@ -268,7 +268,7 @@ impl<'a> Evaluator<'a> {
         if (self.limits.expired)() {
             return Err(PromqlError::Timeout(
                 "query timed out in expression evaluation: ask for a shorter range, a larger step \
-                 or fewer series, or raise limits.promql_timeout_ms"
+                 or fewer series, or raise promql.timeout"
                     .to_owned(),
             ));
         }
@@ -281,7 +281,7 @@ impl<'a> Evaluator<'a> {
         if series.saturating_mul(grid.count) > max {
             return Err(PromqlError::TooMuch(format!(
                 "{series} series at {} times are more than {max} points: ask for a shorter range, \
-                 a larger step or fewer series, or raise limits.query_points_max",
+                 a larger step or fewer series, or raise promql.points_max",
                 grid.count
             )));
         }
@@ -295,7 +295,7 @@ impl<'a> Evaluator<'a> {
         if cells > max {
             return Err(PromqlError::TooMuch(format!(
                 "the query reads more than {max} cells: ask for a shorter range, a larger step \
-                 with it or fewer series, or raise limits.query_points_max"
+                 with it or fewer series, or raise promql.points_max"
             )));
         }
         Ok(())
