@@ -5,6 +5,7 @@ mod corpus;
 mod golden;
 mod oracle;
 mod preallocation;
+mod promql;
 mod retention;
 mod tidy;
 mod verify;

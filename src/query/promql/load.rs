@@ -77,7 +77,7 @@ impl Evaluator<'_> {
         let level = query_plan::level_for_windows(granularities, windows, self.now);
         let mut span = windows.span();
         let width_ms = granularities.levels()[level].width_ms;
-        if windows.range_ms % width_ms != 0 {
+        if windows.range_ms > 0 {
             // The reading before a window says what time the window's first increase covers.
             span.start = span.start.minus(width_ms);
         }

@@ -232,19 +232,23 @@ fn changes(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
 fn resets(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
     let mut resets = 0.0;
     let mut before: Option<f64> = None;
-    for (index, cell) in window.cells().iter().enumerate() {
+    for cell in window.cells() {
         let entered = before.is_some_and(|before| cell.first < before);
         let inside = if cell.n == 1 {
             0.0
         } else if cell.n == 2 {
             f64::from(u8::from(cell.last < cell.first))
         } else if window.kind == Kind::Counter {
-            let earlier = if index == 0 { window.before().map(|cell| cell.last) } else { before };
-            let to_first = earlier.map_or(0.0, |earlier| {
-                if cell.first < earlier { cell.first } else { cell.first - earlier }
-            });
+            let earlier = before.or_else(|| window.before().map(|cell| cell.last));
+            // How much was counted up to its first reading, as far as that is known.
+            let to_first = match earlier {
+                Some(earlier) if cell.first < earlier => cell.first,
+                Some(earlier) => cell.first - earlier,
+                None => cell.sum - (cell.last - cell.first),
+            };
             let straight = to_first + cell.last - cell.first;
-            if (cell.sum - straight).abs() > 1e-9 * cell.sum.abs().max(cell.last.abs()) {
+            let noise = 1e-9 * cell.sum.abs().max(cell.last.abs());
+            if (cell.sum - straight).abs() > noise || to_first < -noise {
                 return Err(merged("resets", "increase"));
             }
             0.0

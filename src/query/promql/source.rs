@@ -20,8 +20,8 @@ use crate::{
     store::METRIC_TAG,
 };
 
-/// Parentheses, brackets and operators of a query, at most: what the tree's depth may be.
-pub(super) const DEPTH_MAX: usize = 400;
+/// How deep operators and parentheses may nest: what a small stack holds in any build.
+const DEPTH_MAX: usize = 128;
 
 /// Before the value of a matcher that is a pattern.
 pub(super) const PATTERN_MARK: &str = "\u{1}pattern\u{1}";
@@ -57,10 +57,10 @@ fn know_more_functions() {
     });
 }
 
-/// Reads the text once: counts what nests, and marks patterns.
+/// Reads the text once: bounds the tree's depth, and marks patterns.
 fn mark_patterns(text: &str) -> Result<String, PromqlError> {
     let mut out = String::with_capacity(text.len() + 64);
-    let mut depth = 0_usize;
+    let mut depth = Depth::default();
     let mut pattern_next = false;
     let mut chars = text.chars().peekable();
     while let Some(now) = chars.next() {
@@ -71,44 +71,99 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
                     out.push_str(PATTERN_MARK);
                 }
                 copy_string(now, &mut chars, &mut out);
-                continue;
             }
-            '#' => {
-                while chars.next_if(|next| *next != '\n').is_some() {}
-                continue;
-            }
-            '=' | '!' if chars.peek() == Some(&'~') => {
-                chars.next();
+            '#' => while chars.next_if(|next| *next != '\n').is_some() {},
+            '=' | '!' if chars.next_if_eq(&'~').is_some() => {
                 pattern_next = true;
-                depth += 1;
                 out.push_str(if now == '=' { "=" } else { "!=" });
             }
-            '(' | '[' | '{' | '+' | '-' | '*' | '/' | '%' | '^' | '<' | '>' | '=' | '!' => {
-                depth += 1;
+            _ => {
+                pattern_next &= now.is_whitespace();
+                depth.see(now);
                 out.push(now);
             }
-            // Words such as `or` are operators, too.
-            now if now.is_whitespace() => {
-                let before = out.chars().next_back();
-                let after = chars.peek();
-                let words = before.is_some_and(char::is_alphanumeric)
-                    && after.is_some_and(|next| next.is_alphanumeric());
-                depth += usize::from(words);
-                out.push(now);
-                continue;
-            }
-            _ => out.push(now),
-        }
-        if now != '=' && now != '!' {
-            pattern_next = false;
-        }
-        if depth > DEPTH_MAX {
-            return Err(PromqlError::BadData(format!(
-                "the query has more than {DEPTH_MAX} parentheses and operators: split it"
-            )));
         }
     }
+    let deepest = depth.deepest();
+    if deepest > DEPTH_MAX {
+        return Err(PromqlError::BadData(format!(
+            "the query nests {deepest} operators and parentheses, more than {DEPTH_MAX}: split it"
+        )));
+    }
     Ok(out)
+}
+
+const OPERATOR_WORDS: [&str; 4] = ["and", "or", "unless", "atan2"];
+/// One more than the longest of them has.
+const OPERATOR_WORD_BYTES_MAX: usize = 7;
+
+/// How deep the tree of a text may become: a chain of operators is as deep as it is long.
+#[derive(Default)]
+struct Depth {
+    /// The groups that are open.
+    open: Vec<Level>,
+    now: Level,
+    word: String,
+}
+
+#[derive(Default)]
+struct Level {
+    braces: bool,
+    operators: usize,
+    /// The deepest group within the current argument, and the deepest argument before.
+    inner: usize,
+    before: usize,
+}
+
+impl Level {
+    fn depth(&self) -> usize {
+        self.before.max(self.operators + self.inner)
+    }
+}
+
+impl Depth {
+    fn see(&mut self, now: char) {
+        if now.is_alphanumeric() || now == '_' {
+            // Longer words are no operators.
+            if self.word.len() < OPERATOR_WORD_BYTES_MAX {
+                self.word.push(now.to_ascii_lowercase());
+            }
+            return;
+        }
+        let operator = OPERATOR_WORDS.contains(&self.word.as_str()) && !self.now.braces;
+        self.now.operators += usize::from(operator);
+        self.word.clear();
+        match now {
+            '(' | '[' | '{' => {
+                let level = Level { braces: now == '{', ..Level::default() };
+                self.open.push(std::mem::replace(&mut self.now, level));
+            }
+            ')' | ']' | '}' => {
+                let inner = self.now.depth() + 1;
+                self.now = self.open.pop().unwrap_or_default();
+                // A bracket makes the expression before it one deeper, as an operator does.
+                self.now.operators += usize::from(now == ']');
+                self.now.inner = self.now.inner.max(inner);
+            }
+            ',' => {
+                let before = self.now.depth();
+                let braces = self.now.braces;
+                self.now = Level { braces, before, ..Level::default() };
+            }
+            // A matcher is no operator.
+            _ if self.now.braces => {}
+            '+' | '-' | '*' | '/' | '%' | '^' | '<' | '>' | '=' | '!' => self.now.operators += 1,
+            _ => {}
+        }
+    }
+
+    /// Groups that are never closed count, too: the text may still be parsed.
+    fn deepest(mut self) -> usize {
+        while !self.open.is_empty() {
+            self.see(')');
+        }
+        self.now.depth()
+    }
 }
 
 /// Copies a string's text up to its closing quote.
@@ -215,17 +270,24 @@ mod tests {
     #[test]
     fn text_is_bounded_before_it_is_parsed() {
         let check = |text: &str| parse(text, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
-        for text in ["(", "-", "sum(", "!", "a[", "{a=", "1+"] {
-            assert!(
-                check(&text.repeat(100_000))
-                    .is_err_and(|error| error.contains("split it") || error.contains("bytes")),
-                "{text}"
-            );
+        for text in ["(", "-", "sum(", "!", "a[", "1+", "1 or ", "1-(", "a[1m:"] {
+            for times in [1000, 100_000] {
+                let refused = check(&text.repeat(times)).unwrap_err();
+                assert!(refused.contains("split it") || refused.contains("bytes"), "{refused}");
+            }
             let _no_overflow = check(&text.repeat(DEPTH_MAX / 2));
         }
         assert_eq!(check(&format!("1{}", "+1".repeat(DEPTH_MAX))), Ok(()));
-        assert!(check("{a=~\".*\"}").is_ok());
-        assert!(series_matchers("{a=~\".*\"}", &LIMITS).is_err());
+        assert!(check(&format!("1{}", "+1".repeat(DEPTH_MAX + 1))).is_err());
+        // What lies side by side is not deep.
+        let wide = format!("label_join(up, {}\"x\")", "\"a\", ".repeat(500));
+        assert_eq!(check(&wide), Ok(()));
+        let matchers = "a=\"b\", c!=\"d\", ".repeat(300);
+        assert_eq!(check(&format!("up{{{matchers}}}")), Ok(()));
+    }
+
+    #[test]
+    fn odd_text_is_refused_without_a_panic() {
         for text in [
             "",
             "#",
@@ -234,9 +296,10 @@ mod tests {
             "\"",
             "up offset 99999999999999y",
             "x[1e400]",
-            "x @ 1e30",
+            "{a=~\".*\"}}",
         ] {
-            let _no_panic = check(text);
+            assert!(parse(text, &LIMITS).is_err(), "{text}");
         }
+        assert!(series_matchers("{a=~\".*\"}", &LIMITS).is_err());
     }
 }

@@ -1,0 +1,290 @@
+//! PromQL over a real store: hand-computed values of gauges, counters and deltas, before and after
+//! a checkpoint, and what is refused.
+
+use std::sync::Arc;
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    query::{
+        PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue, SeriesMatcher, promql,
+        select_series, series_matchers,
+    },
+    store::{AcceptedBatch, Appender, Definition, Folder, Store},
+};
+
+const SECOND: i64 = 1000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+/// A full day in 2026.
+const DAY0: i64 = 1_795_219_200_000;
+const NOW: UnixMillis = UnixMillis(DAY0 + 24 * HOUR);
+
+const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    series_max: 100,
+    points_max: 1_000_000,
+    steps_max: 11_000,
+    query_bytes_max: 65_536,
+    regex_bytes_max: 1 << 20,
+    expired: &|| false,
+};
+
+struct Bench {
+    store: Store,
+    appender: Appender,
+    _dir: tempfile::TempDir,
+}
+
+fn bench() -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let medium = Arc::new(Folder::new(dir.path()).unwrap());
+    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+    Bench { store, appender, _dir: dir }
+}
+
+impl Bench {
+    fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
+        let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
+        let definition = Definition { key: key.clone(), kind, unit: "".into(), sender: "".into() };
+        self.appender.commit(&[definition], &[], NOW).unwrap();
+        self.store.dictionary().find(&key).unwrap().0
+    }
+
+    /// Samples of one series every `every` from `DAY0` on, while `value` gives one.
+    fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
+        let points: Vec<_> = (0..).map_while(|i| Some((DAY0 + i * every, value(i)?))).collect();
+        let batch = AcceptedBatch {
+            series: vec![id; points.len()],
+            times: points.iter().map(|point| point.0).collect(),
+            values: points.iter().map(|point| point.1).collect(),
+            ..AcceptedBatch::default()
+        };
+        self.appender.commit(&[], &[batch], NOW).unwrap();
+    }
+
+    fn ask(
+        &self,
+        query: &str,
+        start: i64,
+        end: i64,
+        step: i64,
+    ) -> Result<PromqlAnswer, PromqlError> {
+        let request = PromqlRequest {
+            query: query.to_owned(),
+            start: UnixMillis(DAY0 + start),
+            end: UnixMillis(DAY0 + end),
+            step_ms: step,
+            lookback_ms: 5 * MINUTE,
+        };
+        promql(&self.store, &request, &LIMITS, NOW)
+    }
+
+    /// An instant query's answer in a line: labels and values.
+    fn at(&self, query: &str, at: i64) -> String {
+        match self.ask(query, at, at, 0) {
+            Ok(answer) => shown(&answer.value),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
+        match self.ask(query, start, end, step) {
+            Ok(answer) => shown(&answer.value),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+}
+
+fn shown(value: &PromqlValue) -> String {
+    match value {
+        PromqlValue::Scalar(_, number) => number.to_string(),
+        PromqlValue::String(_, text) => text.clone(),
+        PromqlValue::Vector(samples) => {
+            let samples = samples.iter().map(|one| format!("{} {}", one.labels, one.value));
+            samples.collect::<Vec<_>>().join("; ")
+        }
+        PromqlValue::Matrix(series) => {
+            let series = series.iter().map(|one| {
+                let points = one.points.iter().map(|(_, value)| format!(" {value}"));
+                format!("{}{}", one.labels, points.collect::<String>())
+            });
+            series.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// Three kinds of series, sampled every 10 s (merged by six) and each minute.
+fn filled() -> Bench {
+    let mut bench = bench();
+    let load = bench.define("load", &[("host", "a")], Kind::Gauge);
+    bench.fill(load, 10 * SECOND, |i| (i < 360).then_some((i % 6) as f64));
+    let bytes = bench.define("bytes_total", &[("host", "a")], Kind::Counter);
+    bench.fill(bytes, 10 * SECOND, |i| (i < 360).then_some((i * 30) as f64));
+    let slow = bench.define("bytes_total", &[("host", "b")], Kind::Counter);
+    bench.fill(slow, MINUTE, |i| (i < 60).then_some((i * 60) as f64));
+    let jobs = bench.define("jobs", &[("host", "a"), ("zone", "x")], Kind::Delta);
+    bench.fill(jobs, 20 * SECOND, |i| (i < 180).then_some(2.0));
+    bench
+}
+
+fn check_answers(bench: &Bench) {
+    let half = 30 * MINUTE;
+    for (query, expected) in [
+        ("load", r#"load{host="a"} 0"#),
+        ("-load", r#"{host="a"} -0"#),
+        ("load offset 10s", r#"load{host="a"} 5"#),
+        ("avg_over_time(load[5m])", r#"{host="a"} 2.5"#),
+        ("max_over_time(load[5m])", r#"{host="a"} 5"#),
+        ("count_over_time(load[5m])", r#"{host="a"} 30"#),
+        ("rate(bytes_total[5m])", r#"{host="a"} 3; {host="b"} 1"#),
+        ("increase(bytes_total{host=\"a\"}[5m])", r#"{host="a"} 900"#),
+        ("sum(rate(bytes_total[5m]))", "{} 4"),
+        ("sum by (host) (rate(bytes_total[5m])) > 2", r#"{host="a"} 3"#),
+        ("irate(bytes_total[2m])", r#"{host="a"} 3; {host="b"} 1"#),
+        // Shorter than a slot: the slot around answers.
+        ("rate(bytes_total{host=\"a\"}[30s])", r#"{host="a"} 3"#),
+        ("increase(jobs[10m])", r#"{host="a", zone="x"} 60"#),
+        ("rate(jobs[10m])", r#"{host="a", zone="x"} 0.1"#),
+        ("sum_over_time(jobs[10m])", r#"{host="a", zone="x"} 60"#),
+        ("sum_over_time(bytes_total{host=\"b\"}[3m])", r#"{host="b"} 5220"#),
+        ("resets(bytes_total[10m])", r#"{host="a"} 0; {host="b"} 0"#),
+        ("changes(bytes_total[10m])", r#"{host="a"} 59; {host="b"} 9"#),
+        ("load * on (host) group_right jobs", r#"{host="a", zone="x"} 0"#),
+        ("bytes_total / ignoring (zone) jobs", r#"{host="a"} 2700"#),
+        ("bytes_total and on (host) load", r#"bytes_total{host="a"} 5400"#),
+        ("bytes_total unless on (host) load", r#"bytes_total{host="b"} 1800"#),
+        ("topk(1, bytes_total)", r#"bytes_total{host="a"} 5400"#),
+        ("count({__name__=~\".+\"})", "{} 4"),
+        ("count by (__name__) ({host=~\"a|c\", zone=\"\"})", "bytes_total 1; load 1"),
+        ("absent(nothing{a=\"b\"})", r#"{a="b"} 1"#),
+        ("scalar(load) + 1", "1"),
+        ("max_over_time(rate(bytes_total{host=\"b\"}[5m])[10m:1m])", r#"{host="b"} 1"#),
+        ("label_replace(load, \"h\", \"$1\", \"host\", \"(.*)\")", r#"load{h="a", host="a"} 0"#),
+        ("stddev_over_time(bytes_total{host=\"b\"}[3m])", r#"{host="b"} 48.98979485566356"#),
+    ] {
+        assert_eq!(bench.at(query, half), expected, "{query}");
+    }
+    let refused = bench.at("stddev_over_time(load[5m])", half);
+    assert!(refused.contains("merged into one slot"), "{refused}");
+    assert_eq!(bench.at("load", 2 * HOUR), "");
+    assert_eq!(
+        bench.range("avg_over_time(load[5m])", half, half + 10 * MINUTE, 5 * MINUTE),
+        r#"{host="a"} 2.5 2.5 2.5"#
+    );
+    assert_eq!(
+        bench.range("increase(bytes_total{host=\"b\"}[5m])", 0, 15 * MINUTE, 5 * MINUTE),
+        r#"{host="b"} 240 300 300"#
+    );
+    assert_eq!(bench.range("1 + 1", 0, 2 * MINUTE, MINUTE), "{} 2 2 2");
+}
+
+#[test]
+fn answers_are_the_same_from_memory_and_from_documents() {
+    let bench = filled();
+    check_answers(&bench);
+    bench.store.checkpoint(NOW).unwrap();
+    check_answers(&bench);
+}
+
+#[test]
+fn a_series_that_ended_has_no_value_afterwards() {
+    let mut bench = bench();
+    let up = bench.define("up", &[], Kind::Gauge);
+    bench.fill(up, MINUTE, |i| [1.0, 1.0, f64::NAN].get(i as usize).copied());
+    assert_eq!(bench.at("up", MINUTE), "up 1");
+    assert_eq!(bench.at("up", 2 * MINUTE), "");
+    assert_eq!(bench.at("count_over_time(up[5m])", 2 * MINUTE), "{} 2");
+}
+
+#[test]
+fn what_is_dropped_is_answered_by_coarser_slots_with_a_warning() {
+    let mut bench = bench();
+    let load = bench.define("load", &[], Kind::Gauge);
+    bench.fill(load, MINUTE, |i| (i < 600).then_some((i % 60) as f64));
+    bench.store.checkpoint(NOW).unwrap();
+    let later = NOW.plus(4 * 24 * HOUR);
+    let request = PromqlRequest {
+        query: "avg_over_time(load[30m])".to_owned(),
+        start: UnixMillis(DAY0 + HOUR + 7),
+        end: UnixMillis(DAY0 + HOUR + 7 + MINUTE),
+        step_ms: MINUTE,
+        lookback_ms: 5 * MINUTE,
+    };
+    let answer = promql(&bench.store, &request, &LIMITS, later).unwrap();
+    assert!(answer.warnings[0].contains("come from 5m slots: 1m is kept"), "{answer:?}");
+    assert_eq!(shown(&answer.value), "{} 44.5 44.5");
+}
+
+#[test]
+fn limits_end_what_would_be_too_much() {
+    let mut bench = filled();
+    for host in 0..200 {
+        bench.define("many", &[("host", &host.to_string())], Kind::Gauge);
+    }
+    for (query, part) in [
+        ("many", "limits.query_series_max"),
+        ("load[1h", "parse error"),
+        ("rate(load)", "parse error"),
+        ("load{host=~\"(((a{1000}){1000}){1000})\"}", "promql_regex_bytes_max"),
+        ("bytes_total + on (zone) bytes_total", "found duplicate series for the match group {}"),
+        ("bytes_total + on (zone) load", "many-to-one matching must be explicit"),
+        ("label_replace(bytes_total, \"host\", \"\", \"\", \"\")", "same labelset"),
+        ("max_over_time(load[10y:1ms])", "limits.query_points_max"),
+    ] {
+        let error = bench.at(query, 30 * MINUTE);
+        assert!(error.contains(part), "{query}: {error}");
+    }
+    let long = bench.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
+    assert!(matches!(&long, PromqlError::BadData(text) if text.contains("11000 points")), "{long}");
+    let expired = PromqlLimits { expired: &|| true, ..LIMITS };
+    let request = PromqlRequest {
+        query: "load".to_owned(),
+        start: NOW,
+        end: NOW,
+        step_ms: 0,
+        lookback_ms: MINUTE,
+    };
+    let late = promql(&bench.store, &request, &expired, NOW);
+    assert!(matches!(late, Err(PromqlError::Timeout(_))));
+}
+
+#[test]
+fn a_query_as_deep_as_allowed_does_not_overflow_a_small_stack() {
+    let run = || {
+        let bench = filled();
+        for query in [
+            format!("{}load{}", "(".repeat(127), ")".repeat(127)),
+            format!("load{}", " + load".repeat(127)),
+            format!("{}load", "-".repeat(127)),
+            format!("{}load{}", "abs(".repeat(127), ")".repeat(127)),
+            format!("{}load{}", "sum(".repeat(127), ")".repeat(127)),
+            format!("{}load{}", "1+(".repeat(63), ")".repeat(63)),
+        ] {
+            let answer = bench.at(&query, 30 * MINUTE);
+            assert!(!answer.contains("error"), "{answer}");
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn series_are_selected_by_matchers() {
+    let bench = filled();
+    let count = |selector: &str| {
+        let all = series_matchers(selector, &LIMITS).unwrap();
+        let found = |set: &Vec<SeriesMatcher>| {
+            select_series(&bench.store, set, 100, &|| false).unwrap().len()
+        };
+        all.iter().map(found).sum::<usize>()
+    };
+    for (selector, expected) in [
+        ("bytes_total", 2),
+        ("{host=\"a\"}", 3),
+        ("{host!=\"a\", host!=\"\"}", 1),
+        ("{__name__=~\"l.*|j.*\"}", 2),
+        ("{__name__!~\"l.*|j.*\", host=~\".+\"}", 2),
+        ("{zone=\"\", host=\"a\"}", 2),
+        ("{nothing=~\".+\"}", 0),
+    ] {
+        assert_eq!(count(selector), expected, "{selector}");
+    }
+}
