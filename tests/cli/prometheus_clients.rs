@@ -30,7 +30,7 @@ fn promtool_queries_and_lists() {
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(found, json!([{"metric": {}, "value": [start / 1000 + 585, "2.5"]}]));
         let (from, to) = (format!("--start={}", seconds(300)), format!("--end={}", seconds(420)));
-        let text = run(&["range", &from, &to, "--step=60s", &url, "level"]);
+        let text = run(&["range", &from, &to, "--step=60s", &url, "sum(level)"]);
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(found[0]["values"].as_array().unwrap().len(), 3, "{text}");
         let (from, to) = (format!("--start={}", seconds(0)), format!("--end={}", seconds(600)));
@@ -47,7 +47,7 @@ fn promtool_queries_and_lists() {
 fn the_python_client_reads_what_was_written() {
     let (daemon, start) = filled();
     let words = [daemon.url.as_str(), &(start / 1000).to_string()];
-    run_script("clients/prometheus_api_client.py", "prometheus_api_client", &words);
+    run_script("clients/read_prometheus.py", "prometheus_api_client", &words);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn the_javascript_client_reads_what_was_written() {
         return;
     }
     let (daemon, start) = filled();
-    let script = root.join("tests/data/clients/prometheus_query.js");
+    let script = root.join("tests/data/clients/read_prometheus.js");
     let output = Command::new("node")
         .arg(script)
         .args([daemon.url.as_str(), &(start / 1000).to_string()])

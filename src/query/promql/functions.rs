@@ -152,7 +152,11 @@ impl Evaluator<'_> {
                 let one = self.scalar(argument(arguments.first().copied(), name)?, grid)?;
                 let next = self.scalar(argument(arguments.get(1).copied(), name)?, grid)?;
                 let choose = if name == "min_of" { f64::min } else { f64::max };
-                Ok(Some(one.into_iter().zip(next).map(|(one, next)| choose(one, next)).collect()))
+                // The library's functions leave out what is no number; here it counts.
+                let choose = |(one, next): (f64, f64)| {
+                    if one.is_nan() || next.is_nan() { f64::NAN } else { choose(one, next) }
+                };
+                Ok(Some(one.into_iter().zip(next).map(choose).collect()))
             }
             "scalar" => {
                 let series = self.vector(argument(arguments.first().copied(), name)?, grid)?;

@@ -23,8 +23,6 @@ found = prometheus.get_current_metric_value(
 assert [one["value"][1] for one in found] == ["1170"], found
 found = prometheus.get_metric_range_data("level", start_time=at(0), end_time=at(585))
 assert found[0]["metric"]["service.name"] == "shop" and len(found[0]["values"]) > 5, found
-found = prometheus.get_metric_aggregation("level", ["sum", "max"], at(300), at(420), "60s")
-assert found["max"] == 2.5, found
 metadata = prometheus.get_metric_metadata("requests_total")
 assert metadata[0]["type"] == "counter", metadata
 assert prometheus.get_targets()["activeTargets"] == []
