@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use crate::{
     model::{Span, UnixMillis},
-    query::{Display, QueryError, Resolution, Selector},
+    query::{Display, DocumentsForm, Merge, QueryError, Rank, Resolution, Selector, time_zone},
 };
 
 /// The parameters that all queries share.
@@ -21,9 +22,21 @@ pub(super) struct Params {
     range: Option<String>,
     start: Option<String>,
     end: Option<String>,
+    /// `avg,max`
     display: Option<String>,
     #[serde(default)]
     unfold: bool,
+    form: Option<String>,
+    tz: Option<String>,
+    points: Option<usize>,
+    #[serde(default)]
+    merge: bool,
+    /// `host,core`
+    group_by: Option<String>,
+    top: Option<usize>,
+    bottom: Option<usize>,
+    /// What `top` and `bottom` compare.
+    by: Option<String>,
 }
 
 const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
@@ -49,18 +62,69 @@ impl Params {
     }
 
     pub(super) fn resolution(&self) -> Resolution {
-        match self.resolution.as_deref() {
-            None | Some("auto") => Resolution::Auto,
-            Some(name) => Resolution::Named(name.to_owned()),
+        let parsed = self.resolution.as_deref().unwrap_or("auto").parse();
+        parsed.unwrap_or_else(|never: std::convert::Infallible| match never {})
+    }
+
+    pub(super) fn displays(&self) -> Result<Vec<Display>, QueryError> {
+        let words = list(self.display.as_deref());
+        words.map(|word| word.parse().map_err(QueryError::Invalid)).collect()
+    }
+
+    /// The one number that is shown.
+    pub(super) fn display(&self) -> Result<Option<Display>, QueryError> {
+        match self.displays()?[..] {
+            [] => Ok(None),
+            [display] => Ok(Some(display)),
+            _ => Err(QueryError::Invalid("display: give one".to_owned())),
         }
     }
 
-    pub(super) fn display(&self) -> Result<Option<Display>, QueryError> {
-        self.display.as_deref().map(str::parse).transpose().map_err(QueryError::Invalid)
+    pub(super) fn form(&self) -> Result<DocumentsForm, QueryError> {
+        match (self.form.as_deref(), self.unfold) {
+            (None | Some("nested"), false) => Ok(DocumentsForm::Nested),
+            (None | Some("rows"), true) | (Some("rows"), false) => Ok(DocumentsForm::Rows),
+            (Some("levels"), false) => Ok(DocumentsForm::Levels),
+            (Some(form @ ("nested" | "levels")), true) => {
+                Err(QueryError::Invalid(format!("give unfold=true or form={form}, not both")))
+            }
+            (Some(form), _) => Err(QueryError::Invalid(format!(
+                "form={form:?} is not known; use nested, levels or rows"
+            ))),
+        }
     }
 
-    pub(super) fn unfold(&self) -> bool {
-        self.unfold
+    pub(super) fn time_zone(&self) -> Result<Option<TimeZone>, QueryError> {
+        self.tz.as_deref().map(time_zone).transpose().map_err(QueryError::Invalid)
+    }
+
+    pub(super) fn points(&self) -> Result<Option<usize>, QueryError> {
+        at_least_one("points", self.points)
+    }
+
+    pub(super) fn merge(&self) -> Merge {
+        let names: Vec<_> = list(self.group_by.as_deref()).map(str::to_owned).collect();
+        match (names.is_empty(), self.merge) {
+            (false, _) => Merge::By(names),
+            (true, true) => Merge::All,
+            (true, false) => Merge::Nothing,
+        }
+    }
+
+    pub(super) fn rank(&self) -> Result<Option<Rank>, QueryError> {
+        let by = self.by.as_deref().map(str::parse).transpose().map_err(QueryError::Invalid)?;
+        let (top, bottom) = (at_least_one("top", self.top)?, at_least_one("bottom", self.bottom)?);
+        match (top, bottom) {
+            (None, None) if by.is_some() => {
+                Err(QueryError::Invalid("by is for top=N or bottom=N".to_owned()))
+            }
+            (None, None) => Ok(None),
+            (Some(count), None) => Ok(Some(Rank { count, by, lowest: false })),
+            (None, Some(count)) => Ok(Some(Rank { count, by, lowest: true })),
+            (Some(_), Some(_)) => {
+                Err(QueryError::Invalid("give top or bottom, not both".to_owned()))
+            }
+        }
     }
 
     pub(super) fn range(&self, now: UnixMillis) -> Result<Range<UnixMillis>, QueryError> {
@@ -85,6 +149,18 @@ impl Params {
     }
 }
 
+/// The words between commas.
+fn list(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.into_iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn at_least_one(name: &str, number: Option<usize>) -> Result<Option<usize>, QueryError> {
+    if number == Some(0) {
+        return Err(QueryError::Invalid(format!("{name}=0 shows nothing; use 1 or more")));
+    }
+    Ok(number)
+}
+
 /// For fuzzing: reads a query string as the handlers do.
 pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     let Ok(params) = actix_web::web::Query::<Params>::from_query(text) else { return };
@@ -93,11 +169,18 @@ pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     }
     let selector = params.selector();
     assert!(selector.is_ok() || params.tags.is_some());
-    assert!(params.display().is_ok() || params.display.is_some());
+    assert!(params.displays().is_ok() || params.display.is_some());
+    assert!(params.time_zone().is_ok() || params.tz.is_some());
+    if let Ok(Some(rank)) = params.rank() {
+        assert!(rank.count > 0 && params.top.or(params.bottom) == Some(rank.count));
+    }
+    if let Merge::By(names) = params.merge() {
+        assert!(!names.is_empty());
+    }
 }
 
 /// RFC 3339, or a date, or Unix seconds, or Unix milliseconds when larger than 10^11.
-fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
+pub(super) fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
     const MILLIS_FROM: f64 = 1e11;
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     let found = number

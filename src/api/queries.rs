@@ -13,56 +13,58 @@ use crate::{
     telemetry::QueryOutcome,
 };
 
-pub(super) async fn chart(
-    params: Result<Query<Params>, actix_web::Error>,
-    parts: web::Data<ApiParts>,
-) -> HttpResponse {
-    respond("chart", params, parts, |params, parts| {
+type QueryString = Result<Query<Params>, actix_web::Error>;
+
+pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+    respond("chart", checked(params), parts, |params, parts| {
         let now = parts.clock.now();
         let request = ChartRequest {
             selector: params.metric_selector()?,
             resolution: params.resolution(),
             range: params.range(now)?,
-            display: params.display()?,
+            displays: params.displays()?,
+            time_zone: params.time_zone()?,
+            points: params.points()?,
+            merge: params.merge(),
+            rank: params.rank()?,
         };
         query::chart(&parts.store, &request, &parts.query_limits, now)
     })
     .await
 }
 
-pub(super) async fn documents(
-    params: Result<Query<Params>, actix_web::Error>,
-    parts: web::Data<ApiParts>,
-) -> HttpResponse {
-    respond("documents", params, parts, |params, parts| {
+pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+    respond("documents", checked(params), parts, |params, parts| {
+        let now = parts.clock.now();
         let request = DocumentsRequest {
             selector: params.metric_selector()?,
             resolution: params.resolution(),
-            range: params.range(parts.clock.now())?,
-            unfold: params.unfold(),
+            range: params.range(now)?,
+            form: params.form()?,
             display: params.display()?,
         };
-        query::documents(&parts.store, &request, &parts.query_limits)
+        query::documents(&parts.store, &request, &parts.query_limits, now)
     })
     .await
 }
 
-pub(super) async fn series(
-    params: Result<Query<Params>, actix_web::Error>,
-    parts: web::Data<ApiParts>,
-) -> HttpResponse {
-    respond("series", params, parts, |params, parts| {
+pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+    respond("series", checked(params), parts, |params, parts| {
         Ok(query::series(&parts.store, &params.selector()?, &parts.query_limits))
     })
     .await
 }
 
+fn checked(params: QueryString) -> Result<Params, QueryError> {
+    params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
+}
+
 /// Answers a query away from the HTTP worker, within the bound of queries at a time.
-async fn respond<T: Serialize + Send + 'static>(
+pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     endpoint: &'static str,
-    params: Result<Query<Params>, actix_web::Error>,
+    params: Result<P, QueryError>,
     parts: web::Data<ApiParts>,
-    run: impl FnOnce(&Params, &ApiParts) -> Result<T, QueryError> + Send + 'static,
+    run: impl FnOnce(&P, &ApiParts) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome: QueryOutcome, response| {
@@ -70,11 +72,8 @@ async fn respond<T: Serialize + Send + 'static>(
         response
     };
     let params = match params {
-        Ok(params) => params.into_inner(),
-        Err(cause) => {
-            let cause = QueryError::Invalid(cause.to_string());
-            return refused(QueryOutcome::Invalid, answer::query_error(&cause));
-        }
+        Ok(params) => params,
+        Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),
     };
     let Ok(permit) = parts.queries.clone().try_acquire_owned() else {
         let message = "too many queries at a time: try again, or raise limits.queries_max";

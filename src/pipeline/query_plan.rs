@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::model::{GranularitySet, UnixMillis};
+use crate::model::{Granularity, GranularitySet, UnixMillis};
 
 /// A part of a range, and the granularity that answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +13,26 @@ pub struct Segment {
     pub range: Range<UnixMillis>,
 }
 
-/// The finest granularity whose slots over the range are not more than `points`; the coarsest
-/// when none is.
+/// The finest granularity whose slots over the range are not more than `points` and that still
+/// keeps the whole range; when none does, the finest that fits, and the coarsest when none fits.
 pub fn level_for_points(
     granularities: &GranularitySet,
     range: &Range<UnixMillis>,
     points: usize,
+    now: UnixMillis,
 ) -> usize {
     let span = range.end.0.saturating_sub(range.start.0);
-    let fits = |width_ms: i64| span / width_ms <= points as i64;
     let levels = granularities.levels();
-    levels.iter().position(|level| fits(level.width_ms)).unwrap_or(levels.len() - 1)
+    let fits = |level: &Granularity| span / level.width_ms <= points as i64;
+    let kept = levels.iter().position(|level| fits(level) && level.keeps(range.start, now));
+    kept.or_else(|| levels.iter().position(fits)).unwrap_or(levels.len() - 1)
+}
+
+/// The coarsest granularity whose slots end at all of these borders; `None` when none does.
+pub fn level_for_borders(granularities: &GranularitySet, borders: &[UnixMillis]) -> Option<usize> {
+    let ends_at_all =
+        |level: &Granularity| borders.iter().all(|border| border.0.rem_euclid(level.width_ms) == 0);
+    granularities.levels().iter().rposition(ends_at_all)
 }
 
 /// Windows of time that end at equal steps: what a selector of an expression reads.
@@ -195,12 +204,38 @@ mod tests {
     fn points_choose_the_granularity() {
         let set = GranularitySet::default();
         let level = |hours: i64| {
-            let range = UnixMillis(0)..UnixMillis(hours * 3_600_000);
-            level_for_points(&set, &range, 1500)
+            let now = UnixMillis(1_795_264_496_000);
+            level_for_points(&set, &(now.minus(hours * 3_600_000)..now), 1500, now)
         };
         assert_eq!(
             [level(1), level(24), level(48), level(24 * 30), level(24 * 365)],
             [0, 0, 1, 2, 3]
         );
+    }
+
+    #[test]
+    fn a_granularity_that_no_longer_keeps_the_range_is_passed_over() {
+        let set = GranularitySet::default();
+        let now = UnixMillis(1_795_264_496_000);
+        let level = |days_ago: i64| {
+            let start = now.minus(days_ago * 86_400_000);
+            level_for_points(&set, &(start..start.plus(3_600_000)), 1500, now)
+        };
+        assert_eq!([level(1), level(5), level(30), level(300)], [0, 1, 2, 3]);
+        assert_eq!(level(3000), 0, "nothing keeps it: what fits");
+    }
+
+    #[test]
+    fn borders_choose_the_coarsest_granularity_that_ends_at_them() {
+        let set = GranularitySet::default();
+        let level = |minutes: &[i64]| {
+            let borders: Vec<_> = minutes.iter().map(|at| UnixMillis(at * 60_000)).collect();
+            level_for_borders(&set, &borders)
+        };
+        assert_eq!(level(&[0, 1440]), Some(3));
+        assert_eq!(level(&[-60, 1380]), Some(2));
+        assert_eq!(level(&[-330, 1110]), Some(1));
+        assert_eq!(level(&[-333, 1440]), Some(0));
+        assert_eq!(level_for_borders(&set, &[UnixMillis(30_000)]), None);
     }
 }

@@ -1,38 +1,22 @@
-//! Charts: one point for each slot of a range.
+//! Charts: one point for each slot of a range, of series or of several merged into one.
 
-use std::{ops::Range, str::FromStr};
+use std::ops::Range;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::{Display, QueryError, QueryLimits, Selector, SeriesEntry};
+use super::{
+    Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
+    axis::{Axis, AxisRequest},
+    grouping::{Group, Ranking, group},
+};
 use crate::{
-    model::{SeriesId, UnixMillis},
-    pipeline::query_plan::{self, Segment},
-    store::Store,
+    model::{Cell, SeriesId, UnixMillis},
+    store::{Slot, Store, View},
 };
 
-/// Points of a chart when the resolution is left to the daemon.
-const AUTO_POINTS: usize = 1500;
-
-/// Width of a chart's slots.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Resolution {
-    /// The finest granularity that gives a readable number of points.
-    Auto,
-    /// A granularity, by name.
-    Named(String),
-}
-
-impl FromStr for Resolution {
-    type Err = std::convert::Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Ok(if word == "auto" { Self::Auto } else { Self::Named(word.to_owned()) })
-    }
-}
-
 /// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ChartRequest {
     /// Which series.
     pub selector: Selector,
@@ -40,31 +24,64 @@ pub struct ChartRequest {
     pub resolution: Resolution,
     /// From when to when, end exclusive; widened to whole slots.
     pub range: Range<UnixMillis>,
-    /// Which number is shown; by kind when `None`.
-    pub display: Option<Display>,
+    /// Which numbers are shown; one by kind when there is none.
+    pub displays: Vec<Display>,
+    /// Where days begin; UTC when `None`.
+    pub time_zone: Option<TimeZone>,
+    /// Slots, at most, when the resolution is left to the daemon.
+    pub points: Option<usize>,
+    /// What is merged.
+    pub merge: Merge,
+    /// Which lines are shown; all when `None`.
+    pub rank: Option<Rank>,
+}
+
+impl ChartRequest {
+    /// Each series by itself, with the number that its kind suggests, in UTC.
+    pub fn new(selector: Selector, resolution: Resolution, range: Range<UnixMillis>) -> Self {
+        Self {
+            selector,
+            resolution,
+            range,
+            displays: Vec::new(),
+            time_zone: None,
+            points: None,
+            merge: Merge::Nothing,
+            rank: None,
+        }
+    }
 }
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChartAnswer {
-    /// Granularity of the points.
+    /// Granularity of the points, or unit of the calendar.
     pub resolution: String,
+    /// Where days begin, when it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// Start of the first slot, Unix milliseconds.
     pub start: i64,
     /// End of the last slot, Unix milliseconds.
     pub end: i64,
-    /// The series in order of metric and tags.
+    /// Start of the first slot that is not over yet: its numbers will change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_from: Option<i64>,
+    /// The series in order of metric and tags, or best first.
     pub series: Vec<ChartSeries>,
     /// What a reader should know, such as that a part comes from a coarser granularity.
     pub notes: Vec<String>,
 }
 
-/// One series of a chart.
+/// One series of a chart, or one number of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChartSeries {
-    /// Which series.
+    /// Which series; of merged ones what they have in common.
     #[serde(flatten)]
     pub series: SeriesEntry,
+    /// How many series are merged, when any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<usize>,
     /// Which number of each slot is shown.
     pub display: String,
     /// Slot start in Unix milliseconds and number; `None` where the slot is empty.
@@ -81,119 +98,98 @@ pub fn chart(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let level = level_of(store, &request.resolution, &request.range)?;
-    let segments = query_plan::segments(store.granularities(), level, request.range.clone(), now);
     let found = request.selector.select_within(store, limits)?;
-    let points: i64 =
-        segments.iter().map(|segment| slot_starts(store, segment).count() as i64).sum();
-    if points * found.len().max(1) as i64 > limits.points_max as i64 {
-        return Err(QueryError::TooMuch(format!(
-            "{} series of {points} points are more than {}: ask for a shorter range, a coarser \
-             resolution or fewer series, or raise limits.query_points_max",
-            found.len(),
-            limits.points_max
-        )));
-    }
-    let mut series: Vec<_> = found
-        .iter()
-        .map(|(_, info)| ChartSeries {
-            series: SeriesEntry::new(info),
-            display: String::new(),
-            points: Vec::with_capacity(points as usize),
-        })
-        .collect();
+    let asked = AxisRequest {
+        resolution: &request.resolution,
+        range: &request.range,
+        zone: request.time_zone.as_ref(),
+        points: request.points,
+        series: found.len() * request.displays.len().max(1),
+    };
+    let mut axis = Axis::plan(store.granularities(), &asked, limits, now)?;
     let ids: Vec<SeriesId> = found.iter().map(|(id, _)| *id).collect();
-    for segment in &segments {
-        let view = store.view(segment.level, segment.range.clone(), &ids)?;
-        for ((id, info), out) in found.iter().zip(&mut series) {
-            let display = request.display.unwrap_or_else(|| Display::of_kind(info.kind));
-            out.display = display_name(display);
-            let filled = view.slots(*id)?;
-            push_points(store, segment, &filled, display, &mut out.points);
-        }
+    let views = axis
+        .segments
+        .iter()
+        .map(|segment| store.view(segment.level, segment.range.clone(), &ids))
+        .collect::<Result<Vec<_>, _>>()?;
+    let groups = group(&found, &request.merge);
+    if groups.iter().any(|group| !group.is_one_kind) {
+        axis.notes.push("series of several kinds are merged: name more tags".to_owned());
     }
-    let granularity = &store.granularities().levels()[level];
     Ok(ChartAnswer {
-        resolution: granularity.name.clone(),
-        start: granularity.slot_start(request.range.start).0,
-        end: granularity.slot_start(request.range.end.plus(granularity.width_ms - 1)).0,
-        series,
-        notes: notes(store, level, &segments, &request.range),
+        resolution: std::mem::take(&mut axis.resolution),
+        time_zone: request.time_zone.as_ref().and_then(|zone| Some(zone.iana_name()?.to_owned())),
+        start: axis.start_or(request.range.start),
+        end: axis.end_or(request.range.end),
+        incomplete_from: axis.incomplete_from(now),
+        series: lines(&axis, &views, groups, request)?,
+        notes: axis.notes,
     })
 }
 
-/// The granularity that is asked for.
-pub(super) fn level_of(
-    store: &Store,
-    resolution: &Resolution,
-    range: &Range<UnixMillis>,
-) -> Result<usize, QueryError> {
-    let granularities = store.granularities();
-    match resolution {
-        Resolution::Auto => Ok(query_plan::level_for_points(granularities, range, AUTO_POINTS)),
-        Resolution::Named(name) => {
-            granularities.named(name).map(|(level, _)| level).ok_or_else(|| {
-                let known: Vec<_> =
-                    granularities.levels().iter().map(|level| level.name.as_str()).collect();
-                QueryError::Invalid(format!(
-                    "resolution={name:?} is not kept; use auto or one of {}",
-                    known.join(", ")
-                ))
-            })
+/// The lines that are shown, in their order.
+fn lines(
+    axis: &Axis,
+    views: &[View],
+    groups: Vec<Group>,
+    request: &ChartRequest,
+) -> Result<Vec<ChartSeries>, QueryError> {
+    let mut ranking = request.rank.map(Ranking::new);
+    let mut shown = Vec::new();
+    let mut cells = vec![Cell::EMPTY; axis.len()];
+    let mut filled: Vec<Slot> = Vec::new();
+    for group in groups {
+        cells.fill(Cell::EMPTY);
+        for id in &group.members {
+            for view in views {
+                view.slots_into(*id, &mut filled)?;
+                axis.merge(&filled, &mut cells);
+            }
+        }
+        let by_kind = [Display::of_kind(group.entry.kind)];
+        let displays = if request.displays.is_empty() { &by_kind } else { &request.displays[..] };
+        match (&mut ranking, request.rank) {
+            (Some(ranking), Some(rank)) => {
+                let by = rank.by.or(displays.first().copied()).unwrap_or(by_kind[0]);
+                let number = by.of_cell(&over_range(&cells), axis_width(axis));
+                ranking.push(number, group_lines(axis, &cells, &group, displays));
+            }
+            _ => shown.extend(group_lines(axis, &cells, &group, displays)),
         }
     }
+    shown.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
+    Ok(shown)
 }
 
-fn display_name(display: Display) -> String {
-    serde_json::to_value(display)
-        .ok()
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_default()
+fn group_lines(
+    axis: &Axis,
+    cells: &[Cell],
+    group: &Group,
+    displays: &[Display],
+) -> Vec<ChartSeries> {
+    let line = |display: &Display| {
+        let point =
+            |((start, width), cell): (&(i64, i64), &Cell)| (*start, display.of_cell(cell, *width));
+        ChartSeries {
+            series: group.entry.clone(),
+            merged: group.merged.then_some(group.members.len()),
+            display: display.name().to_owned(),
+            points: axis.slots().iter().zip(cells).map(point).collect(),
+        }
+    };
+    displays.iter().map(line).collect()
 }
 
-fn slot_starts(store: &Store, segment: &Segment) -> impl Iterator<Item = i64> + use<> {
-    let granularity = &store.granularities().levels()[segment.level];
-    let width = granularity.width_ms;
-    let first = granularity.slot_start(segment.range.start).0;
-    (first..segment.range.end.0).step_by(width as usize)
-}
-
-fn push_points(
-    store: &Store,
-    segment: &Segment,
-    filled: &[crate::store::Slot],
-    display: Display,
-    points: &mut Vec<(i64, Option<f64>)>,
-) {
-    let width = store.granularities().levels()[segment.level].width_ms;
-    let mut filled = filled.iter().peekable();
-    for start in slot_starts(store, segment) {
-        let slot = filled.next_if(|slot| slot.start.0 == start);
-        points.push((start, slot.and_then(|slot| display.of_cell(&slot.cell, width))));
+/// All slots as one cell; the number of a slot stands for its time.
+fn over_range(cells: &[Cell]) -> Cell {
+    let mut all = Cell::EMPTY;
+    for (index, cell) in (0..).zip(cells) {
+        all.merge(&Cell { first_at: index, last_at: index, ..*cell });
     }
+    all
 }
 
-fn notes(
-    store: &Store,
-    level: usize,
-    segments: &[Segment],
-    range: &Range<UnixMillis>,
-) -> Vec<String> {
-    let name = |level: usize| &store.granularities().levels()[level].name;
-    let coarser = segments.iter().filter(|segment| segment.level != level);
-    let mut notes: Vec<_> = coarser
-        .map(|segment| {
-            format!(
-                "{} is no longer kept before {}: {} is shown there",
-                name(level),
-                segment.range.end,
-                name(segment.level)
-            )
-        })
-        .collect();
-    let oldest = segments.first().map_or(range.end, |segment| segment.range.start);
-    if oldest > range.start {
-        notes.push(format!("nothing is kept before {oldest}"));
-    }
-    notes
+fn axis_width(axis: &Axis) -> i64 {
+    axis.slots().iter().map(|(_, width)| width).sum()
 }

@@ -2,13 +2,10 @@
 
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use crate::model::{Cell, Kind};
 
 /// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Display {
     /// Sum divided by the number of samples.
     Avg,
@@ -49,18 +46,25 @@ impl Display {
         }
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(display, _)| *display == self).map_or("", |(_, name)| name)
+    }
+
     /// The number; `None` when the slot is empty or, for a counter's rates, has no neighbour.
     pub fn of_cell(self, cell: &Cell, width_ms: i64) -> Option<f64> {
         if cell.is_empty() {
             return None;
         }
         let number = match self {
-            Self::Avg => cell.sum / f64::from(cell.n),
+            // A correction alone has a sum and no sample.
+            Self::Avg => cell.mean()?,
             Self::AvgPerSec => cell.sum / (width_ms as f64 / 1000.0),
             Self::Total => cell.sum,
             Self::Min => cell.min,
             Self::Max => cell.max,
             Self::Count => f64::from(cell.n),
+            Self::First | Self::Last if cell.n == 0 => return None,
             Self::First => cell.first,
             Self::Last => cell.last,
         };

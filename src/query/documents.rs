@@ -1,14 +1,21 @@
-//! Documents in the nested form that MMS made familiar, and unfolded into rows.
+//! Documents in the nested form that MMS made familiar, as the levels of a month, and unfolded
+//! into rows.
 
 use std::{collections::BTreeMap, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Display, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, chart::level_of};
-use crate::{
-    model::{Cell, Granularity, Span, UnixMillis},
-    store::{Slot, Store},
+use super::{
+    Display, LevelsDocument, QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
+    axis::level_of_documents,
+    levels::{Ladder, levels_document},
 };
+use crate::{
+    model::{Cell, Granularity, SeriesId, Span, UnixMillis},
+    store::{SeriesInfo, Slot, Store},
+};
+
+const DAY_MS: i64 = 86_400_000;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,10 +26,22 @@ pub struct DocumentsRequest {
     pub resolution: Resolution,
     /// Documents that overlap this range are given whole.
     pub range: Range<UnixMillis>,
-    /// Rows of date and value instead of documents.
-    pub unfold: bool,
+    /// What they look like.
+    pub form: DocumentsForm,
     /// Which number an unfolded row shows; by kind when `None`.
     pub display: Option<Display>,
+}
+
+/// What documents look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DocumentsForm {
+    /// As they are stored: the slots by number.
+    #[default]
+    Nested,
+    /// A month each: days > hours > minutes.
+    Levels,
+    /// A row of date and value for each slot.
+    Rows,
 }
 
 /// The answer: documents, or rows when they are unfolded.
@@ -33,6 +52,11 @@ pub enum DocumentsAnswer {
     Documents {
         /// See [`NestedDocument`].
         documents: Vec<NestedDocument>,
+    },
+    /// In order of series and time.
+    Levels {
+        /// See [`LevelsDocument`].
+        documents: Vec<LevelsDocument>,
     },
     /// In order of time, then series; slots without samples give no row.
     Rows {
@@ -118,10 +142,15 @@ pub fn documents(
     store: &Store,
     request: &DocumentsRequest,
     limits: &QueryLimits,
+    now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
-    let level = level_of(store, &request.resolution, &request.range)?;
-    let granularity = &store.granularities().levels()[level];
     let found = request.selector.select_within(store, limits)?;
+    if request.form == DocumentsForm::Levels {
+        return levels(store, request, &found, limits, now);
+    }
+    let level =
+        level_of_documents(store.granularities(), &request.resolution, &request.range, now)?;
+    let granularity = &store.granularities().levels()[level];
     let start = granularity.document_start(request.range.start);
     let mut starts = vec![start];
     while let Some(last) = starts.last().copied() {
@@ -132,14 +161,7 @@ pub fn documents(
         starts.push(next);
     }
     let end = starts.last().map_or(start, |last| granularity.document.next(*last));
-    let slots = (end.0 - start.0) / granularity.width_ms * found.len().max(1) as i64;
-    if slots > limits.points_max as i64 {
-        return Err(QueryError::TooMuch(format!(
-            "{slots} slots are more than {}: ask for a shorter range or fewer series, or raise \
-             limits.query_points_max",
-            limits.points_max
-        )));
-    }
+    check_count((end.0 - start.0) / granularity.width_ms, found.len(), limits)?;
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let view = store.view(level, start..end, &ids)?;
     let mut documents = Vec::new();
@@ -147,7 +169,7 @@ pub fn documents(
     for (id, info) in &found {
         let entry = SeriesEntry::new(info);
         let filled = view.slots(*id)?;
-        if request.unfold {
+        if request.form == DocumentsForm::Rows {
             let display = request.display.unwrap_or_else(|| Display::of_kind(info.kind));
             let in_range = filled.iter().filter(|slot| {
                 slot.start.plus(granularity.width_ms) > request.range.start
@@ -159,11 +181,51 @@ pub fn documents(
         let nested = starts.iter().map(|start| nest(&entry, granularity, *start, &filled));
         documents.extend(nested.filter(|document| document.num_samples > 0));
     }
-    if !request.unfold {
+    if request.form == DocumentsForm::Nested {
         return Ok(DocumentsAnswer::Documents { documents });
     }
     rows.sort_by_key(|(start, _)| *start);
     Ok(DocumentsAnswer::Rows { rows: rows.into_iter().map(|(_, row)| row).collect() })
+}
+
+fn check_count(slots: i64, series: usize, limits: &QueryLimits) -> Result<(), QueryError> {
+    let slots = slots.saturating_mul(series.max(1) as i64);
+    if slots > limits.points_max as i64 {
+        return Err(QueryError::TooMuch(format!(
+            "{slots} slots are more than {}: ask for a shorter range or fewer series, or raise \
+             limits.query_points_max",
+            limits.points_max
+        )));
+    }
+    Ok(())
+}
+
+fn levels(
+    store: &Store,
+    request: &DocumentsRequest,
+    found: &[(SeriesId, SeriesInfo)],
+    limits: &QueryLimits,
+    now: UnixMillis,
+) -> Result<DocumentsAnswer, QueryError> {
+    if request.resolution != Resolution::Auto {
+        let message = "form=levels has every level that is kept; leave resolution out";
+        return Err(QueryError::Invalid(message.to_owned()));
+    }
+    // More days than points are refused before the months are listed.
+    check_count((request.range.end.0 - request.range.start.0) / DAY_MS, found.len(), limits)?;
+    let everything = UnixMillis::MIN..UnixMillis::MAX;
+    let ladder = Ladder::new(store.granularities(), &request.range, &everything, 3, now);
+    check_count(ladder.parts(), found.len(), limits)?;
+    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let open = ladder.open(store, &ids)?;
+    let mut documents = Vec::new();
+    for (id, info) in found {
+        let entry = SeriesEntry::new(info);
+        let parts = open.read(*id)?;
+        let months = open.ladder.months.iter().map(|start| *start..open.ladder.month_end(*start));
+        documents.extend(months.filter_map(|month| levels_document(&entry, month, &parts)));
+    }
+    Ok(DocumentsAnswer::Levels { documents })
 }
 
 fn row(slot: &Slot, entry: &SeriesEntry, display: Display, granularity: &Granularity) -> Row {

@@ -2,15 +2,22 @@
 //!
 //! Must never know: HTTP. A request comes as a checked struct and goes as one that serializes.
 
+mod axis;
+mod calendar;
 mod chart;
 mod display;
 mod documents;
 mod listing;
 mod matchers;
 mod promql;
+mod grouping;
+mod levels;
 mod select;
+mod timestamp;
 
-pub use chart::{ChartAnswer, ChartRequest, ChartSeries, Resolution, chart};
+pub use axis::Resolution;
+pub use calendar::{CalendarUnit, time_zone};
+pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsRequest, NestedDocument, Row, SlotValue, documents};
 pub use listing::{ListedMetric, list_label_names, list_label_values, list_metrics};
@@ -19,7 +26,12 @@ pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     VectorSample, check_promql, format_promql, promql, series_matchers,
 };
+pub use documents::{
+    DocumentsAnswer, DocumentsForm, DocumentsRequest, NestedDocument, Row, SlotValue, documents,
+pub use grouping::{Merge, Rank};
+pub use levels::{LevelPart, LevelsDocument};
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
+pub use timestamp::Timestamp;
 
 use crate::store::StoreError;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{QueryError, QueryLimits};
 use crate::{
     model::{Kind, SeriesId},
-    store::{METRIC_TAG, Matcher, SeriesInfo, Store},
+    store::{Dictionary, METRIC_TAG, Matcher, SeriesInfo, Store},
 };
 
 /// A metric, if one is named, and the tags that its series must have.
@@ -54,21 +54,19 @@ impl SeriesEntry {
 }
 
 impl Selector {
-    /// The series that match, in order of metric and tags, with what is known of them.
-    pub(super) fn select(&self, store: &Store) -> Vec<(SeriesId, SeriesInfo)> {
+    fn matchers(&self) -> Vec<Matcher> {
         let metric = self.metric.iter().map(|metric| (METRIC_TAG, metric));
         let tags = self.tags.iter().map(|(tag, value)| (tag.as_str(), value));
-        let matchers: Vec<_> = metric
-            .chain(tags)
-            .map(|(tag, value)| Matcher { tag: tag.to_owned(), value: value.clone() })
-            .collect();
+        let matcher =
+            |(tag, value): (&str, &String)| Matcher { tag: tag.to_owned(), value: value.clone() };
+        metric.chain(tags).map(matcher).collect()
+    }
+
+    /// The series that match, in order of metric and tags, with what is known of them.
+    pub(super) fn select(&self, store: &Store) -> Vec<(SeriesId, SeriesInfo)> {
         let dictionary = store.dictionary();
-        let ids = dictionary.select(&matchers).into_iter();
-        let mut found: Vec<_> =
-            ids.filter_map(|id| Some((id, dictionary.info(id)?.clone()))).collect();
-        drop(dictionary);
-        found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
-        found
+        let ids = dictionary.select(&self.matchers());
+        with_infos(&dictionary, ids)
     }
 
     /// The same, refused when they are more than an answer may hold.
@@ -77,16 +75,24 @@ impl Selector {
         store: &Store,
         limits: &QueryLimits,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-        let found = self.select(store);
-        if found.len() > limits.series_max {
+        let dictionary = store.dictionary();
+        let ids = dictionary.select(&self.matchers());
+        if ids.len() > limits.series_max {
             return Err(QueryError::TooMuch(format!(
                 "{} series match, more than {}: name more tags or raise limits.query_series_max",
-                found.len(),
+                ids.len(),
                 limits.series_max
             )));
         }
-        Ok(found)
+        Ok(with_infos(&dictionary, ids))
     }
+}
+
+fn with_infos(dictionary: &Dictionary, ids: Vec<SeriesId>) -> Vec<(SeriesId, SeriesInfo)> {
+    let known = ids.into_iter().filter_map(|id| Some((id, dictionary.info(id)?.clone())));
+    let mut found: Vec<_> = known.collect();
+    found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
+    found
 }
 
 /// Lists the series that match.

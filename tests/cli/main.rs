@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
 mod backup;
+mod charts;
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod damage;

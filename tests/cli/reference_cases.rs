@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::daemon::Daemon;
 
 /// Ten years and more back, and seconds.
-const LONG: &str = "
+pub(crate) const LONG: &str = "
 [[granularity]]
 slot = '1h'
 document = '1d'
@@ -30,13 +30,13 @@ partition = '6h'
 retention = '48h'
 ";
 
-fn accept(daemon: &Daemon, samples: &Value) {
+pub(crate) fn accept(daemon: &Daemon, samples: &Value) {
     let answer = daemon.post_json(&json!({ "samples": samples }));
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.body["accepted"], samples.as_array().unwrap().len(), "{}", answer.body);
 }
 
-fn numbers(points: &Value) -> Vec<Option<f64>> {
+pub(crate) fn numbers(points: &Value) -> Vec<Option<f64>> {
     points.as_array().unwrap().iter().map(|point| point[1].as_f64()).collect()
 }
 

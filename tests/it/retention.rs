@@ -82,11 +82,11 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         }
         assert_eq!(files(dir.path()), expected_files(now.minus(1)), "at {now}");
     }
-    let request = |resolution: &str| ChartRequest {
-        selector: Selector { metric: Some("page_views".into()), tags: Vec::new() },
-        resolution: Resolution::Named(resolution.into()),
-        range: START..now,
-        display: Some(Display::Total),
+    let selector = Selector { metric: Some("page_views".into()), tags: Vec::new() };
+    let request = |resolution: &str| {
+        let resolution = Resolution::Named(resolution.into());
+        let own = ChartRequest::new(selector.clone(), resolution, START..now);
+        ChartRequest { displays: vec![Display::Total], ..own }
     };
     for resolution in ["1m", "5m", "1h", "1d"] {
         let answer = chart(&store, &request(resolution), &LIMITS, now).unwrap();

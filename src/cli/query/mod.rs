@@ -19,6 +19,9 @@ use crate::query::{ChartAnswer, DocumentsAnswer, SeriesAnswer};
 Examples:
   granary query series --tags host=web1
   granary query chart --metric system_cpu_user --tags core=total --range 1h --resolution 1m
+  granary query chart --metric page_views --range 30d --resolution day --tz Europe/Berlin --merge
+  granary query chart --metric system_cpu_user --group-by host --top 5 --by max
+  granary query documents --metric page_views --form levels --range 31d --json
   granary query documents --metric page_views --resolution 1h --unfold --start 2026-11-20 --json")]
 pub(super) struct QueryArgs {
     /// Where the daemon listens
@@ -34,7 +37,7 @@ pub(super) struct QueryArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// One point for each slot of a range
-    Chart(RangeArgs),
+    Chart(Box<ChartArgs>),
     /// The stored documents in nested form, or unfolded into rows
     Documents {
         #[command(flatten)]
@@ -42,6 +45,9 @@ enum What {
         /// Rows of date and value instead of documents
         #[arg(long)]
         unfold: bool,
+        /// nested (default), levels (a month each: days > hours > minutes) or rows
+        #[arg(long)]
+        form: Option<String>,
     },
     /// The series that match
     Series {
@@ -62,7 +68,8 @@ struct RangeArgs {
     /// Tags that must match, such as host=web1,core=0
     #[arg(long)]
     tags: Option<String>,
-    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range
+    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range; charts also
+    /// hour, day, week, 2weeks, month
     #[arg(long)]
     resolution: Option<String>,
     /// This long up to the end, such as 1h, 14d or 1y [default: 1h]
@@ -74,9 +81,55 @@ struct RangeArgs {
     /// Until when, exclusive [default: now]
     #[arg(long)]
     end: Option<String>,
-    /// avg, `avg_per_sec`, total, min, max, count, first or last [default: by kind]
+    /// avg, `avg_per_sec`, total, min, max, count, first or last [default: by kind]; of charts
+    /// also several, separated by commas
     #[arg(long)]
     display: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct ChartArgs {
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Time zone whose hours, days, weeks or months are meant, such as Europe/Berlin
+    #[arg(long)]
+    tz: Option<String>,
+    /// Points of a series, at most, when the resolution is auto [default: 1500]
+    #[arg(long)]
+    points: Option<usize>,
+    /// All series as one
+    #[arg(long)]
+    merge: bool,
+    /// Series with the same values of these tags as one, such as host or host,core
+    #[arg(long)]
+    group_by: Option<String>,
+    /// This many series with the largest number over the range
+    #[arg(long)]
+    top: Option<usize>,
+    /// This many series with the smallest number over the range
+    #[arg(long)]
+    bottom: Option<usize>,
+    /// Which number --top and --bottom compare [default: the one that is shown]
+    #[arg(long)]
+    by: Option<String>,
+}
+
+impl ChartArgs {
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        let number = |number: Option<usize>| number.map(|number| number.to_string());
+        let given = [
+            ("tz", self.tz.clone()),
+            ("points", number(self.points)),
+            ("merge", self.merge.then(|| true.to_string())),
+            ("group_by", self.group_by.clone()),
+            ("top", number(self.top)),
+            ("bottom", number(self.bottom)),
+            ("by", self.by.clone()),
+        ];
+        let mut pairs = self.range.pairs();
+        pairs.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        pairs
+    }
 }
 
 impl RangeArgs {
@@ -96,10 +149,11 @@ impl RangeArgs {
 
 pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     let (path, pairs) = match &args.what {
-        What::Chart(range) => ("chart", range.pairs()),
-        What::Documents { range, unfold } => {
+        What::Chart(chart) => ("chart", chart.pairs()),
+        What::Documents { range, unfold, form } => {
             let mut pairs = range.pairs();
             pairs.push(("unfold", unfold.to_string()));
+            pairs.extend(form.iter().map(|form| ("form", form.clone())));
             ("documents", pairs)
         }
         What::Series { metric, tags } => {

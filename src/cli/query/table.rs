@@ -1,10 +1,10 @@
-//! Answers as tables. All times are UTC.
+//! Answers as tables. Times are UTC, those of a chart with a time zone in that one.
 
 use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_BORDERS_ONLY};
 
 use crate::{
     model::UnixMillis,
-    query::{ChartAnswer, DocumentsAnswer, SeriesAnswer, SeriesEntry},
+    query::{ChartAnswer, DocumentsAnswer, LevelsDocument, SeriesAnswer, SeriesEntry},
 };
 
 fn table(header: impl IntoIterator<Item = String>) -> Table {
@@ -31,19 +31,33 @@ pub(super) fn chart(answer: &ChartAnswer) -> String {
         let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
         format!("{}\n{}{unit}", name(&series.series), series.display)
     });
+    let zone = answer.time_zone.as_deref().unwrap_or("UTC");
     let mut table =
-        table(std::iter::once(format!("time (UTC), {}", answer.resolution)).chain(heads));
+        table(std::iter::once(format!("time ({zone}), {}", answer.resolution)).chain(heads));
     let rows = answer.series.first().map_or(0, |series| series.points.len());
     for row in 0..rows {
         let points = answer.series.iter().map(|series| series.points.get(row));
         let at = points.clone().flatten().map(|(at, _)| *at).next().unwrap_or_default();
-        let mut cells = vec![Cell::new(UnixMillis(at))];
+        let mut cells = vec![Cell::new(time(at, answer))];
         cells.extend(points.map(|point| number(point.and_then(|(_, value)| *value))));
         table.add_row(cells);
     }
     let notes = answer.notes.iter().map(|note| format!("note: {note}\n"));
     let nothing = if answer.series.is_empty() { "no series matches\n" } else { "" };
-    format!("{table}\n{nothing}{}", notes.collect::<String>())
+    let incomplete = answer.incomplete_from.map_or("", |_| "* is not over yet\n");
+    format!("{table}\n{nothing}{incomplete}{}", notes.collect::<String>())
+}
+
+/// The start of a slot, marked when it is not over.
+fn time(at: i64, answer: &ChartAnswer) -> String {
+    let zone = answer.time_zone.as_deref().filter(|zone| *zone != "UTC");
+    let local = zone.and_then(|zone| UnixMillis(at).timestamp().in_tz(zone).ok());
+    let text = local.map_or_else(
+        || UnixMillis(at).to_string(),
+        |local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+    );
+    let is_over = answer.incomplete_from.is_none_or(|from| at < from);
+    format!("{text}{}", if is_over { "" } else { " *" })
 }
 
 /// A row for each document, or for each unfolded slot.
@@ -73,6 +87,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
             }
             table.to_string()
         }
+        DocumentsAnswer::Levels { documents } => levels(documents),
         DocumentsAnswer::Rows { rows } => {
             let mut table = table(own(&["date (UTC)", "metric", "tags", "value"]));
             for row in rows {
@@ -88,6 +103,27 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
             table.to_string()
         }
     }
+}
+
+/// A row for each day.
+fn levels(documents: &[LevelsDocument]) -> String {
+    let heads = ["day (UTC)", "series", "num_samples", "total_samples", "hours", "minutes"];
+    let mut table = table(heads.map(str::to_owned));
+    for document in documents {
+        for day in &document.days {
+            let hours = day.hours.iter().flatten();
+            let minutes = hours.clone().flat_map(|hour| hour.minutes.iter().flatten());
+            table.add_row([
+                Cell::new(day.date.0),
+                Cell::new(name(&document.series)),
+                number(Some(day.num_samples as f64)),
+                number(Some(day.total_samples)),
+                number(Some(hours.count() as f64)),
+                number(Some(minutes.count() as f64)),
+            ]);
+        }
+    }
+    table.to_string()
 }
 
 /// A row for each series.

@@ -1,0 +1,197 @@
+//! Which series are merged into one, and which of them are shown.
+//!
+//! Must never know: cells or slots beyond the one number that decides an order.
+
+use std::collections::BTreeMap;
+
+use super::{Display, SeriesEntry};
+use crate::{
+    model::{Kind, SeriesId, SeriesKey},
+    store::SeriesInfo,
+};
+
+/// How series become lines of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Merge {
+    /// Each is a line.
+    #[default]
+    Nothing,
+    /// All are one line.
+    All,
+    /// Those with the same values of these tags are one line.
+    By(Vec<String>),
+}
+
+/// Which lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rank {
+    /// How many.
+    pub count: usize,
+    /// By which number over the range; the one that is shown when `None`.
+    pub by: Option<Display>,
+    /// The smallest instead of the largest.
+    pub lowest: bool,
+}
+
+/// Series that are one line.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// What they have in common.
+    pub(super) entry: SeriesEntry,
+    /// Whether they are merged, were it only one.
+    pub(super) merged: bool,
+    pub(super) members: Vec<SeriesId>,
+    /// Whether all are of one kind.
+    pub(super) is_one_kind: bool,
+}
+
+impl Group {
+    fn single((id, info): &(SeriesId, SeriesInfo)) -> Self {
+        let entry = SeriesEntry::new(info);
+        Self { entry, merged: false, members: vec![*id], is_one_kind: true }
+    }
+
+    fn of<'a>(members: &[&'a (SeriesId, SeriesInfo)], tags: BTreeMap<String, String>) -> Self {
+        let infos = || members.iter().map(|(_, info)| info);
+        let first: Option<&'a SeriesInfo> = members.first().map(|(_, info)| info);
+        let kind = first.map_or(Kind::Gauge, |info| info.kind);
+        let common = |read: fn(&SeriesInfo) -> &str| {
+            let text = first.map_or("", read);
+            if infos().all(|info| read(info) == text) { text.to_owned() } else { String::new() }
+        };
+        let entry = SeriesEntry {
+            metric: common(|info| info.key.metric()),
+            tags,
+            kind,
+            unit: common(|info| &info.unit),
+        };
+        Self {
+            entry,
+            merged: true,
+            members: members.iter().map(|(id, _)| *id).collect(),
+            is_one_kind: infos().all(|info| info.kind == kind),
+        }
+    }
+}
+
+/// Puts series, in order of their keys, into groups in order of the tags.
+pub(super) fn group(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
+    match merge {
+        Merge::Nothing => found.iter().map(Group::single).collect(),
+        Merge::All if found.is_empty() => Vec::new(),
+        Merge::All => {
+            let members: Vec<_> = found.iter().collect();
+            let tags = common_tags(found.iter().map(|(_, info)| &info.key));
+            vec![Group::of(&members, tags)]
+        }
+        Merge::By(names) => {
+            let mut groups: BTreeMap<Vec<&str>, Vec<&(SeriesId, SeriesInfo)>> = BTreeMap::new();
+            for series in found {
+                let values = names.iter().map(|name| series.1.key.tag(name).unwrap_or_default());
+                groups.entry(values.collect()).or_default().push(series);
+            }
+            let line = |(values, members): (Vec<&str>, Vec<_>)| {
+                let tags = names.iter().zip(values).filter(|(_, value)| !value.is_empty());
+                Group::of(&members, tags.map(|(n, v)| (n.clone(), v.to_owned())).collect())
+            };
+            groups.into_iter().map(line).collect()
+        }
+    }
+}
+
+fn common_tags<'a>(mut keys: impl Iterator<Item = &'a SeriesKey>) -> BTreeMap<String, String> {
+    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let mut tags: BTreeMap<_, _> =
+        keys.next().map(|key| key.tags().map(own).collect()).unwrap_or_default();
+    for key in keys {
+        tags.retain(|name, value| key.tag(name) == Some(value));
+    }
+    tags
+}
+
+/// Keeps the first of lines in the order of a number, best first.
+pub(super) struct Ranking<T> {
+    rank: Rank,
+    lines: Vec<(f64, T)>,
+}
+
+impl<T> Ranking<T> {
+    pub(super) fn new(rank: Rank) -> Self {
+        Self { rank, lines: Vec::new() }
+    }
+
+    /// Takes a line; one without a number is never shown.
+    pub(super) fn push(&mut self, number: Option<f64>, line: T) {
+        let Some(number) = number else { return };
+        self.lines.push((number, line));
+        if self.lines.len() > self.rank.count.saturating_mul(2).saturating_add(8) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        // Lines of equal numbers stay in their order.
+        let lowest = self.rank.lowest;
+        self.lines.sort_by(|(a, _), (b, _)| if lowest { a.total_cmp(b) } else { b.total_cmp(a) });
+        self.lines.truncate(self.rank.count);
+    }
+
+    /// The lines that are shown, best first.
+    pub(super) fn finish(mut self) -> impl Iterator<Item = T> {
+        self.cut();
+        self.lines.into_iter().map(|(_, line)| line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SeriesLimits;
+
+    fn series(id: u32, tags: &[(&str, &str)]) -> (SeriesId, SeriesInfo) {
+        let key = SeriesKey::new("m", tags.iter().copied(), &SeriesLimits::default()).unwrap();
+        let info = SeriesInfo { key, kind: Kind::Gauge, unit: "bytes".into(), sender: "".into() };
+        (SeriesId(id), info)
+    }
+
+    #[test]
+    fn series_are_grouped_by_tags_and_those_without_come_first() {
+        let found = [
+            series(0, &[("core", "0"), ("host", "b"), ("zone", "z")]),
+            series(1, &[("core", "1"), ("host", "a"), ("zone", "z")]),
+            series(2, &[("core", "1"), ("host", "b"), ("zone", "z")]),
+            series(3, &[("zone", "z")]),
+        ];
+        let members = |merge: &Merge| {
+            let groups = group(&found, merge).into_iter();
+            let shown = groups.map(|group| {
+                let tags: Vec<_> = group.entry.tags.into_values().collect();
+                (tags.join(" "), group.members.iter().map(|id| id.0).collect::<Vec<_>>())
+            });
+            shown.collect::<Vec<_>>()
+        };
+        let own = |tags: &str, ids: &[u32]| (tags.to_owned(), ids.to_vec());
+        assert_eq!(members(&Merge::All), [own("z", &[0, 1, 2, 3])]);
+        assert_eq!(
+            members(&Merge::By(vec!["host".into()])),
+            [own("", &[3]), own("a", &[1]), own("b", &[0, 2])]
+        );
+        assert_eq!(members(&Merge::Nothing).len(), 4);
+        assert!(group(&[], &Merge::All).is_empty());
+    }
+
+    #[test]
+    fn the_best_lines_come_first_and_equal_ones_keep_their_order() {
+        let ranked = |lowest, count| {
+            let mut ranking = Ranking::new(Rank { count, by: None, lowest });
+            for line in 0..100 {
+                let number = if line == 50 { None } else { Some(f64::from(line / 2)) };
+                ranking.push(number, line);
+            }
+            ranking.finish().collect::<Vec<_>>()
+        };
+        assert_eq!(ranked(false, 3), [98, 99, 96]);
+        assert_eq!(ranked(true, 3), [0, 1, 2]);
+        assert!(ranked(true, 0).is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! Buckets of the calendar against a naive model: each sample is counted where the local clock
+//! and calendar say, whatever the zone, the change of clocks, and what is not yet checkpointed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use granary::{
+    model::{Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    query::{
+        CalendarUnit, ChartRequest, Display, Merge, QueryLimits, Resolution, Selector, chart,
+        time_zone,
+    },
+    store::{AcceptedBatch, Definition, Folder, Store},
+};
+use jiff::{Zoned, tz::TimeZone};
+use proptest::prelude::*;
+
+/// 2026-11-21T12:34:56.789Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
+const DAY_MS: i64 = 86_400_000;
+/// Around the changes of clocks in spring, in Europe and America, and in autumn.
+const STARTS: [&str; 3] = ["2026-03-05T00:00:00Z", "2026-03-26T00:00:00Z", "2026-10-20T00:00:00Z"];
+const DAYS: i64 = 16;
+const ZONES: [&str; 7] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Asia/Kathmandu",
+    "Australia/Lord_Howe",
+    "Pacific/Chatham",
+];
+
+fn granularities() -> GranularitySet {
+    let level = |width_ms, document: &str, partition: &str| {
+        let span = |text: &str| text.parse().unwrap();
+        Granularity::new(width_ms, span(document), span(partition), span("3360d"))
+    };
+    let day = Granularity { retention: "10y".parse().unwrap(), ..level(DAY_MS, "1mo", "1y") };
+    let levels = vec![level(300_000, "4h", "1d"), level(3_600_000, "1d", "1w"), day];
+    GranularitySet::new(levels).unwrap()
+}
+
+/// What tells a bucket apart, from the local calendar alone.
+fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
+    let week = local.date().iso_week_date();
+    match unit {
+        CalendarUnit::Hour => local.strftime("%Y-%m-%d %H %:z").to_string(),
+        CalendarUnit::Day => local.date().to_string(),
+        CalendarUnit::Week => format!("{} W{}", week.year(), week.week()),
+        CalendarUnit::TwoWeeks => {
+            let monday = week.year_week_monday();
+            let anchor: jiff::civil::Date = "1970-01-05".parse().unwrap();
+            (anchor.until(monday).unwrap().get_days() / 14).to_string()
+        }
+        CalendarUnit::Month => local.strftime("%Y-%m").to_string(),
+    }
+}
+
+trait Monday {
+    fn year_week_monday(self) -> jiff::civil::Date;
+}
+
+impl Monday for jiff::civil::ISOWeekDate {
+    fn year_week_monday(self) -> jiff::civil::Date {
+        let monday = jiff::civil::Weekday::Monday;
+        Self::new(self.year(), self.week(), monday).unwrap().date()
+    }
+}
+
+struct Filled {
+    store: Store,
+    _dir: tempfile::TempDir,
+}
+
+/// A store with samples of two series, the first part of them checkpointed.
+fn filled(samples: &[(u32, i64, i32)], checkpointed: usize) -> Filled {
+    let dir = tempfile::tempdir().unwrap();
+    let medium = Arc::new(Folder::new(dir.path()).unwrap());
+    let (store, mut appender, _) = Store::open(medium, granularities(), NOW).unwrap();
+    let definitions = ["a", "b"].map(|host| {
+        let key = SeriesKey::new("views", [("host", host)], &SeriesLimits::default()).unwrap();
+        Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() }
+    });
+    appender.commit(&definitions, &[], NOW).unwrap();
+    let (first, rest) = samples.split_at(checkpointed.min(samples.len()));
+    for part in [first, rest] {
+        let batch = AcceptedBatch {
+            series: part.iter().map(|(series, ..)| SeriesId(*series)).collect(),
+            times: part.iter().map(|(_, at, _)| *at).collect(),
+            values: part.iter().map(|(.., value)| f64::from(*value)).collect(),
+            ..AcceptedBatch::default()
+        };
+        if !part.is_empty() {
+            appender.commit(&[], &[batch], NOW).unwrap();
+        }
+        if part == first {
+            store.checkpoint(NOW).unwrap();
+        }
+    }
+    Filled { store, _dir: dir }
+}
+
+fn check(filled: &Filled, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone: &TimeZone) {
+    let local = |at: i64| UnixMillis(at).timestamp().to_zoned(zone.clone());
+    let mut expected: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for (_, at, value) in samples {
+        let (n, sum) = expected.entry(bucket(unit, &local(*at))).or_default();
+        *n += 1.0;
+        *sum += f64::from(*value);
+    }
+    let times = || samples.iter().map(|(_, at, _)| *at);
+    let range = times().min().unwrap()..times().max().unwrap() + 1;
+    let request = ChartRequest {
+        displays: vec![Display::Count, Display::Total, Display::Avg],
+        time_zone: Some(zone.clone()),
+        merge: Merge::All,
+        ..ChartRequest::new(
+            Selector { metric: Some("views".into()), tags: Vec::new() },
+            Resolution::Calendar(unit),
+            UnixMillis(range.start)..UnixMillis(range.end),
+        )
+    };
+    let limits = QueryLimits { series_max: 10, points_max: 1_000_000 };
+    let answer = chart(&filled.store, &request, &limits, NOW).unwrap();
+    assert_eq!(answer.notes, Vec::<String>::new());
+    let [counts, totals, averages] = &answer.series[..] else { panic!("{answer:?}") };
+    let mut found = BTreeMap::new();
+    for (index, (start, count)) in counts.points.iter().enumerate() {
+        let Some(count) = count else { continue };
+        let total = totals.points[index].1.unwrap();
+        assert_eq!(averages.points[index].1, Some(total / count));
+        let own = bucket(unit, &local(*start));
+        assert_eq!(found.insert(own, (*count, total)), None, "a bucket comes once");
+    }
+    assert_eq!(found, expected, "{} in {:?}", unit.name(), zone.iana_name());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn every_sample_is_counted_in_the_bucket_of_its_local_time(
+        start in prop::sample::select(STARTS.to_vec()),
+        samples in prop::collection::vec((0..2_u32, 0..DAYS * DAY_MS, -9..99_i32), 1..120),
+        checkpointed in 0..120_usize,
+    ) {
+        let start = start.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+        let samples: Vec<_> =
+            samples.into_iter().map(|(series, at, value)| (series, start + at, value)).collect();
+        let filled = filled(&samples, checkpointed);
+        for zone in ZONES {
+            let zone = time_zone(zone).unwrap();
+            for (unit, _) in CalendarUnit::ALL {
+                check(&filled, &samples, unit, &zone);
+            }
+        }
+    }
+}
