@@ -19,7 +19,7 @@ use crate::{
     },
     model::{DocumentLayout, SenderWindow, SeriesId, SeriesKey, SeriesLimits, Span, UnixMillis},
     pipeline::Admission,
-    store,
+    query, store,
 };
 
 /// A time within the retention of the default granularities.
@@ -29,7 +29,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -37,6 +37,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("query", query),
     ("remote_write", remote_write),
     ("import", import),
+    ("aggregate", aggregate),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -157,6 +158,13 @@ pub fn document(bytes: &[u8]) {
             assert_eq!(layout.cell(&doc, slot).n, twice.n);
         }
         assert_eq!(layout.check(&doc, SeriesId(0), UnixMillis(0)), Ok(()));
+    }
+}
+
+/// A pipeline, read and run.
+pub fn aggregate(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        query::fuzz_aggregate(text, NOW);
     }
 }
 

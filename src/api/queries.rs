@@ -1,17 +1,20 @@
-//! `GET /api/v1/chart`, `/api/v1/documents` and `/api/v1/series`.
+//! `GET /api/v1/chart`, `/api/v1/documents` and `/api/v1/series`, `POST /api/v1/aggregate`.
 
 use actix_web::{
-    HttpResponse,
+    HttpRequest, HttpResponse,
     http::StatusCode,
     web::{self, Query},
 };
 use serde::Serialize;
 
-use super::{ApiParts, answer, held::HeldBody, params::Params};
+use super::{ApiParts, answer, body, held::HeldBody, params::Params};
 use crate::{
-    query::{self, ChartRequest, DocumentsRequest, QueryError},
+    query::{self, AggregateRequest, ChartRequest, DocumentsRequest, QueryError},
     telemetry::QueryOutcome,
 };
+
+/// Bytes of a pipeline, at most.
+const PIPELINE_BYTES_MAX: usize = 64 << 10;
 
 type QueryString = Result<Query<Params>, actix_web::Error>;
 
@@ -51,6 +54,34 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
 pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("series", checked(params), parts, |params, parts| {
         Ok(query::series(&parts.store, &params.selector()?, &parts.query_limits))
+    })
+    .await
+}
+
+/// The pipeline is the body, whatever type it says it is of.
+pub(super) async fn aggregate(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    let body = match body::receive(&request, payload, &parts).await {
+        Ok(body) => body,
+        Err(refusal) => {
+            let refused = parts.metrics.queries_refused.clone();
+            refused.with_label_values(&[QueryOutcome::Invalid.as_str()]).inc();
+            return refusal.response();
+        }
+    };
+    respond("aggregate", Ok(body), parts, |body, parts| {
+        let now = parts.clock.now();
+        if body.bytes.len() > PIPELINE_BYTES_MAX {
+            let message = format!("the pipeline is longer than {PIPELINE_BYTES_MAX} bytes");
+            return Err(QueryError::TooMuch(message));
+        }
+        let text = std::str::from_utf8(&body.bytes)
+            .map_err(|cause| QueryError::Invalid(format!("the body is no text: {cause}")))?;
+        let request = AggregateRequest::read(text, now)?;
+        query::aggregate(&parts.store, &request, &parts.query_limits, now)
     })
     .await
 }

@@ -25,6 +25,12 @@ pub(super) fn get(
     body(url, request.call())
 }
 
+/// Sends a text and gets an answer's body.
+pub(super) fn send(url: &str, path: &str, text: &str) -> anyhow::Result<String> {
+    let request = agent(Some(TIMEOUT)).post(format!("{url}/api/v1/{path}"));
+    body(url, request.content_type("application/json").send(text))
+}
+
 /// Asks for something to be done, however long it takes; returns the answer's body.
 pub(super) fn post(url: &str, path: &str) -> anyhow::Result<String> {
     body(url, agent(None).post(format!("{url}/api/v1/{path}")).send_empty())

@@ -4,6 +4,8 @@
 //! cells. Columns are little-endian, so a cell is written without looking at the rest, and a
 //! document never grows. FORMAT.md describes the bytes.
 
+use std::ops::Range;
+
 use super::{Cell, SeriesId, UnixMillis};
 
 /// Columns in the order in which they lie in a document, with the bytes of one entry.
@@ -26,6 +28,8 @@ pub struct DocumentLayout {
     series_at: usize,
     start_at: usize,
     columns: [usize; COLUMNS.len()],
+    /// What is the same in all documents.
+    fixed: Vec<Range<usize>>,
 }
 
 /// What is wrong with the bytes of a document.
@@ -83,7 +87,15 @@ impl DocumentLayout {
         shell.push(0);
         let length = shell.len() as i32;
         shell[..4].copy_from_slice(&length.to_le_bytes());
-        Self { slots, shell, series_at, start_at, columns }
+        let mut free = vec![(series_at, 8), (start_at, 8)];
+        free.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
+        let mut from = 0;
+        let mut fixed = Vec::with_capacity(free.len() + 1);
+        for (at, bytes) in free.into_iter().chain([(shell.len(), 0)]) {
+            fixed.push(from..at);
+            from = at + bytes;
+        }
+        Self { slots, shell, series_at, start_at, columns, fixed }
     }
 
     /// Number of slots of these documents.
@@ -131,16 +143,9 @@ impl DocumentLayout {
 
     /// The first byte outside of the columns and the identity that differs from a shell's.
     fn damaged_header(&self, doc: &[u8]) -> Option<usize> {
-        let mut free = vec![(self.series_at, 8), (self.start_at, 8)];
-        free.extend(self.columns.iter().zip(COLUMNS).map(|(at, (_, n))| (*at, n * self.slots)));
-        let mut from = 0;
-        for (at, length) in free.into_iter().chain([(self.shell.len(), 0)]) {
-            if let Some(offset) = (from..at).find(|i| doc[*i] != self.shell[*i]) {
-                return Some(offset);
-            }
-            from = at + length;
-        }
-        None
+        let damaged =
+            self.fixed.iter().find(|part| doc[(*part).clone()] != self.shell[(*part).clone()]);
+        damaged?.clone().find(|at| doc[*at] != self.shell[*at])
     }
 
     /// The cell of a slot.

@@ -188,7 +188,11 @@ pub fn documents(
     Ok(DocumentsAnswer::Rows { rows: rows.into_iter().map(|(_, row)| row).collect() })
 }
 
-fn check_count(slots: i64, series: usize, limits: &QueryLimits) -> Result<(), QueryError> {
+pub(super) fn check_count(
+    slots: i64,
+    series: usize,
+    limits: &QueryLimits,
+) -> Result<(), QueryError> {
     let slots = slots.saturating_mul(series.max(1) as i64);
     if slots > limits.points_max as i64 {
         return Err(QueryError::TooMuch(format!(

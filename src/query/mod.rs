@@ -2,6 +2,7 @@
 //!
 //! Must never know: HTTP. A request comes as a checked struct and goes as one that serializes.
 
+mod aggregate;
 mod axis;
 mod calendar;
 mod chart;
@@ -15,6 +16,8 @@ mod levels;
 mod select;
 mod timestamp;
 
+pub(crate) use aggregate::fuzz as fuzz_aggregate;
+pub use aggregate::{AggregateAnswer, AggregateRequest, aggregate};
 pub use axis::Resolution;
 pub use calendar::{CalendarUnit, time_zone};
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};

@@ -75,8 +75,19 @@ impl Selector {
         store: &Store,
         limits: &QueryLimits,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
+        self.select_where(store, limits, |_| true)
+    }
+
+    /// Those of them that `keep` keeps.
+    pub(super) fn select_where(
+        &self,
+        store: &Store,
+        limits: &QueryLimits,
+        keep: impl Fn(&SeriesInfo) -> bool,
+    ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
         let dictionary = store.dictionary();
-        let ids = dictionary.select(&self.matchers());
+        let mut ids = dictionary.select(&self.matchers());
+        ids.retain(|id| dictionary.info(*id).is_some_and(&keep));
         if ids.len() > limits.series_max {
             return Err(QueryError::TooMuch(format!(
                 "{} series match, more than {}: name more tags or raise limits.query_series_max",

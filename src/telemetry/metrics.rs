@@ -133,6 +133,7 @@ impl Metrics {
             "chart",
             "documents",
             "series",
+            "aggregate",
             "promql_instant",
             "promql_range",
             "promql_format",

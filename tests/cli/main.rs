@@ -11,6 +11,7 @@ mod faults;
 mod import;
 mod import_resume;
 mod kills;
+mod levels;
 mod limits;
 mod peers;
 mod prometheus_api;

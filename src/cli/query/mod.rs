@@ -4,7 +4,7 @@ mod plot;
 mod table;
 
 use std::{
-    io::{IsTerminal, Write},
+    io::{self, IsTerminal, Write},
     process::ExitCode,
 };
 
@@ -21,6 +21,7 @@ Examples:
   granary query chart --metric system_cpu_user --tags core=total --range 1h --resolution 1m
   granary query chart --metric page_views --range 30d --resolution day --tz Europe/Berlin --merge
   granary query chart --metric system_cpu_user --group-by host --top 5 --by max
+  granary query aggregate '[{$match: {host: \"web1\"}}, {$unwind: \"$days\"}]'
   granary query documents --metric page_views --form levels --range 31d --json
   granary query documents --metric page_views --resolution 1h --unfold --start 2026-11-20 --json")]
 pub(super) struct QueryArgs {
@@ -48,6 +49,11 @@ enum What {
         /// nested (default), levels (a month each: days > hours > minutes) or rows
         #[arg(long)]
         form: Option<String>,
+    },
+    /// A pipeline in the manner of MongoDB's; the answer is JSON
+    Aggregate {
+        /// The pipeline: JSON or as in MongoDB's shell; from standard input when left out
+        pipeline: Option<String>,
     },
     /// The series that match
     Series {
@@ -149,6 +155,10 @@ impl RangeArgs {
 
 pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     let (path, pairs) = match &args.what {
+        What::Aggregate { pipeline } => {
+            let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
+            return print(&http::send(&args.url, "aggregate", &typed)?);
+        }
         What::Chart(chart) => ("chart", chart.pairs()),
         What::Documents { range, unfold, form } => {
             let mut pairs = range.pairs();
@@ -163,11 +173,14 @@ pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let body = http::get(&args.url, path, &pairs)?;
-    let text = if args.json { body } else { render(&args.what, &body)? };
-    let mut out = std::io::stdout().lock();
+    print(&if args.json { body } else { render(&args.what, &body)? })
+}
+
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
     match writeln!(out, "{}", text.trim_end()) {
         // The reader, such as `head`, has seen enough.
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         outcome => Ok(outcome.map(|()| ExitCode::SUCCESS)?),
     }
 }
@@ -176,10 +189,11 @@ fn render(what: &What, body: &str) -> anyhow::Result<String> {
     Ok(match what {
         What::Chart(_) => {
             let answer: ChartAnswer = serde_json::from_str(body)?;
-            let plot = std::io::stdout().is_terminal().then(|| plot::chart(&answer));
+            let plot = io::stdout().is_terminal().then(|| plot::chart(&answer));
             format!("{}{}", plot.unwrap_or_default(), table::chart(&answer))
         }
         What::Documents { .. } => table::documents(&serde_json::from_str::<DocumentsAnswer>(body)?),
         What::Series { .. } => table::series(&serde_json::from_str::<SeriesAnswer>(body)?),
+        What::Aggregate { .. } => body.to_owned(),
     })
 }

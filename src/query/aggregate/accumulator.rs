@@ -1,0 +1,157 @@
+//! What `$group` gathers of the documents of a group.
+//!
+//! Must never know: stages, or how many groups there are.
+
+use std::collections::BTreeSet;
+
+use super::{
+    expression::{Expression, add},
+    value::{Fields, Key, Value, compare},
+};
+
+/// How values become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Sum,
+    Avg,
+    Min,
+    Max,
+    First,
+    Last,
+    Push,
+    AddToSet,
+    Count,
+}
+
+const OPERATORS: [(&str, Operator); 9] = [
+    ("$sum", Operator::Sum),
+    ("$avg", Operator::Avg),
+    ("$min", Operator::Min),
+    ("$max", Operator::Max),
+    ("$first", Operator::First),
+    ("$last", Operator::Last),
+    ("$push", Operator::Push),
+    ("$addToSet", Operator::AddToSet),
+    ("$count", Operator::Count),
+];
+
+/// One accumulator of a `$group`.
+#[derive(Debug, Clone)]
+pub(super) struct Accumulator {
+    operator: Operator,
+    expression: Expression,
+}
+
+/// What was gathered so far.
+#[derive(Debug, Clone)]
+pub(super) enum Gathered {
+    Nothing,
+    /// Sum and number.
+    Numbers(Value, u64),
+    One(Value),
+    Many(Vec<Value>),
+    Set(BTreeSet<Key>),
+}
+
+impl Accumulator {
+    /// Reads `{$sum: "$x"}`.
+    ///
+    /// # Errors
+    /// With what is not known and what is.
+    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+        let Value::Fields(fields) = value else {
+            return Err("takes an accumulator such as {$sum: \"$total\"}".to_owned());
+        };
+        let Some((name, argument)) = fields.single() else {
+            return Err("takes one accumulator".to_owned());
+        };
+        let known = OPERATORS.iter().find(|(known, _)| *known == name);
+        let Some((_, operator)) = known else {
+            let names: Vec<_> = OPERATORS.iter().map(|(known, _)| *known).collect();
+            return Err(format!("{name} is not known; use one of {}", names.join(", ")));
+        };
+        let expression = match operator {
+            Operator::Count => Expression::Literal(Value::Int(1)),
+            _ => Expression::parse(argument)?,
+        };
+        Ok(Self { operator: *operator, expression })
+    }
+
+    /// Takes in a document; returns the values that this holds in memory from now on.
+    pub(super) fn take(&self, gathered: &mut Gathered, document: &Fields) -> Option<usize> {
+        let found = self.expression.evaluate(document);
+        match self.operator {
+            Operator::Sum | Operator::Avg | Operator::Count => {
+                let number = found.filter(|value| value.number().is_some());
+                let Some(number) = number else { return Some(0) };
+                match gathered {
+                    Gathered::Numbers(sum, n) => {
+                        *sum = add(sum, &number);
+                        *n += 1;
+                    }
+                    _ => *gathered = Gathered::Numbers(number, 1),
+                }
+                Some(0)
+            }
+            Operator::Min | Operator::Max => {
+                let Some(value) = found.filter(|value| *value != Value::Null) else {
+                    return Some(0);
+                };
+                let is_better = match gathered {
+                    Gathered::One(best) if self.operator == Operator::Min => {
+                        compare(&value, best).is_lt()
+                    }
+                    Gathered::One(best) => compare(&value, best).is_gt(),
+                    _ => true,
+                };
+                if is_better { hold(gathered, value) } else { Some(0) }
+            }
+            Operator::First if matches!(gathered, Gathered::One(_)) => Some(0),
+            Operator::First | Operator::Last => hold(gathered, found.unwrap_or(Value::Null)),
+            Operator::Push => {
+                let Some(value) = found else { return Some(0) };
+                if matches!(gathered, Gathered::Nothing) {
+                    *gathered = Gathered::Many(Vec::new());
+                }
+                let Gathered::Many(values) = gathered else { return Some(0) };
+                let size = value.size()?;
+                values.push(value);
+                Some(size)
+            }
+            Operator::AddToSet => {
+                let Some(value) = found else { return Some(0) };
+                if matches!(gathered, Gathered::Nothing) {
+                    *gathered = Gathered::Set(BTreeSet::new());
+                }
+                let Gathered::Set(values) = gathered else { return Some(0) };
+                let size = value.size()?;
+                Some(if values.insert(Key(value)) { size } else { 0 })
+            }
+        }
+    }
+
+    /// What the group shows.
+    pub(super) fn finish(&self, gathered: Gathered) -> Value {
+        match (self.operator, gathered) {
+            (Operator::Avg, Gathered::Numbers(sum, n)) => {
+                sum.number().map_or(Value::Null, |sum| Value::Float(sum / n as f64))
+            }
+            (_, Gathered::Numbers(sum, _)) => sum,
+            (_, Gathered::One(value)) => value,
+            (_, Gathered::Many(values)) => Value::List(values),
+            (_, Gathered::Set(values)) => {
+                Value::List(values.into_iter().map(|Key(value)| value).collect())
+            }
+            (Operator::Sum | Operator::Count, Gathered::Nothing) => Value::Int(0),
+            (Operator::Push | Operator::AddToSet, Gathered::Nothing) => Value::List(Vec::new()),
+            (_, Gathered::Nothing) => Value::Null,
+        }
+    }
+}
+
+fn hold(gathered: &mut Gathered, value: Value) -> Option<usize> {
+    let size = value.size()?;
+    *gathered = Gathered::One(value);
+    // What is replaced is not counted back: a bound, not a measure. Single values cost nothing.
+    Some(size - 1)
+}

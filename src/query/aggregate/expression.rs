@@ -1,0 +1,288 @@
+//! Expressions: what a stage computes from a document.
+//!
+//! Must never know: stages. Parsed once, then evaluated for each document; both depths are
+//! bounded by that of the pipeline as it was read.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::value::{Fields, Path, Value, compare};
+use crate::{
+    model::UnixMillis,
+    query::{CalendarUnit, time_zone},
+};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) enum Expression {
+    Literal(Value),
+    Path(Path),
+    /// The whole document.
+    Root,
+    Fields(Vec<(Arc<str>, Expression)>),
+    List(Vec<Expression>),
+    Call(Function, Vec<Expression>),
+    DatePart(DatePart, Box<Expression>, TimeZone),
+    DateTrunc(CalendarUnit, Box<Expression>, TimeZone),
+}
+
+/// What is computed of arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    And,
+    Or,
+    Not,
+    Cond,
+    IfNull,
+}
+
+/// A part of a date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DatePart {
+    Year,
+    Month,
+    DayOfMonth,
+    DayOfWeek,
+    Hour,
+    Minute,
+}
+
+/// Every function with the number of its arguments.
+const FUNCTIONS: [(&str, Function, std::ops::RangeInclusive<usize>); 15] = [
+    ("$add", Function::Add, 1..=64),
+    ("$subtract", Function::Subtract, 2..=2),
+    ("$multiply", Function::Multiply, 1..=64),
+    ("$divide", Function::Divide, 2..=2),
+    ("$eq", Function::Equal, 2..=2),
+    ("$ne", Function::NotEqual, 2..=2),
+    ("$gt", Function::Greater, 2..=2),
+    ("$gte", Function::GreaterOrEqual, 2..=2),
+    ("$lt", Function::Less, 2..=2),
+    ("$lte", Function::LessOrEqual, 2..=2),
+    ("$and", Function::And, 1..=64),
+    ("$or", Function::Or, 1..=64),
+    ("$not", Function::Not, 1..=1),
+    ("$cond", Function::Cond, 3..=3),
+    ("$ifNull", Function::IfNull, 2..=2),
+];
+
+const DATE_PARTS: [(&str, DatePart); 6] = [
+    ("$year", DatePart::Year),
+    ("$month", DatePart::Month),
+    ("$dayOfMonth", DatePart::DayOfMonth),
+    ("$dayOfWeek", DatePart::DayOfWeek),
+    ("$hour", DatePart::Hour),
+    ("$minute", DatePart::Minute),
+];
+
+impl Expression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// With what is not known and what is.
+    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+        Ok(match value {
+            Value::Text(text) => match text.strip_prefix('$') {
+                Some("$ROOT") => Self::Root,
+                Some(path) if path.starts_with('$') => {
+                    return Err(format!("{text:?} is not known; of variables there is $$ROOT"));
+                }
+                Some(path) => Self::Path(Path::parse(path)?),
+                None => Self::Literal(value.clone()),
+            },
+            Value::List(values) => {
+                Self::List(values.iter().map(Self::parse).collect::<Result<_, _>>()?)
+            }
+            Value::Fields(fields) => match fields.single() {
+                Some((name, argument)) if name.starts_with('$') => Self::call(name, argument)?,
+                _ => {
+                    let field = |(name, value): (&Arc<str>, &Value)| {
+                        if name.starts_with('$') {
+                            return Err(format!("{name} must be alone in its document"));
+                        }
+                        Ok((name.clone(), Self::parse(value)?))
+                    };
+                    Self::Fields(fields.iter().map(field).collect::<Result<_, _>>()?)
+                }
+            },
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) => {
+                Self::Literal(value.clone())
+            }
+        })
+    }
+
+    fn call(name: &str, argument: &Value) -> Result<Self, String> {
+        if name == "$literal" {
+            return Ok(Self::Literal(argument.clone()));
+        }
+        if let Some((_, part)) = DATE_PARTS.iter().find(|(known, _)| *known == name) {
+            let (date, zone) = match argument {
+                Value::Fields(fields) if fields.get("date").is_some() => {
+                    options(name, fields, &["date", "timezone"])?
+                }
+                other => (Self::parse(other)?, TimeZone::UTC),
+            };
+            return Ok(Self::DatePart(*part, Box::new(date), zone));
+        }
+        if name == "$dateTrunc" {
+            let Value::Fields(fields) = argument else {
+                return Err("$dateTrunc takes {date, unit, timezone}".to_owned());
+            };
+            let (date, zone) = options(name, fields, &["date", "unit", "timezone"])?;
+            let unit = fields.get("unit").and_then(Value::as_text);
+            let unit = unit.and_then(|unit| CalendarUnit::named(unit)).ok_or_else(|| {
+                let units = CalendarUnit::ALL.map(|(_, unit)| unit).join(", ");
+                format!("$dateTrunc: unit is one of {units}")
+            })?;
+            return Ok(Self::DateTrunc(unit, Box::new(date), zone));
+        }
+        let Some((_, function, counts)) = FUNCTIONS.iter().find(|(known, ..)| *known == name)
+        else {
+            let functions = FUNCTIONS.iter().map(|(known, ..)| *known);
+            let parts = DATE_PARTS.iter().map(|(known, _)| *known);
+            let known: Vec<_> = functions.chain(parts).chain(["$dateTrunc", "$literal"]).collect();
+            return Err(format!("{name} is not known; use one of {}", known.join(", ")));
+        };
+        let arguments = match (function, argument) {
+            (Function::Cond, Value::Fields(fields)) => {
+                let part = |name: &str| fields.get(name).cloned().unwrap_or(Value::Null);
+                vec![part("if"), part("then"), part("else")]
+            }
+            (_, Value::List(values)) => values.clone(),
+            (_, single) => vec![single.clone()],
+        };
+        if !counts.contains(&arguments.len()) {
+            return Err(format!("{name} takes {} arguments", counts.end()));
+        }
+        let arguments = arguments.iter().map(Self::parse).collect::<Result<_, _>>()?;
+        Ok(Self::Call(*function, arguments))
+    }
+
+    /// The value for a document; `None` where a path leads nowhere.
+    pub(super) fn evaluate(&self, document: &Fields) -> Option<Value> {
+        match self {
+            Self::Literal(value) => Some(value.clone()),
+            Self::Path(path) => path.get(document),
+            Self::Root => Some(Value::Fields(document.clone())),
+            Self::Fields(fields) => {
+                let field =
+                    |(name, own): &(Arc<str>, Self)| Some((name.clone(), own.evaluate(document)?));
+                Some(Value::Fields(fields.iter().filter_map(field).collect()))
+            }
+            Self::List(values) => {
+                let value = |own: &Self| own.evaluate(document).unwrap_or(Value::Null);
+                Some(Value::List(values.iter().map(value).collect()))
+            }
+            Self::Call(function, arguments) => Some(evaluate_call(*function, arguments, document)),
+            Self::DatePart(part, date, zone) => {
+                let at = date.evaluate(document)?.as_date();
+                Some(at.map_or(Value::Null, |at| part_of(*part, at, zone)))
+            }
+            Self::DateTrunc(unit, date, zone) => {
+                let at = date.evaluate(document)?.as_date();
+                Some(at.map_or(Value::Null, |at| Value::Date(unit.start_of(at, zone))))
+            }
+        }
+    }
+}
+
+/// The `date` and `timezone` of a date expression.
+fn options(name: &str, fields: &Fields, known: &[&str]) -> Result<(Expression, TimeZone), String> {
+    if let Some((other, _)) = fields.iter().find(|(own, _)| !known.contains(&&***own)) {
+        return Err(format!("{name}: {other} is not known; use {}", known.join(", ")));
+    }
+    let Some(date) = fields.get("date") else { return Err(format!("{name}: date is missing")) };
+    let zone = match fields.get("timezone") {
+        None => TimeZone::UTC,
+        Some(Value::Text(zone)) => time_zone(zone)?,
+        Some(_) => return Err(format!("{name}: timezone is a name such as Europe/Berlin")),
+    };
+    Ok((Expression::parse(date)?, zone))
+}
+
+fn part_of(part: DatePart, at: UnixMillis, zone: &TimeZone) -> Value {
+    let local = at.timestamp().to_zoned(zone.clone());
+    Value::Int(i64::from(match part {
+        DatePart::Year => local.year(),
+        DatePart::Month => i16::from(local.month()),
+        DatePart::DayOfMonth => i16::from(local.day()),
+        // MongoDB counts from Sunday = 1.
+        DatePart::DayOfWeek => i16::from(local.weekday().to_sunday_one_offset()),
+        DatePart::Hour => i16::from(local.hour()),
+        DatePart::Minute => i16::from(local.minute()),
+    }))
+}
+
+fn evaluate_call(function: Function, arguments: &[Expression], document: &Fields) -> Value {
+    let value = |index: usize| {
+        arguments.get(index).and_then(|own| own.evaluate(document)).unwrap_or(Value::Null)
+    };
+    let all = || arguments.iter().map(|own| own.evaluate(document).unwrap_or(Value::Null));
+    let order = || compare(&value(0), &value(1));
+    match function {
+        Function::Add => all().reduce(|a, b| add(&a, &b)).unwrap_or(Value::Null),
+        Function::Multiply => {
+            let product = |a: Value, b: Value| numbers(&a, &b, i64::checked_mul, |a, b| a * b);
+            all().reduce(product).unwrap_or(Value::Null)
+        }
+        Function::Subtract => match (value(0), value(1)) {
+            (Value::Date(a), Value::Date(b)) => Value::Int(a.0.saturating_sub(b.0)),
+            (Value::Date(a), Value::Int(millis)) => Value::Date(a.minus(millis)),
+            (a, b) => numbers(&a, &b, i64::checked_sub, |a, b| a - b),
+        },
+        Function::Divide => {
+            let quotient = value(0).number().zip(value(1).number()).map(|(a, b)| a / b);
+            quotient.filter(|quotient| quotient.is_finite()).map_or(Value::Null, Value::Float)
+        }
+        Function::Equal => Value::Bool(order().is_eq()),
+        Function::NotEqual => Value::Bool(order().is_ne()),
+        Function::Greater => Value::Bool(order().is_gt()),
+        Function::GreaterOrEqual => Value::Bool(order().is_ge()),
+        Function::Less => Value::Bool(order().is_lt()),
+        Function::LessOrEqual => Value::Bool(order().is_le()),
+        Function::And => Value::Bool(all().all(|value| value.holds())),
+        Function::Or => Value::Bool(all().any(|value| value.holds())),
+        Function::Not => Value::Bool(!value(0).holds()),
+        Function::Cond => value(if value(0).holds() { 1 } else { 2 }),
+        Function::IfNull => {
+            let first = value(0);
+            if first == Value::Null { value(1) } else { first }
+        }
+    }
+}
+
+/// The sum of numbers, or of a date and milliseconds; `Null` of anything else.
+pub(super) fn add(a: &Value, b: &Value) -> Value {
+    match (a, b) {
+        (Value::Date(at), Value::Int(millis)) | (Value::Int(millis), Value::Date(at)) => {
+            Value::Date(at.plus(*millis))
+        }
+        _ => numbers(a, b, i64::checked_add, |a, b| a + b),
+    }
+}
+
+/// Whole numbers stay whole while they fit.
+fn numbers(
+    a: &Value,
+    b: &Value,
+    whole: fn(i64, i64) -> Option<i64>,
+    float: fn(f64, f64) -> f64,
+) -> Value {
+    if let (Value::Int(a), Value::Int(b)) = (a, b)
+        && let Some(number) = whole(*a, *b)
+    {
+        return Value::Int(number);
+    }
+    a.number().zip(b.number()).map_or(Value::Null, |(a, b)| Value::Float(float(a, b)))
+}

@@ -1,0 +1,167 @@
+//! What `$project` keeps, leaves out and computes.
+//!
+//! Must never know: other stages.
+
+use std::sync::Arc;
+
+use super::{
+    expression::Expression,
+    value::{Fields, Path, Value},
+};
+
+/// The fields of a document that are shown.
+#[derive(Debug, Clone)]
+pub(super) enum Projection {
+    /// Only these.
+    Include(Vec<(Arc<str>, Shown)>),
+    /// All but these.
+    Exclude(Vec<Path>),
+}
+
+/// How a field is shown.
+#[derive(Debug, Clone)]
+pub(super) enum Shown {
+    AsItIs,
+    Computed(Expression),
+    Parts(Vec<(Arc<str>, Shown)>),
+}
+
+impl Projection {
+    /// Reads the document of a `$project`.
+    ///
+    /// # Errors
+    /// With what does not go together.
+    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+        let Value::Fields(fields) = value else {
+            return Err("takes a document, such as {host: 1, total: \"$sum\"}".to_owned());
+        };
+        let mut shown = Vec::new();
+        let mut hidden = Vec::new();
+        let mut shows_id = true;
+        for (name, value) in fields.iter() {
+            let is_off =
+                matches!(value, Value::Bool(_) | Value::Int(_) | Value::Float(_)) && !value.holds();
+            match (&**name, is_off) {
+                ("_id", true) => shows_id = false,
+                (path, true) => hidden.push(Path::parse(path)?),
+                (path, false) => insert(&mut shown, Path::parse(path)?.names(), value)?,
+            }
+        }
+        if shown.is_empty() {
+            if !shows_id {
+                hidden.push(Path::parse("_id")?);
+            }
+            if hidden.is_empty() {
+                return Err("names no field".to_owned());
+            }
+            return Ok(Self::Exclude(hidden));
+        }
+        if !hidden.is_empty() {
+            return Err("cannot both keep and leave out fields; only _id: 0 may be added".into());
+        }
+        if shows_id && !shown.iter().any(|(name, _)| &**name == "_id") {
+            shown.insert(0, ("_id".into(), Shown::AsItIs));
+        }
+        Ok(Self::Include(shown))
+    }
+
+    pub(super) fn apply(&self, mut document: Fields) -> Fields {
+        match self {
+            Self::Include(shown) => include(shown, &document, &document),
+            Self::Exclude(paths) => {
+                for path in paths {
+                    path.remove(&mut document);
+                }
+                document
+            }
+        }
+    }
+}
+
+/// Puts a field of the projection into its place in the tree.
+fn insert(
+    tree: &mut Vec<(Arc<str>, Shown)>,
+    names: &[Arc<str>],
+    value: &Value,
+) -> Result<(), String> {
+    let Some((first, rest)) = names.split_first() else { return Ok(()) };
+    let is_known = tree.iter().any(|(name, _)| name == first);
+    let twice = || format!("{first} is given twice");
+    if rest.is_empty() {
+        if is_known {
+            return Err(twice());
+        }
+        tree.push((first.clone(), shown(value)?));
+        return Ok(());
+    }
+    if !is_known {
+        tree.push((first.clone(), Shown::Parts(Vec::new())));
+    }
+    match tree.iter_mut().find(|(name, _)| name == first) {
+        Some((_, Shown::Parts(parts))) => insert(parts, rest, value),
+        _ => Err(twice()),
+    }
+}
+
+fn shown(value: &Value) -> Result<Shown, String> {
+    match value {
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(Shown::AsItIs),
+        Value::Fields(fields) if fields.iter().all(|(name, _)| !name.starts_with('$')) => {
+            let mut parts = Vec::new();
+            for (name, value) in fields.iter() {
+                insert(&mut parts, Path::parse(name)?.names(), value)?;
+            }
+            Ok(Shown::Parts(parts))
+        }
+        other => Ok(Shown::Computed(Expression::parse(other)?)),
+    }
+}
+
+/// What is shown of `own`, a part of the document `whole`.
+fn include(tree: &[(Arc<str>, Shown)], own: &Fields, whole: &Fields) -> Fields {
+    let mut out = Fields::default();
+    for (name, value) in own.iter() {
+        match tree.iter().find(|(known, _)| known == name) {
+            Some((_, Shown::AsItIs)) => out.set(name.clone(), value.clone()),
+            Some((_, Shown::Parts(parts))) => {
+                if let Some(value) = include_value(parts, value, whole) {
+                    out.set(name.clone(), value);
+                }
+            }
+            Some((_, Shown::Computed(_))) | None => {}
+        }
+    }
+    for (name, shown) in tree {
+        match shown {
+            Shown::Computed(expression) => {
+                if let Some(value) = expression.evaluate(whole) {
+                    out.set(name.clone(), value);
+                }
+            }
+            Shown::Parts(parts) if own.get(name).is_none() => {
+                let made = include(parts, &Fields::default(), whole);
+                if made.len() > 0 {
+                    out.set(name.clone(), Value::Fields(made));
+                }
+            }
+            Shown::Parts(_) | Shown::AsItIs => {}
+        }
+    }
+    out
+}
+
+fn include_value(tree: &[(Arc<str>, Shown)], value: &Value, whole: &Fields) -> Option<Value> {
+    match value {
+        Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole))),
+        Value::List(values) => {
+            let own = values.iter().filter_map(|value| include_value(tree, value, whole));
+            Some(Value::List(own.collect()))
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Text(_)
+        | Value::Date(_) => None,
+    }
+}

@@ -1,0 +1,260 @@
+//! Months as documents of levels, and pipelines over them, as the sources print them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::Daemon,
+    reference_cases::{LONG, accept},
+};
+
+/// Time of August 2015, butterflies, honeybees, location and scientist.
+const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
+    ("18T00:00", 12, 23, 1, "langstroth"),
+    ("18T00:00", 1, 30, 1, "perpetua"),
+    ("18T00:06", 11, 28, 1, "langstroth"),
+    ("18T00:06", 3, 28, 1, "perpetua"),
+    ("18T05:54", 2, 11, 2, "langstroth"),
+    ("18T06:00", 1, 10, 2, "langstroth"),
+    ("18T06:06", 8, 23, 2, "perpetua"),
+    ("18T06:12", 7, 22, 2, "perpetua"),
+];
+/// Minutes as well, kept for twenty years.
+const MINUTES: &str = "
+[[granularity]]
+slot = '1m'
+document = '1h'
+partition = '1d'
+retention = '7280d'
+";
+
+fn count_insects(daemon: &Daemon, more: &[(&str, i32, i32, i32, &str)]) {
+    let samples = COUNTS.iter().chain(more).flat_map(|(time, butterflies, bees, location, who)| {
+        let tags = json!({"location": location.to_string(), "scientist": who});
+        [("butterflies", butterflies), ("honeybees", bees)].map(|(metric, value)| {
+            json!({"metric": metric, "tags": tags, "kind": "delta", "value": value,
+                   "time": format!("2015-08-{time}:00Z")})
+        })
+    });
+    accept(daemon, &samples.collect());
+}
+
+fn aggregate(daemon: &Daemon, pipeline: &str) -> Value {
+    daemon.query(&["aggregate", pipeline])["documents"].clone()
+}
+
+/// A list's elements in which something was counted.
+fn filled(list: &Value) -> Vec<&Value> {
+    let own = list.as_array().unwrap().iter();
+    own.filter(|part| part["num_samples"] != json!(0)).collect()
+}
+
+#[test]
+fn a_month_has_days_hours_and_minutes_with_their_sums() {
+    let daemon = Daemon::start(&(MINUTES.to_owned() + LONG));
+    count_insects(&daemon, &[]);
+    let answer = daemon.query(&[
+        "documents",
+        "--metric",
+        "butterflies",
+        "--tags",
+        "location=1,scientist=langstroth",
+        "--form",
+        "levels",
+        "--start",
+        "2015-08-18",
+        "--end",
+        "2015-08-19",
+    ]);
+    let documents = answer["documents"].as_array().unwrap();
+    assert_eq!(documents.len(), 1);
+    let month = &documents[0];
+    assert_eq!(month["date"], "2015-08-01T00:00:00Z");
+    assert_eq!((&month["num_samples"], &month["total_samples"]), (&json!(2), &json!(23.0)));
+    // Every day, hour and minute is there.
+    let counts = |list: &Value| list.as_array().unwrap().len();
+    assert_eq!(counts(&month["days"]), 31);
+    let days = filled(&month["days"]);
+    assert_eq!(days.len(), 1);
+    assert_eq!((counts(&days[0]["hours"]), counts(&days[0]["hours"][7]["minutes"])), (24, 60));
+    let hours = filled(&days[0]["hours"]);
+    let minutes = filled(&hours[0]["minutes"]);
+    let shown = json!({
+        "date": days[0]["date"], "num_samples": days[0]["num_samples"],
+        "total_samples": days[0]["total_samples"],
+        "hours": [{
+            "date": hours[0]["date"], "num_samples": hours[0]["num_samples"],
+            "total_samples": hours[0]["total_samples"], "minutes": minutes,
+        }],
+    });
+    insta::assert_snapshot!(serde_json::to_string_pretty(&shown).unwrap(), @r#"
+    {
+      "date": "2015-08-18T00:00:00Z",
+      "hours": [
+        {
+          "date": "2015-08-18T00:00:00Z",
+          "minutes": [
+            {
+              "date": "2015-08-18T00:00:00Z",
+              "num_samples": 1,
+              "total_samples": 12.0
+            },
+            {
+              "date": "2015-08-18T00:06:00Z",
+              "num_samples": 1,
+              "total_samples": 11.0
+            }
+          ],
+          "num_samples": 2,
+          "total_samples": 23.0
+        }
+      ],
+      "num_samples": 2,
+      "total_samples": 23.0
+    }
+    "#);
+}
+
+#[test]
+fn levels_go_as_deep_as_a_granularity_is_kept() {
+    let daemon = Daemon::start(LONG);
+    count_insects(&daemon, &[]);
+    let words = ["documents", "--metric", "butterflies", "--form", "levels"];
+    let range = ["--start", "2015-08-01", "--end", "2015-09-02"];
+    let answer = daemon.query(&[&words[..], &range].concat());
+    // September is empty and gives no document; there are four tag sets.
+    let documents = answer["documents"].as_array().unwrap();
+    assert_eq!(documents.len(), 4);
+    for document in documents {
+        let day = &document["days"][17];
+        assert_eq!(day["date"], "2015-08-18T00:00:00Z");
+        assert_eq!(day["total_samples"], document["total_samples"]);
+        assert_eq!(day["hours"].as_array().unwrap().len(), 24);
+        assert_eq!(day["hours"][0].get("minutes"), None, "no minutes are kept");
+    }
+    // By default hours are kept for nine weeks, days for years.
+    let daemon = Daemon::start("");
+    let old = jiff::Timestamp::now().as_millisecond() - 150 * 86_400_000;
+    accept(&daemon, &json!([{"metric": "views", "kind": "delta", "time": old, "value": 4}]));
+    let words = ["documents", "--metric", "views", "--form", "levels", "--range", "160d"];
+    let answer = daemon.query(&words);
+    let days = answer["documents"][0]["days"].as_array().unwrap();
+    assert!(days.len() >= 28);
+    assert!(days.iter().all(|day| day.get("hours").is_none()));
+    assert_eq!(filled(&answer["documents"][0]["days"])[0]["total_samples"], 4.0);
+}
+
+#[test]
+fn the_query_of_the_source_runs_as_it_is_printed() {
+    let daemon = Daemon::start(LONG);
+    let more = [
+        ("17T23:59", 100, 100, 1, "langstroth"),
+        ("20T23:59", 5, 5, 1, "langstroth"),
+        ("21T00:00", 100, 100, 1, "langstroth"),
+    ];
+    count_insects(&daemon, &more);
+    let printed = r#"
+db.test.aggregate([
+    {$match: {location: 1, scientist: 'langstroth'}},
+    {$unwind: '$days'},
+    {$match: {'$and': [{'days.date': {'$gte' : ISODate("2015-08-18T00:00:00.000Z")}},
+                       {'days.date': {'$lte' : ISODate("2015-08-20T00:00:00.000Z")}}]}},
+    {$project: {_id : 0, location: 1, scientist: 1, 'butterflies' : '$days.butterflies'}},
+    {$group: {_id : {location: '$location', scientist: '$scientist'}, butterflies: {'$sum': '$butterflies'}}}
+])"#;
+    let expected =
+        json!([{"_id": {"location": "1", "scientist": "langstroth"}, "butterflies": 28.0}]);
+    assert_eq!(aggregate(&daemon, printed), expected);
+    // The same as JSON.
+    let json = r#"{"collection": "test", "pipeline": [
+        {"$match": {"location": "1", "scientist": "langstroth"}},
+        {"$unwind": "$days"},
+        {"$match": {"days.date": {"$gte": {"$date": "2015-08-18T00:00:00Z"}, "$lte": "2015-08-20"}}},
+        {"$group": {"_id": {"location": "$location", "scientist": "$scientist"},
+                    "butterflies": {"$sum": "$days.butterflies"}}}]}"#;
+    assert_eq!(aggregate(&daemon, json), expected);
+}
+
+#[test]
+fn months_are_documents_with_their_tags_and_metrics() {
+    let daemon = Daemon::start(LONG);
+    count_insects(&daemon, &[]);
+    let months = aggregate(
+        &daemon,
+        "[{$match: {scientist: 'perpetua', date: ISODate('2015-08-01')}}, {$sort: {location: -1}},
+          {$project: {days: 0}}]",
+    );
+    assert_eq!(
+        months[0],
+        json!({"_id": "2015-08-01T00:00:00Z location=2,scientist=perpetua",
+               "date": {"$date": "2015-08-01T00:00:00Z"}, "location": "2", "scientist": "perpetua",
+               "butterflies": 15.0, "honeybees": 45.0,
+               "num_samples": {"butterflies": 2, "honeybees": 2}})
+    );
+    assert_eq!(months.as_array().unwrap().len(), 2);
+    // The largest hour of each scientist, and averages of what was counted.
+    let hours = aggregate(
+        &daemon,
+        "[{$unwind: '$days'}, {$unwind: '$days.hours'},
+          {$match: {'days.hours.date': {$gte: '2015-08-18', $lt: '2015-08-19'}}},
+          {$group: {_id: '$scientist', most: {$max: '$days.hours.butterflies'},
+                    avg: {$avg: '$days.hours.butterflies'}, hours: {$sum: 1}}}]",
+    );
+    assert_eq!(
+        hours,
+        json!([{"_id": "langstroth", "most": 23.0, "avg": 26.0 / 3.0, "hours": 48},
+               {"_id": "perpetua", "most": 15.0, "avg": 9.5, "hours": 48}])
+    );
+}
+
+#[test]
+fn slots_of_a_granularity_are_rows() {
+    let daemon = Daemon::start(LONG);
+    count_insects(&daemon, &[]);
+    let rows = aggregate(
+        &daemon,
+        "db.1h.aggregate([
+            {$match: {metric: 'honeybees', location: {$in: [1, 2]}, date: {$gte: '2015-08-18'}}},
+            {$group: {_id: {$dateTrunc: {date: '$date', unit: 'day'}}, n: {$sum: '$n'},
+                      total: {$sum: '$value'}, max: {$max: '$max'}}}])",
+    );
+    assert_eq!(
+        rows,
+        json!([{"_id": {"$date": "2015-08-18T00:00:00Z"}, "n": 8, "total": 175.0, "max": 30.0}])
+    );
+    let row = aggregate(
+        &daemon,
+        "{collection: '1h', metric: 'butterflies', tags: {scientist: 'perpetua'}, pipeline: [
+            {$match: {location: '1'}}]}",
+    );
+    assert_eq!(
+        row,
+        json!([{"date": {"$date": "2015-08-18T00:00:00Z"}, "metric": "butterflies",
+                "location": "1", "scientist": "perpetua", "kind": "delta", "unit": "", "n": 2,
+                "sum": 4.0, "min": 1.0, "max": 3.0, "first": 1.0, "last": 3.0, "value": 4.0}])
+    );
+}
+
+#[test]
+fn a_pipeline_that_cannot_run_says_why() {
+    let daemon = Daemon::start("limits.query_points_max = 1000\nlimits.query_series_max = 3");
+    accept(&daemon, &json!([{"metric": "views", "value": 1}]));
+    let refused = |pipeline: &str| {
+        let output = daemon.run_query(&["aggregate", pipeline]);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (pipeline, part) in [
+        ("[{$lookup: {from: 'x'}}]", "pipeline[0]: $lookup: is not known; use $match"),
+        ("[{$match: {a: 1}", "line 1: expected }"),
+        ("[]", "limits.query_points_max"),
+    ] {
+        let message = refused(pipeline);
+        assert!(message.contains(part), "{message}");
+    }
+    let many: Vec<_> = (0..5).map(|i| json!({"metric": format!("m{i}"), "value": 1})).collect();
+    accept(&daemon, &many.into());
+    let message = refused("{collection: '1d', pipeline: [{$limit: 1}]}");
+    assert!(message.contains("limits.query_series_max"), "{message}");
+    let long = format!("[{}]", " ".repeat(70_000));
+    assert!(refused(&long).contains("longer than 65536 bytes"));
+}
