@@ -8,11 +8,11 @@ mod calendar;
 mod chart;
 mod display;
 mod documents;
+mod grouping;
+mod levels;
 mod listing;
 mod matchers;
 mod promql;
-mod grouping;
-mod levels;
 mod select;
 mod timestamp;
 
@@ -22,7 +22,6 @@ pub use axis::Resolution;
 pub use calendar::{CalendarUnit, time_zone};
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use display::Display;
-pub use documents::{DocumentsAnswer, DocumentsRequest, NestedDocument, Row, SlotValue, documents};
 pub use listing::{ListedMetric, list_label_names, list_label_values, list_metrics};
 pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
 pub use promql::{
@@ -31,6 +30,7 @@ pub use promql::{
 };
 pub use documents::{
     DocumentsAnswer, DocumentsForm, DocumentsRequest, NestedDocument, Row, SlotValue, documents,
+};
 pub use grouping::{Merge, Rank};
 pub use levels::{LevelPart, LevelsDocument};
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
