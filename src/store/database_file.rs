@@ -140,6 +140,11 @@ impl DatabaseFile {
         outcome
     }
 
+    /// Whether an operation found the file to be damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.doomed.load(Ordering::Relaxed)
+    }
+
     /// Runs something while no transaction changes the file.
     pub(crate) fn while_unwritten<T>(&self, run: impl FnOnce() -> T) -> Result<T, StoreError> {
         self.with(|db| {

@@ -110,6 +110,10 @@ impl Head {
             return Ok(false);
         }
         let mut file = self.file.write();
+        if !file.is_damaged() {
+            // Another thread met the damage first.
+            return Ok(true);
+        }
         partitions.set_aside(HEAD_FILE, fault)?;
         *file = Arc::new(open_file(&self.medium, &self.names)?);
         Ok(true)
