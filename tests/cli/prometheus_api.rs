@@ -1,6 +1,10 @@
 //! Prometheus' HTTP API as its clients see it.
 
-use std::io::Read;
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -180,4 +184,77 @@ fn a_long_answer_is_read_whole_and_leaves_its_place() {
         let values = body["data"]["result"][0]["values"].as_array().unwrap();
         assert_eq!((values.len(), &values[10_000]), (10_001, &json!([10_000, "10000"])));
     }
+}
+
+/// A query of so many parts; a debug build takes about a second for one of 10,000 steps.
+fn heavy(parts: usize, steps: u32) -> String {
+    let part = "sum_over_time(vector(time())[1h:1s])";
+    let query = vec![part; parts].join("%2B");
+    format!("/api/v1/query_range?query={query}&start=0&end={steps}&step=1")
+}
+
+#[test]
+fn many_heavy_queries_wait_for_their_turn_and_ingest_goes_on() {
+    let (daemon, _) = filled();
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..60).map(|_| scope.spawn(|| get(&daemon, &heavy(3, 100)))).collect();
+        let answer = daemon.post_json(&json!({"samples": [{"metric": "m", "value": 1}]}));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        for asked in all {
+            let (status, body) = asked.join().unwrap();
+            assert_eq!((status, &body["status"]), (200, &json!("success")), "{body}");
+        }
+    });
+}
+
+#[test]
+fn a_query_ends_with_its_time_and_says_what_to_do() {
+    let daemon = Daemon::start("promql.timeout = '200ms'");
+    for path in [heavy(60, 10_000), format!("{}&timeout=1ms", heavy(60, 10_000))] {
+        let (status, body) = get(&daemon, &path);
+        assert_eq!((status, &body["errorType"]), (503, &json!("timeout")));
+        assert!(body["error"].as_str().unwrap().contains("promql.timeout"), "{body}");
+    }
+    assert!(daemon.metrics().contains("granary_queries_refused_total{reason=\"timeout\"} 2"));
+}
+
+#[test]
+fn a_query_that_nobody_waits_for_gives_up_its_place() {
+    let daemon = Daemon::start("limits.queries_max = 1");
+    let address = daemon.url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", heavy(60, 10_000)).unwrap();
+    let begun = "granary_queries_total{endpoint=\"promql_range\"} 1";
+    while !daemon.metrics().contains(begun) {
+        std::thread::yield_now();
+    }
+    // A reset, as of a process that was killed.
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    // The place is free long before the two minutes of the query are over.
+    let (status, body) = get(&daemon, "/api/v1/query?query=1&timeout=20s");
+    assert_eq!(status, 200, "{body}");
+}
+
+#[test]
+fn odd_queries_are_answered_or_refused_and_end_nothing() {
+    let daemon = Daemon::start("");
+    let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
+    for text in ["", "(", "up{", "\u{0}", "up[5m", "1 +", &deep] {
+        let (status, body) = post(&daemon, "/api/v1/query", &[("query", text)]);
+        assert_eq!((status, &body["errorType"]), (400, &json!("bad_data")), "{text}: {body}");
+    }
+    for text in ["vector(1)[1e300:1]", "up @ 1e300", "x[99999999999y]", "x offset -1e18"] {
+        let (status, body) = post(&daemon, "/api/v1/query", &[("query", text)]);
+        assert!([200, 400, 422].contains(&status), "{text}: {status} {body}");
+    }
+    for time in ["1e300", "-1e14", "999999999999999", "0", "-1"] {
+        let form = [("query", "rate(up[1y]) + time()"), ("time", time)];
+        let (status, body) = post(&daemon, "/api/v1/query", &form);
+        assert!([200, 400, 422].contains(&status), "{time}: {status} {body}");
+        let range = [("query", "up offset 100y"), ("start", time), ("end", time), ("step", "1y")];
+        let (status, body) = post(&daemon, "/api/v1/query_range", &range);
+        assert!([200, 400, 422].contains(&status), "{time}: {status} {body}");
+    }
+    assert_eq!(get(&daemon, "/healthz").0, 200);
 }
