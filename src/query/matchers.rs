@@ -72,12 +72,13 @@ pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlErr
             .build()
     };
     compile(pattern).or_else(|_| compile(&literal_braces(pattern))).map_err(|cause| {
-        PromqlError::BadData(match cause {
-            regex::Error::CompiledTooBig(_) => format!(
+        PromqlError::BadData(if matches!(cause, regex::Error::CompiledTooBig(_)) {
+            format!(
                 "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use a \
                  simpler one or raise promql.regex_bytes_max"
-            ),
-            other => format!("error parsing regexp: {other}"),
+            )
+        } else {
+            format!("error parsing regexp: {cause}")
         })
     })
 }
@@ -176,7 +177,9 @@ fn candidates(
         let values = store.dictionary().values_after(&matcher.tag, after.as_deref(), CHUNK);
         let matching: Vec<_> = values.iter().filter(|value| matcher.matches(value)).collect();
         let dictionary = store.dictionary();
-        matching.iter().for_each(|value| ids.extend(dictionary.with_tag(&matcher.tag, value)));
+        for value in matching {
+            ids.extend(dictionary.with_tag(&matcher.tag, value));
+        }
         drop(dictionary);
         let Some(last) = values.into_iter().next_back() else { break };
         after = Some(last);

@@ -7,6 +7,7 @@ mod golden;
 mod oracle;
 mod preallocation;
 mod promql;
+mod promql_semantics;
 mod retention;
 mod tidy;
 mod verify;

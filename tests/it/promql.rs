@@ -13,7 +13,7 @@ use granary::{
 };
 
 const SECOND: i64 = 1000;
-const MINUTE: i64 = 60 * SECOND;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 /// A full day in 2026.
 const DAY0: i64 = 1_795_219_200_000;
@@ -28,13 +28,13 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     expired: &|| false,
 };
 
-struct Bench {
+pub(crate) struct Bench {
     store: Store,
     appender: Appender,
     _dir: tempfile::TempDir,
 }
 
-fn bench() -> Bench {
+pub(crate) fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let medium = Arc::new(Folder::new(dir.path()).unwrap());
     let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
@@ -42,7 +42,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
+    pub(crate) fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
         let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
         let definition = Definition { key: key.clone(), kind, unit: "".into(), sender: "".into() };
         self.appender.commit(&[definition], &[], NOW).unwrap();
@@ -50,7 +50,7 @@ impl Bench {
     }
 
     /// Samples of one series every `every` from `DAY0` on, while `value` gives one.
-    fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
+    pub(crate) fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
         let points: Vec<_> = (0..).map_while(|i| Some((DAY0 + i * every, value(i)?))).collect();
         let batch = AcceptedBatch {
             series: vec![id; points.len()],
@@ -79,14 +79,14 @@ impl Bench {
     }
 
     /// An instant query's answer in a line: labels and values.
-    fn at(&self, query: &str, at: i64) -> String {
+    pub(crate) fn at(&self, query: &str, at: i64) -> String {
         match self.ask(query, at, at, 0) {
             Ok(answer) => shown(&answer.value),
             Err(error) => format!("error: {error}"),
         }
     }
 
-    fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
+    pub(crate) fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
         match self.ask(query, start, end, step) {
             Ok(answer) => shown(&answer.value),
             Err(error) => format!("error: {error}"),

@@ -51,11 +51,13 @@ impl Evaluator<'_> {
             token::T_COUNT_VALUES => self.count_values(&input, groups, parameter, grid),
             token::T_QUANTILE => {
                 let mut notes = self.notes.borrow_mut();
-                numbers.iter().for_each(|q| check_quantile(*q, &mut notes));
+                for q in &numbers {
+                    check_quantile(*q, &mut notes);
+                }
                 Ok(by_time(&input, groups, grid, |at, values| quantile(numbers[at], values)))
             }
             token::T_TOPK | token::T_BOTTOMK | token::T_LIMITK => {
-                picks::counted(operator, input, &groups, &numbers, grid)
+                picks::counted(operator, &input, &groups, &numbers, grid)
             }
             token::T_LIMIT_RATIO => picks::by_ratio(input, &numbers, &mut self.notes.borrow_mut()),
             _ => folded(operator, &input, groups, grid),
@@ -86,15 +88,14 @@ impl Evaluator<'_> {
                         continue;
                     }
                     let labels = group.labels.with(&name, &text_of(*value));
-                    let place = match places.get(&labels) {
-                        Some(place) => *place,
-                        None => {
-                            self.check_points(out.len() + 1, grid)?;
-                            places.insert(labels.clone(), out.len());
-                            let values = vec![ABSENT; grid.count];
-                            out.push(Series { labels, drop_metric: group.drop_metric, values });
-                            out.len() - 1
-                        }
+                    let place = if let Some(place) = places.get(&labels) {
+                        *place
+                    } else {
+                        self.check_points(out.len() + 1, grid)?;
+                        places.insert(labels.clone(), out.len());
+                        let values = vec![ABSENT; grid.count];
+                        out.push(Series { labels, drop_metric: group.drop_metric, values });
+                        out.len() - 1
                     };
                     let own = &mut out[place].values[at];
                     *own = if is_present(*own) { *own + 1.0 } else { 1.0 };
@@ -188,7 +189,7 @@ fn fold_group<F: Fold>(members: &[usize], input: &[Series], grid: &Grid) -> Vec<
             }
         }
     }
-    states.into_iter().map(|state| state.map_or(ABSENT, |state| state.end())).collect()
+    states.into_iter().map(|state| state.map_or(ABSENT, Fold::end)).collect()
 }
 
 /// An aggregation that takes one value after the other.

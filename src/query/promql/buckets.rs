@@ -32,12 +32,14 @@ struct Histogram {
 /// `histogram_quantile`.
 pub(super) fn quantiles(
     quantiles: &[f64],
-    series: Vec<Series>,
+    series: &[Series],
     grid: &Grid,
     notes: &mut Notes,
 ) -> Vec<Series> {
-    quantiles.iter().for_each(|q| check_quantile(*q, notes));
-    by_histogram(&series, grid, notes, |at, buckets, metric, notes| {
+    for q in quantiles {
+        check_quantile(*q, notes);
+    }
+    by_histogram(series, grid, notes, |at, buckets, metric, notes| {
         let (value, fixed) = quantile(quantiles[at], buckets);
         if fixed {
             notes.inform(|| {
@@ -56,11 +58,11 @@ pub(super) fn quantiles(
 pub(super) fn fractions(
     low: &[f64],
     high: &[f64],
-    series: Vec<Series>,
+    series: &[Series],
     grid: &Grid,
     notes: &mut Notes,
 ) -> Vec<Series> {
-    by_histogram(&series, grid, notes, |at, buckets, _, _| fraction(low[at], high[at], buckets))
+    by_histogram(series, grid, notes, |at, buckets, _, _| fraction(low[at], high[at], buckets))
 }
 
 fn by_histogram(

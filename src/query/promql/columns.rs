@@ -118,12 +118,11 @@ pub(super) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, PromqlError>
     let mut places: HashMap<Labels, usize> = HashMap::with_capacity(series.len());
     let mut out: Vec<Series> = Vec::with_capacity(series.len());
     for one in series {
-        match places.get(&one.labels) {
-            Some(place) => join(&mut out[*place].values, &one.values)?,
-            None => {
-                places.insert(one.labels.clone(), out.len());
-                out.push(one);
-            }
+        if let Some(place) = places.get(&one.labels) {
+            join(&mut out[*place].values, &one.values)?;
+        } else {
+            places.insert(one.labels.clone(), out.len());
+            out.push(one);
         }
     }
     Ok(out)

@@ -335,7 +335,9 @@ fn newest(
 fn negated(value: Value) -> Value {
     match value {
         Value::Scalar(mut values) => {
-            values.iter_mut().for_each(|value| *value = -*value);
+            for value in &mut values {
+                *value = -*value;
+            }
             Value::Scalar(values)
         }
         Value::Vector(mut series) => {
@@ -385,7 +387,13 @@ fn is_constant(expression: &Expr) -> bool {
     match expression {
         Expr::VectorSelector(selector) => selector.at.is_some(),
         Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => false,
-        other => keeps(other),
+        Expr::Aggregate(_)
+        | Expr::Unary(_)
+        | Expr::Binary(_)
+        | Expr::Paren(_)
+        | Expr::Subquery(_)
+        | Expr::MatrixSelector(_)
+        | Expr::Call(_) => keeps(expression),
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     columns::{ABSENT, Grid, Series, Value, is_present},
     evaluate::{Evaluator, Matrix},
     label_functions, maths,
+    numbers::{larger, smaller},
     over_time::{self, WindowFunction},
     rates,
     source::PATTERN_MARK,
@@ -60,13 +61,13 @@ impl Evaluator<'_> {
             "histogram_quantile" => {
                 let quantiles = self.scalar(argument(first, name)?, grid)?;
                 let series = self.vector(argument(arguments.get(1).copied(), name)?, grid)?;
-                buckets::quantiles(&quantiles, series, grid, &mut self.notes.borrow_mut())
+                buckets::quantiles(&quantiles, &series, grid, &mut self.notes.borrow_mut())
             }
             "histogram_fraction" => {
                 let [low, high] = [0, 1]
                     .map(|index| self.scalar(argument(arguments.get(index).copied(), name)?, grid));
                 let series = self.vector(argument(arguments.get(2).copied(), name)?, grid)?;
-                buckets::fractions(&low?, &high?, series, grid, &mut self.notes.borrow_mut())
+                buckets::fractions(&low?, &high?, &series, grid, &mut self.notes.borrow_mut())
             }
             // Native histograms are not stored; of floats these give nothing.
             "histogram_avg" | "histogram_count" | "histogram_stddev" | "histogram_stdvar"
@@ -107,7 +108,9 @@ impl Evaluator<'_> {
             self.inform_of_gauges(&matrix, &series);
         }
         if !matches!(name, "last_over_time" | "first_over_time") {
-            series.iter_mut().for_each(|one| one.drop_metric = true);
+            for one in &mut series {
+                one.drop_metric = true;
+            }
         }
         Ok(series)
     }
@@ -151,12 +154,8 @@ impl Evaluator<'_> {
             "min_of" | "max_of" => {
                 let one = self.scalar(argument(arguments.first().copied(), name)?, grid)?;
                 let next = self.scalar(argument(arguments.get(1).copied(), name)?, grid)?;
-                let choose = if name == "min_of" { f64::min } else { f64::max };
-                // The library's functions leave out what is no number; here it counts.
-                let choose = |(one, next): (f64, f64)| {
-                    if one.is_nan() || next.is_nan() { f64::NAN } else { choose(one, next) }
-                };
-                Ok(Some(one.into_iter().zip(next).map(choose).collect()))
+                let choose = if name == "min_of" { smaller } else { larger };
+                Ok(Some(one.into_iter().zip(next).map(|(one, next)| choose(one, next)).collect()))
             }
             "scalar" => {
                 let series = self.vector(argument(arguments.first().copied(), name)?, grid)?;

@@ -20,21 +20,27 @@ struct Matching<'a> {
     on: bool,
     /// Labels that the result takes from the one side.
     included: &'a [String],
-    many: bool,
-    /// The right side is the one with many.
-    swapped: bool,
+    many: Many,
     yes_or_no: bool,
+}
+
+/// Which side may have several series that meet one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Many {
+    Neither,
+    Left,
+    Right,
 }
 
 impl<'a> Matching<'a> {
     fn new(modifier: Option<&'a BinModifier>) -> Self {
         let matching = modifier.and_then(|modifier| modifier.matching.as_ref());
         let card = modifier.map(|modifier| &modifier.card);
-        let (many, swapped) = match card {
-            Some(VectorMatchCardinality::ManyToOne(_)) => (true, false),
-            Some(VectorMatchCardinality::OneToMany(_)) => (true, true),
+        let many = match card {
+            Some(VectorMatchCardinality::ManyToOne(_)) => Many::Left,
+            Some(VectorMatchCardinality::OneToMany(_)) => Many::Right,
             Some(VectorMatchCardinality::OneToOne | VectorMatchCardinality::ManyToMany) | None => {
-                (false, false)
+                Many::Neither
             }
         };
         let included = card.and_then(VectorMatchCardinality::labels);
@@ -43,7 +49,6 @@ impl<'a> Matching<'a> {
             on: matching.is_some_and(LabelModifier::is_include),
             included: included.map_or(&[], |labels| &labels.labels),
             many,
-            swapped,
             yes_or_no: modifier.is_some_and(|modifier| modifier.return_bool),
         }
     }
@@ -59,7 +64,7 @@ impl<'a> Matching<'a> {
         if operator.drops_metric() {
             labels = labels.without_metric();
         }
-        if !self.many {
+        if self.many == Many::Neither {
             labels = if self.on {
                 labels.only(self.labels)
             } else {
@@ -121,7 +126,8 @@ pub(super) fn between_vectors(
             join_same(left.into_iter().chain(missing).collect())
         }
         Operator::Arithmetic(_) | Operator::Comparison(_) => {
-            let (many, one) = if matching.swapped { (right, left) } else { (left, right) };
+            let (many, one) =
+                if matching.many == Many::Right { (right, left) } else { (left, right) };
             matched(&many, &one, operator, &matching, grid)
         }
     }
@@ -165,7 +171,10 @@ fn matched(
         check_unique(&group, one, &any, matching)?;
         // Times at which a series of the many side has met one already.
         let mut met =
-            vec![false; if matching.many || group.left.len() < 2 { 0 } else { grid.count }];
+            vec![
+                false;
+                if matching.many != Many::Neither || group.left.len() < 2 { 0 } else { grid.count }
+            ];
         for left in group.left.iter().map(|index| &many[*index]) {
             for right in group.right.iter().map(|index| &one[*index]) {
                 let labels = matching.result(&left.labels, &right.labels, operator);
@@ -197,7 +206,8 @@ fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching
             if !is_present(*many) || !is_present(*one) {
                 return ABSENT;
             }
-            let (left, right) = if matching.swapped { (*one, *many) } else { (*many, *one) };
+            let (left, right) =
+                if matching.many == Many::Right { (*one, *many) } else { (*many, *one) };
             // A comparison keeps the value of the left side, whichever has many.
             operator.apply(left, right, left, matching.yes_or_no)
         })
@@ -229,7 +239,7 @@ fn check_unique(
         let mut there =
             group.right.iter().map(|index| &one[*index]).filter(|one| is_present(one.values[at]));
         if let (Some(first), Some(second)) = (there.next(), there.next()) {
-            let side = if matching.swapped { "left" } else { "right" };
+            let side = if matching.many == Many::Right { "left" } else { "right" };
             return Err(PromqlError::Execution(format!(
                 "found duplicate series for the match group {} on the {side} hand-side of the \
                  operation: [{}, {}];many-to-many matching not allowed: matching labels must be \

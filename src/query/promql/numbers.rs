@@ -171,11 +171,15 @@ mod tests {
     fn sums_and_means_keep_small_parts_and_survive_overflow() {
         let values = [1.0, 1e100, 1.0, -1e100];
         let mut sum = Sum::default();
-        values.iter().for_each(|value| sum.add(*value));
+        for value in values {
+            sum.add(value);
+        }
         assert_eq!(sum.total(), 2.0);
         let mean = |values: &[f64]| {
             let mut mean = Mean::default();
-            values.iter().for_each(|value| mean.add(*value));
+            for value in values {
+                mean.add(*value);
+            }
             mean.mean()
         };
         assert_eq!(mean(&values), 0.5);
@@ -195,7 +199,9 @@ mod tests {
         }
         assert!(quantile(0.5, &mut []).is_nan());
         let mut variance = Variance::default();
-        [1.0, 3.0].iter().for_each(|value| variance.add(*value));
+        for value in [1.0, 3.0] {
+            variance.add(value);
+        }
         assert_eq!(variance.variance(), 1.0);
         assert!(almost_equal(1.0, 1.0 + 1e-13, 1e-12) && !almost_equal(1.0, 1.1, 1e-12));
         assert_eq!([text_of(1e21), text_of(0.5)], ["1000000000000000000000", "0.5"]);

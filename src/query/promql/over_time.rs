@@ -22,8 +22,8 @@ pub(super) fn function(name: &str) -> Option<WindowFunction> {
     Some(match name {
         "avg_over_time" => average,
         "count_over_time" => |window, _, _| Ok(Some(count(window))),
-        "first_over_time" => first,
-        "last_over_time" => last,
+        "first_over_time" => |window, _, _| Ok(first_reading(window).map(|reading| reading.1)),
+        "last_over_time" => |window, _, _| Ok(last_reading(window).map(|reading| reading.1)),
         "mad_over_time" => mad,
         "max_over_time" => |window, _, _| Ok(Some(extreme(window, false).1)),
         "min_over_time" => |window, _, _| Ok(Some(extreme(window, true).1)),
@@ -86,7 +86,7 @@ fn average(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
 }
 
 /// The newest reading in the window.
-pub(super) fn last_reading(window: &Window<'_>) -> Option<(i64, f64)> {
+fn last_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     window.readings().last().or_else(|| {
         let cell = window.cells().last()?;
         // Of the slot around a short window the last reading may lie ahead.
@@ -101,14 +101,6 @@ fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
         let cell = window.cells().first()?;
         Some((cell.first_at, cell.first))
     })
-}
-
-fn last(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
-    Ok(last_reading(window).map(|reading| reading.1))
-}
-
-fn first(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
-    Ok(first_reading(window).map(|reading| reading.1))
 }
 
 /// Time and value of the smallest or largest value. Of a merged cell its last reading's time is

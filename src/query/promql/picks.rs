@@ -18,7 +18,7 @@ use super::{
 /// come in the order of the pick.
 pub(super) fn counted(
     operator: token::TokenId,
-    input: Vec<Series>,
+    input: &[Series],
     groups: &[Group],
     numbers: &[f64],
     grid: &Grid,
@@ -33,8 +33,8 @@ pub(super) fn counted(
         .collect();
     let mut order = Vec::new();
     let mut there = Vec::new();
-    for at in 0..grid.count {
-        let count = checked_count(numbers[at])?;
+    for (at, number) in numbers.iter().enumerate() {
+        let count = checked_count(*number)?;
         for group in groups.iter().filter(|_| count > 0) {
             there.clear();
             let members = group.members.iter().copied();

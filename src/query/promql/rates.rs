@@ -18,12 +18,12 @@ pub(super) fn function(name: &str) -> Option<WindowFunction> {
     Some(match name {
         "changes" => changes,
         "delta" => |window, _, _| Ok(extrapolated(window, false)),
-        "deriv" => deriv,
+        "deriv" => |window, _, _| Ok(deriv(window)),
         "double_exponential_smoothing" | "holt_winters" => smoothing,
         "idelta" => |window, _, notes| Ok(instant_change(window, false, notes)),
         "increase" => |window, _, _| Ok(increase(window)),
         "irate" => |window, _, notes| Ok(instant_change(window, true, notes)),
-        "predict_linear" => predict,
+        "predict_linear" => |window, arguments, _| Ok(predict(window, arguments)),
         "rate" => |window, _, _| Ok(increase(window).map(|sum| sum / seconds(window.range_ms()))),
         "resets" => resets,
         _ => return None,
@@ -45,7 +45,9 @@ fn increase(window: &Window<'_>) -> Option<f64> {
         return None;
     }
     let mut sum = Sum::default();
-    cells.iter().for_each(|cell| sum.add(cell.sum));
+    for cell in cells {
+        sum.add(cell.sum);
+    }
     let whole_slots = window.width_ms == 0 || window.range_ms() % window.width_ms == 0;
     if whole_slots || !window.has_merged() {
         return Some(sum.total());
@@ -173,15 +175,15 @@ fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
     Some((slope, y / n - slope * x / n))
 }
 
-fn deriv(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
-    let origin = window.readings().next();
-    Ok(origin.and_then(|(at, _)| regression(window, at)).map(|(slope, _)| slope))
+fn deriv(window: &Window<'_>) -> Option<f64> {
+    let (origin, _) = window.readings().next()?;
+    regression(window, origin).map(|(slope, _)| slope)
 }
 
-fn predict(window: &Window<'_>, arguments: &[f64], _: &mut Notes) -> Answer {
+fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
     let ahead = arguments.first().copied().unwrap_or(f64::NAN);
-    let line = regression(window, window.evaluated_at);
-    Ok(line.map(|(slope, value)| slope * ahead + value))
+    let (slope, value) = regression(window, window.evaluated_at)?;
+    Some(slope * ahead + value)
 }
 
 fn smoothing(window: &Window<'_>, arguments: &[f64], _: &mut Notes) -> Answer {

@@ -188,12 +188,13 @@ pub fn series_matchers(
     selector: &str,
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
-    match parse(selector, limits)? {
-        Expr::VectorSelector(selector) => matchers_of(&selector, limits),
-        other => Err(PromqlError::BadData(format!(
-            "parse error: {other} is no series selector: write metric{{label=\"value\"}}"
-        ))),
-    }
+    let expression = parse(selector, limits)?;
+    let Expr::VectorSelector(selector) = &expression else {
+        return Err(PromqlError::BadData(format!(
+            "parse error: {selector} is no series selector: write metric{{label=\"value\"}}"
+        )));
+    };
+    matchers_of(selector, limits)
 }
 
 /// The matchers of a selector of the tree, one set for each alternative.

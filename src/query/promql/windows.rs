@@ -174,14 +174,14 @@ impl Cursor {
     }
 }
 
-/// Where a window is shorter than the slots, the merged cell of the slot that holds its end.
+/// Where a window is shorter than the slots, the merged cell of the slot that it ends in.
 pub(super) fn cell_around(
     cells: &[TimedCell],
     near: usize,
     to: i64,
     width_ms: i64,
 ) -> Option<usize> {
-    let slot = to.div_euclid(width_ms) * width_ms;
+    let slot = (to - 1).div_euclid(width_ms) * width_ms;
     let around = |index: usize| {
         cells.get(index).is_some_and(|cell| {
             cell.is_merged() && cell.first_at >= slot && cell.first_at < slot + width_ms

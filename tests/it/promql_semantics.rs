@@ -1,0 +1,190 @@
+//! What PromQL means, on samples that are all kept as they came: operators, aggregations and
+//! functions by hand-computed answers.
+
+use granary::model::Kind;
+
+use crate::promql::{Bench, MINUTE, bench};
+
+/// `v` by `a`, `w` by `a` and `b`, and a histogram; a sample each minute for ten minutes, all the
+/// same but for `step`.
+fn filled() -> Bench {
+    let mut bench = bench();
+    let mut add = |metric: &str, tags: &[(&str, &str)], value: &dyn Fn(i64) -> f64| {
+        let id = bench.define(metric, tags, Kind::Gauge);
+        bench.fill(id, MINUTE, |i| (i <= 10).then(|| value(i)));
+    };
+    for (a, value) in [("1", 1.0), ("2", 2.0), ("3", 3.0)] {
+        add("v", &[("a", a)], &|_| value);
+    }
+    for (a, b, value) in [("1", "x", 10.0), ("2", "x", 20.0), ("2", "y", 30.0)] {
+        add("w", &[("a", a), ("b", b)], &|_| value);
+    }
+    for (le, value) in [("0.1", 2.0), ("0.5", 6.0), ("+Inf", 8.0)] {
+        add("h_bucket", &[("le", le)], &|_| value);
+    }
+    add("step", &[], &|i| i as f64);
+    bench
+}
+
+fn check(cases: &[(&str, &str)]) {
+    let bench = filled();
+    for (query, expected) in cases {
+        assert_eq!(bench.at(query, 10 * MINUTE), *expected, "{query}");
+    }
+}
+
+#[test]
+fn operators_match_series() {
+    check(&[
+        ("v + 1", r#"{a="1"} 2; {a="2"} 3; {a="3"} 4"#),
+        ("2 ^ v", r#"{a="1"} 2; {a="2"} 4; {a="3"} 8"#),
+        ("2 ^ 3 ^ 2", "512"),
+        ("-2 ^ 2", "-4"),
+        ("1 - 2 - 3", "-4"),
+        ("v % 2", r#"{a="1"} 1; {a="2"} 0; {a="3"} 1"#),
+        ("v > 1", r#"v{a="2"} 2; v{a="3"} 3"#),
+        ("1 < v", r#"v{a="2"} 2; v{a="3"} 3"#),
+        ("v > bool 1", r#"{a="1"} 0; {a="2"} 1; {a="3"} 1"#),
+        ("1 > bool 2", "0"),
+        ("v == v", r#"v{a="1"} 1; v{a="2"} 2; v{a="3"} 3"#),
+        ("v * v", r#"{a="1"} 1; {a="2"} 4; {a="3"} 9"#),
+        ("v + on (a) group_right w", r#"{a="1", b="x"} 11; {a="2", b="x"} 22; {a="2", b="y"} 32"#),
+        (
+            "w - ignoring (b) group_left v",
+            r#"{a="1", b="x"} 9; {a="2", b="x"} 18; {a="2", b="y"} 28"#,
+        ),
+        ("v > on (a) group_right w", ""),
+        ("v < on (a) group_right w", r#"w{a="1", b="x"} 1; w{a="2", b="x"} 2; w{a="2", b="y"} 2"#),
+        ("v * on (a) group_left (b) w{b=\"x\"}", r#"{a="1", b="x"} 10; {a="2", b="x"} 40"#),
+        ("v / on (a) w{b=\"y\"}", r#"{a="2"} 0.06666666666666667"#),
+        ("v and on (a) w", r#"v{a="1"} 1; v{a="2"} 2"#),
+        ("v unless on (a) w", r#"v{a="3"} 3"#),
+        ("v or on (a) w", r#"v{a="1"} 1; v{a="2"} 2; v{a="3"} 3"#),
+        (
+            "w or on (a) v",
+            r#"w{a="1", b="x"} 10; w{a="2", b="x"} 20; w{a="2", b="y"} 30; v{a="3"} 3"#,
+        ),
+        (
+            "v atan2 v",
+            r#"{a="1"} 0.7853981633974483; {a="2"} 0.7853981633974483; {a="3"} 0.7853981633974483"#,
+        ),
+        ("v and nothing", ""),
+        ("nothing or v > 2", r#"v{a="3"} 3"#),
+        (
+            "v + on (a) w",
+            "error: found duplicate series for the match group {a=\"2\"} on the right hand-side of \
+             the operation: [w{a=\"2\", b=\"y\"}, w{a=\"2\", b=\"x\"}];many-to-many matching not \
+             allowed: matching labels must be unique on one side",
+        ),
+        (
+            "w + on (a) v",
+            "error: multiple matches for labels: many-to-one matching must be explicit \
+             (group_left/group_right)",
+        ),
+        (
+            "w + on (a) group_left (a) v",
+            "error: parse error: label 'a' must not occur in ON and GROUP clause at once",
+        ),
+        ("1 > 2", "error: parse error: comparisons between scalars must use BOOL modifier"),
+    ]);
+}
+
+#[test]
+fn aggregations_group_series() {
+    check(&[
+        ("sum(v)", "{} 6"),
+        ("avg(v)", "{} 2"),
+        ("min(v)", "{} 1"),
+        ("max(v)", "{} 3"),
+        ("count(v)", "{} 3"),
+        ("group(v)", "{} 1"),
+        ("stdvar(v)", "{} 0.6666666666666666"),
+        ("stddev(v)", "{} 0.816496580927726"),
+        ("quantile(0.25, v)", "{} 1.5"),
+        ("sum by (b) (w)", r#"{b="x"} 30; {b="y"} 30"#),
+        ("sum without (b) (w)", r#"{a="1"} 10; {a="2"} 50"#),
+        ("sum by (__name__) ({a=\"2\"})", "v 2; w 50"),
+        ("sum by (nothing) (v)", "{} 6"),
+        ("topk(2, v)", r#"v{a="3"} 3; v{a="2"} 2"#),
+        ("bottomk(2, v)", r#"v{a="1"} 1; v{a="2"} 2"#),
+        ("topk by (a) (1, w)", r#"w{a="1", b="x"} 10; w{a="2", b="y"} 30"#),
+        ("topk(0, v)", ""),
+        ("limitk(1, v)", r#"v{a="1"} 1"#),
+        ("count(limit_ratio(1, v))", "{} 3"),
+        ("count(limit_ratio(0.5, v) or limit_ratio(-0.5, v))", "{} 3"),
+        ("count_values(\"n\", v > 1)", r#"{n="2"} 1; {n="3"} 1"#),
+        ("count_values(\"n-\", v)", "error: invalid label name \"n-\""),
+        ("sum(nothing)", ""),
+        ("sum(v) by (a) > 2", r#"{a="3"} 3"#),
+        ("count({a=~\".+\"}) by (__name__)", "v 3; w 3"),
+    ]);
+}
+
+#[test]
+fn functions_of_labels_values_and_time() {
+    check(&[
+        ("abs(-v)", r#"{a="1"} 1; {a="2"} 2; {a="3"} 3"#),
+        ("clamp(v, 2, 2.5)", r#"{a="1"} 2; {a="2"} 2; {a="3"} 2.5"#),
+        ("clamp(v, 2, 1)", ""),
+        ("round(v / 3, 0.5)", r#"{a="1"} 0.5; {a="2"} 0.5; {a="3"} 1"#),
+        ("sort_desc(v)", r#"v{a="3"} 3; v{a="2"} 2; v{a="1"} 1"#),
+        ("sort_by_label_desc(v, \"a\")", r#"v{a="3"} 3; v{a="2"} 2; v{a="1"} 1"#),
+        ("absent(v{a=\"9\", b=~\"c\"})", r#"{a="9"} 1"#),
+        ("absent(v)", ""),
+        ("absent(sum(nothing{a=\"1\"}))", "{} 1"),
+        ("scalar(v)", "NaN"),
+        ("scalar(sum(v))", "6"),
+        ("vector(3)", "{} 3"),
+        ("time() - timestamp(step)", "{} 0"),
+        ("timestamp(step offset 1m) - timestamp(step)", "{} -60"),
+        ("step offset -1m", "step 10"),
+        ("step @ end() - step offset 2m", "{} 2"),
+        ("label_join(v{a=\"1\"}, \"c\", \"-\", \"a\", \"__name__\")", r#"v{a="1", c="1-v"} 1"#),
+        (
+            "label_replace(rate(v{a=\"1\"}[5m]), \"__name__\", \"r_$1\", \"__name__\", \"(.+)\")",
+            r#"r_v{a="1"} 0"#,
+        ),
+        ("histogram_quantile(0.5, h_bucket)", "{} 0.30000000000000004"),
+        ("histogram_quantile(1, h_bucket)", "{} 0.5"),
+        ("histogram_fraction(0, 0.1, h_bucket)", "{} 0.25"),
+        ("histogram_count(v)", ""),
+        ("day_of_week(vector(0))", "{} 4"),
+        ("hour() < bool 24", "{} 1"),
+        ("last_over_time(step[3m])", "step 10"),
+        ("sum_over_time(step[3m])", "{} 27"),
+        ("delta(step[5m])", "{} 5"),
+        ("deriv(step[5m]) * 60", "{} 1"),
+        ("predict_linear(step[5m], 60)", "{} 11"),
+        ("changes(step[5m])", "{} 4"),
+        ("max_over_time(step[5m:1m] offset 1m)", "{} 9"),
+        ("avg_over_time(vector(1)[5m:])", "{} 1"),
+        ("avg_over_time(sum(v)[3m:1m] @ start())", "{} 6"),
+        ("quantile_over_time(0.5, step[5m])", "{} 8"),
+        ("rate({a=\"1\"}[5m])", "{} 0"),
+        ("no_function(v)", "error: parse error: unknown function with name 'no_function'"),
+        ("info(v)", "error: the function info is not supported here"),
+    ]);
+}
+
+#[test]
+fn ranges_are_evaluated_time_by_time() {
+    let bench = filled();
+    let range = |query: &str| bench.range(query, 8 * MINUTE, 12 * MINUTE, MINUTE);
+    for (query, expected) in [
+        ("step", "step 8 9 10 10 10"),
+        ("step > 8", "step 9 10 10 10"),
+        ("step == 9 or step == 10", "step 9 10 10 10"),
+        ("count_over_time(step[2m])", "{} 2 2 2 1"),
+        ("absent_over_time(step[1m])", "{} 1 1"),
+        ("sum(step > 8) or vector(0)", "{} 0 9 10 10 10"),
+        ("topk(1, v)", r#"v{a="3"} 3 3 3 3 3"#),
+        ("step @ 600", ""),
+        ("step @ start()", "step 8 8 8 8 8"),
+        ("time() - time() + step @ end()", "{} 10 10 10 10 10"),
+        ("step - step offset 1m", "{} 1 1 1 0 0"),
+        ("scalar(step)", "{} 8 9 10 10 10"),
+        ("quantile(scalar(step) / 10, v) < Inf", "{} 2.6 2.8 3 3 3"),
+    ] {
+        assert_eq!(range(query), expected, "{query}");
+    }
+}
