@@ -168,10 +168,11 @@ pub fn aggregate(bytes: &[u8]) {
     }
 }
 
-/// The query string of a chart or of documents, and the words in it.
+/// The query string of a chart, of documents or of Prometheus' API, and the words in it.
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     api::fuzz_query(text, NOW);
+    api::fuzz_params(text);
     if let Ok(span) = text.parse::<Span>() {
         assert_eq!(span.to_string().parse(), Ok(span));
         assert!(span.start_of(NOW) <= NOW);

@@ -25,6 +25,7 @@ pub use body::{BodyLimits, BodyMemory};
 pub use connections::Connections;
 pub(crate) use params::fuzz_query;
 pub use prometheus::PromqlBounds;
+pub(crate) use prometheus::fuzz_params;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};

@@ -23,6 +23,7 @@ use actix_web::{
     web::{self, Query, ServiceConfig},
 };
 
+pub(crate) use params::fuzz_params;
 use receive::Received;
 
 /// Bounds of `PromQL` queries.

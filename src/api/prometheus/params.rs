@@ -125,6 +125,17 @@ impl Params {
     }
 }
 
+/// For fuzzing: reads the parameters of every query.
+pub(crate) fn fuzz_params(text: &str) {
+    let Ok(params) = Params::read(text, b"") else { return };
+    if let Ok(steps) = params.steps() {
+        assert!(steps.start <= steps.end && (steps.end - steps.start) / steps.step_ms <= STEPS_MAX);
+    }
+    let longest = Duration::from_secs(120);
+    assert!(params.timeout(longest).is_ok_and(|timeout| timeout <= longest) || !text.is_empty());
+    assert!(params.limit().is_ok() || params.get("limit").is_some());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
