@@ -258,3 +258,19 @@ fn odd_queries_are_answered_or_refused_and_end_nothing() {
     }
     assert_eq!(get(&daemon, "/healthz").0, 200);
 }
+
+#[test]
+fn queries_give_way_to_ingest() {
+    let (daemon, _) = filled();
+    assert_eq!(get(&daemon, "/api/v1/query?query=1").0, 200);
+    let mut nice = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap() {
+        let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+        // proc(5): the name in parentheses, then the state, which is field 3; nice is field 19.
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        nice.push(fields.split_whitespace().nth(19 - 3).unwrap().parse::<i32>().unwrap());
+    }
+    let own = *nice.iter().min().unwrap();
+    let giving_way = nice.iter().filter(|nice| **nice > own).count();
+    assert!(giving_way > 0 && giving_way < nice.len() / 2, "{nice:?}");
+}

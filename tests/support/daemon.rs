@@ -99,6 +99,10 @@ impl Daemon {
         granary().arg("verify").arg(self.data("")).output().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap()
     }

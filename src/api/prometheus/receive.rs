@@ -26,6 +26,9 @@ use crate::{
     query::PromqlLimits,
 };
 
+/// How far queries give way: a tenth of the share of a thread that does not.
+const NICENESS: i32 = 10;
+
 /// A request with what it is answered by.
 pub(super) struct Received {
     pub(super) request: HttpRequest,
@@ -122,6 +125,7 @@ async fn answer(
     let gone = Arc::new(AtomicBool::new(false));
     let _gone = Gone(gone.clone());
     let worked = web::block(move || {
+        give_way();
         let expired = || watch.elapsed() >= limit || gone.load(Ordering::Relaxed);
         let now = parts.clock.now();
         let asked = Asked { params: &params, parts: &parts, now, expired: &expired };
@@ -129,6 +133,14 @@ async fn answer(
     })
     .await;
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?
+}
+
+/// Lets ingest go first: Linux has a niceness for each thread, and those of this pool only answer
+/// queries.
+fn give_way() {
+    if let Err(cause) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%cause, "queries will not give way to ingest");
+    }
 }
 
 fn late(place: &str, limit: Duration) -> Fault {
