@@ -160,7 +160,8 @@ fn functions_of_labels_values_and_time() {
         ("avg_over_time(vector(1)[5m:])", "{} 1"),
         ("avg_over_time(sum(v)[3m:1m] @ start())", "{} 6"),
         ("quantile_over_time(0.5, step[5m])", "{} 8"),
-        ("rate({a=\"1\"}[5m])", "{} 0"),
+        ("rate({a=\"1\"}[5m])", r#"{a="1"} 0; {a="1", b="x"} 0"#),
+        ("rate({a=\"2\", b!=\"y\"}[5m]) > 0", ""),
         ("no_function(v)", "error: parse error: unknown function with name 'no_function'"),
         ("info(v)", "error: the function info is not supported here"),
     ]);
@@ -183,7 +184,7 @@ fn ranges_are_evaluated_time_by_time() {
         ("time() - time() + step @ end()", "{} 10 10 10 10 10"),
         ("step - step offset 1m", "{} 1 1 1 0 0"),
         ("scalar(step)", "{} 8 9 10 10 10"),
-        ("quantile(scalar(step) / 10, v) < Inf", "{} 2.6 2.8 3 3 3"),
+        ("quantile(scalar(step) / 10, v) < Inf", "{} 2.6 2.8000000000000003 3 3 3"),
     ] {
         assert_eq!(range(query), expected, "{query}");
     }

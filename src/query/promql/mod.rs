@@ -1,6 +1,57 @@
-//! PromQL over cells.
+//! PromQL over cells: a request comes as a checked struct, an answer goes as plain values.
 //!
-//! Must never know: HTTP. A request comes as a checked struct, an answer goes as plain values.
+//! Must never know: HTTP. An expression is parsed within bounds (`source.rs`), evaluated for all its
+//! times at once, series by series (`evaluate.rs`), over cells that are read once (`load.rs`).
+//!
+//! # What a sample is
+//!
+//! A cell of one or two samples is these samples, with their exact times and values. Of a cell of
+//! more, the first and the last are known, and the sum, smallest and largest of all.
+//!
+//! - A selector gives the newest known sample at or before a time, not older than the lookback. In
+//!   between the first and the last sample of a merged cell a series lives, however wide the slot.
+//! - A window `(t - r, t]` holds the cells whose last sample lies in it. Windows side by side count
+//!   every sample once. Where a window is shorter than a merged slot, the slot that it ends in
+//!   answers for it.
+//! - A stale marker ends a series after its latest sample; markers before newer samples are not
+//!   kept. NaN and infinities are not stored.
+//!
+//! # Counters, deltas and gauges
+//!
+//! The kind of a series decides, not the function's wish:
+//!
+//! - Of counters, `rate` and `increase` add up the increases stored at ingest: exact over resets,
+//!   never extrapolated; one sample in the window is enough when one came before it. Where a window
+//!   cuts merged slots, the increases count for the time that they cover. `irate` goes by the last
+//!   cell.
+//! - Of deltas (events counted by the sender) the values are the increases.
+//! - Of gauges, and in subqueries, `rate`, `increase` and `delta` calculate as Prometheus does,
+//!   extrapolation included.
+//!
+//! # What merged samples do not answer
+//!
+//! `stddev_over_time`, `stdvar_over_time`, `quantile_over_time` but for 0 and 1, `mad_over_time`,
+//! `changes` and `resets` need every sample; so do `sum_over_time` and `avg_over_time` of a counter,
+//! whose cells hold increases. They are exact where cells hold one or two samples or one value, or
+//! where a counter's rates tell, and an error elsewhere that says what to use instead. `deriv`,
+//! `predict_linear`, `idelta` and smoothing go by the samples known.
+//!
+//! # Which granularity
+//!
+//! `pipeline::query_plan` chooses for each selector. An instant query takes the finest granularity
+//! that keeps its whole window. A range query takes the coarsest that answers as well as finer ones:
+//! its slots' borders are the windows' borders, or a window is at least 60 times as long as a slot.
+//! On such a border a sample counts to the window that begins there, not to the one that ends
+//! there. Where a granularity is dropped already, the next coarser one goes on and a warning says
+//! so; a rate over less than a slot is that of the slot.
+//!
+//! # Beside Prometheus
+//!
+//! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
+//! `sum by (__name__)` of a rate keeps series apart. Annotations carry no position in the text.
+//! Native histograms, `info`, `fill`, duration arithmetic, `smoothed` and `anchored` are not there.
+//! The parser compiles patterns without a bound and panics on durations out of range; its input is
+//! bounded before, patterns are handed past it, and a panic is an error.
 
 mod aggregate;
 mod answer;
