@@ -17,6 +17,7 @@ mod prometheus;
 mod queries;
 mod refusal;
 mod remote_write;
+mod streamed;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

@@ -6,8 +6,9 @@ use actix_web::{
     web::{self, Query},
 };
 use serde::Serialize;
+use tokio::sync::oneshot;
 
-use super::{ApiParts, answer, body, held::HeldBody, params::Params};
+use super::{ApiParts, answer, body, params::Params, streamed};
 use crate::{
     query::{self, AggregateRequest, ChartRequest, DocumentsRequest, QueryError},
     telemetry::QueryOutcome,
@@ -112,19 +113,16 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         return refused(QueryOutcome::Busy, response);
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
-    let answered = web::block(move || {
-        let found = run(&params, &parts)?;
-        serde_json::to_vec(&found).map_err(|cause| QueryError::Invalid(cause.to_string()))
-    })
-    .await;
-    match answered {
-        Ok(Ok(body)) => HttpResponse::Ok()
-            .content_type("application/json")
-            .message_body(HeldBody::new(body, permit))
-            .map_or_else(actix_web::HttpResponse::from_error, HttpResponse::map_into_boxed_body),
+    let (sender, begun) = oneshot::channel();
+    let writing = web::block(move || streamed::write(sender, permit, || run(&params, &parts)));
+    // It goes on by itself: the beginning of the answer comes from the channel.
+    actix_web::rt::spawn(writing);
+    match begun.await.map(streamed::response) {
+        Ok(Ok(response)) => response,
         Ok(Err(cause)) => refused(outcome(&cause), answer::query_error(&cause)),
-        Err(cause) => {
-            let response = answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause);
+        Err(_) => {
+            let message = "the query ended without an answer; the log says why";
+            let response = answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", message);
             refused(QueryOutcome::Failed, response)
         }
     }
