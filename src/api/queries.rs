@@ -114,9 +114,9 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, begun) = oneshot::channel();
-    let writing = web::block(move || streamed::write(sender, permit, || run(&params, &parts)));
+    let writing = move || streamed::write(sender, permit, || run(&params, &parts));
     // It goes on by itself: the beginning of the answer comes from the channel.
-    actix_web::rt::spawn(writing);
+    drop(actix_web::rt::task::spawn_blocking(writing));
     match begun.await.map(streamed::response) {
         Ok(Ok(response)) => response,
         Ok(Err(cause)) => refused(outcome(&cause), answer::query_error(&cause)),

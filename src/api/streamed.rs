@@ -14,6 +14,8 @@ use super::held::HeldBody;
 
 /// Bytes that are handed to the connection at a time.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Room for a small answer.
+const FIRST_BYTES: usize = 8 << 10;
 /// Chunks that wait for the client; full: the query's thread waits, and with it its place among
 /// the queries. A client that reads nothing is cut off by `server.client_timeout`.
 const CHUNKS_WAITING: usize = 4;
@@ -40,7 +42,8 @@ pub(super) fn write<T: Serialize, E>(
         Ok(found) => found,
         Err(cause) => return drop(begun.send(Begun::Failed(cause))),
     };
-    let mut writer = ChunkWriter { begun: Some(begun), chunk: Vec::new(), chunks: None };
+    let mut writer =
+        ChunkWriter { begun: Some(begun), chunk: Vec::with_capacity(FIRST_BYTES), chunks: None };
     match serde_json::to_writer(&mut writer, &found) {
         Ok(()) => writer.finish(permit),
         Err(cause) => writer.fail(cause.into()),
@@ -83,10 +86,12 @@ impl<E> ChunkWriter<E> {
 
     fn finish(mut self, permit: OwnedSemaphorePermit) {
         let rest = std::mem::take(&mut self.chunk);
-        match self.begun.take() {
-            Some(begun) => drop(begun.send(Begun::Whole(rest, permit))),
-            None => drop(self.send(Ok(rest.into()))),
+        if let Some(begun) = self.begun.take() {
+            return drop(begun.send(Begun::Whole(rest, permit)));
         }
+        drop(self.send(Ok(rest.into())));
+        // Before the client sees the end, which is when this writer is dropped.
+        drop(permit);
     }
 
     /// Breaks the answer off, so that the client does not take it for a whole one.

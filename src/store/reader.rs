@@ -14,6 +14,9 @@ use super::{
 };
 use crate::model::{Cell, SeriesId, UnixMillis};
 
+/// Slots that room is made for before any is read.
+const SLOTS_AT_ONCE: usize = 4096;
+
 /// A slot and its cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slot {
@@ -95,6 +98,9 @@ impl View {
     /// When a document cannot be read.
     pub fn slots_into(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), StoreError> {
         slots.clear();
+        let width = self.store.granularities().levels()[self.level].width_ms;
+        let longest = ((self.range.end - self.range.start) / width) as usize;
+        slots.reserve(longest.min(SLOTS_AT_ONCE));
         // Partitions and their documents are read in order of time.
         for reader in &self.readers {
             if let Err(fault) = self.read_partition(reader, series, slots) {

@@ -293,6 +293,27 @@ fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
 }
 
 #[test]
+fn a_large_answer_comes_in_chunks_and_leaves_its_place_among_the_queries() {
+    let daemon = Daemon::start(&format!("limits.queries_max = 1\n{LONG}"));
+    views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
+    let url = format!(
+        "{}/api/v1/chart?metric=views&resolution=1h&start=2026-01-01&end=2026-04-01\
+         &display=total,count,min,max,first,last",
+        daemon.url
+    );
+    for _ in 0..20 {
+        let mut response = ureq::get(&url).call().unwrap();
+        assert_eq!(response.headers()["transfer-encoding"], "chunked");
+        let body = response.body_mut().read_to_vec().unwrap();
+        assert!(body.len() > 200_000, "{}", body.len());
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        for series in answer["series"].as_array().unwrap() {
+            assert_eq!(numbers(&series["points"]), vec![Some(1.0); 90 * 24]);
+        }
+    }
+}
+
+#[test]
 fn the_table_of_a_chart_is_in_its_time_zone() {
     let daemon = Daemon::start(LONG);
     views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
