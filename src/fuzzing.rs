@@ -8,11 +8,14 @@ use granary_protocol::{decode_batch, decode_json, encode_batch, split_batches};
 use crate::{
     api,
     import::{
-        Place, Source, batcher::NumberedBatch, csv, influx, intake, openmetrics,
+        Place, Source, batcher::NumberedBatch, csv, influx as influx_file, intake, openmetrics,
         remote_write as remote_write_file, whisper,
     },
     ingest::{
         self,
+        graphite::Template,
+        influx::Precision,
+        otlp::Form,
         remote_write::{Families, Version},
         rows::Rows,
         series_cache::SeriesCache,
@@ -29,7 +32,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -38,6 +41,11 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("remote_write", remote_write),
     ("import", import),
     ("aggregate", aggregate),
+    ("influx", influx),
+    ("otlp", otlp),
+    ("graphite", graphite),
+    ("pickle", pickle),
+    ("collectd", collectd),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -82,29 +90,80 @@ pub fn json(bytes: &[u8]) {
 
 /// A remote-write body of either version, decompressed.
 pub fn remote_write(bytes: &[u8]) {
-    let limits = SeriesLimits::default();
     for version in [Version::V1, Version::V2] {
-        let (mut cache, mut families) = (SeriesCache::default(), Families::default());
+        let mut families = Families::default();
+        decode_foreign(|rows| {
+            ingest::remote_write::decode(version, bytes, &mut families, rows).is_ok()
+        });
+    }
+}
+
+/// Line protocol, in a unit that its first byte chooses.
+pub fn influx(bytes: &[u8]) {
+    let Some((unit, lines)) = bytes.split_first() else { return };
+    let words = ["ns", "us", "ms", "s", "m", "h"];
+    let word = words.get(usize::from(*unit) % words.len()).copied().unwrap_or_default();
+    let Some(precision) = Precision::from_word(word) else { return };
+    decode_foreign(|rows| ingest::influx::decode(lines, precision, NOW.0, rows).is_ok());
+}
+
+/// OTLP metrics, in either form.
+pub fn otlp(bytes: &[u8]) {
+    for form in [Form::Protobuf, Form::Json] {
+        decode_foreign(|rows| ingest::otlp::decode(form, bytes, rows).is_ok());
+    }
+}
+
+/// Graphite's plaintext behind a line that is a template.
+pub fn graphite(bytes: &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let (first, lines) = bytes.split_at(end);
+    let template = std::str::from_utf8(first).ok().and_then(|text| Template::parse(text).ok());
+    let templates: Vec<_> = template.into_iter().collect();
+    decode_foreign(|rows| {
+        ingest::graphite::decode_lines(lines, &templates, NOW.0, rows);
+        true
+    });
+}
+
+/// A message of Graphite's pickle protocol.
+pub fn pickle(bytes: &[u8]) {
+    decode_foreign(|rows| ingest::graphite::decode_pickle(bytes, &[], NOW.0, rows).is_ok());
+}
+
+/// collectd's value lists as JSON.
+pub fn collectd(bytes: &[u8]) {
+    decode_foreign(|rows| ingest::collectd::decode(bytes, rows).is_ok());
+}
+
+/// Decodes twice, the second time with the series known, and judges each sample.
+fn decode_foreign(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
+    let limits = SeriesLimits::default();
+    let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
+    let mut cache = SeriesCache::default();
+    let mut accepted = Vec::new();
+    for _ in 0..2 {
         let known = |key: &SeriesKey| key.metric().is_empty().then_some(SeriesId(0));
         let mut rows = Rows::new(&mut cache, &known, &limits, "fuzz");
-        if ingest::remote_write::decode(version, bytes, &mut families, &mut rows).is_err() {
-            continue;
+        if !decode(&mut rows) {
+            return;
         }
         let decoded = rows.finish();
         let count = decoded.len();
         let id = |index| store::DefinitionVerdict::Known(SeriesId(index as u32));
         let verdicts: Vec<_> = (0..decoded.definitions().len()).map(id).collect();
-        let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
         let (batch, refused) = decoded.admit(&verdicts, &mut cache, &admission, 600_000);
         assert_eq!(batch.series.len(), batch.values.len());
         assert!(batch.values.len() as u64 + refused.total() >= count as u64);
+        accepted.push(batch.values.len());
     }
+    assert!(accepted.iter().all(|count| *count == accepted[0]), "{accepted:?}");
 }
 
 /// A file to be imported, taken for each format: its batches are numbered without a gap.
 pub fn import(bytes: &[u8]) {
     check_import(&mut openmetrics::OpenMetrics::new(bytes));
-    check_import(&mut influx::Influx::new(bytes, ingest::influx::Precision::Nanoseconds));
+    check_import(&mut influx_file::Influx::new(bytes, Precision::Nanoseconds));
     check_import(&mut csv::Csv::new(bytes, csv::Columns::default()));
     if let Ok(mut source) = whisper::Whisper::new(bytes, "a.b", &[]) {
         check_import(&mut source);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ingest::{
-        graphite,
+        collectd, graphite,
         influx::{self, Precision},
         otlp::{self, Form},
         remote_write::{self, Contents, Families, Version},
@@ -38,6 +38,8 @@ pub enum Foreign {
     GraphiteLines,
     /// One message of Graphite's pickle protocol, without its length.
     GraphitePickle,
+    /// Value lists of collectd as JSON.
+    Collectd,
 }
 
 impl Foreign {
@@ -48,6 +50,7 @@ impl Foreign {
             Self::Influx(_) => Protocol::Influx,
             Self::Otlp(_) => Protocol::Otlp,
             Self::GraphiteLines | Self::GraphitePickle => Protocol::Graphite,
+            Self::Collectd => Protocol::Collectd,
         }
     }
 }
@@ -133,6 +136,7 @@ impl Core {
                 graphite::decode_pickle(body, &self.parts.graphite_templates, now_ms, rows)
                     .map(|()| Contents::default())
             }
+            Foreign::Collectd => collectd::decode(body, rows).map(|()| Contents::default()),
         }
     }
 

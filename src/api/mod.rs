@@ -5,6 +5,7 @@
 mod admin;
 mod answer;
 mod body;
+mod collectd;
 mod connections;
 mod foreign;
 mod held;
@@ -71,6 +72,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/v1/metrics", web::post().to(otlp::write))
         .route("/write", web::post().to(influx::write))
         .route("/api/v2/write", web::post().to(influx::write))
+        .route("/api/v1/collectd", web::post().to(collectd::write))
         .route("/ping", web::route().to(influx::ping))
         .route("/query", web::route().to(influx::query))
         .configure(prometheus::routes)

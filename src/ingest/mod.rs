@@ -2,6 +2,7 @@
 //!
 //! Must never know: HTTP, the writer. The collector calls it and hands on what comes out.
 
+pub mod collectd;
 pub mod graphite;
 pub mod influx;
 pub mod native;

@@ -129,10 +129,10 @@ impl Points<'_, '_> {
         if let Some(sum) = point.sum {
             self.push("_sum", kind, &attributes, times, sum);
         }
-        let mut total = 0;
+        let mut total = 0_u64;
         let bounds = point.explicit_bounds.iter().map(ToString::to_string);
         for (count, bound) in point.bucket_counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
-            total += count;
+            total = total.saturating_add(*count);
             let mut attributes = attributes.clone();
             attributes.push(("le".to_owned(), bound));
             self.push("_bucket", kind, &attributes, times, total as f64);

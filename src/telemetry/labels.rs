@@ -15,11 +15,20 @@ pub enum Protocol {
     Otlp,
     /// Graphite, plaintext or pickle.
     Graphite,
+    /// collectd's JSON.
+    Collectd,
 }
 
 impl Protocol {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Native, Self::Json, Self::RemoteWrite, Self::Influx, Self::Otlp, Self::Graphite];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Native,
+        Self::Json,
+        Self::RemoteWrite,
+        Self::Influx,
+        Self::Otlp,
+        Self::Graphite,
+        Self::Collectd,
+    ];
 
     /// The label.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +39,7 @@ impl Protocol {
             Self::Influx => "influx",
             Self::Otlp => "otlp",
             Self::Graphite => "graphite",
+            Self::Collectd => "collectd",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use granary::fuzzing::TARGETS;
+use granary::fuzzing::{TARGETS, Target};
 
 /// Changed copies of each input.
 const CHANGES: usize = 20;
@@ -10,7 +10,8 @@ const CHANGES: usize = 20;
 #[test]
 fn no_decoder_panics_on_the_kept_corpus_or_near_it() {
     let mut rng = fastrand::Rng::with_seed(7);
-    for (name, target) in TARGETS {
+    let agents: [(&str, Target); 1] = [("statsd", granary_agent_statsd::fuzz_datagrams)];
+    for (name, target) in TARGETS.into_iter().chain(agents) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(name);
         let mut inputs = 0;
         for entry in fs::read_dir(&folder).unwrap() {

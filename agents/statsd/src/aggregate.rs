@@ -59,9 +59,13 @@ impl Default for Timer {
 }
 
 impl Timer {
-    fn add(&mut self, value: f64, rate: f64) {
-        self.count += 1.0 / rate;
-        self.sum += value / rate;
+    /// False when the sums would be no numbers any more; then nothing is changed.
+    fn add(&mut self, value: f64, rate: f64) -> bool {
+        let (count, sum) = (self.count + 1.0 / rate, self.sum + value / rate);
+        if !(count.is_finite() && sum.is_finite()) {
+            return false;
+        }
+        (self.count, self.sum) = (count, sum);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
         if self.seen.is_multiple_of(self.stride) {
@@ -76,6 +80,7 @@ impl Timer {
             });
             self.stride *= 2;
         }
+        true
     }
 }
 
@@ -105,18 +110,34 @@ impl Aggregate {
                 self.bad_lines += 1;
                 continue;
             };
-            match line.kind {
-                Type::Counter => {
-                    *self.counters.entry(key.clone()).or_default() += value / line.rate;
-                }
-                Type::Gauge { relative } => {
-                    let gauge = self.gauges.entry(key.clone()).or_default();
-                    gauge.value = if relative { gauge.value + value } else { value };
-                    gauge.fresh = true;
-                }
-                Type::Timer => self.timers.entry(key.clone()).or_default().add(value, line.rate),
-                Type::Set => {}
+            if !self.add_number(&key, line, value) {
+                self.bad_lines += 1;
             }
+        }
+    }
+
+    /// False when a sum would be no number any more.
+    fn add_number(&mut self, key: &(String, Tags), line: &Line<'_>, value: f64) -> bool {
+        let set = |to: &mut f64, value: f64| {
+            if value.is_finite() {
+                *to = value;
+            }
+            value.is_finite()
+        };
+        match line.kind {
+            Type::Counter => {
+                let sum = self.counters.entry(key.clone()).or_default();
+                let value = *sum + value / line.rate;
+                set(sum, value)
+            }
+            Type::Gauge { relative } => {
+                let gauge = self.gauges.entry(key.clone()).or_default();
+                gauge.fresh = true;
+                let value = if relative { gauge.value + value } else { value };
+                set(&mut gauge.value, value)
+            }
+            Type::Timer => self.timers.entry(key.clone()).or_default().add(value, line.rate),
+            Type::Set => true,
         }
     }
 
@@ -255,12 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn sums_that_are_no_numbers_are_refused() {
+        let mut aggregate = Aggregate::new(10);
+        add(&mut aggregate, &["a:1|c", "a:1|c|@1e-320", "b:1e308:1e308|ms", "c:1e308|g"]);
+        add(&mut aggregate, &["c:+1e308|g", "d:1e308:-1e308:-1e308:-1e308|c"]);
+        assert_eq!(aggregate.bad_lines, 4);
+        let expected = ["a{} delta 1", "d{} delta -1", "c{} gauge 1", "b_count{} delta 1"];
+        for (line, expected) in drained(&mut aggregate).iter().zip(expected) {
+            assert!(line.starts_with(expected), "{line}");
+        }
+    }
+
+    #[test]
     fn series_and_values_are_bounded() {
         let mut aggregate = Aggregate::new(2);
         add(&mut aggregate, &["a:1|c", "b:1|c", "c:1|c", "a:1|c", "d:1|ms"]);
         assert_eq!((drained(&mut aggregate).len(), aggregate.dropped), (2, 2));
         let mut timer = Timer::default();
-        (0..100_000).for_each(|value| timer.add(f64::from(value), 1.0));
+        assert!((0..100_000).all(|value| timer.add(f64::from(value), 1.0)));
         assert!(timer.values.len() < VALUES_MAX && timer.values.len() > VALUES_MAX / 4);
         assert_eq!((timer.count, timer.max), (100_000.0, 99_999.0));
     }

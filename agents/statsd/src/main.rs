@@ -1,16 +1,10 @@
-//! Receives StatsD metrics over UDP, aggregates them over each interval and delivers them to
-//! granary with the guarantees of every agent: spooled on disk, sent until acknowledged, once.
-
-mod aggregate;
-mod line;
-mod receiver;
+//! The program: arguments in, exit code out.
 
 use std::{net::SocketAddr, process::ExitCode};
 
 use clap::Parser;
 use granary_agent_kit::{AgentArgs, Source};
-
-use crate::receiver::StatsD;
+use granary_agent_statsd::StatsD;
 
 /// Receives StatsD and DogStatsD metrics over UDP and delivers them to granary.
 ///

@@ -19,11 +19,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// StatsD metrics over UDP.
 #[derive(Debug)]
-pub(crate) struct StatsD(Arc<Mutex<Aggregate>>);
+pub struct StatsD(Arc<Mutex<Aggregate>>);
 
 impl StatsD {
-    /// Begins to receive.
-    pub(crate) fn listen(address: SocketAddr, series_max: usize) -> io::Result<Self> {
+    /// Begins to receive; no more than `series_max` series are aggregated in an interval.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on; the error names it.
+    pub fn listen(address: SocketAddr, series_max: usize) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)
             .map_err(|cause| io::Error::new(cause.kind(), format!("{address}: {cause}")))?;
         let aggregate = Arc::new(Mutex::new(Aggregate::new(series_max)));
@@ -59,6 +62,22 @@ fn take(datagram: &[u8], aggregate: &mut Aggregate) {
         match std::str::from_utf8(bytes).map(line::parse) {
             Ok(Ok(line)) => aggregate.add(&line),
             Ok(Err(_)) | Err(_) => aggregate.bad_lines += 1,
+        }
+    }
+}
+
+/// For fuzzing: two intervals of a datagram each. Any bytes in, readings that are numbers out.
+#[expect(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
+pub fn fuzz_datagrams(bytes: &[u8]) {
+    const SERIES_MAX: usize = 8;
+    let mut aggregate = Aggregate::new(SERIES_MAX);
+    for datagram in bytes.splitn(2, |byte| *byte == 0) {
+        take(datagram, &mut aggregate);
+        let mut readings = Readings::new(Vec::new());
+        aggregate.drain(&mut readings);
+        assert!(aggregate.bad_lines + aggregate.dropped <= bytes.len() as u64);
+        for reading in readings.as_slice() {
+            assert!(reading.value.is_finite(), "{reading:?}");
         }
     }
 }

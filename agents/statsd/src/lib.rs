@@ -1,0 +1,10 @@
+//! Receives StatsD metrics over UDP, aggregates them over each interval and delivers them to
+//! granary with the guarantees of every agent: spooled on disk, sent until acknowledged, once.
+//!
+//! Must never know: how readings are spooled and sent; that is the kit's.
+
+mod aggregate;
+mod line;
+mod receiver;
+
+pub use receiver::{StatsD, fuzz_datagrams};

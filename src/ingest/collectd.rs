@@ -1,0 +1,208 @@
+//! collectd's value lists as JSON (collectd.conf(5), "Plugin write_http"; the types of data
+//! sources: types.db(5)): each value of a list is a sample of the metric `plugin_type`, or
+//! `plugin_type_source` where the type has several data sources.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::{
+    rows::{Described, Rows},
+    series_cache::Fingerprint,
+};
+use crate::{
+    model::{Kind, SeriesKey},
+    pipeline::RefusalReason,
+};
+
+const PROTOCOL: u8 = 6;
+
+#[derive(Debug, Deserialize)]
+struct ValueList<'a> {
+    /// `null` where collectd has no value.
+    values: Vec<Option<f64>>,
+    dstypes: Vec<SourceType>,
+    dsnames: Vec<String>,
+    /// Unix seconds.
+    time: f64,
+    #[serde(borrow)]
+    host: Cow<'a, str>,
+    #[serde(borrow)]
+    plugin: Cow<'a, str>,
+    #[serde(borrow, default)]
+    plugin_instance: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    of_type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    type_instance: Cow<'a, str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SourceType {
+    Gauge,
+    Derive,
+    Counter,
+    /// What was counted since the last reading.
+    Absolute,
+}
+
+impl SourceType {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Gauge => Kind::Gauge,
+            Self::Derive | Self::Counter => Kind::Counter,
+            Self::Absolute => Kind::Delta,
+        }
+    }
+}
+
+/// Decodes an array of value lists. A list that cannot be read spoils no other.
+///
+/// # Errors
+/// When it is no array, or ends early.
+pub fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
+    let fault = |fault: serde_json::Error| format!("body: {fault}");
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    deserializer.deserialize_seq(Lists(rows)).map_err(fault)?;
+    deserializer.end().map_err(fault)
+}
+
+/// Takes in one list after the other, so that no more than one is held.
+struct Lists<'a, 'r>(&'a mut Rows<'r>);
+
+impl<'de> Visitor<'de> for Lists<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an array of collectd's value lists")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut lists: A) -> Result<(), A::Error> {
+        let mut index = 0_u64;
+        while let Some(text) = lists.next_element::<&'de RawValue>()? {
+            index += 1;
+            if let Err((values, fault)) = take_list(text, self.0) {
+                self.0.refuse(RefusalReason::BadSample, values, || {
+                    format!("value list {index}: {fault}")
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// On failure, how many samples are lost, and why.
+fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> {
+    let list: ValueList<'_> =
+        serde_json::from_str(text.get()).map_err(|fault| (1, fault.to_string()))?;
+    let count = list.values.len();
+    let lost = |fault: &str| Err((count.max(1) as u64, fault.to_owned()));
+    if list.dstypes.len() != count || list.dsnames.len() != count {
+        return lost("values, dstypes and dsnames are not of one length");
+    }
+    let millis = (list.time * 1000.0).round();
+    if millis.abs() > 1e15 {
+        return lost("the time is out of range");
+    }
+    let mut written = String::new();
+    for ((value, source), name) in list.values.iter().zip(&list.dstypes).zip(&list.dsnames) {
+        let metric = metric(&list, name);
+        written.clear();
+        for part in [&metric, &*list.host, &list.plugin_instance, &list.type_instance] {
+            written.push_str(part);
+            written.push('\0');
+        }
+        let target = rows.series(Fingerprint::of(PROTOCOL, written.as_bytes()), |limits| {
+            let tags = [
+                ("host", &*list.host),
+                ("instance", &list.plugin_instance),
+                ("type_instance", &list.type_instance),
+            ];
+            let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
+            Ok(Described { key, kind: source.kind(), unit: "".into() })
+        });
+        rows.push(target, millis as i64, value.unwrap_or(f64::NAN), 0);
+    }
+    Ok(())
+}
+
+/// `cpu` of the type `cpu` is `cpu`, not `cpu_cpu`: collectd's Prometheus exporter has it so too.
+fn metric(list: &ValueList<'_>, source: &str) -> String {
+    let mut metric = list.plugin.to_string();
+    if list.plugin != list.of_type {
+        metric.push('_');
+        metric.push_str(&list.of_type);
+    }
+    if list.values.len() > 1 {
+        metric.push('_');
+        metric.push_str(source);
+    }
+    metric
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        ingest::series_cache::SeriesCache,
+        model::{SeriesId, SeriesLimits},
+    };
+
+    fn decoded(body: &str) -> Result<(usize, Vec<String>), String> {
+        let (mut cache, limits) = (SeriesCache::default(), SeriesLimits::default());
+        let known = |_: &SeriesKey| None::<SeriesId>;
+        let mut rows = Rows::new(&mut cache, &known, &limits, "");
+        decode(body.as_bytes(), &mut rows)?;
+        let decoded = rows.finish();
+        let text = |definition: &crate::store::Definition| {
+            let tags: Vec<_> = definition.key.tags().map(|(k, v)| format!("{k}={v}")).collect();
+            format!("{}{{{}}} {:?}", definition.key.metric(), tags.join(","), definition.kind)
+        };
+        Ok((decoded.len(), decoded.definitions().iter().map(text).collect()))
+    }
+
+    const DISK: &str = r#"{"values":[1971,1.5],"dstypes":["derive","gauge"],
+        "dsnames":["read","write"],"time":1795264496.123,"interval":10.0,"host":"a.b",
+        "plugin":"disk","plugin_instance":"sda","type":"octets","type_instance":"x"}"#;
+
+    #[test]
+    fn lists_become_series_of_their_kinds() {
+        let body = format!(
+            r#"[{DISK},{{"values":[2],"dstypes":["absolute"],"dsnames":["value"],"time":1,
+            "host":"a","plugin":"load","type":"load","meta":{{"deep":[[{{}}]]}}}}]"#
+        );
+        let (samples, series) = decoded(&body).unwrap();
+        let expected = [
+            "disk_octets_read{host=a.b,instance=sda,type_instance=x} Counter",
+            "disk_octets_write{host=a.b,instance=sda,type_instance=x} Gauge",
+            "load{host=a} Delta",
+        ];
+        assert_eq!((samples, series), (3, expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_bad_list_spoils_no_other() {
+        let bad = [
+            "7",
+            "null",
+            r#"{"values":[1]}"#,
+            &DISK.replace("\"derive\"", "\"other\""),
+            &DISK.replace("[1971,", "["),
+            &DISK.replace("1795264496.123", "1e300"),
+            &DISK.replace("\"disk\"", "3"),
+        ];
+        for bad in bad {
+            assert_eq!(decoded(&format!("[{bad},{DISK}]")).unwrap().0, 2, "{bad}");
+        }
+        assert_eq!(decoded(&format!("[{}]", DISK.replace("1971", "null"))).unwrap().0, 2);
+        for body in ["", "{}", "[", &format!("[{DISK}"), &format!("[{DISK}] x")] {
+            assert!(decoded(body).is_err(), "{body}");
+        }
+        assert!(decoded(&"[".repeat(1 << 20)).is_err());
+    }
+}
