@@ -1,4 +1,4 @@
-//! collectd's value lists as JSON (collectd.conf(5), "Plugin write_http"; the types of data
+//! collectd's value lists as JSON (collectd.conf(5), "Plugin `write_http`"; the types of data
 //! sources: types.db(5)): each value of a list is a sample of the metric `plugin_type`, or
 //! `plugin_type_source` where the type has several data sources.
 

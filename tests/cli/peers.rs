@@ -3,6 +3,10 @@
 //! They scrape a target of the test's own, which knows what it served: a counter that grows by one
 //! with each scrape. Meanwhile the daemon is killed and the sender restarted.
 
+mod collectd;
+mod node_exporter;
+mod statsd;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
@@ -268,9 +272,14 @@ pub(crate) fn run_script(script: &str, modules: &str, words: &[&str]) -> bool {
 
 /// The last value of a metric's only series, and the total of its slots.
 fn last_and_total(daemon: &Daemon, metric: &str) -> (f64, f64) {
+    last_and_total_of(daemon, metric, "")
+}
+
+/// The same of the only series with these tags.
+fn last_and_total_of(daemon: &Daemon, metric: &str, tags: &str) -> (f64, f64) {
     let read = |display: &str| -> Vec<f64> {
         let words = ["chart", "--resolution", "1m", "--range", "5m", "--display", display];
-        let answer = daemon.query(&[&words[..], &["--metric", metric]].concat());
+        let answer = daemon.query(&[&words[..], &["--metric", metric, "--tags", tags]].concat());
         assert_eq!(answer["series"].as_array().unwrap().len(), 1, "{metric}: {answer}");
         let points = answer["series"][0]["points"].as_array().unwrap();
         points.iter().filter_map(|point| point[1].as_f64()).collect()
