@@ -200,3 +200,24 @@ fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
     let refused = "granary_samples_refused_total{protocol=\"graphite\",reason=\"bad_sample\"} 1";
     assert!(daemon.metrics().contains(refused));
 }
+
+#[test]
+fn a_bad_value_list_of_collectd_is_counted_and_spoils_no_other() {
+    let daemon = Daemon::start("");
+    let list = json!({"values": [7.5], "dstypes": ["gauge"], "dsnames": ["value"],
+        "time": now_ms() as f64 / 1000.0 - 300.0, "host": "a", "plugin": "room",
+        "type": "temperature"});
+    let body = json!([{"values": 1}, list, {"labels": {"severity": "WARNING"}}]).to_string();
+    let json_type = [("Content-Type", "application/json")];
+    let (status, answer) = post(&daemon, "/api/v1/collectd", &json_type, body.as_bytes());
+    assert_eq!(status, 200, "{answer}");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!((&answer["accepted"], &answer["refused"]["bad_sample"]), (&json!(1), &json!(2)));
+    assert_eq!(last(&daemon, "room_temperature", "host=a"), [7.5]);
+    let refused = "granary_samples_refused_total{protocol=\"collectd\",reason=\"bad_sample\"} 2";
+    assert!(daemon.metrics().contains(refused));
+    assert_eq!(post(&daemon, "/api/v1/collectd", &json_type, b"[{").0, 400);
+    let (status, answer) = post(&daemon, "/api/v1/collectd", &[], b"PUTVAL a/b/c 1:2");
+    assert_eq!(status, 415);
+    assert!(answer.contains("Format"), "{answer}");
+}

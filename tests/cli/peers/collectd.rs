@@ -97,7 +97,8 @@ fn written(dir: &Path) -> Vec<Written> {
     for folder in names(&root) {
         let (plugin, instance) = split(&folder);
         for file in names(&root.join(&folder)) {
-            let (of_type, type_instance) = split(&file[..file.len() - "-2026-11-21".len()]);
+            // The name ends with the day.
+            let (of_type, type_instance) = split(file.rsplitn(4, '-').nth(3).unwrap());
             let text = fs::read_to_string(root.join(&folder).join(&file)).unwrap();
             let mut lines = text.lines();
             let sources: Vec<_> = lines.next().unwrap().split(',').skip(1).collect();
@@ -189,13 +190,13 @@ fn collectd_delivers_what_it_measured_as_json() {
         let names = [plugin, of_type, source].map(String::as_str);
         let mut names: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).collect();
         names.dedup();
-        let mut tags = "host=web1.shop".to_owned();
+        let mut tags = vec!["host=web1.shop".to_owned()];
         for (name, value) in [("instance", instance), ("type_instance", type_instance)] {
             if !value.is_empty() {
-                tags += &format!(",{name}={value}");
+                tags.push(format!("{name}={value}"));
             }
         }
-        check_samples(&daemon, &names.join("_"), &tags, samples);
+        check_samples(&daemon, &names.join("_"), &tags.join(","), samples);
     }
     let total =
         |metric: &str| -> f64 { read(&daemon, metric, "instance=a b", "total").values().sum() };

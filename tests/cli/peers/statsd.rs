@@ -25,7 +25,7 @@ fn the_statsd_clients_deliver_what_they_measured() {
     command.arg("--spool-dir").arg(dir.path().join("spool"));
     let _agent = Sender::start(&mut command, &dir.path().join("log"));
     wait_until("the agent", || has(&daemon, "statsd_lines_total"));
-    if !run_script("senders/statsd.py", "statsd, datadog", &["127.0.0.1", &port]) {
+    if !run_script("senders/statsd_clients.py", "statsd, datadog", &["127.0.0.1", &port]) {
         return;
     }
     // What was sent last.

@@ -1,4 +1,4 @@
-"""Sends known numbers with the clients of StatsD and of DogStatsD: senders/statsd.py HOST PORT"""
+"""Sends known numbers with the clients of StatsD and of DogStatsD: senders/statsd_clients.py HOST PORT"""
 import sys
 
 import statsd
@@ -25,7 +25,9 @@ for number in range(200):
 with client.timer("block"):
     pass
 
-dog = DogStatsd(host=host, port=port, disable_telemetry=True, disable_aggregation=True)
+# One datagram again.
+buffer = {"max_buffer_len": 60000, "flush_interval": 60}
+dog = DogStatsd(host=host, port=port, disable_telemetry=True, disable_aggregation=True, **buffer)
 for number in range(5):
     dog.increment("page.views", 2, tags=["page:home", "env:prod"])
     dog.increment("page.views", 3, tags=["env:prod", "page:cart"])
