@@ -26,6 +26,8 @@ use crate::{
 
 /// Step of a subquery that names none, in milliseconds: Prometheus' evaluation interval.
 const SUBQUERY_STEP_MS: i64 = 60_000;
+/// Cells that functions look at until the time is checked again.
+const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
 /// Lengths of time in expressions are cut to this, so that times cannot overflow.
 const DURATION_MAX_MS: u128 = 1_000_000_000_000_000;
 
@@ -229,6 +231,7 @@ impl<'a> Evaluator<'a> {
             self.check_time()?;
             let mut cursor = Cursor::default();
             let mut values = Vec::with_capacity(grid.count);
+            let mut seen = 0;
             for (index, evaluated_at) in grid.times().enumerate() {
                 let to = matrix.end_at(evaluated_at);
                 let from = to - matrix.range_ms;
@@ -242,6 +245,11 @@ impl<'a> Evaluator<'a> {
                 let (all, kind) = (&*series.cells, series.kind);
                 let window = Window { all, lo, hi, from, to, evaluated_at, kind, width_ms };
                 let value = if lo < hi { function(&window, index)? } else { None };
+                seen += hi - lo;
+                if seen > CELLS_BETWEEN_CHECKS {
+                    seen = 0;
+                    self.check_time()?;
+                }
                 values.push(value.unwrap_or(ABSENT));
             }
             let (labels, drop_metric) = (series.labels.clone(), series.drop_metric);

@@ -10,6 +10,7 @@ use promql_parser::parser::{BinModifier, LabelModifier, VectorMatchCardinality};
 use super::{
     Labels, PromqlError,
     columns::{ABSENT, Grid, Series, is_present, join_same},
+    evaluate::Evaluator,
     operators::Operator,
 };
 
@@ -104,32 +105,67 @@ fn groups(left: &[Series], right: &[Series], matching: &Matching<'_>) -> Vec<Gro
     groups
 }
 
-/// What an operator gives between two vectors.
-pub(super) fn between_vectors(
-    left: Vec<Series>,
-    right: Vec<Series>,
-    operator: Operator,
-    modifier: Option<&BinModifier>,
-    grid: &Grid,
-) -> Result<Vec<Series>, PromqlError> {
-    let matching = Matching::new(modifier);
-    if modifier.is_some_and(|own| own.fill_values.lhs.is_some() || own.fill_values.rhs.is_some()) {
-        return Err(PromqlError::Execution(
-            "the fill modifiers are not supported: use `or` with a default".to_owned(),
-        ));
+impl Evaluator<'_> {
+    /// What an operator gives between two vectors.
+    pub(super) fn between_vectors(
+        &self,
+        left: Vec<Series>,
+        right: Vec<Series>,
+        operator: Operator,
+        modifier: Option<&BinModifier>,
+        grid: &Grid,
+    ) -> Result<Vec<Series>, PromqlError> {
+        let matching = Matching::new(modifier);
+        let fill = modifier.map(|modifier| &modifier.fill_values);
+        if fill.is_some_and(|fill| fill.lhs.is_some() || fill.rhs.is_some()) {
+            return Err(execution("fill is not supported: use `or` with a default"));
+        }
+        match operator {
+            Operator::And => Ok(kept_where(left, &right, &matching, grid, true)),
+            Operator::Unless => Ok(kept_where(left, &right, &matching, grid, false)),
+            Operator::Or => {
+                let missing = kept_where(right, &left, &matching, grid, false);
+                join_same(left.into_iter().chain(missing).collect())
+            }
+            Operator::Arithmetic(_) | Operator::Comparison(_) => {
+                let swapped = matching.many == Many::Right;
+                let (many, one) = if swapped { (right, left) } else { (left, right) };
+                self.matched(&many, &one, operator, &matching, grid)
+            }
+        }
     }
-    match operator {
-        Operator::And => Ok(kept_where(left, &right, &matching, true)),
-        Operator::Unless => Ok(kept_where(left, &right, &matching, false)),
-        Operator::Or => {
-            let missing = kept_where(right, &left, &matching, false);
-            join_same(left.into_iter().chain(missing).collect())
+
+    /// Arithmetic and comparisons; `many` is the left side unless `group_right` says otherwise.
+    fn matched(
+        &self,
+        many: &[Series],
+        one: &[Series],
+        operator: Operator,
+        matching: &Matching<'_>,
+        grid: &Grid,
+    ) -> Result<Vec<Series>, PromqlError> {
+        let any = any_present(many, grid);
+        let mut results = Results::default();
+        for group in groups(many, one, matching) {
+            let partners = partners(&group, one, &any, matching)?;
+            // Times at which a series of the many side has met one already.
+            let alone = matching.many != Many::Neither || group.left.len() < 2;
+            let mut met = vec![false; if alone { 0 } else { grid.count }];
+            for left in group.left.iter().map(|index| &many[*index]) {
+                self.check_time()?;
+                for partner in met_by(left, &partners) {
+                    let right = &one[partner as usize];
+                    let values = combined(left, right, operator, matching);
+                    note_met(&mut met, &values)?;
+                    let labels = matching.result(&left.labels, &right.labels, operator);
+                    let drop_metric = left.drop_metric || matching.yes_or_no;
+                    results.add(Series { labels, drop_metric, values })?;
+                    self.check_points(results.series.len(), grid)?;
+                }
+            }
         }
-        Operator::Arithmetic(_) | Operator::Comparison(_) => {
-            let (many, one) =
-                if matching.many == Many::Right { (right, left) } else { (left, right) };
-            matched(&many, &one, operator, &matching, grid)
-        }
+        results.series.retain(Series::has_values);
+        Ok(results.series)
     }
 }
 
@@ -138,16 +174,19 @@ fn kept_where(
     mut own: Vec<Series>,
     other: &[Series],
     matching: &Matching<'_>,
+    grid: &Grid,
     wanted: bool,
 ) -> Vec<Series> {
     for group in groups(&own, other, matching) {
+        let mut there = vec![false; grid.count];
+        for index in &group.right {
+            for (there, value) in there.iter_mut().zip(&other[*index].values) {
+                *there |= is_present(*value);
+            }
+        }
         for index in &group.left {
-            for (at, value) in own[*index].values.iter_mut().enumerate() {
-                let there = group
-                    .right
-                    .iter()
-                    .any(|other_index| is_present(other[*other_index].values[at]));
-                if there != wanted {
+            for (value, there) in own[*index].values.iter_mut().zip(&there) {
+                if *there != wanted {
                     *value = ABSENT;
                 }
             }
@@ -157,46 +196,17 @@ fn kept_where(
     own
 }
 
-/// Arithmetic and comparisons; `many` is the left side unless `group_right` says otherwise.
-fn matched(
-    many: &[Series],
-    one: &[Series],
-    operator: Operator,
-    matching: &Matching<'_>,
-    grid: &Grid,
-) -> Result<Vec<Series>, PromqlError> {
-    let any = any_present(many, grid);
-    let mut results = Results::default();
-    for group in groups(many, one, matching) {
-        check_unique(&group, one, &any, matching)?;
-        // Times at which a series of the many side has met one already.
-        let mut met =
-            vec![
-                false;
-                if matching.many != Many::Neither || group.left.len() < 2 { 0 } else { grid.count }
-            ];
-        for left in group.left.iter().map(|index| &many[*index]) {
-            for right in group.right.iter().map(|index| &one[*index]) {
-                let labels = matching.result(&left.labels, &right.labels, operator);
-                let values = combined(left, right, operator, matching);
-                if !met.is_empty() {
-                    for (met, _) in met.iter_mut().zip(&values).filter(|(_, v)| is_present(**v)) {
-                        if std::mem::replace(met, true) {
-                            return Err(execution(
-                                "multiple matches for labels: many-to-one matching must be \
-                                 explicit (group_left/group_right)",
-                            ));
-                        }
-                    }
-                }
-                let drop_metric = left.drop_metric || matching.yes_or_no;
-                results.add(Series { labels, drop_metric, values })?;
-            }
+/// Without groups a series may meet one other at a time.
+fn note_met(met: &mut [bool], values: &[f64]) -> Result<(), PromqlError> {
+    for (met, _) in met.iter_mut().zip(values).filter(|(_, value)| is_present(**value)) {
+        if std::mem::replace(met, true) {
+            return Err(execution(
+                "multiple matches for labels: many-to-one matching must be explicit \
+                 (group_left/group_right)",
+            ));
         }
     }
-    let mut series = results.series;
-    series.retain(Series::has_values);
-    Ok(series)
+    Ok(())
 }
 
 fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching<'_>) -> Vec<f64> {
@@ -206,8 +216,8 @@ fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching
             if !is_present(*many) || !is_present(*one) {
                 return ABSENT;
             }
-            let (left, right) =
-                if matching.many == Many::Right { (*one, *many) } else { (*many, *one) };
+            let swapped = matching.many == Many::Right;
+            let (left, right) = if swapped { (*one, *many) } else { (*many, *one) };
             // A comparison keeps the value of the left side, whichever has many.
             operator.apply(left, right, left, matching.yes_or_no)
         })
@@ -225,30 +235,54 @@ fn any_present(series: &[Series], grid: &Grid) -> Vec<bool> {
     any
 }
 
-/// At no time may two series of the one side share a signature.
-fn check_unique(
+/// No partner at this time.
+const NOBODY: u32 = u32::MAX;
+
+/// The series of the one side that there is at each time; there may not be two. A single entry
+/// means that it is the same at all times.
+fn partners(
     group: &Group,
     one: &[Series],
     any: &[bool],
     matching: &Matching<'_>,
-) -> Result<(), PromqlError> {
-    if group.right.len() < 2 {
-        return Ok(());
+) -> Result<Vec<u32>, PromqlError> {
+    if let [only] = group.right[..] {
+        return Ok(vec![only as u32]);
     }
-    for at in (0..any.len()).filter(|at| any[*at]) {
-        let mut there =
-            group.right.iter().map(|index| &one[*index]).filter(|one| is_present(one.values[at]));
-        if let (Some(first), Some(second)) = (there.next(), there.next()) {
-            let side = if matching.many == Many::Right { "left" } else { "right" };
-            return Err(PromqlError::Execution(format!(
-                "found duplicate series for the match group {} on the {side} hand-side of the \
-                 operation: [{}, {}];many-to-many matching not allowed: matching labels must be \
-                 unique on one side",
-                group.signature, second.labels, first.labels
-            )));
+    let mut partners = vec![NOBODY; if group.right.is_empty() { 0 } else { any.len() }];
+    for index in &group.right {
+        let series = &one[*index];
+        for (at, partner) in partners.iter_mut().enumerate() {
+            if !any[at] || !is_present(series.values[at]) {
+                continue;
+            }
+            if *partner != NOBODY {
+                let side = if matching.many == Many::Right { "left" } else { "right" };
+                let first = &one[*partner as usize].labels;
+                return Err(PromqlError::Execution(format!(
+                    "found duplicate series for the match group {} on the {side} hand-side of the \
+                     operation: [{}, {first}];many-to-many matching not allowed: matching labels \
+                     must be unique on one side",
+                    group.signature, series.labels
+                )));
+            }
+            *partner = *index as u32;
         }
     }
-    Ok(())
+    Ok(partners)
+}
+
+/// Those partners that a series meets at any time, each once.
+fn met_by(series: &Series, partners: &[u32]) -> Vec<u32> {
+    if partners.len() == 1 {
+        return partners.iter().copied().filter(|partner| *partner != NOBODY).collect();
+    }
+    let pairs = series.values.iter().zip(partners);
+    let there = pairs.filter(|(value, partner)| is_present(**value) && **partner != NOBODY);
+    let mut met: Vec<u32> = there.map(|(_, partner)| *partner).collect();
+    met.sort_unstable();
+    met.dedup();
+    met
 }
 
 /// Results, those with the same labels joined.

@@ -8,7 +8,6 @@ use super::{
     PromqlError,
     columns::{ABSENT, Grid, Series, Value, is_present},
     evaluate::Evaluator,
-    matching,
 };
 
 /// What an operator does with two numbers.
@@ -97,7 +96,7 @@ impl Evaluator<'_> {
             }
             (Value::Vector(one), Value::Vector(next)) => {
                 let modifier = binary.modifier.as_ref();
-                Value::Vector(matching::between_vectors(one, next, operator, modifier, grid)?)
+                Value::Vector(self.between_vectors(one, next, operator, modifier, grid)?)
             }
             (Value::Text(_), _) | (_, Value::Text(_)) => {
                 return Err(PromqlError::BadData(
