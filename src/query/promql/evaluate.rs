@@ -15,6 +15,7 @@ use promql_parser::parser::{
 use super::{
     PromqlError, PromqlLimits, PromqlRequest,
     columns::{ABSENT, Grid, Notes, Series, Value, is_present},
+    constant::{is_constant, negated, repeated},
     load::{LoadKey, Loaded, LoadedSeries},
     windows::{Cursor, TimedCell, Window, cell_around},
 };
@@ -338,91 +339,6 @@ fn newest(
         if times { at as f64 / 1000.0 } else { value }
     })
     .collect()
-}
-
-fn negated(value: Value) -> Value {
-    match value {
-        Value::Scalar(mut values) => {
-            for value in &mut values {
-                *value = -*value;
-            }
-            Value::Scalar(values)
-        }
-        Value::Vector(mut series) => {
-            for one in &mut series {
-                one.drop_metric = true;
-                let present = one.values.iter_mut().filter(|value| is_present(**value));
-                present.for_each(|value| *value = -*value);
-            }
-            Value::Vector(series)
-        }
-        Value::Text(text) => Value::Text(text),
-    }
-}
-
-/// A value of one time at several.
-fn repeated(value: Value, count: usize) -> Value {
-    let repeat = |values: Vec<f64>| vec![values.first().copied().unwrap_or(ABSENT); count];
-    match value {
-        Value::Scalar(values) => Value::Scalar(repeat(values)),
-        Value::Vector(mut series) => {
-            for one in &mut series {
-                one.values = repeat(std::mem::take(&mut one.values));
-            }
-            Value::Vector(series)
-        }
-        Value::Text(text) => Value::Text(text),
-    }
-}
-
-/// Functions whose answer depends on the evaluation time itself.
-const OF_TIME: [&str; 11] = [
-    "time",
-    "timestamp",
-    "predict_linear",
-    "days_in_month",
-    "day_of_month",
-    "day_of_week",
-    "day_of_year",
-    "hour",
-    "minute",
-    "month",
-    "year",
-];
-
-/// Whether an expression, no mere literal, has the same value at all times.
-fn is_constant(expression: &Expr) -> bool {
-    match expression {
-        Expr::VectorSelector(selector) => selector.at.is_some(),
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => false,
-        Expr::Aggregate(_)
-        | Expr::Unary(_)
-        | Expr::Binary(_)
-        | Expr::Paren(_)
-        | Expr::Subquery(_)
-        | Expr::MatrixSelector(_)
-        | Expr::Call(_) => keeps(expression),
-    }
-}
-
-/// Whether nothing in an expression depends on the time.
-fn keeps(expression: &Expr) -> bool {
-    match expression {
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) => true,
-        Expr::VectorSelector(selector) => selector.at.is_some(),
-        Expr::MatrixSelector(matrix) => matrix.vs.at.is_some(),
-        Expr::Subquery(subquery) => subquery.at.is_some(),
-        Expr::Paren(inner) => keeps(&inner.expr),
-        Expr::Unary(inner) => keeps(&inner.expr),
-        Expr::Binary(binary) => keeps(&binary.lhs) && keeps(&binary.rhs),
-        Expr::Aggregate(aggregate) => {
-            keeps(&aggregate.expr) && aggregate.param.iter().all(|param| keeps(param))
-        }
-        Expr::Call(call) => {
-            !OF_TIME.contains(&call.func.name) && call.args.args.iter().all(|arg| keeps(arg))
-        }
-        Expr::Extension(_) => false,
-    }
 }
 
 /// An offset in milliseconds; positive ones look back.

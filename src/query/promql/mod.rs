@@ -57,6 +57,7 @@ mod aggregate;
 mod answer;
 mod buckets;
 mod columns;
+mod constant;
 mod evaluate;
 mod format;
 mod functions;
