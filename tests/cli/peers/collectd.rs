@@ -22,6 +22,11 @@ fn now_seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
+/// The plugin `csv` writes into no folder that begins with a dot.
+fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("collectd-").tempdir().unwrap()
+}
+
 fn start(dir: &Path, interval: &str, output: &str) -> Sender {
     let path = dir.display();
     let text = format!(
@@ -167,7 +172,7 @@ fn collectd_delivers_what_it_measured_as_json() {
         return;
     }
     let daemon = Daemon::start(SECONDS);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let output = format!(
         "LoadPlugin write_http\n<Plugin write_http>\n  <Node \"granary\">\n    \
          URL \"{}/api/v1/collectd\"\n    Format \"JSON\"\n    LogHttpError true\n  \
@@ -224,7 +229,7 @@ fn collectd_delivers_what_it_measured_over_graphite() {
     let templates = "graphite.templates = ['collectd.* _.host.plugin.metric*']";
     let settings = format!("graphite.listen = '127.0.0.1:{port}'\n{templates}\n{SECONDS}");
     let daemon = Daemon::start(&settings);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let output = format!(
         "LoadPlugin write_graphite\n<Plugin write_graphite>\n  <Node \"granary\">\n    \
          Host \"127.0.0.1\"\n    Port \"{port}\"\n    Prefix \"collectd.\"\n    \
