@@ -7,7 +7,7 @@ use actix_web::{App, HttpServer, dev::ServerHandle};
 use anyhow::Context;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::Semaphore,
+    sync::{Semaphore, watch},
     time::timeout,
 };
 
@@ -57,6 +57,7 @@ struct Daemon {
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
+    stopping: watch::Sender<bool>,
 }
 
 impl Daemon {
@@ -111,7 +112,9 @@ impl Daemon {
                 interval: settings.retention_interval,
             },
         );
-        let parts = api_parts(&settings, store, writer_handle.clone(), clock, metrics, &health);
+        let (stopping, stops) = watch::channel(false);
+        let parts =
+            api_parts(&settings, store, writer_handle.clone(), clock, metrics, &health, stops);
         let graphite = start_graphite(&settings, &parts, &lifelines)?;
         let server = start_server(&settings, parts, &lifelines)?;
         health.clear(Condition::Lifecycle);
@@ -130,6 +133,7 @@ impl Daemon {
             arbiters,
             health,
             watcher,
+            stopping,
         })
     }
 
@@ -153,8 +157,9 @@ impl Daemon {
         tracing::info!("stopping");
         // The server and the roles share the time; the last checkpoint gets the larger part.
         let step = self.settings.shutdown_timeout / 4;
-        // 1. No new requests; those under way are answered.
+        // 1. No new requests, and no more live tails; requests under way are answered.
         self.graphite.stop();
+        self.stopping.send_replace(true);
         within("the HTTP server", step, self.server.stop(true)).await;
         // 2. What waits for the journal is committed.
         within("the writer", step, self.writer_handle.stop()).await;
@@ -220,6 +225,7 @@ fn api_parts(
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     health: &Health,
+    stopping: watch::Receiver<bool>,
 ) -> ApiParts {
     ApiParts {
         store,
@@ -241,6 +247,10 @@ fn api_parts(
         client_timeout: settings.client_timeout,
         snapshot_dir: settings.data_dir.join(&settings.snapshot_dir),
         snapshots: Arc::new(Semaphore::new(1)),
+        series_limits: settings.series_limits,
+        future_skew: settings.future_skew,
+        tails: Arc::new(Semaphore::new(settings.tails_max)),
+        stopping,
     }
 }
 

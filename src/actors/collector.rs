@@ -20,9 +20,13 @@ use crate::{
     },
     model::{Clock, SeriesLimits},
     pipeline::{Admission, RefusalReason},
-    store::{BatchVerdict, Store},
+    store::{AcceptedBatch, BatchVerdict, Store},
     telemetry::{Metrics, Protocol},
 };
+
+/// Times that a request's series are looked up while others are deleted or renamed; after that its
+/// sender is asked to send it again.
+const RESOLVE_ATTEMPTS: usize = 3;
 
 /// How the batches of a body are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +143,32 @@ impl Core {
         if defined > limit {
             return Err(CollectFault::TooManySeries { defined, limit });
         }
-        self.define(&views).await?;
+        let (batches, rest) = self.resolve(&views).await?;
+        let verdicts = self.parts.writer.append(batches).await?;
+        Ok(self.answer(protocol, verdicts, rest))
+    }
+
+    /// Resolves the series of all batches, and judges each sample.
+    async fn resolve(
+        &self,
+        views: &[BatchView<'_>],
+    ) -> Result<(Vec<AcceptedBatch>, Vec<(u64, Refusals)>), CollectFault> {
+        for _ in 1..RESOLVE_ATTEMPTS {
+            let generation = self.define(views).await?;
+            match self.admit(views) {
+                // Series were deleted or renamed meanwhile, perhaps these.
+                Err(_) if self.sessions.borrow().generation() != generation => {}
+                admitted => return Ok(admitted?),
+            }
+        }
+        self.define(views).await?;
+        Ok(self.admit(views)?)
+    }
+
+    fn admit(
+        &self,
+        views: &[BatchView<'_>],
+    ) -> Result<(Vec<AcceptedBatch>, Vec<(u64, Refusals)>), UnknownRef> {
         let admission = Admission::new(
             self.parts.store.granularities(),
             self.parts.future_skew.as_millis() as i64,
@@ -147,14 +176,13 @@ impl Core {
         );
         let mut batches = Vec::with_capacity(views.len());
         let mut rest = Vec::with_capacity(views.len());
-        for view in &views {
-            let Admitted { batch, samples, refused } =
-                self.sessions.borrow().admit(view, &admission)?;
+        let sessions = self.sessions.borrow();
+        for view in views {
+            let Admitted { batch, samples, refused } = sessions.admit(view, &admission)?;
             batches.push(batch);
             rest.push((samples, refused));
         }
-        let verdicts = self.parts.writer.append(batches).await?;
-        Ok(self.answer(protocol, verdicts, rest))
+        Ok((batches, rest))
     }
 
     /// JSON takes the same way as BSON: there is one path to test and to trust.
@@ -166,23 +194,25 @@ impl Core {
         Ok(bson.into())
     }
 
-    /// Makes new series known, durably, before any sample of theirs is written.
-    async fn define(&self, views: &[BatchView<'_>]) -> Result<(), WriteFault> {
+    /// Makes new series known, durably, before any sample of theirs is written; returns the
+    /// dictionary's generation in which they were looked up.
+    async fn define(&self, views: &[BatchView<'_>]) -> Result<u64, WriteFault> {
         let mut pending = Vec::new();
-        {
+        let generation = {
             let dictionary = self.parts.store.dictionary();
             let mut sessions = self.sessions.borrow_mut();
             for view in views {
                 pending.extend(sessions.learn(view, &dictionary));
             }
-        }
+            dictionary.generation()
+        };
         if pending.is_empty() {
-            return Ok(());
+            return Ok(generation);
         }
         let definitions = pending.iter().map(|pending| pending.definition.clone()).collect();
         let verdicts = self.parts.writer.define(definitions).await?;
         self.sessions.borrow_mut().settle(&pending, &verdicts);
-        Ok(())
+        Ok(generation)
     }
 
     fn answer(

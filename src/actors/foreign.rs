@@ -150,6 +150,7 @@ impl Core {
         let (decoded, contents) = {
             let mut cache = memory.cache.borrow_mut();
             cache.trim(parts.series_max);
+            cache.renew(parts.store.dictionary().generation());
             let find = |key: &SeriesKey| parts.store.dictionary().find(key).map(|(id, _)| id);
             let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender);
             let contents =

@@ -20,8 +20,8 @@ use super::{CheckpointNow, Condition, Health, Lifeline};
 use crate::{
     model::{Clock, time::Stopwatch},
     store::{
-        AcceptedBatch, Appender, BatchVerdict, CheckpointBounds, Definition, DefinitionVerdict,
-        GroupVerdict, Store, StoreError,
+        AcceptedBatch, Appender, BatchVerdict, ChangeRefusal, CheckpointBounds, Definition,
+        DefinitionVerdict, GroupVerdict, SeriesChange, Store, StoreError,
     },
     telemetry::Metrics,
 };
@@ -49,10 +49,13 @@ pub enum WriteFault {
 }
 
 type Reply<T> = oneshot::Sender<Result<T, WriteFault>>;
+/// How many series were changed, or why none was.
+type ChangeVerdict = Result<usize, ChangeRefusal>;
 
 enum Command {
     Define { definitions: Vec<Definition>, reply: Reply<Vec<DefinitionVerdict>> },
     Append { batches: Vec<AcceptedBatch>, reply: Reply<Vec<BatchVerdict>> },
+    Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
     Stop { reply: oneshot::Sender<()> },
 }
 
@@ -134,6 +137,16 @@ impl WriterHandle {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Deletes or renames series; the answer comes when that is durable.
+    ///
+    /// # Errors
+    /// When the queue is full or the journal cannot be written; nothing was changed then.
+    pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Change { change, reply })?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
     /// Makes batches durable; the answer comes when they are.
     ///
     /// # Errors
@@ -204,6 +217,8 @@ struct Group {
     append_replies: Vec<(usize, Reply<Vec<BatchVerdict>>)>,
     weight: usize,
     commands: usize,
+    /// Done when the others are committed; it ends the group.
+    change: Option<(SeriesChange, Reply<ChangeVerdict>)>,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -220,8 +235,17 @@ impl Group {
                 self.append_replies.push((batches.len(), reply));
                 self.batches.extend(batches);
             }
+            Command::Change { change, reply } => self.change = Some((change, reply)),
             Command::Stop { reply } => self.stop = Some(reply),
         }
+    }
+
+    fn is_open(&self) -> bool {
+        self.weight < GROUP_BYTES && self.change.is_none() && self.stop.is_none()
+    }
+
+    fn has_writes(&self) -> bool {
+        !(self.definitions.is_empty() && self.batches.is_empty())
     }
 
     fn answer(self, result: Result<GroupVerdict, WriteFault>) {
@@ -261,7 +285,7 @@ impl Role {
             let mut group = Group::default();
             group.add(first);
             let watch = Stopwatch::start();
-            while group.weight < GROUP_BYTES && group.stop.is_none() {
+            while group.is_open() {
                 let linger = GROUP_LINGER.saturating_sub(watch.elapsed());
                 let next = if group.commands < last_group && !linger.is_zero() {
                     commands.recv_timeout(linger).ok()
@@ -272,7 +296,15 @@ impl Role {
                 group.add(next);
             }
             last_group = group.commands;
-            if let Some(reply) = self.commit(group) {
+            let change = group.change.take();
+            let stop = group.stop.take();
+            if group.has_writes() || change.is_none() {
+                self.commit(group);
+            }
+            if let Some((change, reply)) = change {
+                self.change(&change, reply);
+            }
+            if let Some(reply) = stop {
                 self.parts.lifeline.release();
                 if reply.send(()).is_err() {
                     tracing::debug!("nobody waits for the writer's end");
@@ -283,8 +315,7 @@ impl Role {
         self.parts.lifeline.release();
     }
 
-    fn commit(&mut self, mut group: Group) -> Option<oneshot::Sender<()>> {
-        let stop = group.stop.take();
+    fn commit(&mut self, group: Group) {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
         let now = parts.clock.now();
@@ -296,7 +327,17 @@ impl Role {
         self.note_health(result.as_ref().err());
         group.answer(result);
         self.ask_for_checkpoint();
-        stop
+    }
+
+    fn change(&mut self, change: &SeriesChange, reply: Reply<ChangeVerdict>) {
+        let watch = Stopwatch::start();
+        let result = self.parts.appender.change(change).map_err(|cause| describe(&cause));
+        if let Ok(Ok(series)) = &result {
+            let elapsed_ms = watch.millis();
+            tracing::info!(series, ?change, elapsed_ms, "changed series");
+        }
+        self.note_health(result.as_ref().err());
+        deliver(reply, result);
     }
 
     fn note_health(&mut self, fault: Option<&WriteFault>) {

@@ -5,6 +5,7 @@
 mod admin;
 mod answer;
 mod body;
+mod changes;
 mod collectd;
 mod connections;
 mod foreign;
@@ -19,6 +20,7 @@ mod queries;
 mod refusal;
 mod remote_write;
 mod streamed;
+mod tail;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -31,11 +33,11 @@ pub(crate) use prometheus::fuzz_params;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{
     actors::{Collector, Health, WriterHandle},
-    model::Clock,
+    model::{Clock, SeriesLimits},
     query::QueryLimits,
     store::Store,
     telemetry::Metrics,
@@ -59,6 +61,12 @@ pub struct ApiParts {
     pub snapshot_dir: PathBuf,
     /// One permit: there is one snapshot at a time.
     pub snapshots: Arc<Semaphore>,
+    pub series_limits: SeriesLimits,
+    pub future_skew: Duration,
+    /// A permit for each live tail.
+    pub tails: Arc<Semaphore>,
+    /// Becomes true when the daemon stops: live tails end.
+    pub stopping: watch::Receiver<bool>,
 }
 
 /// The routes, for one HTTP worker with its collector.
@@ -80,6 +88,10 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/api/v1/documents", web::get().to(queries::documents))
         .route("/api/v1/aggregate", web::post().to(queries::aggregate))
         .route("/api/v1/series", web::get().to(queries::series))
+        .route("/api/v1/series", web::delete().to(changes::delete_matching))
+        .route("/api/v1/tail", web::get().to(tail::tail))
+        .route("/api/v1/admin/series/delete", web::post().to(changes::delete))
+        .route("/api/v1/admin/series/rename", web::post().to(changes::rename))
         .route("/api/v1/admin/snapshot", web::post().to(admin::snapshot))
         .route("/metrics", web::get().to(operations::metrics))
         .route("/healthz", web::get().to(operations::healthz))

@@ -43,14 +43,7 @@ const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
 
 impl Params {
     pub(super) fn selector(&self) -> Result<Selector, QueryError> {
-        let mut tags = Vec::new();
-        for pair in self.tags.iter().flat_map(|tags| tags.split(',')).filter(|p| !p.is_empty()) {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| QueryError::Invalid(format!("tags: {pair:?} is not name=value")))?;
-            tags.push((name.trim().to_owned(), value.trim().to_owned()));
-        }
-        Ok(Selector { metric: self.metric.clone(), tags })
+        selector(self.metric.as_deref(), self.tags.as_deref())
     }
 
     /// The selector of a query that needs a metric.
@@ -159,6 +152,18 @@ fn at_least_one(name: &str, number: Option<usize>) -> Result<Option<usize>, Quer
         return Err(QueryError::Invalid(format!("{name}=0 shows nothing; use 1 or more")));
     }
     Ok(number)
+}
+
+/// Reads `metric=` and `tags=`, as `host=web1,core=0`.
+pub(super) fn selector(metric: Option<&str>, tags: Option<&str>) -> Result<Selector, QueryError> {
+    let mut pairs = Vec::new();
+    for pair in tags.iter().flat_map(|tags| tags.split(',')).filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| QueryError::Invalid(format!("tags: {pair:?} is not name=value")))?;
+        pairs.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(Selector { metric: metric.map(str::to_owned), tags: pairs })
 }
 
 /// For fuzzing: reads a query string as the handlers do.

@@ -128,7 +128,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     }
 }
 
-fn outcome(cause: &QueryError) -> QueryOutcome {
+pub(super) fn outcome(cause: &QueryError) -> QueryOutcome {
     match cause {
         QueryError::Invalid(_) => QueryOutcome::Invalid,
         QueryError::TooMuch(_) => QueryOutcome::TooMuch,

@@ -110,7 +110,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
     }
 }
 
-fn write_fault(fault: &WriteFault) -> HttpResponse {
+pub(super) fn write_fault(fault: &WriteFault) -> HttpResponse {
     match fault {
         WriteFault::Busy(reason) => answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", reason),
         WriteFault::DiskFull(_) => {

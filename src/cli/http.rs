@@ -36,6 +36,33 @@ pub(super) fn post(url: &str, path: &str) -> anyhow::Result<String> {
     body(url, agent(None).post(format!("{url}/api/v1/{path}")).send_empty())
 }
 
+/// The same with a JSON body.
+pub(super) fn post_json(
+    url: &str,
+    path: &str,
+    content: &serde_json::Value,
+) -> anyhow::Result<String> {
+    let request = agent(None).post(format!("{url}/api/v1/{path}"));
+    body(url, request.content_type("application/json").send(content.to_string()))
+}
+
+/// Gets an answer's body as it comes.
+pub(super) fn stream(
+    url: &str,
+    path: &str,
+    pairs: &[(&'static str, String)],
+) -> anyhow::Result<impl std::io::Read + use<>> {
+    let request = agent(None).get(format!("{url}/api/v1/{path}"));
+    let request = pairs.iter().fold(request, |request, (name, value)| request.query(*name, value));
+    match request.call() {
+        Ok(response) if response.status().is_success() => Ok(response.into_body().into_reader()),
+        refused => match body(url, refused) {
+            Err(cause) => Err(cause),
+            Ok(_) => bail!("{url} does not stream; is it a granary?"),
+        },
+    }
+}
+
 fn agent(timeout: Option<Duration>) -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false);
     config.timeout_global(timeout).build().into()

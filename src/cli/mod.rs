@@ -5,8 +5,10 @@ mod http;
 mod import;
 mod progress;
 mod query;
+mod series;
 mod serve;
 mod snapshot;
+mod tail;
 mod verify;
 
 use std::process::ExitCode;
@@ -26,6 +28,8 @@ enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(serve::CheckConfigArgs),
     Query(query::QueryArgs),
+    Series(series::SeriesArgs),
+    Tail(tail::TailArgs),
     Verify(verify::VerifyArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
@@ -39,6 +43,8 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::CheckConfig(args) => serve::check_config(&args),
         Command::Query(args) => query::query(&args),
+        Command::Series(args) => series::series(&args),
+        Command::Tail(args) => tail::tail(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),

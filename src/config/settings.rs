@@ -56,6 +56,7 @@ pub struct Settings {
     pub query_points_max: usize,
     pub queries_max: usize,
     pub promql: PromqlBounds,
+    pub tails_max: usize,
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
@@ -157,6 +158,7 @@ impl Settings {
             query_points_max: faults.some("limits.query_points_max", limits.query_points_max),
             queries_max: faults.some("limits.queries_max", limits.queries_max),
             promql: promql(&raw.promql, &mut faults),
+            tails_max: faults.some("limits.tails_max", limits.tails_max),
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: faults.at_least(
                 "preallocation.documents_per_second",

@@ -41,6 +41,8 @@ pub struct Sessions {
     limits: SeriesLimits,
     sender_series_max: usize,
     by_agent: HashMap<Box<str>, Session>,
+    /// The dictionary's generation in which the refs were resolved.
+    generation: u64,
     /// Refs that all sessions hold.
     refs: usize,
     /// With more refs, all sessions are forgotten; the senders define again.
@@ -54,6 +56,7 @@ pub struct Pending {
     pub definition: Definition,
     agent: Box<str>,
     reference: u32,
+    generation: u64,
 }
 
 /// A ref that the collector does not know; the sender is to define it and send again.
@@ -81,11 +84,39 @@ pub struct Admitted {
 impl Sessions {
     /// No sender is known yet.
     pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
-        Self { limits, sender_series_max, by_agent: HashMap::new(), refs: 0, refs_max }
+        let by_agent = HashMap::new();
+        Self { limits, sender_series_max, by_agent, generation: 0, refs: 0, refs_max }
+    }
+
+    /// The dictionary's generation that the refs were resolved by.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Forgets the refs of series that were deleted or renamed; their senders define them again.
+    fn renew(&mut self, dictionary: &Dictionary) {
+        let before = std::mem::replace(&mut self.generation, dictionary.generation());
+        if before == self.generation {
+            return;
+        }
+        let refs = self.by_agent.values_mut().flat_map(|session| &mut session.refs);
+        for resolved in refs {
+            let stays = match resolved {
+                Resolved::Series(id) => dictionary.is_current(*id, before),
+                Resolved::Unknown | Resolved::Refused(RefusalReason::BadSeries) => true,
+                // There may be room now.
+                Resolved::Refused(_) => false,
+            };
+            if !stays {
+                *resolved = Resolved::Unknown;
+            }
+        }
     }
 
     /// Notes a batch's definitions; returns those that the dictionary does not hold yet.
     pub fn learn(&mut self, view: &BatchView<'_>, dictionary: &Dictionary) -> Vec<Pending> {
+        self.renew(dictionary);
+        let generation = self.generation;
         let full = self.by_agent.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_agent.contains_key(view.agent) {
             self.by_agent.clear();
@@ -107,7 +138,8 @@ impl Sessions {
                     Some(_) => Resolved::Refused(RefusalReason::KindConflict),
                     None => {
                         let agent = view.agent.into();
-                        pending.push(Pending { definition, agent, reference: series.reference });
+                        let reference = series.reference;
+                        pending.push(Pending { definition, agent, reference, generation });
                         Resolved::Unknown
                     }
                 },
@@ -126,7 +158,10 @@ impl Sessions {
 
     /// Notes what became of the definitions.
     pub fn settle(&mut self, pending: &[Pending], verdicts: &[DefinitionVerdict]) {
-        for (pending, verdict) in pending.iter().zip(verdicts) {
+        // What was resolved before series were deleted or renamed may be one of these.
+        let is_current = |pending: &Pending| pending.generation == self.generation;
+        let settled = pending.iter().zip(verdicts).filter(|(pending, _)| is_current(pending));
+        for (pending, verdict) in settled {
             let resolved = match verdict {
                 DefinitionVerdict::Known(id) => Resolved::Series(*id),
                 DefinitionVerdict::KindConflict(..) => {

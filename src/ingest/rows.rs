@@ -75,6 +75,8 @@ pub struct Rows<'a> {
 /// The samples of one request, decoded, with the series that have to be made known first.
 #[derive(Debug)]
 pub struct Decoded {
+    /// What the cache's entries belonged to.
+    generation: u64,
     samples: Vec<Row>,
     definitions: Vec<(Fingerprint, Definition)>,
     refused: Refusals,
@@ -169,7 +171,8 @@ impl<'a> Rows<'a> {
 
     /// The samples, without the hold on the cache.
     pub fn finish(self) -> Decoded {
-        Decoded { samples: self.samples, definitions: self.definitions, refused: self.refused }
+        let Self { cache, samples, definitions, refused, .. } = self;
+        Decoded { generation: cache.generation(), samples, definitions, refused }
     }
 }
 
@@ -197,11 +200,15 @@ impl Decoded {
         admission: &Admission,
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
-        let Self { samples, definitions, mut refused } = self;
+        let Self { generation, samples, definitions, mut refused } = self;
+        // Else series were deleted or renamed meanwhile, perhaps these.
+        let is_current = cache.generation() == generation;
         let settled: Vec<_> = verdicts.iter().map(|verdict| settle(*verdict)).collect();
         for ((fingerprint, _), resolved) in definitions.iter().zip(&settled) {
             // A limit may be raised, and other series may be deleted: it is asked for again.
-            if let Resolved::Series(_) = resolved {
+            if let Resolved::Series(_) = resolved
+                && is_current
+            {
                 cache.insert(*fingerprint, *resolved);
             }
         }

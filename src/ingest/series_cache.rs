@@ -31,6 +31,8 @@ pub(super) enum Resolved {
 /// came after it: mostly that is the next one again, and lies next to it in memory.
 #[derive(Debug, Default)]
 pub struct SeriesCache {
+    /// The dictionary's generation in which the entries were found.
+    generation: u64,
     entries: Vec<Entry>,
     index: HashMap<Fingerprint, u32, FixedState>,
     /// The entry that was found last.
@@ -49,8 +51,19 @@ impl SeriesCache {
     /// Forgets everything when it holds more than `series_max` series; they are looked up again.
     pub fn trim(&mut self, series_max: usize) {
         if self.entries.len() > series_max {
-            *self = Self::default();
+            *self = Self { generation: self.generation, ..Self::default() };
         }
+    }
+
+    /// Forgets everything when series were deleted or renamed since; they are looked up again.
+    pub fn renew(&mut self, generation: u64) {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub(super) fn find(&mut self, fingerprint: Fingerprint) -> Option<Resolved> {
@@ -98,7 +111,12 @@ mod tests {
                 assert_eq!(cache.find(fingerprint(n)), expected, "{n}");
             }
         }
+        cache.renew(0);
+        assert_eq!(cache.find(fingerprint(1)), Some(series(1)));
         cache.trim(99);
+        assert_eq!(cache.find(fingerprint(1)), None);
+        cache.insert(fingerprint(1), series(1));
+        cache.renew(1);
         assert_eq!(cache.find(fingerprint(1)), None);
     }
 }

@@ -5,6 +5,7 @@
 mod aggregate;
 mod axis;
 mod calendar;
+mod changes;
 mod chart;
 mod display;
 mod documents;
@@ -21,19 +22,23 @@ pub use aggregate::{AggregateAnswer, AggregateRequest, aggregate};
 pub use axis::Resolution;
 pub use calendar::{CalendarUnit, time_zone};
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
+mod tail;
+
+pub use changes::{ChangeAnswer, ChangedSeries, NewName, preview};
 pub use display::Display;
+pub use documents::{
+    DocumentsAnswer, DocumentsForm, DocumentsRequest, NestedDocument, Row, SlotValue, documents,
+};
+pub use grouping::{Merge, Rank};
+pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{ListedMetric, list_label_names, list_label_values, list_metrics};
 pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     VectorSample, check_promql, format_promql, promql, series_matchers,
 };
-pub use documents::{
-    DocumentsAnswer, DocumentsForm, DocumentsRequest, NestedDocument, Row, SlotValue, documents,
-};
-pub use grouping::{Merge, Rank};
-pub use levels::{LevelPart, LevelsDocument};
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
+pub use tail::{Tail, TailCell, TailEvent, TailRequest};
 pub use timestamp::Timestamp;
 
 use crate::store::StoreError;

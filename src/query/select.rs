@@ -54,12 +54,14 @@ impl SeriesEntry {
 }
 
 impl Selector {
-    fn matchers(&self) -> Vec<Matcher> {
+    /// The same as the dictionary takes it.
+    pub fn matchers(&self) -> Vec<Matcher> {
         let metric = self.metric.iter().map(|metric| (METRIC_TAG, metric));
         let tags = self.tags.iter().map(|(tag, value)| (tag.as_str(), value));
-        let matcher =
-            |(tag, value): (&str, &String)| Matcher { tag: tag.to_owned(), value: value.clone() };
-        metric.chain(tags).map(matcher).collect()
+        metric
+            .chain(tags)
+            .map(|(tag, value)| Matcher { tag: tag.to_owned(), value: value.clone() })
+            .collect()
     }
 
     /// The series that match, in order of metric and tags, with what is known of them.

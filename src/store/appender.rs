@@ -11,6 +11,7 @@ use std::{
 use super::{
     Store, StoreError,
     catalog::TimesTally,
+    changes::{ChangeRefusal, SeriesChange},
     dictionary::SeriesInfo,
     record::{self, AcceptedBatch, BatchNumber},
 };
@@ -130,7 +131,7 @@ impl Appender {
             record::encode(accepted(), &mut self.record);
             let inner = &*self.store.inner;
             let sequence = inner.catalog.read().applied() + 1;
-            let series_count = inner.dictionary.read().len() as u32;
+            let series_count = inner.dictionary.read().id_count() as u32;
             inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
             inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
             let counters = &inner.counters;
@@ -158,11 +159,39 @@ impl Appender {
         Ok(GroupVerdict { definitions, batches: batches_verdicts })
     }
 
+    /// Deletes or renames the series that match, durably; returns how many. Batches that were
+    /// resolved before count for the series as they were then: those of deleted ones vanish.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; nothing has changed then.
+    pub fn change(
+        &mut self,
+        change: &SeriesChange,
+    ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
+        let inner = &*self.store.inner;
+        let (plan, series_count) = {
+            let dictionary = inner.dictionary.read();
+            (dictionary.plan(change), dictionary.id_count() as u32)
+        };
+        let updates = match plan {
+            Ok(updates) => updates,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if !updates.is_empty() {
+            let sequence = inner.catalog.read().applied() + 1;
+            inner.journal.change_series(sequence, series_count, &updates)?;
+            inner.dictionary.write().update(&updates);
+        }
+        Ok(Ok(updates.len()))
+    }
+
     fn define(&self, info: &Definition, new_series: &mut NewSeries) -> DefinitionVerdict {
         let dictionary = self.store.dictionary();
         let known = dictionary.find(&info.key).map(|(id, known)| (id, known.kind));
         let known = known.or_else(|| new_series.by_key.get(&info.key).copied());
-        let next = dictionary.len() + new_series.rows.len();
+        let next = dictionary.id_count() + new_series.rows.len();
+        let living = dictionary.len() + new_series.rows.len();
+        let is_full = living >= self.limits.series_max || next >= StoreLimits::default().series_max;
         let of_sender = || {
             let new = new_series.by_sender.get(&info.sender).copied();
             dictionary.count_of_sender(&info.sender) + new.unwrap_or(0)
@@ -170,7 +199,7 @@ impl Appender {
         match known {
             Some((id, kind)) if kind == info.kind => DefinitionVerdict::Known(id),
             Some((id, kind)) => DefinitionVerdict::KindConflict(id, kind),
-            None if next >= self.limits.series_max => DefinitionVerdict::StoreLimit,
+            None if is_full => DefinitionVerdict::StoreLimit,
             None if of_sender() >= self.limits.sender_series_max => DefinitionVerdict::SenderLimit,
             None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
         }

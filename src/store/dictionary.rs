@@ -1,7 +1,8 @@
 //! The dictionary: series to id and back, and which series carry a tag.
 //!
 //! Kept in memory whole; every entry is also a row of the journal's `series` table, written in
-//! the transaction that first uses it. Only the appender adds entries.
+//! the transaction that first uses it. Only the appender adds and changes entries. An id stands for
+//! the same series for ever: a deleted one is not given again.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,6 +13,7 @@ use std::{
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use super::changes::SeriesUpdate;
 use crate::model::{Kind, SeriesId, SeriesKey};
 use std::hash::BuildHasher;
 
@@ -40,39 +42,93 @@ pub struct Matcher {
 /// The name under which matchers see the metric, as in Prometheus.
 pub const METRIC_TAG: &str = "__name__";
 
+/// What an id stands for.
+#[derive(Debug)]
+enum Entry {
+    Living(SeriesInfo),
+    Deleted(Kind),
+}
+
+impl Entry {
+    fn info(&self) -> Option<&SeriesInfo> {
+        match self {
+            Self::Living(info) => Some(info),
+            Self::Deleted(_) => None,
+        }
+    }
+
+    fn has_key(&self, key: &SeriesKey) -> bool {
+        self.info().is_some_and(|info| info.key == *key)
+    }
+}
+
+/// Tag name -> value -> series, ascending.
+type Postings = BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>;
+/// The series to put into, or to take out of, the list of a tag's name and value.
+type Moves = BTreeMap<(Box<str>, Box<str>), Vec<SeriesId>>;
+
 /// All series of the store.
 #[derive(Debug, Default)]
 pub struct Dictionary {
-    series: Vec<SeriesInfo>,
+    /// By id.
+    series: Vec<Entry>,
+    deleted: usize,
+    /// Goes up with each change of series that are known.
+    generation: u64,
+    /// The generation in which a series was renamed last, since the start.
+    renamed: HashMap<SeriesId, u64>,
     by_key: HashTable<SeriesId>,
     hasher: FixedState,
     /// Series that each sender made known.
     by_sender: HashMap<Arc<str>, usize>,
-    /// Tag name -> value -> series, ascending.
-    postings: BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>,
+    postings: Postings,
 }
 
 impl Dictionary {
-    /// Number of series.
+    /// Number of series; deleted ones do not count.
     pub fn len(&self) -> usize {
-        self.series.len()
+        self.series.len() - self.deleted
     }
 
     /// Whether there is no series.
     pub fn is_empty(&self) -> bool {
-        self.series.is_empty()
+        self.len() == 0
+    }
+
+    /// Number of ids that were ever given: the id of the next new series.
+    pub fn id_count(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Goes up whenever series are deleted or renamed: what was found before may be out of date.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether an id that was found for a key in `generation` still stands for that key.
+    pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
+        let renamed = self.renamed.get(&id).copied().unwrap_or(0);
+        self.info(id).is_some() && renamed <= generation
     }
 
     /// The series with this key.
     pub fn find(&self, key: &SeriesKey) -> Option<(SeriesId, &SeriesInfo)> {
         let hash = self.hasher.hash_one(key.as_bytes());
-        let id = *self.by_key.find(hash, |id| self.series[id.0 as usize].key == *key)?;
-        Some((id, &self.series[id.0 as usize]))
+        let id = *self.by_key.find(hash, |id| self.series[id.0 as usize].has_key(key))?;
+        Some((id, self.info(id)?))
     }
 
-    /// What is known of a series.
+    /// What is known of a series; nothing when it was deleted.
     pub fn info(&self, id: SeriesId) -> Option<&SeriesInfo> {
-        self.series.get(id.0 as usize)
+        self.series.get(id.0 as usize)?.info()
+    }
+
+    /// The kind of a series, also when it was deleted.
+    pub fn kind(&self, id: SeriesId) -> Option<Kind> {
+        Some(match self.series.get(id.0 as usize)? {
+            Entry::Living(info) => info.kind,
+            Entry::Deleted(kind) => *kind,
+        })
     }
 
     /// Number of series that a sender made known.
@@ -80,12 +136,11 @@ impl Dictionary {
         self.by_sender.get(sender).copied().unwrap_or(0)
     }
 
-    /// Adds a series that is not there yet; its id is the number of series before.
+    /// Adds a series that is not there yet; its id is the number of ids given before.
     pub(crate) fn add(&mut self, mut info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
         info.sender = self.count_sender(&info.sender);
-        let tags = std::iter::once((METRIC_TAG, info.key.metric())).chain(info.key.tags());
-        for (name, value) in tags {
+        for (name, value) in pairs(&info.key) {
             if !self.postings.contains_key(name) {
                 self.postings.insert(name.into(), BTreeMap::new());
             }
@@ -96,12 +151,88 @@ impl Dictionary {
                 }
             }
         }
-        let hash = self.hasher.hash_one(info.key.as_bytes());
-        self.series.push(info);
-        let (series, hasher) = (&self.series, &self.hasher);
-        self.by_key
-            .insert_unique(hash, id, |id| hasher.hash_one(series[id.0 as usize].key.as_bytes()));
+        self.series.push(Entry::Living(info));
+        self.index(id);
         id
+    }
+
+    /// Gives the next id to a series that was deleted.
+    pub(crate) fn add_deleted(&mut self, kind: Kind) {
+        self.series.push(Entry::Deleted(kind));
+        self.deleted += 1;
+    }
+
+    /// Changes series that are known, ascending.
+    pub(crate) fn update(&mut self, updates: &[SeriesUpdate]) {
+        self.generation += 1;
+        let (mut left, mut joined) = (Moves::new(), Moves::new());
+        for SeriesUpdate { id, key } in updates {
+            let Some(info) = self.info(*id) else { continue };
+            let has = |key: &SeriesKey, pair| pairs(key).any(|own| own == pair);
+            let note = |moves: &mut Moves, (name, value): (&str, &str)| {
+                moves.entry((name.into(), value.into())).or_default().push(*id);
+            };
+            let stays = |pair| key.as_ref().is_some_and(|key| has(key, pair));
+            pairs(&info.key).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
+            let new = key.iter().flat_map(|key| pairs(key));
+            new.filter(|pair| !has(&info.key, *pair)).for_each(|pair| note(&mut joined, pair));
+            self.unindex(*id);
+        }
+        for ((name, value), ids) in left {
+            leave(&mut self.postings, &name, &value, &ids);
+        }
+        for ((name, value), ids) in joined {
+            let list = self.postings.entry(name).or_default().entry(value).or_default();
+            list.extend(ids);
+            list.sort_unstable();
+        }
+        for SeriesUpdate { id, key } in updates {
+            match key {
+                None => self.forget(*id),
+                Some(key) => self.rename(*id, key),
+            }
+        }
+    }
+
+    fn forget(&mut self, id: SeriesId) {
+        let entry = &mut self.series[id.0 as usize];
+        if let Entry::Living(info) = entry {
+            if let Some(count) = self.by_sender.get_mut(&info.sender) {
+                *count -= 1;
+                if *count == 0 {
+                    self.by_sender.remove(&info.sender);
+                }
+            }
+            *entry = Entry::Deleted(info.kind);
+            self.deleted += 1;
+            self.renamed.remove(&id);
+        }
+    }
+
+    fn rename(&mut self, id: SeriesId, key: &SeriesKey) {
+        if let Entry::Living(info) = &mut self.series[id.0 as usize] {
+            info.key = key.clone();
+            self.renamed.insert(id, self.generation);
+            self.index(id);
+        }
+    }
+
+    /// Makes a series found by its key.
+    fn index(&mut self, id: SeriesId) {
+        let (series, hasher) = (&self.series, &self.hasher);
+        let hash = |id: &SeriesId| {
+            let key = series[id.0 as usize].info().map_or(&[][..], |info| info.key.as_bytes());
+            hasher.hash_one(key)
+        };
+        self.by_key.insert_unique(hash(&id), id, hash);
+    }
+
+    fn unindex(&mut self, id: SeriesId) {
+        let Some(info) = self.info(id) else { return };
+        let hash = self.hasher.hash_one(info.key.as_bytes());
+        if let Ok(entry) = self.by_key.find_entry(hash, |own| *own == id) {
+            entry.remove();
+        }
     }
 
     /// Counts a sender's series; returns the one copy of its name.
@@ -146,10 +277,29 @@ impl Dictionary {
         }
         lists.sort_by_key(|ids| ids.len());
         let Some((shortest, others)) = lists.split_first() else {
-            return (0..self.series.len() as u32).map(SeriesId).collect();
+            let all = (0..self.series.len() as u32).map(SeriesId);
+            return all.filter(|id| self.info(*id).is_some()).collect();
         };
         let in_all = |id: &&SeriesId| others.iter().all(|ids| ids.binary_search(id).is_ok());
         shortest.iter().filter(in_all).copied().collect()
+    }
+}
+
+/// The metric and the tags, as matchers see them.
+fn pairs(key: &SeriesKey) -> impl Iterator<Item = (&str, &str)> {
+    std::iter::once((METRIC_TAG, key.metric())).chain(key.tags())
+}
+
+/// Takes series out of a tag's list; what is empty then is removed.
+fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) {
+    let Some(values) = postings.get_mut(name) else { return };
+    let Some(list) = values.get_mut(value) else { return };
+    list.retain(|id| ids.binary_search(id).is_err());
+    if list.is_empty() {
+        values.remove(value);
+    }
+    if values.is_empty() {
+        postings.remove(name);
     }
 }
 
@@ -227,5 +377,46 @@ mod tests {
         assert_eq!(dictionary.values_after("host", Some("a"), 9), ["b".into()]);
         assert_eq!(dictionary.tag_names(), [METRIC_TAG.into(), "core".into(), "host".into()]);
         assert_eq!([dictionary.count_of_sender("a"), dictionary.count_of_sender("b")], [3, 0]);
+    }
+
+    #[test]
+    fn what_is_deleted_or_renamed_is_found_as_it_is_now() {
+        let mut dictionary = Dictionary::default();
+        for host in ["a", "b", "c"] {
+            dictionary.add(info("cpu", &[("host", host)]));
+        }
+        let ids = |dictionary: &Dictionary, tag: &str, value: &str| {
+            let matcher = Matcher { tag: tag.into(), value: value.into() };
+            dictionary.select(&[matcher]).iter().map(|id| id.0).collect::<Vec<_>>()
+        };
+        let before = dictionary.generation();
+        let key = info("cpu", &[("host", "z"), ("rack", "1")]).key;
+        dictionary.update(&[
+            SeriesUpdate { id: SeriesId(0), key: None },
+            SeriesUpdate { id: SeriesId(2), key: Some(key.clone()) },
+        ]);
+        assert_eq!((dictionary.len(), dictionary.id_count()), (2, 3));
+        assert_eq!(dictionary.count_of_sender("a"), 2);
+        assert!(dictionary.find(&info("cpu", &[("host", "a")]).key).is_none());
+        assert!(dictionary.find(&info("cpu", &[("host", "c")]).key).is_none());
+        assert_eq!(dictionary.find(&key).unwrap().0, SeriesId(2));
+        assert_eq!(ids(&dictionary, "host", "a"), [0; 0]);
+        assert_eq!(ids(&dictionary, "rack", "1"), [2]);
+        assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
+        assert_eq!(dictionary.select(&[]), [SeriesId(1), SeriesId(2)]);
+        let current = |id, generation| dictionary.is_current(SeriesId(id), generation);
+        assert_eq!(
+            [current(0, before), current(1, before), current(2, before)],
+            [false, true, false]
+        );
+        assert!(current(2, dictionary.generation()));
+        assert_eq!(dictionary.kind(SeriesId(0)), Some(Kind::Counter));
+        // The key begins anew, under an id of its own; the renamed series keeps its place.
+        assert_eq!(dictionary.add(info("cpu", &[("host", "a")])), SeriesId(3));
+        let back = SeriesUpdate { id: SeriesId(2), key: Some(info("cpu", &[("host", "b2")]).key) };
+        dictionary.update(&[back, SeriesUpdate { id: SeriesId(3), key: None }]);
+        assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
+        assert_eq!(ids(&dictionary, "rack", "1"), [0; 0]);
+        assert_eq!(dictionary.count_of_sender("a"), 2);
     }
 }

@@ -3,15 +3,14 @@
 //! One group commit is one transaction with the record and the new series; one checkpoint is one
 //! transaction that stores states and senders and cuts the records it covers.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
     catalog::Frozen,
+    changes::SeriesUpdate,
     database_file::{DatabaseFile, FileOptions},
     dictionary::{SeriesInfo, decode_series, encode_series},
     error::StoreError,
@@ -20,7 +19,7 @@ use super::{
     record::{self, AcceptedBatch},
     states::SeriesStates,
 };
-use crate::model::SenderWindow;
+use crate::model::{SenderWindow, SeriesId};
 
 /// Version of the files' format.
 pub(crate) const FORMAT_VERSION: u64 = 2;
@@ -37,6 +36,7 @@ pub(crate) const JOURNAL_FILE: &str = "journal.redb";
 
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
 const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
+const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
 const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
 const LEVELS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
@@ -51,9 +51,43 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: 
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: DatabaseFile,
-    /// A failed append may have reached the disk all the same. It was not acknowledged, and the
-    /// next append removes it.
-    unsure: AtomicBool,
+    unsure: Mutex<Unsure>,
+}
+
+/// What failed may have reached the disk all the same. It was not acknowledged, and the next
+/// append or change of series removes it.
+#[derive(Debug, Default)]
+struct Unsure {
+    append: bool,
+    /// What the table of changes said of the series before.
+    changes: BTreeMap<u32, Option<Vec<u8>>>,
+}
+
+impl Unsure {
+    fn remove(
+        &self,
+        txn: &WriteTransaction,
+        sequence: u64,
+        series_count: u32,
+    ) -> Result<(), StoreError> {
+        const OPERATION: &str = "remove what failed";
+        if self.append {
+            let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+            records.retain_in(sequence.., |_, _| false).map_err(fail(OPERATION))?;
+            let mut series = txn.open_table(SERIES).map_err(fail(OPERATION))?;
+            series.retain_in(series_count.., |_, _| false).map_err(fail(OPERATION))?;
+        }
+        if !self.changes.is_empty() {
+            let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
+            for (id, before) in &self.changes {
+                match before {
+                    Some(row) => changes.insert(id, &**row).map_err(fail(OPERATION))?,
+                    None => changes.remove(id).map_err(fail(OPERATION))?,
+                };
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Journal {
@@ -65,15 +99,31 @@ impl Journal {
             meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
             txn.open_table(RECORDS).map_err(fail(OPERATION))?;
             txn.open_table(SERIES).map_err(fail(OPERATION))?;
+            txn.open_table(CHANGES).map_err(fail(OPERATION))?;
             txn.open_table(SENDERS).map_err(fail(OPERATION))?;
             txn.open_table(STATES).map_err(fail(OPERATION))?;
             txn.open_table(SEEN).map_err(fail(OPERATION))?;
             txn.open_table(LEVELS).map_err(fail(OPERATION))?;
             Ok(())
         })?;
-        let journal = Self { file, unsure: AtomicBool::new(false) };
+        let journal = Self { file, unsure: Mutex::default() };
         journal.file.guard("open", || journal.check_version())?;
+        journal.file.guard("open", || journal.add_changes_table())?;
         Ok(journal)
+    }
+
+    /// Journals that are older than the table have none.
+    fn add_changes_table(&self) -> Result<(), StoreError> {
+        const OPERATION: &str = "add a table";
+        let txn = self.file.read()?;
+        let mut tables = txn.list_tables().map_err(fail(OPERATION))?;
+        if tables.any(|table| table.name() == CHANGES.name()) {
+            return Ok(());
+        }
+        self.file.transact(OPERATION, |txn| {
+            txn.open_table(CHANGES).map_err(fail(OPERATION))?;
+            Ok(())
+        })
     }
 
     fn check_version(&self) -> Result<(), StoreError> {
@@ -112,14 +162,10 @@ impl Journal {
         series_count: u32,
         new_series: &[SeriesInfo],
     ) -> Result<(), StoreError> {
-        let unsure = self.unsure.swap(true, Ordering::Relaxed);
-        self.file.transact("append", |txn| {
+        let mut unsure = self.unsure.lock();
+        let outcome = self.file.transact("append", |txn| {
+            unsure.remove(txn, sequence, series_count)?;
             let mut records = txn.open_table(RECORDS).map_err(fail("append"))?;
-            if unsure {
-                let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
-                records.retain_in(sequence.., |_, _| false).map_err(fail("append"))?;
-                series.retain_in(series_count.., |_, _| false).map_err(fail("append"))?;
-            }
             records.insert(sequence, record).map_err(fail("append"))?;
             if !new_series.is_empty() {
                 let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
@@ -128,9 +174,41 @@ impl Journal {
                     .map_err(fail("append"))?;
             }
             Ok(())
-        })?;
-        self.unsure.store(false, Ordering::Relaxed);
-        Ok(())
+        });
+        match &outcome {
+            Ok(()) => *unsure = Unsure::default(),
+            Err(_) => unsure.append = true,
+        }
+        outcome
+    }
+
+    /// Makes changes of known series durable, all or none. `sequence` and `series_count` say what
+    /// the next append will begin with.
+    pub(crate) fn change_series(
+        &self,
+        sequence: u64,
+        series_count: u32,
+        updates: &[SeriesUpdate],
+    ) -> Result<(), StoreError> {
+        const OPERATION: &str = "change series";
+        let mut unsure = self.unsure.lock();
+        let mut before = Vec::with_capacity(updates.len());
+        let outcome = self.file.transact(OPERATION, |txn| {
+            unsure.remove(txn, sequence, series_count)?;
+            let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
+            for update in updates {
+                let old = changes.insert(update.id.0, update.row()).map_err(fail(OPERATION))?;
+                before.push((update.id.0, old.map(|row| row.value().to_vec())));
+            }
+            Ok(())
+        });
+        match &outcome {
+            Ok(()) => *unsure = Unsure::default(),
+            Err(_) => before.into_iter().for_each(|(id, row)| {
+                unsure.changes.entry(id).or_insert(row);
+            }),
+        }
+        outcome
     }
 
     /// Stores what belongs to a finished checkpoint and removes the records it covers.
@@ -172,6 +250,7 @@ impl Journal {
             copy_table(&from, to, META)?;
             copy_table(&from, to, RECORDS)?;
             copy_table(&from, to, SERIES)?;
+            copy_table(&from, to, CHANGES)?;
             copy_table(&from, to, SENDERS)?;
             copy_table(&from, to, STATES)?;
             copy_table(&from, to, SEEN)?;
@@ -212,6 +291,11 @@ impl Journal {
             Some(row)
         })?;
         Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// What became of series since they were made known, by their ids.
+    pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
+        self.rows(CHANGES, |_, id, row| SeriesUpdate::from_row(SeriesId(id), row))
     }
 
     /// Puts back what is remembered of the series.

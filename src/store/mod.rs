@@ -6,6 +6,7 @@
 mod appender;
 mod assertion;
 mod catalog;
+mod changes;
 mod checkpoint;
 mod counters;
 mod database_file;
@@ -38,6 +39,7 @@ pub use appender::{
     Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, StoreLimits,
 };
 pub use catalog::TimesTally;
+pub use changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate};
 pub use counters::{Count, Counters};
 pub use dictionary::{Dictionary, METRIC_TAG, Matcher, SeriesInfo};
 pub use error::StoreError;
@@ -89,6 +91,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     }
     journal::fuzz_rows(bytes);
     states::fuzz_rows(bytes);
+    changes::fuzz_rows(bytes);
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Some(level) = levels::StoredLevel::from_text("1m", text)
     {
@@ -146,10 +149,7 @@ impl Store {
         let head = Head::open(medium.clone(), &granularities, &partitions)?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
-        for info in journal.series()? {
-            catalog.add_series(info.kind);
-            dictionary.add(info);
-        }
+        changes::load(&journal, &mut dictionary, &mut catalog)?;
         journal.restore(catalog.states_mut())?;
         catalog.restore_senders(journal.senders()?);
         let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
@@ -235,7 +235,7 @@ impl Store {
 
     /// A record of another store, or a damaged one, may name series that are not there.
     fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
-        let count = self.inner.dictionary.read().len();
+        let count = self.inner.dictionary.read().id_count();
         let unknown = batches.iter().flat_map(|batch| &batch.series);
         match unknown.copied().find(|series| series.0 as usize >= count) {
             None => Ok(()),
@@ -249,6 +249,11 @@ impl Store {
     /// The levels of pre-aggregation, finest first.
     pub fn granularities(&self) -> &GranularitySet {
         &self.inner.granularities
+    }
+
+    /// The number of the last journal record that queries see.
+    pub fn last_record(&self) -> u64 {
+        self.inner.catalog.read().applied()
     }
 
     /// What the store counted of its own work.
@@ -366,17 +371,21 @@ impl Store {
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
         let start = self.granularities().levels()[level].partition_start(document);
+        let living: Vec<_> = {
+            let dictionary = self.dictionary();
+            series.iter().copied().filter(|id| dictionary.info(*id).is_some()).collect()
+        };
         let added = self.inner.partitions.change(PartitionId { level, start }, |partition| {
-            partition.write(None, |writer| writer.add_shells(document, series))
+            partition.write(None, |writer| writer.add_shells(document, &living))
         })?;
         self.inner.counters.shells_preallocated.add(added as u64);
         Ok(added)
     }
 
-    /// Series whose latest sample is not older than `since`, ascending.
+    /// Series that are not deleted and whose latest sample is not older than `since`, ascending.
     pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
+        let ids = self.dictionary().select(&[]).into_iter();
         let catalog = self.inner.catalog.read();
-        let ids = (0..self.dictionary().len() as u32).map(SeriesId);
         ids.filter(|id| catalog.state(*id).is_some_and(|state| state.last_at >= since)).collect()
     }
 

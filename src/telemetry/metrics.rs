@@ -134,6 +134,7 @@ impl Metrics {
             "documents",
             "series",
             "aggregate",
+            "tail",
             "promql_instant",
             "promql_range",
             "promql_format",

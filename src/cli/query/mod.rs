@@ -1,7 +1,7 @@
 //! `granary query`: the same answers as the HTTP API, as tables and charts in a terminal.
 
 mod plot;
-mod table;
+pub(super) mod table;
 
 use std::{
     io::{self, IsTerminal, Write},

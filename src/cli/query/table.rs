@@ -14,7 +14,7 @@ fn table(header: impl IntoIterator<Item = String>) -> Table {
 }
 
 /// A series as `metric{tag=value}`.
-pub(super) fn name(series: &SeriesEntry) -> String {
+pub(in crate::cli) fn name(series: &SeriesEntry) -> String {
     let tags: Vec<_> = series.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
     format!("{}{{{}}}", series.metric, tags.join(","))
 }
@@ -127,7 +127,7 @@ fn levels(documents: &[LevelsDocument]) -> String {
 }
 
 /// A row for each series.
-pub(super) fn series(answer: &SeriesAnswer) -> String {
+pub(in crate::cli) fn series(answer: &SeriesAnswer) -> String {
     let mut table = table(["series", "kind", "unit"].map(str::to_owned));
     for series in &answer.series {
         table.add_row([name(series), series.kind.to_string(), series.unit.clone()]);

@@ -80,14 +80,14 @@ pub(super) fn check_documents(
             report.fault(file, format!("{}: {fault}", place()));
             return;
         }
-        let Some(info) = dictionary.info(series) else {
+        let Some(kind) = dictionary.kind(series) else {
             report.fault(file, format!("{}: the dictionary has no such series", place()));
             return;
         };
         for slot in 0..layout.slots() {
             let cell = layout.cell(doc, slot);
             report.cells += u64::from(!cell.is_empty());
-            if let Some(problem) = cell_problem(&cell, info.kind, width_ms) {
+            if let Some(problem) = cell_problem(&cell, kind, width_ms) {
                 let at = UnixMillis(start.0 + slot as i64 * width_ms);
                 report.fault(file, format!("{}, slot at {at}: {problem}", place()));
             }
@@ -111,11 +111,11 @@ pub(super) fn check_head(
                 for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
                     report.cells += 1;
                     let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
-                    let problem = match dictionary.info(series) {
+                    let problem = match dictionary.kind(series) {
                         None => Some("the dictionary has no such series"),
                         // A correction has no samples of its own.
                         Some(_) if cell.n == 0 => None,
-                        Some(info) => cell_problem(cell, info.kind, width_ms),
+                        Some(kind) => cell_problem(cell, kind, width_ms),
                     };
                     if let Some(problem) = problem {
                         let at = UnixMillis(slot);

@@ -148,7 +148,7 @@ impl Sides<'_> {
         slots: &[bool],
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
-        let count = self.store.dictionary().len() as u32;
+        let count = self.store.dictionary().id_count() as u32;
         let range = document..self.coarse.document.next(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();

@@ -1,0 +1,148 @@
+//! `DELETE /api/v1/series`, `POST /api/v1/admin/series/delete` and `.../rename`.
+
+use std::collections::BTreeMap;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{self, Query},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{ApiParts, answer, body, params, refusal};
+use crate::{
+    query::{self, ChangeAnswer, QueryError, Selector},
+    store::{ChangeAction, ChangeRefusal, Renaming, SeriesChange},
+};
+
+/// `DELETE /api/v1/series?metric=...&tags=...`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeleteParams {
+    metric: Option<String>,
+    /// `host=web1,core=0`
+    tags: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeleteBody {
+    selector: KeyParts,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RenameBody {
+    selector: KeyParts,
+    set: KeyParts,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// A metric and tags, as far as they are given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyParts {
+    metric: Option<String>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+}
+
+impl KeyParts {
+    fn selector(self) -> Selector {
+        Selector { metric: self.metric, tags: self.tags.into_iter().collect() }
+    }
+}
+
+pub(super) async fn delete_matching(
+    params: Result<Query<DeleteParams>, actix_web::Error>,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    let params = match params {
+        Ok(params) => params.into_inner(),
+        Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
+    };
+    match params::selector(params.metric.as_deref(), params.tags.as_deref()) {
+        Ok(selector) => respond(&selector, ChangeAction::Delete, params.dry_run, parts).await,
+        Err(cause) => answer::query_error(&cause),
+    }
+}
+
+pub(super) async fn delete(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    match read::<DeleteBody>(&request, payload, &parts).await {
+        Ok(body) => {
+            respond(&body.selector.selector(), ChangeAction::Delete, body.dry_run, parts).await
+        }
+        Err(refused) => refused,
+    }
+}
+
+pub(super) async fn rename(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    match read::<RenameBody>(&request, payload, &parts).await {
+        Ok(body) => {
+            let Selector { metric, tags } = body.set.selector();
+            let renaming = Renaming { metric, tags, limits: parts.series_limits };
+            let action = ChangeAction::Rename(renaming);
+            respond(&body.selector.selector(), action, body.dry_run, parts).await
+        }
+        Err(refused) => refused,
+    }
+}
+
+async fn read<T: DeserializeOwned>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ApiParts,
+) -> Result<T, HttpResponse> {
+    let body = body::receive(request, payload, parts).await;
+    let body = body.map_err(|refusal| refusal.response())?;
+    serde_json::from_slice(&body.bytes)
+        .map_err(|cause| answer::query_error(&QueryError::Invalid(format!("body: {cause}"))))
+}
+
+async fn respond(
+    selector: &Selector,
+    action: ChangeAction,
+    dry_run: bool,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    let change = SeriesChange { matchers: selector.matchers(), action };
+    let outcome = if dry_run {
+        let preview =
+            web::block(move || query::preview(&parts.store, &change, &parts.query_limits));
+        match preview.await {
+            Ok(outcome) => outcome,
+            Err(cause) => {
+                return answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause);
+            }
+        }
+    } else {
+        match parts.writer.change(change).await {
+            Ok(outcome) => outcome.map(|total| ChangeAnswer { total, ..ChangeAnswer::default() }),
+            Err(fault) => return refusal::write_fault(&fault),
+        }
+    };
+    match outcome {
+        Ok(done) => HttpResponse::Ok().json(done),
+        Err(cause @ ChangeRefusal::Conflict { .. }) => {
+            answer::error(StatusCode::CONFLICT, "conflict", cause)
+        }
+        Err(
+            cause @ (ChangeRefusal::NoCondition
+            | ChangeRefusal::NothingSet
+            | ChangeRefusal::BadKey { .. }),
+        ) => answer::error(StatusCode::BAD_REQUEST, "invalid", cause),
+    }
+}

@@ -1,0 +1,173 @@
+//! `GET /api/v1/tail`: what changes of some series, as server-sent events.
+//!
+//! A subscriber is looked after when its connection takes in more, at most once a second. So a slow
+//! one misses looks, which it is told, and what it was not sent takes no memory. One that takes in
+//! nothing is cut off like any slow reader, see connections.rs.
+
+use std::{convert::Infallible, time::Duration};
+
+use actix_web::{
+    HttpResponse,
+    http::{StatusCode, header},
+    web::{self, Bytes, Query},
+};
+use futures_util::stream;
+use serde::Deserialize;
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::sleep,
+};
+
+use super::{ApiParts, answer, params, queries};
+use crate::{
+    model::time::Stopwatch,
+    query::{QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
+    telemetry::QueryOutcome,
+};
+
+/// Time between looks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// A comment is sent after this long without an event, so that proxies keep the connection.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+const HEARTBEAT: &str = ": nothing new\n\n";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TailParams {
+    metric: Option<String>,
+    tags: Option<String>,
+    resolution: Option<String>,
+    /// Whether the first event shows the cells as they are.
+    #[serde(default = "yes")]
+    state: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) async fn tail(
+    params: Result<Query<TailParams>, actix_web::Error>,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    let metrics = &parts.metrics;
+    let refused = |outcome: QueryOutcome, response| {
+        metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
+        response
+    };
+    let Ok(permit) = parts.tails.clone().try_acquire_owned() else {
+        let message = "too many tails at a time: end one, or raise limits.tails_max";
+        let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
+        return refused(QueryOutcome::Busy, response);
+    };
+    metrics.queries.with_label_values(&["tail"]).inc();
+    let begun = match params {
+        Ok(params) => Subscription::begin(&params, &parts, permit).await,
+        Err(cause) => Err(QueryError::Invalid(cause.to_string())),
+    };
+    match begun {
+        Ok(subscription) => HttpResponse::Ok()
+            .content_type("text/event-stream")
+            .insert_header((header::CACHE_CONTROL, "no-store"))
+            // nginx would collect events.
+            .insert_header(("X-Accel-Buffering", "no"))
+            .force_close()
+            .streaming(stream::unfold(subscription, Subscription::next)),
+        Err(cause) => refused(queries::outcome(&cause), answer::query_error(&cause)),
+    }
+}
+
+struct Subscription {
+    tail: Option<Tail>,
+    parts: web::Data<ApiParts>,
+    stopping: watch::Receiver<bool>,
+    shows_state: bool,
+    /// Since the last look; `None` before the first.
+    looked: Option<Stopwatch>,
+    /// Since something was sent.
+    sent: Stopwatch,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Subscription {
+    async fn begin(
+        params: &TailParams,
+        parts: &web::Data<ApiParts>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Self, QueryError> {
+        let selector = params::selector(params.metric.as_deref(), params.tags.as_deref())?;
+        if selector.matchers().is_empty() {
+            let message = "metric or tags are missing; add metric=NAME or tags=NAME=VALUE";
+            return Err(QueryError::Invalid(message.to_owned()));
+        }
+        let resolution = params.resolution.as_deref().unwrap_or("auto");
+        let Ok(resolution) = resolution.parse::<Resolution>();
+        let ahead_ms = parts.future_skew.as_millis() as i64;
+        let request = TailRequest { selector, resolution, ahead_ms };
+        let limits: QueryLimits = parts.query_limits;
+        let (store, now) = (parts.store.clone(), parts.clock.now());
+        let found = web::block(move || Tail::new(&store, request, limits, now)).await;
+        let tail = found.map_err(|cause| QueryError::Invalid(cause.to_string()))??;
+        Ok(Self {
+            tail: Some(tail),
+            parts: parts.clone(),
+            stopping: parts.stopping.clone(),
+            shows_state: params.state,
+            looked: None,
+            sent: Stopwatch::start(),
+            _permit: permit,
+        })
+    }
+
+    /// Waits until there is something to send; `None` ends the stream.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        loop {
+            let since = self.looked.map(|looked| looked.elapsed());
+            let wait = since.map_or(Duration::ZERO, |since| LOOK_INTERVAL.saturating_sub(since));
+            tokio::select! {
+                biased;
+                // Also when the daemon is gone.
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+                () = sleep(wait) => {}
+            }
+            let since = self.looked.replace(Stopwatch::start()).map(|looked| looked.elapsed());
+            let mut tail = self.tail.take()?;
+            let clock = self.parts.clock.clone();
+            let looked = web::block(move || {
+                let outcome = tail.look(clock.now());
+                (tail, outcome)
+            });
+            let (tail, outcome) = looked.await.ok()?;
+            let text = match outcome {
+                // Without the tail this is the last event.
+                Err(cause) => error_event(&cause),
+                Ok(mut event) => {
+                    self.tail = Some(tail);
+                    event.skipped = since.map_or(0, |since| since.as_secs().saturating_sub(1));
+                    match since {
+                        None if self.shows_state && !event.cells.is_empty() => data_event(&event),
+                        None => HEARTBEAT.to_owned(),
+                        Some(_) if !event.cells.is_empty() => data_event(&event),
+                        Some(_) if self.sent.elapsed() >= HEARTBEAT_INTERVAL => {
+                            HEARTBEAT.to_owned()
+                        }
+                        Some(_) => continue,
+                    }
+                }
+            };
+            self.sent = Stopwatch::start();
+            return Some((Ok(text.into()), self));
+        }
+    }
+}
+
+fn data_event(event: &TailEvent) -> String {
+    // JSON has no line breaks, which would end the field.
+    let json = serde_json::to_string(event).unwrap_or_default();
+    format!("event: cells\ndata: {json}\n\n")
+}
+
+fn error_event(cause: &QueryError) -> String {
+    let json = serde_json::json!({ "message": cause.to_string() });
+    format!("event: error\ndata: {json}\n\n")
+}

@@ -1,0 +1,105 @@
+//! `granary tail`: prints cells of a running daemon as they change.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::{complain, http, query::table};
+use crate::{
+    model::UnixMillis,
+    query::{TailCell, TailEvent},
+};
+
+/// Bytes of one event, at most.
+const EVENT_BYTES_MAX: u64 = 64 << 20;
+
+/// Print what changes of some series, as samples are accepted
+///
+/// A line for each cell that is new or changed, at most once a second, until Ctrl-C. Looked at are
+/// the slot under way and the two before it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  granary tail --tags host=web1
+  granary tail --metric page_views --resolution 1h --json")]
+pub(super) struct TailArgs {
+    /// Where the daemon listens
+    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    url: String,
+    /// Name of the metric
+    #[arg(long, required_unless_present = "tags")]
+    metric: Option<String>,
+    /// Tags that must match, such as host=web1,core=0
+    #[arg(long)]
+    tags: Option<String>,
+    /// A granularity of the daemon [default: its finest]
+    #[arg(long)]
+    resolution: Option<String>,
+    /// Do not begin with the cells as they are
+    #[arg(long)]
+    no_state: bool,
+    /// Print each event as the daemon's JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
+    let given = [("metric", &args.metric), ("tags", &args.tags), ("resolution", &args.resolution)];
+    let mut pairs: Vec<_> =
+        given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    pairs.push(("state", (!args.no_state).to_string()));
+    let mut lines = BufReader::new(http::stream(&args.url, "tail", &pairs)?);
+    let (mut event, mut line) = (String::new(), String::new());
+    loop {
+        line.clear();
+        let read = io::Read::take(&mut lines, EVENT_BYTES_MAX).read_line(&mut line);
+        if read.context("read the tail")? == 0 {
+            complain("the daemon ended the tail");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = line.trim_end();
+        if let Some(name) = text.strip_prefix("event: ") {
+            name.clone_into(&mut event);
+        }
+        let Some(data) = text.strip_prefix("data: ") else { continue };
+        if event == "error" {
+            let message = serde_json::from_str::<serde_json::Value>(data)?["message"].to_string();
+            bail!("{message}");
+        }
+        let shown = if args.json { format!("{data}\n") } else { render(data)? };
+        let mut out = io::stdout().lock();
+        match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
+            // The reader, such as `head`, has seen enough.
+            Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(ExitCode::SUCCESS);
+            }
+            outcome => outcome?,
+        }
+    }
+}
+
+fn render(data: &str) -> anyhow::Result<String> {
+    let event: TailEvent = serde_json::from_str(data).context("read an event")?;
+    if event.skipped > 0 {
+        complain(&format!("{} looks were skipped: this end reads too slowly", event.skipped));
+    }
+    Ok(event.cells.iter().map(line).collect())
+}
+
+fn line(cell: &TailCell) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
+    format!(
+        "{}  {}  n={} sum={} min={} max={} last={}\n",
+        UnixMillis(cell.start),
+        table::name(&cell.series),
+        cell.n,
+        cell.sum,
+        number(cell.min),
+        number(cell.max),
+        cell.last
+    )
+}
