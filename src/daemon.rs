@@ -7,7 +7,7 @@ use actix_web::{App, HttpServer, dev::ServerHandle};
 use anyhow::Context;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{Semaphore, watch},
+    sync::Semaphore,
     time::timeout,
 };
 
@@ -17,7 +17,7 @@ use crate::{
         Lifelines, Preallocator, Retention, Stop, Watcher, Writer, WriterHandle, WriterParts,
         lifelines,
     },
-    api::{self, ApiParts, BodyLimits, BodyMemory, Connections},
+    api::{self, ApiParts, BodyLimits, BodyMemory, Connections, Tails},
     config::Settings,
     model::{Clock, SystemClock, time::Stopwatch},
     query::QueryLimits,
@@ -57,7 +57,7 @@ struct Daemon {
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
-    stopping: watch::Sender<bool>,
+    tails: Tails,
 }
 
 impl Daemon {
@@ -112,14 +112,11 @@ impl Daemon {
                 interval: settings.retention_interval,
             },
         );
-        let (stopping, stops) = watch::channel(false);
-        let parts =
-            api_parts(&settings, store, writer_handle.clone(), clock, metrics, &health, stops);
+        let parts = api_parts(&settings, store, writer_handle.clone(), clock, metrics, &health);
+        let tails = parts.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines)?;
         let server = start_server(&settings, parts, &lifelines)?;
-        health.clear(Condition::Lifecycle);
-        notify(&[sd_notify::NotifyState::Ready]);
-        feed_watchdog();
+        say_ready(&health);
         tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
         Ok(Self {
             settings,
@@ -133,7 +130,7 @@ impl Daemon {
             arbiters,
             health,
             watcher,
-            stopping,
+            tails,
         })
     }
 
@@ -159,7 +156,7 @@ impl Daemon {
         let step = self.settings.shutdown_timeout / 4;
         // 1. No new requests, and no more live tails; requests under way are answered.
         self.graphite.stop();
-        self.stopping.send_replace(true);
+        self.tails.end();
         within("the HTTP server", step, self.server.stop(true)).await;
         // 2. What waits for the journal is committed.
         within("the writer", step, self.writer_handle.stop()).await;
@@ -225,7 +222,6 @@ fn api_parts(
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     health: &Health,
-    stopping: watch::Receiver<bool>,
 ) -> ApiParts {
     ApiParts {
         store,
@@ -249,8 +245,7 @@ fn api_parts(
         snapshots: Arc::new(Semaphore::new(1)),
         series_limits: settings.series_limits,
         future_skew: settings.future_skew,
-        tails: Arc::new(Semaphore::new(settings.tails_max)),
-        stopping,
+        tails: Tails::new(settings.tails_max),
     }
 }
 
@@ -346,6 +341,12 @@ async fn stop_signal() {
         _ = term.recv() => tracing::info!(signal = "SIGTERM", "asked to stop"),
         _ = int.recv() => tracing::info!(signal = "SIGINT", "asked to stop"),
     }
+}
+
+fn say_ready(health: &Health) {
+    health.clear(Condition::Lifecycle);
+    notify(&[sd_notify::NotifyState::Ready]);
+    feed_watchdog();
 }
 
 /// Tells systemd that the event loop runs, twice as often as it asks for.

@@ -103,6 +103,9 @@ pub(super) struct Core {
     pub(super) foreign: ForeignMemory,
 }
 
+/// What is to be written of each batch of a request; its samples, and which were refused.
+type Judged = (Vec<AcceptedBatch>, Vec<(u64, Refusals)>);
+
 impl Collector {
     /// Makes the role; nothing runs yet.
     pub fn new(parts: CollectorParts, lifeline: Lifeline) -> Self {
@@ -149,10 +152,7 @@ impl Core {
     }
 
     /// Resolves the series of all batches, and judges each sample.
-    async fn resolve(
-        &self,
-        views: &[BatchView<'_>],
-    ) -> Result<(Vec<AcceptedBatch>, Vec<(u64, Refusals)>), CollectFault> {
+    async fn resolve(&self, views: &[BatchView<'_>]) -> Result<Judged, CollectFault> {
         for _ in 1..RESOLVE_ATTEMPTS {
             let generation = self.define(views).await?;
             match self.admit(views) {
@@ -165,10 +165,7 @@ impl Core {
         Ok(self.admit(views)?)
     }
 
-    fn admit(
-        &self,
-        views: &[BatchView<'_>],
-    ) -> Result<(Vec<AcceptedBatch>, Vec<(u64, Refusals)>), UnknownRef> {
+    fn admit(&self, views: &[BatchView<'_>]) -> Result<Judged, UnknownRef> {
         let admission = Admission::new(
             self.parts.store.granularities(),
             self.parts.future_skew.as_millis() as i64,

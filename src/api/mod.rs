@@ -30,10 +30,11 @@ pub use connections::Connections;
 pub(crate) use params::fuzz_query;
 pub use prometheus::PromqlBounds;
 pub(crate) use prometheus::fuzz_params;
+pub use tail::Tails;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use crate::{
     actors::{Collector, Health, WriterHandle},
@@ -63,10 +64,7 @@ pub struct ApiParts {
     pub snapshots: Arc<Semaphore>,
     pub series_limits: SeriesLimits,
     pub future_skew: Duration,
-    /// A permit for each live tail.
-    pub tails: Arc<Semaphore>,
-    /// Becomes true when the daemon stops: live tails end.
-    pub stopping: watch::Receiver<bool>,
+    pub tails: Tails,
 }
 
 /// The routes, for one HTTP worker with its collector.

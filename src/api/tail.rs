@@ -4,7 +4,7 @@
 //! one misses looks, which it is told, and what it was not sent takes no memory. One that takes in
 //! nothing is cut off like any slow reader, see connections.rs.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use actix_web::{
     HttpResponse,
@@ -14,7 +14,7 @@ use actix_web::{
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::sleep,
 };
 
@@ -30,6 +30,26 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A comment is sent after this long without an event, so that proxies keep the connection.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 const HEARTBEAT: &str = ": nothing new\n\n";
+
+/// How many tails there may be, and their end. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tails {
+    permits: Arc<Semaphore>,
+    stopping: Arc<watch::Sender<bool>>,
+}
+
+impl Tails {
+    /// At most so many at a time.
+    pub fn new(tails_max: usize) -> Self {
+        let permits = Semaphore::new(tails_max.min(Semaphore::MAX_PERMITS));
+        Self { permits: Arc::new(permits), stopping: Arc::new(watch::Sender::new(false)) }
+    }
+
+    /// Ends all tails, now and from now on.
+    pub fn end(&self) {
+        self.stopping.send_replace(true);
+    }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +75,7 @@ pub(super) async fn tail(
         metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
         response
     };
-    let Ok(permit) = parts.tails.clone().try_acquire_owned() else {
+    let Ok(permit) = parts.tails.permits.clone().try_acquire_owned() else {
         let message = "too many tails at a time: end one, or raise limits.tails_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
@@ -111,7 +131,7 @@ impl Subscription {
         Ok(Self {
             tail: Some(tail),
             parts: parts.clone(),
-            stopping: parts.stopping.clone(),
+            stopping: parts.tails.stopping.subscribe(),
             shows_state: params.state,
             looked: None,
             sent: Stopwatch::start(),
@@ -126,7 +146,6 @@ impl Subscription {
             let wait = since.map_or(Duration::ZERO, |since| LOOK_INTERVAL.saturating_sub(since));
             tokio::select! {
                 biased;
-                // Also when the daemon is gone.
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
                 () = sleep(wait) => {}
             }

@@ -174,7 +174,7 @@ impl Dictionary {
             };
             let stays = |pair| key.as_ref().is_some_and(|key| has(key, pair));
             pairs(&info.key).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
-            let new = key.iter().flat_map(|key| pairs(key));
+            let new = key.iter().flat_map(pairs);
             new.filter(|pair| !has(&info.key, *pair)).for_each(|pair| note(&mut joined, pair));
             self.unindex(*id);
         }

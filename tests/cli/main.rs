@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
 mod backup;
+mod changes;
 mod charts;
 #[path = "../support/daemon.rs"]
 mod daemon;
@@ -23,3 +24,4 @@ mod protocols;
 mod reference_cases;
 mod remote_write;
 mod settings;
+mod tail;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod calendar;
+mod changes;
 mod corpus;
 mod golden;
 mod oracle;

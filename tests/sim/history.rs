@@ -1,4 +1,4 @@
-//! One history: a random sequence of sends, retries, checkpoints, faults and restarts.
+//! One history: a random sequence of sends, retries, deletions, checkpoints, faults and restarts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,8 +13,8 @@ use granary::{
     },
     pipeline::{Admission, retention},
     store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict,
-        PartitionId, Store, StoreError,
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, ChangeAction, Definition,
+        DefinitionVerdict, Matcher, PartitionId, Renaming, SeriesChange, Store, StoreError,
     },
 };
 
@@ -43,6 +43,8 @@ pub(crate) struct Tally {
     pub(crate) refused_samples: u64,
     pub(crate) new_epochs: u64,
     pub(crate) dropped_partitions: u64,
+    pub(crate) deleted: u64,
+    pub(crate) renamed: u64,
 }
 
 impl Tally {
@@ -57,6 +59,8 @@ impl Tally {
         self.refused_samples += other.refused_samples;
         self.new_epochs += other.new_epochs;
         self.dropped_partitions += other.dropped_partitions;
+        self.deleted += other.deleted;
+        self.renamed += other.renamed;
     }
 }
 
@@ -66,6 +70,9 @@ struct Sent {
     number: BatchNumber,
     /// Name of the series and time.
     samples: Vec<(u32, i64)>,
+    /// The series that the samples were last sent for: while they were not acknowledged, a name
+    /// may have been given to another one.
+    series: Vec<SeriesId>,
     acknowledged: bool,
 }
 
@@ -77,6 +84,10 @@ pub(crate) struct History {
     /// Ids by series name, as far as the sender was told.
     ids: BTreeMap<u32, SeriesId>,
     sent: Vec<Sent>,
+    /// What each series must be called by now; `None`: it was deleted.
+    keys: BTreeMap<SeriesId, Option<SeriesKey>>,
+    /// Changes that failed, which a restart may find done.
+    unsure: Vec<(SeriesId, Option<SeriesKey>)>,
     /// The simulated clock: it moves only when a step moves it.
     now: UnixMillis,
     /// Epoch and next number of each sender.
@@ -102,6 +113,8 @@ impl History {
             open: None,
             ids: BTreeMap::new(),
             sent: Vec::new(),
+            keys: BTreeMap::new(),
+            unsure: Vec::new(),
             now: BEGIN,
             next: [(1, 1); SENDERS],
             tally: Tally::default(),
@@ -152,7 +165,8 @@ impl History {
                 self.medium.arm(Fault::Writes { after_writes, errno });
             }
             85..92 => self.medium.lift(),
-            92..96 => self.preallocate(),
+            92..94 => self.preallocate(),
+            94..97 => self.change_series(),
             _ => {
                 self.open = None;
                 self.restart();
@@ -178,6 +192,11 @@ impl History {
             Ok((store, appender, _)) => {
                 self.tally.restarts += 1;
                 assert_eq!(store.damaged_partitions(), Vec::<String>::new());
+                for (id, key) in self.unsure.drain(..) {
+                    if store.dictionary().info(id).map(|info| &info.key) == key.as_ref() {
+                        self.keys.insert(id, key);
+                    }
+                }
                 self.open = Some((store, appender));
             }
             Err(cause) => self.expect_fault(&cause),
@@ -215,7 +234,7 @@ impl History {
         let admitted = |(_, at): &(u32, i64)| admission.check(UnixMillis(*at), 1.0).is_ok();
         let samples: Vec<_> = made.iter().filter(|sample| admitted(sample)).copied().collect();
         self.tally.refused_samples += (made.len() - samples.len()) as u64;
-        self.sent.push(Sent { number, samples, acknowledged: false });
+        self.sent.push(Sent { number, samples, series: Vec::new(), acknowledged: false });
         // Some batches are held back and come later, out of order.
         if self.rng.u8(0..5) > 0 {
             self.send(self.sent.len() - 1);
@@ -248,10 +267,11 @@ impl History {
         if !self.define(&names) {
             return;
         }
+        let series: Vec<_> = sent.samples.iter().map(|(name, _)| self.ids[name]).collect();
         let batch = AcceptedBatch {
             number: Some(sent.number),
             window_ms: 0,
-            series: sent.samples.iter().map(|(name, _)| self.ids[name]).collect(),
+            series: series.clone(),
             times: sent.samples.iter().map(|(_, at)| *at).collect(),
             values: sent.samples.iter().map(|(name, at)| value(*name, *at)).collect(),
             starts: Vec::new(),
@@ -263,6 +283,9 @@ impl History {
                     BatchVerdict::Accepted(_) => {
                         assert!(!self.sent[index].acknowledged, "acknowledged, then lost");
                         self.tally.acknowledged += 1;
+                        self.sent[index].series = series;
+                        // A change that failed is undone by now.
+                        self.unsure.clear();
                     }
                     BatchVerdict::Duplicate => self.tally.duplicates += 1,
                     BatchVerdict::StaleNumber | BatchVerdict::SenderLimit => {
@@ -272,6 +295,7 @@ impl History {
                 self.sent[index].acknowledged = true;
             }
             Err(cause) => {
+                self.sent[index].series = series;
                 self.tally.failed_writes += 1;
                 self.expect_fault(&cause);
             }
@@ -287,6 +311,8 @@ impl History {
                 for (name, verdict) in names.iter().zip(verdict.definitions) {
                     let DefinitionVerdict::Known(id) = verdict else { panic!("{verdict:?}") };
                     self.ids.insert(*name, id);
+                    let key = Some(definition(*name).key);
+                    assert_eq!(*self.keys.entry(id).or_insert_with(|| key.clone()), key);
                 }
                 true
             }
@@ -294,6 +320,37 @@ impl History {
                 self.tally.failed_writes += 1;
                 self.expect_fault(&cause);
                 false
+            }
+        }
+    }
+
+    /// Deletes the series of a name, or gives them one more tag.
+    fn change_series(&mut self) {
+        let name = self.rng.u32(0..SERIES_MAX).to_string();
+        let matchers = vec![Matcher { tag: "name".into(), value: name }];
+        let deletes = self.rng.bool();
+        let action = if deletes {
+            ChangeAction::Delete
+        } else {
+            let tags = vec![("moved".to_owned(), self.rng.u8(0..3).to_string())];
+            let limits = SeriesLimits::default();
+            ChangeAction::Rename(Renaming { metric: None, tags, limits })
+        };
+        let change = SeriesChange { matchers, action };
+        let Ok(plan) = self.store().dictionary().plan(&change) else { return };
+        let updates = plan.into_iter().map(|update| (update.id, update.key));
+        match self.open.as_mut().unwrap().1.change(&change) {
+            Ok(changed) => {
+                assert_eq!(changed, Ok(updates.len()));
+                let tally = &mut self.tally;
+                *(if deletes { &mut tally.deleted } else { &mut tally.renamed }) +=
+                    updates.len() as u64;
+                self.keys.extend(updates);
+            }
+            Err(cause) => {
+                self.unsure.extend(updates);
+                self.tally.failed_writes += 1;
+                self.expect_fault(&cause);
             }
         }
     }
@@ -310,7 +367,7 @@ impl History {
 
     fn preallocate(&mut self) {
         let store = self.store();
-        let ids: Vec<_> = (0..store.dictionary().len() as u32).map(SeriesId).collect();
+        let ids: Vec<_> = (0..store.dictionary().id_count() as u32).map(SeriesId).collect();
         let level = self.rng.usize(0..3);
         let document = store.granularities().levels()[level].document_start(self.now);
         if let Err(cause) = store.preallocate(level, document, &ids) {
@@ -318,43 +375,48 @@ impl History {
         }
     }
 
-    /// Every slot of every granularity holds exactly the acknowledged samples; all are by now.
+    /// Every slot of every granularity holds exactly the acknowledged samples, but for those of
+    /// deleted series; all are by now.
     fn compare(&self) {
         let store = self.store();
         let dictionary = store.dictionary();
-        let ids: Vec<_> = (0..dictionary.len() as u32).map(SeriesId).collect();
-        let names: Vec<u32> = ids
-            .iter()
-            .map(|id| dictionary.info(*id).unwrap().key.tag("name").unwrap().parse().unwrap())
-            .collect();
+        for (id, key) in &self.keys {
+            assert_eq!(dictionary.info(*id).map(|info| &info.key), key.as_ref(), "{id:?}");
+        }
+        let ids = dictionary.select(&[]);
+        let keys: Vec<_> = ids.iter().map(|id| &dictionary.info(*id).unwrap().key).collect();
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "a series twice");
+        let name = |key: &SeriesKey| key.tag("name").unwrap().parse().unwrap();
+        let names: BTreeMap<SeriesId, u32> =
+            ids.iter().zip(keys).map(|(id, key)| (*id, name(key))).collect();
         drop(dictionary);
-        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a series twice");
         let mut finer: Option<Slots> = None;
         for (level, granularity) in self.granularities.levels().iter().enumerate() {
-            let mut expected: BTreeMap<(u32, i64), u32> = BTreeMap::new();
-            let samples = self.sent.iter().flat_map(|sent| &sent.samples);
-            for (name, at) in samples {
+            let mut expected: BTreeMap<(SeriesId, i64), u32> = BTreeMap::new();
+            let samples = self.sent.iter().flat_map(|sent| sent.series.iter().zip(&sent.samples));
+            for (id, (_, at)) in samples.filter(|(id, _)| names.contains_key(id)) {
                 let at = UnixMillis(*at);
                 if granularity.keeps(at, self.now) {
-                    *expected.entry((*name, granularity.slot_start(at).0)).or_default() += 1;
+                    *expected.entry((*id, granularity.slot_start(at).0)).or_default() += 1;
                 }
             }
             let range = BEGIN.minus(30 * 24 * HOUR)..self.now.plus(24 * HOUR);
             let view = store.view(level, range, &ids).unwrap();
             let mut found = Slots::new();
-            for (id, name) in ids.iter().zip(&names) {
+            for id in &ids {
                 let slots = view.slots(*id).unwrap().into_iter();
                 let kept = slots.filter(|slot| granularity.keeps(slot.start, self.now));
-                found.extend(kept.map(|slot| ((*name, slot.start.0), slot.cell)));
+                found.extend(kept.map(|slot| ((*id, slot.start.0), slot.cell)));
             }
             let counts: BTreeMap<_, _> = found.iter().map(|(key, cell)| (*key, cell.n)).collect();
             assert_eq!(counts, expected, "granularity {}", granularity.name);
-            for ((name, start), cell) in &found {
-                if kind(*name) == Kind::Delta {
+            for ((id, start), cell) in &found {
+                let name = names[id];
+                if kind(name) == Kind::Delta {
                     assert_eq!(f64::from(cell.n), cell.sum, "every sample is 1");
                 } else {
                     // The value says the time: first and last are those of their times.
-                    let value = |offset: u32| value(*name, start + i64::from(offset));
+                    let value = |offset: u32| value(name, start + i64::from(offset));
                     assert_eq!(
                         (cell.first, cell.last),
                         (value(cell.first_at), value(cell.last_at))
@@ -369,8 +431,8 @@ impl History {
     }
 }
 
-/// Cells by series name and slot start.
-type Slots = BTreeMap<(u32, i64), Cell>;
+/// Cells by series and slot start.
+type Slots = BTreeMap<(SeriesId, i64), Cell>;
 
 /// Each slot that the finer granularity still keeps whole is the merge of its finer slots.
 fn agree(
@@ -382,9 +444,9 @@ fn agree(
     now: UnixMillis,
 ) {
     let mut merged = Slots::new();
-    for ((name, start), cell) in finer {
+    for ((id, start), cell) in finer {
         let own = granularity.slot_start(UnixMillis(*start)).0;
-        merged.entry((*name, own)).or_default().merge(&cell.shifted((start - own) as u32));
+        merged.entry((*id, own)).or_default().merge(&cell.shifted((start - own) as u32));
     }
     let fine = &granularities.levels()[level - 1];
     for (key, cell) in coarser.iter().filter(|((_, start), _)| fine.keeps(UnixMillis(*start), now))

@@ -59,6 +59,8 @@ fn acknowledged_samples_are_counted_exactly_once_whatever_fails() {
         tally.refused_samples,
         tally.new_epochs,
         tally.dropped_partitions,
+        tally.deleted,
+        tally.renamed,
     ];
     assert!(happened.iter().all(|times| *times > 0), "something never happened");
 }

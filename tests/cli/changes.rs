@@ -1,0 +1,171 @@
+//! Deleting and renaming series as a user does it, with senders that go on, and kill -9.
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Answer, Daemon, granary};
+
+/// One worker, so that every request meets the same collector.
+const ONE_WORKER: &str = "server.workers = 1";
+
+fn ask(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let request = ureq::http::Request::builder().method(method);
+    let request = request.uri(format!("{}{path}", daemon.url)).body(body.to_owned()).unwrap();
+    let mut response = agent.run(request).unwrap();
+    let text = response.body_mut().read_to_string().unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Answer { status: response.status().as_u16(), body }
+}
+
+fn rename(daemon: &Daemon, from: &str, to: &str) -> Answer {
+    let body = json!({"selector": {"tags": {"host": from}}, "set": {"tags": {"host": to}}});
+    ask(daemon, "POST", "/api/v1/admin/series/rename", &body.to_string())
+}
+
+/// Samples of a metric on a host; `None` when there is no such series.
+fn count(daemon: &Daemon, metric: &str, host: &str) -> Option<f64> {
+    let tags = format!("host={host}");
+    let words = ["chart", "--metric", metric, "--tags", &tags, "--display", "count"];
+    let answer = daemon.query(&[&words[..], &["--range", "1h", "--resolution", "1m"]].concat());
+    let points = answer["series"].get(0)?["points"].as_array().unwrap().clone();
+    Some(points.iter().filter_map(|point| point[1].as_f64()).sum())
+}
+
+fn send(daemon: &Daemon, host: &str) {
+    let sample = |metric| json!({"metric": metric, "tags": {"host": host}, "value": 1});
+    let body = json!({"samples": [sample("cpu"), sample("mem")]});
+    assert_eq!(daemon.post_json(&body).status, 200);
+}
+
+fn series(daemon: &Daemon, words: &[&str]) -> (bool, String) {
+    let mut command = granary();
+    let output = command.arg("series").args(words).args(["--url", &daemon.url]).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn what_is_deleted_stays_away_after_a_kill_and_begins_anew() {
+    let mut daemon = Daemon::start(ONE_WORKER);
+    send(&daemon, "web1");
+    send(&daemon, "web2");
+    for path in ["/api/v1/series", "/api/v1/series?dry_run=true", "/api/v1/series?tags=web1"] {
+        assert_eq!(ask(&daemon, "DELETE", path, "").status, 400, "{path}");
+    }
+    let dry = ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1&dry_run=true", "");
+    assert_eq!((dry.status, dry.body["total"].as_u64()), (200, Some(2)));
+    assert_eq!(dry.body["series"][0]["metric"], "cpu");
+    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+
+    let gone = ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Dweb1", "");
+    daemon.kill();
+    assert_eq!((gone.status, gone.body), (200, json!({"total": 2, "dry_run": false})));
+    daemon.restart();
+    assert_eq!(count(&daemon, "cpu", "web1"), None);
+    assert_eq!(count(&daemon, "cpu", "web2"), Some(1.0));
+    send(&daemon, "web1");
+    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+
+    let body = json!({"selector": {"metric": "mem", "tags": {"host": "web1"}}}).to_string();
+    let gone = ask(&daemon, "POST", "/api/v1/admin/series/delete", &body);
+    assert_eq!(gone.body["total"], 1);
+    assert_eq!(count(&daemon, "mem", "web1"), None);
+    assert!(daemon.metrics().contains("\ngranary_series 3\n"));
+    daemon.kill();
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn a_renamed_host_keeps_its_history_after_a_kill() {
+    let mut daemon = Daemon::start(ONE_WORKER);
+    send(&daemon, "web1");
+    let renamed = rename(&daemon, "web1", "db1");
+    daemon.kill();
+    assert_eq!((renamed.status, renamed.body["total"].as_u64()), (200, Some(2)));
+    daemon.restart();
+    assert_eq!(count(&daemon, "cpu", "web1"), None);
+    assert_eq!(count(&daemon, "cpu", "db1"), Some(1.0));
+    send(&daemon, "db1");
+    assert_eq!(count(&daemon, "cpu", "db1"), Some(2.0));
+    // A sender that goes on under the old name begins anew, and cannot be renamed over the other.
+    send(&daemon, "web1");
+    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+    let refused = rename(&daemon, "web1", "db1");
+    assert_eq!((refused.status, &refused.body["error"]), (409, &json!("conflict")));
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(message.starts_with("2 of the new names are taken, first cpu{host=\"db1\"}"));
+    assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
+    for bad in ["", "[]", "{\"selector\": {}}", "{\"selector\": {}, \"set\": {\"metric\": \"x\"}}"]
+    {
+        let refused = ask(&daemon, "POST", "/api/v1/admin/series/rename", bad);
+        assert_eq!((refused.status, &refused.body["error"]), (400, &json!("invalid")), "{bad}");
+    }
+}
+
+#[test]
+fn senders_that_are_known_already_begin_anew_too() {
+    let daemon = Daemon::start(ONE_WORKER);
+    // By refs that were defined before.
+    let numbered = |seq: u64, defines: bool| {
+        let series = json!([{"ref": 0, "metric": "cpu", "tags": {"host": "a"}},
+                            {"ref": 1, "metric": "cpu", "tags": {"host": "b"}}]);
+        let series = if defines { series } else { json!([]) };
+        let samples = json!({"refs": [0, 1], "values": [1, 1]});
+        let batch = json!({"agent": "x", "epoch": 1, "seq": seq, "series": series,
+                           "samples": samples});
+        daemon.post_json(&batch)
+    };
+    assert_eq!(numbered(1, true).status, 200);
+    assert_eq!(numbered(2, false).status, 200);
+    assert_eq!(ask(&daemon, "DELETE", "/api/v1/series?tags=host%3Da", "").body["total"], 1);
+    let refused = numbered(3, false);
+    assert_eq!((refused.status, &refused.body["error"]), (409, &json!("unknown_refs")));
+    assert_eq!(numbered(3, true).body["accepted"], 2);
+    assert_eq!(numbered(4, false).status, 200);
+    assert_eq!(count(&daemon, "cpu", "a"), Some(2.0));
+    assert_eq!(count(&daemon, "cpu", "b"), Some(4.0));
+    assert_eq!(rename(&daemon, "b", "c").status, 200);
+    assert_eq!(numbered(5, false).status, 409);
+    assert_eq!(numbered(5, true).status, 200);
+    assert_eq!(count(&daemon, "cpu", "b"), Some(1.0));
+    assert_eq!(count(&daemon, "cpu", "c"), Some(4.0));
+
+    // By the bytes of a line.
+    let line = |body: &str| assert_eq!(ask(&daemon, "POST", "/write", body).status, 204);
+    line("load,host=a value=1 1");
+    let at = || jiff::Timestamp::now().as_nanosecond();
+    line(&format!("load,host=a value=1 {}", at()));
+    line(&format!("load,host=a value=1 {}", at()));
+    assert_eq!(count(&daemon, "load_value", "a"), Some(2.0));
+    let gone = ask(&daemon, "DELETE", "/api/v1/series?metric=load_value", "");
+    assert_eq!(gone.body["total"], 1);
+    line(&format!("load,host=a value=1 {}", at()));
+    assert_eq!(count(&daemon, "load_value", "a"), Some(1.0));
+}
+
+#[test]
+fn the_command_line_lists_deletes_and_renames() {
+    let daemon = Daemon::start("");
+    send(&daemon, "web1");
+    send(&daemon, "web2");
+    let (done, said) = series(&daemon, &["list", "--tags", "host=web1"]);
+    assert!(done && said.contains("cpu{host=web1}") && said.contains("2 of 2 series"), "{said}");
+    let words = ["rename", "--tags", "host=web1", "--set", "host=db1"];
+    let (done, said) = series(&daemon, &[&words[..], &["--dry-run"]].concat());
+    assert!(done && said.contains("mem{host=web1} -> mem{host=db1}"), "{said}");
+    assert!(said.contains("2 series would be renamed; nothing was changed"), "{said}");
+    let (done, said) = series(&daemon, &words);
+    assert!(done && said.trim() == "renamed 2 series", "{said}");
+    let (done, said) =
+        series(&daemon, &["rename", "--tags", "host=db1", "--set", "host=web2", "--dry-run"]);
+    assert!(!done && said.contains("2 of the new names are taken"), "{said}");
+    let (done, said) = series(&daemon, &["delete", "--tags", "host=db1", "--dry-run"]);
+    assert!(done && said.contains("2 series would be deleted"), "{said}");
+    let (done, said) = series(&daemon, &["delete", "--tags", "host=db1"]);
+    assert!(done && said.trim() == "deleted 2 series", "{said}");
+    let (done, said) = series(&daemon, &["delete"]);
+    assert!(!done && said.contains("give a metric or at least one tag"), "{said}");
+    let (_, said) = series(&daemon, &["list", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["total"], 2, "{said}");
+}

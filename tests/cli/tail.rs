@@ -1,0 +1,161 @@
+//! The live tail as a subscriber meets it: what comes, who is cut off, and the daemon's stop.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::Stdio,
+    time::Duration,
+};
+
+use granary::model::time::Stopwatch;
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, granary};
+
+/// How long anything may take before a test gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+struct Subscriber(Box<dyn BufRead>);
+
+fn subscribe(daemon: &Daemon, query: &str) -> Result<Subscriber, u16> {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let response = agent.get(format!("{}/api/v1/tail?{query}", daemon.url)).call().unwrap();
+    if response.status() != 200 {
+        return Err(response.status().as_u16());
+    }
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    Ok(Subscriber(Box::new(BufReader::new(response.into_body().into_reader()))))
+}
+
+impl Subscriber {
+    /// The next line that holds something; `None` at the end.
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.0.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if !line.trim().is_empty() {
+                return Some(line.trim().to_owned());
+            }
+        }
+    }
+
+    /// The cells of the next event.
+    fn cells(&mut self) -> Vec<Value> {
+        assert_eq!(self.line().unwrap(), "event: cells");
+        let line = self.line().unwrap();
+        let event: Value = serde_json::from_str(line.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(event["resolution"], "1d");
+        event["cells"].as_array().unwrap().clone()
+    }
+}
+
+fn send(daemon: &Daemon, host: &str, value: f64) {
+    let sample = json!({"metric": "load", "tags": {"host": host}, "value": value});
+    assert_eq!(daemon.post_json(&json!({"samples": [sample]})).status, 200);
+}
+
+// Days, so that no slot ends while a test runs; at midnight the totals are still right.
+#[test]
+fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
+    let mut daemon = Daemon::start("");
+    send(&daemon, "a", 1.5);
+    let mut tail = subscribe(&daemon, "metric=load&resolution=1d").ok().unwrap();
+    let mut later = subscribe(&daemon, "metric=load&resolution=1d&state=false").ok().unwrap();
+    let cells = tail.cells();
+    let [cell] = &cells[..] else { panic!("{cells:?}") };
+    assert_eq!((&cell["tags"], &cell["kind"]), (&json!({"host": "a"}), &json!("gauge")));
+    let numbers = ["n", "sum", "min", "max", "first", "last"].map(|name| cell[name].as_f64());
+    assert_eq!(numbers, [1.0, 1.5, 1.5, 1.5, 1.5, 1.5].map(Some));
+    // Its comment says that it has looked.
+    assert!(later.line().unwrap().starts_with(':'));
+
+    send(&daemon, "b", 2.0);
+    for tail in [&mut tail, &mut later] {
+        let cells = tail.cells();
+        assert!(cells.len() == 1 && cells[0]["tags"]["host"] == "b", "{cells:?}");
+    }
+    send(&daemon, "a", 2.5);
+    let cells = tail.cells();
+    assert!(cells.len() == 1 && cells[0]["tags"]["host"] == "a", "{cells:?}");
+
+    let mut command = granary();
+    command.args(["tail", "--metric", "load", "--resolution", "1d", "--url", &daemon.url]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = printed.next().unwrap().unwrap();
+    assert!(line.contains("load{host=") && line.contains("sum="), "{line}");
+
+    let watch = Stopwatch::start();
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(watch.elapsed() < Duration::from_secs(5), "the stop took {:?}", watch.elapsed());
+    assert!(!daemon.log().contains("is late"), "{}", daemon.log());
+    while tail.line().is_some() {}
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn tails_have_their_limits() {
+    let daemon = Daemon::start("limits.tails_max = 1\nlimits.query_series_max = 2");
+    for host in ["a", "b"] {
+        send(&daemon, host, 1.0);
+    }
+    for query in ["", "metric=load&resolution=7m", "metric=load&since=now"] {
+        assert_eq!(subscribe(&daemon, query).err(), Some(400), "{query}");
+    }
+    let mut tail = subscribe(&daemon, "metric=load&resolution=1d").ok().unwrap();
+    assert_eq!(tail.cells().len(), 2);
+    assert_eq!(subscribe(&daemon, "metric=load").err(), Some(429));
+    send(&daemon, "c", 1.0);
+    assert_eq!(tail.line().unwrap(), "event: error");
+    assert!(tail.line().unwrap().contains("3 series match, more than 2"));
+    assert_eq!(tail.line(), None);
+    let watch = Stopwatch::start();
+    while subscribe(&daemon, "metric=load").err() == Some(429) {
+        assert!(watch.elapsed() < DEADLINE, "the tail that ended keeps its place");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(subscribe(&daemon, "metric=load").err(), Some(422));
+}
+
+#[test]
+fn a_subscriber_that_reads_nothing_takes_no_memory_and_is_cut_off() {
+    /// Each event shows a kilobyte of each series.
+    const SERIES: usize = 1000;
+    let daemon = Daemon::start("limits.tails_max = 1\nserver.client_timeout = '2s'");
+    let round = |value: usize| {
+        let text = "x".repeat(1000);
+        let sample = |i: usize| json!({"metric": "load", "tags": {"host": format!("{i}{text}")}, "value": value});
+        let samples: Vec<_> = (0..SERIES).map(sample).collect();
+        assert_eq!(daemon.post_json(&json!({ "samples": samples })).status, 200);
+    };
+    round(0);
+    let address = daemon.url.trim_start_matches("http://");
+    let mut silent = TcpStream::connect(address).unwrap();
+    write!(silent, "GET /api/v1/tail?metric=load HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut head = [0; 12];
+    silent.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    assert_eq!(subscribe(&daemon, "metric=load").err(), Some(429));
+    let peak = || {
+        let metrics = daemon.metrics();
+        let mut lines = metrics.lines();
+        let name = "granary_process_resident_memory_peak_bytes ";
+        lines.find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok()).unwrap()
+    };
+    // The memory of the requests themselves.
+    (1..5).for_each(&round);
+    let before = peak();
+    let watch = Stopwatch::start();
+    let mut rounds = 5;
+    while subscribe(&daemon, "metric=load").err() == Some(429) {
+        assert!(watch.elapsed() < DEADLINE * 2, "it is not cut off");
+        round(rounds);
+        rounds += 1;
+    }
+    let grown = peak() - before;
+    assert!(grown < 32e6, "{rounds} rounds of a megabyte took {grown} bytes");
+}

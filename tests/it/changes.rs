@@ -1,0 +1,242 @@
+//! Deleting and renaming series: what is found afterwards, by whoever, after whatever restart.
+
+use std::{path::Path, sync::Arc};
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    store::{
+        AcceptedBatch, Appender, ChangeAction, ChangeRefusal, Definition, DefinitionVerdict,
+        Folder, Matcher, Renaming, SeriesChange, Store, StoreLimits, restore, verify,
+    },
+};
+use redb::{Database, TableDefinition};
+
+/// 2026-11-21T12:34:56Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const MINUTE: i64 = 60_000;
+
+fn open(folder: &Path) -> (Store, Appender) {
+    let medium = Arc::new(Folder::new(folder).unwrap());
+    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+    (store, appender)
+}
+
+fn key(metric: &str, host: &str) -> SeriesKey {
+    SeriesKey::new(metric, [("host", host)], &SeriesLimits::default()).unwrap()
+}
+
+fn define(appender: &mut Appender, metric: &str, host: &str) -> DefinitionVerdict {
+    let key = key(metric, host);
+    let info = Definition { key, kind: Kind::Counter, unit: "".into(), sender: "a".into() };
+    appender.commit(&[info], &[], NOW).unwrap().definitions[0]
+}
+
+fn id(appender: &mut Appender, metric: &str, host: &str) -> SeriesId {
+    let verdict = define(appender, metric, host);
+    let DefinitionVerdict::Known(id) = verdict else { panic!("{verdict:?}") };
+    id
+}
+
+/// Readings a minute apart, the last one now.
+fn read(appender: &mut Appender, series: SeriesId, readings: &[f64]) {
+    let first = NOW.minus((readings.len() as i64 - 1) * MINUTE).0;
+    let batch = AcceptedBatch {
+        series: vec![series; readings.len()],
+        times: (0..readings.len() as i64).map(|index| first + index * MINUTE).collect(),
+        values: readings.to_vec(),
+        ..AcceptedBatch::default()
+    };
+    let verdicts = appender.commit(&[], &[batch], NOW).unwrap().batches;
+    assert!(verdicts[0].is_accepted());
+}
+
+fn matchers(tag: &str, value: &str) -> Vec<Matcher> {
+    vec![Matcher { tag: tag.into(), value: value.into() }]
+}
+
+fn delete(host: &str) -> SeriesChange {
+    SeriesChange { matchers: matchers("host", host), action: ChangeAction::Delete }
+}
+
+fn rename(host: &str, to: &str) -> SeriesChange {
+    let tags = vec![("host".to_owned(), to.to_owned())];
+    let renaming = Renaming { metric: None, tags, limits: SeriesLimits::default() };
+    SeriesChange { matchers: matchers("host", host), action: ChangeAction::Rename(renaming) }
+}
+
+/// Samples and increase of a series, as every granularity has them.
+fn total(store: &Store, metric: &str, host: &str) -> Option<(u32, f64)> {
+    let (id, _) = {
+        let dictionary = store.dictionary();
+        let (id, info) = dictionary.find(&key(metric, host))?;
+        (id, info.clone())
+    };
+    let range = NOW.minus(60 * MINUTE)..NOW.plus(MINUTE);
+    let totals: Vec<_> = (0..store.granularities().count())
+        .map(|level| {
+            let slots = store.view(level, range.clone(), &[id]).unwrap().slots(id).unwrap();
+            slots.iter().fold((0, 0.0), |(n, sum), slot| (n + slot.cell.n, sum + slot.cell.sum))
+        })
+        .collect();
+    assert!(totals.iter().all(|other| *other == totals[0]), "{totals:?}");
+    Some(totals[0])
+}
+
+fn is_sound(folder: &Path) {
+    let report = verify(folder, NOW, &mut |_| {}).unwrap();
+    assert_eq!(report.faults, []);
+}
+
+#[test]
+fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let (store, mut appender) = open(&data);
+    let old = id(&mut appender, "requests", "web1");
+    let other = id(&mut appender, "requests", "web2");
+    read(&mut appender, old, &[100.0, 110.0]);
+    read(&mut appender, other, &[5.0, 6.0]);
+    store.checkpoint(NOW).unwrap();
+    read(&mut appender, old, &[120.0]);
+    assert_eq!(appender.change(&delete("nowhere")).unwrap(), Ok(0));
+    assert_eq!(appender.change(&delete("web1")).unwrap(), Ok(1));
+    assert_eq!(appender.change(&delete("web1")).unwrap(), Ok(0));
+    assert_eq!(store.dictionary().len(), 1);
+    assert_eq!(total(&store, "requests", "web1"), None);
+    assert_eq!(store.live_series(NOW.minus(MINUTE)), [other]);
+    assert_eq!(store.preallocate(0, NOW.plus(60 * MINUTE), &[old, other]).unwrap(), 1);
+    // A batch that was on its way is taken in, for a series that is there no more.
+    read(&mut appender, old, &[130.0]);
+
+    drop((store, appender));
+    let (store, mut appender) = open(&data);
+    assert_eq!(total(&store, "requests", "web1"), None);
+    assert_eq!(total(&store, "requests", "web2"), Some((2, 1.0)));
+    // Only what is there counts against the limit, and no id is given twice.
+    appender.set_limits(StoreLimits { series_max: 2, ..StoreLimits::default() });
+    let new = id(&mut appender, "requests", "web1");
+    assert_eq!(new, SeriesId(2));
+    assert_eq!(define(&mut appender, "requests", "web3"), DefinitionVerdict::StoreLimit);
+    // It knows nothing of the old one's last reading.
+    read(&mut appender, new, &[140.0, 145.0]);
+    assert_eq!(total(&store, "requests", "web1"), Some((2, 5.0)));
+    store.checkpoint(NOW).unwrap();
+
+    let copy = dir.path().join("copy");
+    store.snapshot(&copy, NOW, &mut |_| {}).unwrap();
+    drop((store, appender));
+    is_sound(&data);
+    let restored = dir.path().join("restored");
+    restore(&copy, &restored, &mut |_| {}).unwrap();
+    is_sound(&restored);
+    for folder in [&data, &restored] {
+        let (store, _) = open(folder);
+        assert_eq!(total(&store, "requests", "web1"), Some((2, 5.0)));
+        assert_eq!(store.dictionary().info(old), None);
+        assert_eq!(store.dictionary().len(), 2);
+    }
+}
+
+#[test]
+fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path());
+    let [requests, errors] = ["requests", "errors"].map(|metric| id(&mut appender, metric, "web1"));
+    read(&mut appender, requests, &[100.0, 110.0]);
+    store.checkpoint(NOW).unwrap();
+    read(&mut appender, errors, &[1.0, 2.0]);
+    assert_eq!(appender.change(&rename("web1", "db1")).unwrap(), Ok(2));
+    let check = |store: &Store| {
+        assert_eq!(total(store, "requests", "web1"), None);
+        assert_eq!(total(store, "requests", "db1"), Some((2, 10.0)));
+        assert_eq!(total(store, "errors", "db1"), Some((2, 1.0)));
+        assert_eq!(store.dictionary().select(&matchers("host", "db1")), [requests, errors]);
+        assert_eq!(store.dictionary().select(&matchers("host", "web1")), []);
+    };
+    check(&store);
+    drop((store, appender));
+    let (store, mut appender) = open(dir.path());
+    check(&store);
+    assert_eq!(id(&mut appender, "requests", "db1"), requests);
+    let again = id(&mut appender, "errors", "web1");
+    assert_eq!(again, SeriesId(2));
+    read(&mut appender, again, &[50.0]);
+    id(&mut appender, "latency", "web1");
+
+    // One of the two names is taken: neither is changed.
+    let refused = appender.change(&rename("web1", "db1")).unwrap();
+    let (from, to) = (key("errors", "web1"), key("errors", "db1"));
+    assert_eq!(refused, Err(ChangeRefusal::Conflict { from, to, count: 1 }));
+    assert!(store.dictionary().find(&key("latency", "web1")).is_some());
+    // Two series would become one.
+    let renaming =
+        Renaming { metric: Some("all".into()), tags: vec![], limits: SeriesLimits::default() };
+    let action = ChangeAction::Rename(renaming);
+    let merge = SeriesChange { matchers: matchers("host", "web1"), action };
+    let refused = appender.change(&merge).unwrap();
+    assert!(matches!(refused, Err(ChangeRefusal::Conflict { count: 1, .. })), "{refused:?}");
+    // There and back, and away.
+    assert_eq!(appender.change(&rename("web1", "web2")).unwrap(), Ok(2));
+    assert_eq!(appender.change(&rename("web2", "web1")).unwrap(), Ok(2));
+    assert_eq!(appender.change(&delete("db1")).unwrap(), Ok(2));
+    assert_eq!(appender.change(&rename("web1", "db1")).unwrap(), Ok(2));
+    drop((store, appender));
+    is_sound(dir.path());
+    let (store, _) = open(dir.path());
+    assert_eq!(total(&store, "errors", "db1"), Some((1, 0.0)));
+    assert_eq!(store.dictionary().len(), 2);
+}
+
+#[test]
+fn changes_without_a_condition_or_with_bad_names_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut appender) = open(dir.path());
+    id(&mut appender, "requests", "web1");
+    let refuse = |appender: &mut Appender, change: &SeriesChange| {
+        appender.change(change).unwrap().unwrap_err().to_string()
+    };
+    let all = SeriesChange { matchers: vec![], action: ChangeAction::Delete };
+    assert!(refuse(&mut appender, &all).contains("give a metric or at least one tag"));
+    let long = rename("web1", &"x".repeat(2000));
+    assert!(refuse(&mut appender, &long).contains("limits.value_bytes_max"));
+    let mut nothing = rename("web1", "x");
+    if let ChangeAction::Rename(renaming) = &mut nothing.action {
+        renaming.tags.clear();
+    }
+    assert!(refuse(&mut appender, &nothing).contains("nothing is to be set"));
+}
+
+#[test]
+fn a_change_of_a_series_that_is_not_there_is_a_named_fault() {
+    const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path());
+    id(&mut appender, "requests", "web1");
+    id(&mut appender, "requests", "web2");
+    drop((store, appender));
+    let taken = key("requests", "web2");
+    for (row, value, problem) in [
+        (7, &[][..], "series 7 of 2 was changed"),
+        (0, b"no key".as_slice(), "table series_changes cannot be read"),
+        (0, taken.as_bytes(), r#"series 1 is requests{host="web2"}, which is another one"#),
+    ] {
+        let write = |row: u32, value: Option<&[u8]>| {
+            let db = Database::open(dir.path().join("journal.redb")).unwrap();
+            let txn = db.begin_write().unwrap();
+            {
+                let mut table = txn.open_table(CHANGES).unwrap();
+                match value {
+                    Some(value) => table.insert(row, value).unwrap(),
+                    None => table.remove(row).unwrap(),
+                };
+            }
+            txn.commit().unwrap();
+        };
+        write(row, Some(value));
+        let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
+        let problems: Vec<_> = report.faults.iter().map(|fault| &fault.problem).collect();
+        assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
+        write(row, None);
+        is_sound(dir.path());
+    }
+}
