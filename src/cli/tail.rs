@@ -67,8 +67,8 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
         }
         let Some(data) = text.strip_prefix("data: ") else { continue };
         if event == "error" {
-            let message = serde_json::from_str::<serde_json::Value>(data)?["message"].to_string();
-            bail!("{message}");
+            let fault: serde_json::Value = serde_json::from_str(data).context("read an event")?;
+            bail!("{}", fault["message"].as_str().unwrap_or(data));
         }
         let shown = if args.json { format!("{data}\n") } else { render(data)? };
         let mut out = io::stdout().lock();

@@ -1,8 +1,9 @@
 //! The fan-out equals a naive model: every cell of every granularity, over random series, kinds,
-//! orders, retries, checkpoints and restarts.
+//! orders, retries, deletions, renamings, checkpoints and restarts.
 
 use std::{
     collections::{BTreeMap, HashSet},
+    ops::Range,
     path::Path,
     sync::Arc,
 };
@@ -13,8 +14,8 @@ use granary::{
         Span, UnixMillis,
     },
     store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, DefinitionVerdict, Folder,
-        Store, TimesTally,
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, ChangeAction, Definition,
+        DefinitionVerdict, Folder, METRIC_TAG, Matcher, Renaming, SeriesChange, Store, TimesTally,
     },
 };
 use proptest::prelude::*;
@@ -44,6 +45,14 @@ enum Step {
     Preallocate {
         level: usize,
     },
+    /// The series begins anew, under another id.
+    Delete {
+        series: u32,
+    },
+    Rename {
+        series: u32,
+        to: u8,
+    },
 }
 
 fn kind(series: u32) -> Kind {
@@ -56,18 +65,27 @@ fn open(path: &Path, set: &GranularitySet) -> (Store, Appender) {
     (store, appender)
 }
 
-fn define(appender: &mut Appender) {
-    let definitions: Vec<_> = (0..SERIES)
-        .map(|series| {
-            let host = format!("h{}", series / 8);
-            let tags = [("host", host.as_str()), ("kind", kind(series).as_str())];
-            let key = SeriesKey::new(&format!("m{series}"), tags, &SeriesLimits::default());
-            Definition { key: key.unwrap(), kind: kind(series), unit: "".into(), sender: "".into() }
-        })
-        .collect();
+fn definition(series: u32) -> Definition {
+    let host = format!("h{}", series / 8);
+    let tags = [("host", host.as_str()), ("kind", kind(series).as_str())];
+    let key = SeriesKey::new(&format!("m{series}"), tags, &SeriesLimits::default());
+    Definition { key: key.unwrap(), kind: kind(series), unit: "".into(), sender: "".into() }
+}
+
+/// Makes series known that are all new; they get the next ids.
+fn define(store: &Store, appender: &mut Appender, series: Range<u32>) -> Vec<SeriesId> {
+    let first = store.dictionary().id_count() as u32;
+    let ids: Vec<_> = (first..first + series.len() as u32).map(SeriesId).collect();
+    let definitions: Vec<_> = series.map(definition).collect();
     let verdict = appender.commit(&definitions, &[], NOW).unwrap();
-    let expected: Vec<_> = (0..SERIES).map(|id| DefinitionVerdict::Known(SeriesId(id))).collect();
+    let expected: Vec<_> = ids.iter().map(|id| DefinitionVerdict::Known(*id)).collect();
     assert_eq!(verdict.definitions, expected);
+    ids
+}
+
+fn change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
+    let matcher = Matcher { tag: METRIC_TAG.into(), value: format!("m{series}") };
+    appender.change(&SeriesChange { matchers: vec![matcher], action }).unwrap().unwrap()
 }
 
 /// Time, value, what it adds to the sum, rate.
@@ -117,6 +135,12 @@ impl Naive {
         (seen.cell.sum, seen.cell.min.is_finite().then_some(seen.cell.min))
     }
 
+    fn forget(&mut self, series: u32) {
+        self.states.remove(&series);
+        self.slots.retain(|(_, own, _), _| *own != series);
+        self.changes.retain(|(_, own, _), _| *own != series);
+    }
+
     fn cell(samples: &[Taken], slot: i64) -> Cell {
         let rates = || samples.iter().filter_map(|(.., rate)| *rate);
         let by_time = |(at, value, ..): &&Taken| (*at, (value * 8.0) as i64);
@@ -134,15 +158,15 @@ impl Naive {
         }
     }
 
-    fn compare(&self, store: &Store) {
-        let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
+    fn compare(&self, store: &Store, ids: &[SeriesId]) {
+        assert_eq!(store.dictionary().len(), ids.len());
         let whole = UnixMillis(NOW.0 - 200 * 86_400_000)..UnixMillis(NOW.0 + 86_400_000);
         for level in 0..store.granularities().count() {
-            let view = store.view(level, whole.clone(), &ids).unwrap();
+            let view = store.view(level, whole.clone(), ids).unwrap();
             let mut found = BTreeMap::new();
-            for id in &ids {
+            for (series, id) in (0..).zip(ids) {
                 for slot in view.slots(*id).unwrap() {
-                    found.insert((level, id.0, slot.start.0), slot.cell);
+                    found.insert((level, series, slot.start.0), slot.cell);
                 }
             }
             let expected = self.slots.iter().filter(|((own, ..), _)| *own == level);
@@ -160,13 +184,13 @@ impl Naive {
     }
 }
 
-fn batch(sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
+fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
     let shared = samples.iter().all(|sample| sample.at == samples[0].at);
     let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
         window_ms: 0,
         number: Some(BatchNumber { agent: format!("agent{sender}").into(), epoch: 1, seq }),
-        series: samples.iter().map(|sample| SeriesId(sample.series)).collect(),
+        series: samples.iter().map(|sample| ids[sample.series as usize]).collect(),
         times,
         starts: samples.iter().map(|sample| sample.start).collect(),
         values: samples.iter().map(|sample| sample.value).collect(),
@@ -176,14 +200,14 @@ fn batch(sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
 fn run(set: &GranularitySet, steps: &[Step]) {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, mut appender) = open(dir.path(), set);
-    define(&mut appender);
+    let mut ids = define(&store, &mut appender, 0..SERIES);
     let mut naive = Naive::default();
     let mut grown = 0;
     for step in steps {
         match step {
             Step::Send { sender, seq, samples } => {
                 // The same batch twice in one group, as a retry that overtakes the answer.
-                let twice = [batch(*sender, *seq, samples), batch(*sender, *seq, samples)];
+                let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, samples));
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
                 let expected = if naive.seen.insert((*sender, *seq)) {
                     for sample in samples {
@@ -203,16 +227,27 @@ fn run(set: &GranularitySet, steps: &[Step]) {
             }
             Step::Preallocate { level } => {
                 let level = *level % set.count();
-                let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
                 let document = set.levels()[level].document_start(NOW);
                 store.preallocate(level, document, &ids).unwrap();
                 assert_eq!(store.preallocate(level, document, &ids).unwrap(), 0);
             }
+            Step::Delete { series } => {
+                assert_eq!(change(&mut appender, *series, ChangeAction::Delete), 1);
+                ids[*series as usize] = define(&store, &mut appender, *series..series + 1)[0];
+                naive.forget(*series);
+            }
+            Step::Rename { series, to } => {
+                let tags = vec![("moved".to_owned(), to.to_string())];
+                let limits = SeriesLimits::default();
+                let action = ChangeAction::Rename(Renaming { metric: None, tags, limits });
+                let changed = change(&mut appender, *series, action);
+                assert!(changed <= 1, "it may have that name already");
+            }
         }
     }
-    naive.compare(&store);
+    naive.compare(&store, &ids);
     store.checkpoint(NOW).unwrap();
-    naive.compare(&store);
+    naive.compare(&store, &ids);
     assert_eq!(grown + store.counters().documents_grown.get(), 0);
 }
 
@@ -253,6 +288,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Checkpoint),
         2 => Just(Step::Restart),
         1 => (0..4_usize).prop_map(|level| Step::Preallocate { level }),
+        2 => (0..SERIES).prop_map(|series| Step::Delete { series }),
+        1 => (0..SERIES, 0..3_u8).prop_map(|(series, to)| Step::Rename { series, to }),
     ]
 }
 
