@@ -209,34 +209,25 @@ fn changes_without_a_condition_or_with_bad_names_are_refused() {
 #[test]
 fn a_change_of_a_series_that_is_not_there_is_a_named_fault() {
     const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
-    let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = open(dir.path());
-    id(&mut appender, "requests", "web1");
-    id(&mut appender, "requests", "web2");
-    drop((store, appender));
     let taken = key("requests", "web2");
     for (row, value, problem) in [
         (7, &[][..], "series 7 of 2 was changed"),
         (0, b"no key".as_slice(), "table series_changes cannot be read"),
         (0, taken.as_bytes(), r#"series 1 is requests{host="web2"}, which is another one"#),
     ] {
-        let write = |row: u32, value: Option<&[u8]>| {
-            let db = Database::open(dir.path().join("journal.redb")).unwrap();
-            let txn = db.begin_write().unwrap();
-            {
-                let mut table = txn.open_table(CHANGES).unwrap();
-                match value {
-                    Some(value) => table.insert(row, value).unwrap(),
-                    None => table.remove(row).unwrap(),
-                };
-            }
-            txn.commit().unwrap();
-        };
-        write(row, Some(value));
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut appender) = open(dir.path());
+        id(&mut appender, "requests", "web1");
+        id(&mut appender, "requests", "web2");
+        drop((store, appender));
+        is_sound(dir.path());
+        let db = Database::open(dir.path().join("journal.redb")).unwrap();
+        let txn = db.begin_write().unwrap();
+        txn.open_table(CHANGES).unwrap().insert(row, value).unwrap();
+        txn.commit().unwrap();
+        drop(db);
         let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
         let problems: Vec<_> = report.faults.iter().map(|fault| &fault.problem).collect();
         assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
-        write(row, None);
-        is_sound(dir.path());
     }
 }
