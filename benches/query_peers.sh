@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Queries of Granary, VictoriaMetrics and Prometheus side by side, over the same history: 1,000
+# series, a sample each 60 s, 30 days. Prints the median of 50 answers for each query, and the first
+# answer after a restart.
+#
+#   benches/query_peers.sh [granary|victoria|prometheus ...]
+#
+# Needs `cargo build --release`, python3, and Debian's victoria-metrics and prometheus.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+peers=("$@")
+[ ${#peers[@]} -gt 0 ] || peers=(granary victoria prometheus)
+granary=$PWD/target/release/granary
+work=$(mktemp -d)
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+
+cat >"$work/prometheus.yml" <<'YML'
+storage:
+  tsdb:
+    out_of_order_time_window: 40d
+YML
+
+start() {
+    case $1 in
+    granary) "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
+    victoria) victoria-metrics -storageDataPath "$work/victoria" -httpListenAddr 127.0.0.1:8429 \
+        -retentionPeriod 5y -search.latencyOffset 0 ;;
+    prometheus) prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/prometheus" \
+        --storage.tsdb.retention.time 5y --web.enable-remote-write-receiver \
+        --web.listen-address 127.0.0.1:9099 ;;
+    esac >"$work/$1.log" 2>&1 &
+    pids+=($!)
+    until curl -sf "$(url "$1")/metrics" >/dev/null 2>&1; do sleep 0.05; done
+    [ "$1" != prometheus ] || until curl -sf "$(url "$1")/-/ready" >/dev/null 2>&1; do sleep 0.05; done
+}
+
+url() {
+    case $1 in
+    granary) echo http://127.0.0.1:7119 ;;
+    victoria) echo http://127.0.0.1:8429 ;;
+    prometheus) echo http://127.0.0.1:9099 ;;
+    esac
+}
+
+stop() {
+    kill -TERM "${pids[-1]}"
+    wait "${pids[-1]}" || true
+    unset 'pids[-1]'
+}
+
+# The same end for all: the last whole hour.
+end=$(($(date +%s) / 3600 * 3600))
+for peer in "${peers[@]}"; do
+    start "$peer"
+    path=/api/v1/write
+    "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 --hosts 10 \
+        --metrics 100 --interval 60s --rounds 43200 --hosts-per-request 1 \
+        --batches-per-request 100 --json >"$work/$peer.json"
+    stop
+    start "$peer"
+    python3 benches/query_peers.py "$peer" "$(url "$peer")" "$end"
+    stop
+done
