@@ -23,10 +23,10 @@ YML
 
 start() {
     case $1 in
-    granary) "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
-    victoria) victoria-metrics -storageDataPath "$work/victoria" -httpListenAddr 127.0.0.1:8429 \
+    granary) exec "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
+    victoria) exec victoria-metrics -storageDataPath "$work/victoria" -httpListenAddr 127.0.0.1:8429 \
         -retentionPeriod 5y -search.latencyOffset 0 ;;
-    prometheus) prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/prometheus" \
+    prometheus) exec prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/prometheus" \
         --storage.tsdb.retention.time 5y --web.enable-remote-write-receiver \
         --web.listen-address 127.0.0.1:9099 ;;
     esac >"$work/$1.log" 2>&1 &
@@ -54,8 +54,8 @@ end=$(($(date +%s) / 3600 * 3600))
 for peer in "${peers[@]}"; do
     start "$peer"
     path=/api/v1/write
-    "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 --hosts 10 \
-        --metrics 100 --interval 60s --rounds 43200 --hosts-per-request 1 \
+    "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 --hosts 25 \
+        --metrics 40 --interval 60s --rounds 43200 --hosts-per-request 1 \
         --batches-per-request 100 --json >"$work/$peer.json"
     stop
     start "$peer"
