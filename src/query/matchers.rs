@@ -85,6 +85,7 @@ pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlErr
 
 /// Escapes braces that are no repetition: the language of Prometheus' patterns reads them as text.
 fn literal_braces(pattern: &str) -> String {
+    const REPETITION_CHARS_MAX: usize = 24;
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars();
     while let Some(now) = rest.next() {
@@ -94,8 +95,10 @@ fn literal_braces(pattern: &str) -> String {
                 out.extend(rest.next());
             }
             '{' => {
-                let inside: String = rest.clone().take_while(|next| *next != '}').collect();
-                let closed = rest.as_str().len() > inside.len();
+                // No number of repetitions is longer, and a pattern may be full of braces.
+                let ahead = rest.clone().take(REPETITION_CHARS_MAX);
+                let inside: String = ahead.take_while(|next| *next != '}').collect();
+                let closed = rest.as_str().as_bytes().get(inside.len()) == Some(&b'}');
                 let mut bounds = inside.splitn(2, ',');
                 let number = |text: Option<&str>| {
                     text.is_some_and(|text| {

@@ -134,7 +134,8 @@ impl DatabaseFile {
             let problem = format!("{operation}: an assertion failed at {place}");
             Err(StoreError::Corrupt { file: self.name.clone(), problem })
         });
-        if outcome.as_ref().is_err_and(StoreError::is_damage) {
+        // What runs here may read other files, too.
+        if outcome.as_ref().is_err_and(|fault| fault.is_damage_of(&self.name)) {
             self.doomed.store(true, Ordering::Relaxed);
         }
         outcome

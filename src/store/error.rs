@@ -63,6 +63,22 @@ impl StoreError {
         move |cause| Self::Redb { operation, file: file.to_owned(), cause: Box::new(cause.into()) }
     }
 
+    /// The file that it concerns, below the data directory.
+    pub fn file(&self) -> &str {
+        match self {
+            Self::Open { file, .. }
+            | Self::Redb { file, .. }
+            | Self::Io { file, .. }
+            | Self::Corrupt { file, .. }
+            | Self::Mismatch { file, .. } => file,
+        }
+    }
+
+    /// Whether the bytes of this very file are to blame, see [`Self::is_damage`].
+    pub(crate) fn is_damage_of(&self, file: &str) -> bool {
+        self.file() == file && self.is_damage()
+    }
+
     /// The error with its chain of causes.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();

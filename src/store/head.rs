@@ -104,9 +104,7 @@ impl Head {
         fault: &StoreError,
         partitions: &Partitions,
     ) -> Result<bool, StoreError> {
-        let is_own = matches!(fault, StoreError::Corrupt { file, .. } | StoreError::Open { file, .. }
-            | StoreError::Redb { file, .. } if file == HEAD_FILE);
-        if !is_own || !fault.is_damage() {
+        if !fault.is_damage_of(HEAD_FILE) {
             return Ok(false);
         }
         let mut file = self.file.write();

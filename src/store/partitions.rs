@@ -129,7 +129,7 @@ impl Partitions {
         partition: &Arc<Partition>,
         fault: &StoreError,
     ) -> Result<bool, StoreError> {
-        if !fault.is_damage() {
+        if !fault.is_damage_of(partition.file_path()) {
             return Ok(false);
         }
         let mut open = self.open.write();

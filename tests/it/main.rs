@@ -5,6 +5,7 @@ mod calendar;
 mod changes;
 mod corpus;
 mod golden;
+mod head;
 mod oracle;
 mod preallocation;
 mod promql;

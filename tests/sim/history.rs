@@ -25,6 +25,8 @@ const BEGIN: UnixMillis = UnixMillis(1_795_264_496_000);
 const HOUR: i64 = 3_600_000;
 const SERIES_MAX: u32 = 12;
 const SENDERS: usize = 4;
+/// More epochs of a sender are not remembered: an older batch would be refused, not known.
+const EPOCHS_MAX: i64 = 4;
 /// Samples further in the future are refused.
 const FUTURE_SKEW_MS: i64 = 600_000;
 /// How far each sender's clock is off: within the skew, and days beyond it.
@@ -212,7 +214,7 @@ impl History {
     fn send_new(&mut self) {
         let sender = self.rng.usize(0..SENDERS);
         let (epoch, next) = &mut self.next[sender];
-        if self.rng.u8(0..16) == 0 {
+        if self.rng.u8(0..16) == 0 && *epoch < EPOCHS_MAX {
             // Its spool was lost: it counts from 1 again, in a new epoch.
             (*epoch, *next) = (*epoch + 1, 1);
             self.tally.new_epochs += 1;

@@ -1,0 +1,70 @@
+//! The head of the store beside its documents.
+
+use std::{path::Path, sync::Arc};
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    store::{AcceptedBatch, Appender, Definition, Folder, Store},
+};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+/// 2026-11-21T06:00:00Z, when a partition of 1m begins.
+const SIX: UnixMillis = UnixMillis(1_795_240_800_000);
+const MINUTE: i64 = 60_000;
+
+fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
+    let medium = Arc::new(Folder::new(dir).unwrap());
+    let (store, appender, _) = Store::open(medium, GranularitySet::default(), now).unwrap();
+    (store, appender)
+}
+
+fn add(appender: &mut Appender, at: UnixMillis) {
+    let batch = AcceptedBatch {
+        series: vec![SeriesId(0)],
+        times: vec![at.0],
+        values: vec![1.0],
+        ..AcceptedBatch::default()
+    };
+    appender.commit(&[], &[batch], at).unwrap();
+}
+
+/// One damaged row of the head once made the checkpoint set aside the partition that it was
+/// writing, with all its documents.
+#[test]
+fn a_damaged_head_costs_no_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path(), SIX);
+    let key = SeriesKey::new("events", [("host", "a")], &SeriesLimits::default()).unwrap();
+    let definition = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    appender.commit(&[definition], &[], SIX).unwrap();
+    for minutes in [10, 65, 70] {
+        let at = SIX.plus(minutes * MINUTE);
+        add(&mut appender, at);
+        store.checkpoint(at).unwrap();
+    }
+    drop((store, appender));
+    {
+        let rows: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("cells/1m");
+        let db = Database::open(dir.path().join("head.redb")).unwrap();
+        let keys: Vec<_> = {
+            let table = db.begin_read().unwrap().open_table(rows).unwrap();
+            table.iter().unwrap().map(|entry| entry.unwrap().0.value()).collect()
+        };
+        assert_eq!(keys.len(), 2, "the slots of 07:05 and 07:10");
+        let txn = db.begin_write().unwrap();
+        txn.open_table(rows).unwrap().insert(keys[0], &b"abc"[..]).unwrap();
+        txn.commit().unwrap();
+    }
+    let over = SIX.plus(125 * MINUTE);
+    let (store, mut appender) = open(dir.path(), over);
+    add(&mut appender, over);
+    let fault = store.checkpoint(over).unwrap_err();
+    assert!(fault.to_string().contains("head.redb is damaged"), "{fault}");
+    assert_eq!(store.damaged_partitions(), ["head.redb"]);
+    store.checkpoint(over).unwrap();
+    let view = store.view(0, SIX..over.plus(MINUTE), &[SeriesId(0)]).unwrap();
+    let slots: Vec<_> =
+        view.slots(SeriesId(0)).unwrap().iter().map(|slot| slot.start.0 - SIX.0).collect();
+    // 07:05 and 07:10 were in the head only.
+    assert_eq!(slots, [10 * MINUTE, 125 * MINUTE]);
+}
