@@ -109,6 +109,11 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
     if millis.abs() > 1e15 {
         return lost("the time is out of range");
     }
+    let parts =
+        [&list.host, &list.plugin, &list.plugin_instance, &list.of_type, &list.type_instance];
+    if !rows.fits(parts.iter().map(|part| part.len()).sum(), count as u64) {
+        return Ok(());
+    }
     let mut written = String::new();
     for ((value, source), name) in list.values.iter().zip(&list.dstypes).zip(&list.dsnames) {
         let metric = metric(&list, name);

@@ -84,6 +84,12 @@ pub fn decode(
 }
 
 fn take_line(line: &ParsedLine<'_>, at: i64, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
+    let tags = line.series.tag_set.iter().flatten();
+    let tag_bytes: usize = tags.map(|(name, value)| name.len() + value.len()).sum();
+    let bytes = line.series.measurement.len() + tag_bytes;
+    if !rows.fits(bytes, line.field_set.len() as u64) {
+        return;
+    }
     for (field, value) in &line.field_set {
         let value = match value {
             FieldValue::F64(value) => *value,

@@ -44,8 +44,9 @@ pub fn decode(form: Form, body: &[u8], rows: &mut Rows<'_>) -> Result<(), String
     for resource in request.resource_metrics {
         let shared = resource.resource.map(|found| found.attributes).unwrap_or_default();
         let shared = tags(&shared);
+        let shared_bytes = bytes(&shared);
         for metric in resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics) {
-            Points { metric: &metric, shared: &shared, rows }.take();
+            Points { metric: &metric, shared: &shared, shared_bytes, rows }.take();
         }
     }
     Ok(())
@@ -56,6 +57,7 @@ type Tags = Vec<(String, String)>;
 struct Points<'a, 'r> {
     metric: &'a Metric,
     shared: &'a Tags,
+    shared_bytes: usize,
     rows: &'a mut Rows<'r>,
 }
 
@@ -87,7 +89,7 @@ impl Points<'_, '_> {
                 let kind = if delta { Kind::Delta } else { Kind::Counter };
                 for point in &histogram.data_points {
                     let times = (point.time_unix_nano, point.start_time_unix_nano);
-                    let attributes = tags(&point.attributes);
+                    let Some(attributes) = self.own(&point.attributes, 2) else { continue };
                     self.push("_count", kind, &attributes, times, point.count as f64);
                     if let Some(sum) = point.sum {
                         self.push("_sum", kind, &attributes, times, sum);
@@ -111,14 +113,16 @@ impl Points<'_, '_> {
                 None => continue,
             };
             let times = (point.time_unix_nano, point.start_time_unix_nano);
-            self.push("", kind, &tags(&point.attributes), times, value);
+            let Some(attributes) = self.own(&point.attributes, 1) else { continue };
+            self.push("", kind, &attributes, times, value);
         }
     }
 
     /// Count, sum, min, max, and the buckets counted up as Prometheus has them.
     fn histogram(&mut self, point: &HistogramDataPoint, kind: Kind) {
         let times = (point.time_unix_nano, point.start_time_unix_nano);
-        let attributes = tags(&point.attributes);
+        let samples = 2 + point.bucket_counts.len() as u64;
+        let Some(attributes) = self.own(&point.attributes, samples) else { return };
         self.push("_count", kind, &attributes, times, point.count as f64);
         let levels = [("_min", point.min), ("_max", point.max)];
         for (suffix, value) in levels {
@@ -141,7 +145,8 @@ impl Points<'_, '_> {
 
     fn summary(&mut self, point: &SummaryDataPoint) {
         let times = (point.time_unix_nano, point.start_time_unix_nano);
-        let attributes = tags(&point.attributes);
+        let samples = 2 + point.quantile_values.len() as u64;
+        let Some(attributes) = self.own(&point.attributes, samples) else { return };
         self.push("_count", Kind::Counter, &attributes, times, point.count as f64);
         self.push("_sum", Kind::Counter, &attributes, times, point.sum);
         for quantile in &point.quantile_values {
@@ -149,6 +154,13 @@ impl Points<'_, '_> {
             attributes.push(("quantile".to_owned(), quantile.quantile.to_string()));
             self.push("", Kind::Gauge, &attributes, times, quantile.value);
         }
+    }
+
+    /// A point's own attributes; its samples are refused when they make too long a series.
+    fn own(&mut self, attributes: &[KeyValue], samples: u64) -> Option<Tags> {
+        let own = tags(attributes);
+        let length = self.metric.name.len() + self.shared_bytes + bytes(&own);
+        self.rows.fits(length, samples).then_some(own)
     }
 
     fn push(&mut self, suffix: &str, kind: Kind, own: &Tags, times: (u64, u64), value: f64) {
@@ -188,6 +200,10 @@ fn tags(attributes: &[KeyValue]) -> Tags {
     let text =
         |attribute: &KeyValue| Some((attribute.key.clone(), text(attribute.value.as_ref()?)));
     attributes.iter().filter_map(text).collect()
+}
+
+fn bytes(tags: &Tags) -> usize {
+    tags.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
 /// An attribute's value as a tag's; lists and maps as JSON.

@@ -119,6 +119,10 @@ fn series_1(
     contents: &mut Contents,
 ) -> Result<(), WireFault> {
     let labels = &message[..labels_end(message)];
+    if labels.len() > rows.limits.series_bytes_max() {
+        rows.fits(labels.len(), entries(message, [2, 4])?);
+        return Ok(());
+    }
     let mut fields = Fields::of(&message[labels.len()..]);
     let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
     let mut target = None;
@@ -149,6 +153,15 @@ fn series_1(
         }
     }
     Ok(())
+}
+
+/// How many fields of these numbers a message has.
+fn entries(message: &[u8], numbers: [u32; 2]) -> Result<u64, WireFault> {
+    let (mut fields, mut count) = (Fields::of(message), 0);
+    while let Some((field, _)) = fields.next_field()? {
+        count += u64::from(numbers.contains(&field));
+    }
+    Ok(count)
 }
 
 /// Where the labels at the start of a series end: nothing is read but their lengths. Labels of
@@ -356,6 +369,13 @@ fn series_2(
         }
     }
     let Scratch { refs, written } = scratch;
+    // A few bytes of refs may stand for a long text.
+    let length = |reference: &usize| symbols.get(*reference).map_or(1, |symbol| symbol.len()) + 4;
+    let bytes = refs.iter().map(length).fold(0, usize::saturating_add);
+    if bytes > rows.limits.series_bytes_max() {
+        rows.fits(bytes, entries(message, [2, 3])?);
+        return Ok(());
+    }
     // Equal series have different refs in different requests; their texts are equal.
     written.clear();
     for reference in &*refs {

@@ -169,6 +169,21 @@ impl<'a> Rows<'a> {
         (!self.refused.is_empty()).then(|| std::mem::take(&mut self.refused))
     }
 
+    /// Whether parts of so many bytes can be a series; if not, its samples are refused. Decoders
+    /// ask it where the same parts would be written out for each of many samples.
+    pub fn fits(&mut self, bytes: usize, samples: u64) -> bool {
+        let limit = self.limits.series_bytes_max();
+        if bytes > limit {
+            self.refuse(RefusalReason::BadSeries, samples, || {
+                format!(
+                    "a series of {bytes} bytes is longer than {limit}; shorten its names and \
+                     values or raise limits.tags_max, name_bytes_max or value_bytes_max"
+                )
+            });
+        }
+        bytes <= limit
+    }
+
     /// The samples, without the hold on the cache.
     pub fn finish(self) -> Decoded {
         let Self { cache, samples, definitions, refused, .. } = self;

@@ -27,6 +27,17 @@ impl Default for SeriesLimits {
     }
 }
 
+impl SeriesLimits {
+    /// More bytes than the parts of a series take together, however a sender frames them: what a
+    /// decoder asks before it writes the parts out for each of many samples.
+    pub fn series_bytes_max(&self) -> usize {
+        const FRAME_BYTES: usize = 24;
+        let pair = self.name_bytes_max.saturating_add(self.value_bytes_max);
+        let pairs = self.tags_max.saturating_add(1);
+        pair.saturating_add(FRAME_BYTES).saturating_mul(pairs)
+    }
+}
+
 /// Why a key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeriesKeyError {

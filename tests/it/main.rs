@@ -6,10 +6,13 @@ mod changes;
 mod corpus;
 mod golden;
 mod head;
+mod long_series;
 mod oracle;
 mod preallocation;
 mod promql;
 mod promql_semantics;
+#[path = "../support/protobuf.rs"]
+mod protobuf;
 mod retention;
 mod tidy;
 mod verify;
