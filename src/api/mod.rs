@@ -84,6 +84,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .configure(prometheus::routes)
         .route("/api/v1/chart", web::get().to(queries::chart))
         .route("/api/v1/documents", web::get().to(queries::documents))
+        .route("/api/v1/export", web::get().to(queries::export))
         .route("/api/v1/aggregate", web::post().to(queries::aggregate))
         .route("/api/v1/series", web::get().to(queries::series))
         .route("/api/v1/series", web::delete().to(changes::delete_matching))

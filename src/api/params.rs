@@ -37,6 +37,10 @@ pub(super) struct Params {
     bottom: Option<usize>,
     /// What `top` and `bottom` compare.
     by: Option<String>,
+    /// Of an export: the last series of the page before.
+    pub(super) after: Option<u32>,
+    /// Of an export: the newest series of the first page's time.
+    pub(super) upto: Option<u32>,
 }
 
 const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);

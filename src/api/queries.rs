@@ -1,4 +1,4 @@
-//! `GET /api/v1/chart`, `/api/v1/documents` and `/api/v1/series`, `POST /api/v1/aggregate`.
+//! `GET /api/v1/chart`, `/api/v1/documents`, `/api/v1/export` and `/api/v1/series`, `POST /api/v1/aggregate`.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{ApiParts, answer, body, params::Params, streamed};
 use crate::{
-    query::{self, AggregateRequest, ChartRequest, DocumentsRequest, QueryError},
+    query::{self, AggregateRequest, ChartRequest, DocumentsRequest, ExportRequest, QueryError},
     telemetry::QueryOutcome,
 };
 
@@ -48,6 +48,22 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
             display: params.display()?,
         };
         query::documents(&parts.store, &request, &parts.query_limits, now)
+    })
+    .await
+}
+
+/// A page of `granary export`.
+pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+    respond("export", checked(params), parts, |params, parts| {
+        let now = parts.clock.now();
+        let request = ExportRequest {
+            selector: params.selector()?,
+            resolution: params.resolution(),
+            range: params.range(now)?,
+            after: params.after,
+            upto: params.upto,
+        };
+        query::export(&parts.store, &request, &parts.query_limits, now)
     })
     .await
 }

@@ -1,6 +1,7 @@
 //! The command line: one file or folder for each command.
 
 mod bench;
+mod export;
 mod http;
 mod import;
 mod progress;
@@ -34,6 +35,7 @@ enum Command {
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
+    Export(export::ExportArgs),
     Bench(bench::BenchArgs),
 }
 
@@ -49,6 +51,7 @@ pub fn run() -> ExitCode {
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),
+        Command::Export(args) => export::export(&args),
         Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {

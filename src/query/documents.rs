@@ -267,7 +267,7 @@ fn nest(
     }
 }
 
-fn timestamp_name(granularity: &Granularity) -> &'static str {
+pub(super) fn timestamp_name(granularity: &Granularity) -> &'static str {
     match granularity.document {
         Span::Fixed(60_000) => "timestamp_minute",
         Span::Fixed(3_600_000) => "timestamp_hour",

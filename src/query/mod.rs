@@ -9,6 +9,7 @@ mod changes;
 mod chart;
 mod display;
 mod documents;
+mod export;
 mod grouping;
 mod levels;
 mod listing;
@@ -29,6 +30,7 @@ pub use display::Display;
 pub use documents::{
     DocumentsAnswer, DocumentsForm, DocumentsRequest, NestedDocument, Row, SlotValue, documents,
 };
+pub use export::{ExportPage, ExportRequest, export};
 pub use grouping::{Merge, Rank};
 pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{ListedMetric, list_label_names, list_label_values, list_metrics};

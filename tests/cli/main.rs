@@ -8,6 +8,7 @@ mod charts;
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod damage;
+mod export;
 mod faults;
 mod import;
 mod import_resume;

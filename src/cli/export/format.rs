@@ -1,0 +1,200 @@
+//! The formats of an export: a page of series to bytes.
+
+use anyhow::Context;
+use bson::{Bson, DateTime, doc};
+use clap::ValueEnum;
+
+use super::page::{Cell, Document, Page, Series};
+use crate::model::{Kind, UnixMillis};
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// The nested documents, as mongorestore and pymongo read them
+    Bson,
+    /// The same, one a line, in MongoDB's extended JSON
+    Jsonl,
+    /// A row for each slot
+    Csv,
+    /// The last reading of each slot, at its time (of deltas: the sum)
+    Openmetrics,
+}
+
+const NUMBERS: [&str; 7] = ["date", "metric", "n", "sum", "min", "max", "first"];
+
+impl Format {
+    /// Writes a page; returns the rows or documents in it. `metric` is the one written last.
+    pub(super) fn write(
+        self,
+        page: &Page,
+        first: bool,
+        metric: &mut String,
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<u64> {
+        let mut rows = 0;
+        if self == Self::Csv && first {
+            let name = |tag: &String| {
+                let is_taken = NUMBERS.contains(&tag.as_str()) || tag == "last";
+                if is_taken { format!("tag_{tag}") } else { tag.clone() }
+            };
+            let names: Vec<_> = page.tags.iter().map(name).collect();
+            let fixed = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+            let mut header: Vec<String> = fixed(&["date", "metric"]);
+            header.extend(names);
+            header.extend::<Vec<String>>(fixed(&["n", "sum", "min", "max", "first", "last"]));
+            csv_line(&header, out);
+        }
+        for series in &page.series {
+            if self == Self::Openmetrics && !series.documents.is_empty() && *metric != series.metric
+            {
+                metric.clone_from(&series.metric);
+                type_line(series, out);
+            }
+            for document in &series.documents {
+                match self {
+                    Self::Bson => {
+                        nested(page, series, document).to_writer(&mut *out)?;
+                        rows += 1;
+                    }
+                    Self::Jsonl => {
+                        serde_json::to_writer(&mut *out, &nested(page, series, document))?;
+                        out.push(b'\n');
+                        rows += 1;
+                    }
+                    Self::Csv | Self::Openmetrics => {
+                        rows += self.slots(page, series, document, out).context("write a row")?;
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What ends the file.
+    pub(super) fn end(self) -> &'static [u8] {
+        if self == Self::Openmetrics { b"# EOF\n" } else { b"" }
+    }
+
+    fn slots(
+        self,
+        page: &Page,
+        series: &Series,
+        document: &Document,
+        out: &mut Vec<u8>,
+    ) -> anyhow::Result<u64> {
+        let mut rows = 0;
+        for cell in &document.cells {
+            let start = document.start + i64::from(cell.0) * page.width_ms;
+            if start + page.width_ms <= page.start || start >= page.end {
+                continue;
+            }
+            if self == Self::Csv {
+                csv_line(&row(page, series, cell, start), out);
+            } else {
+                let shown = if series.kind == Kind::Delta { Some(cell.sum()) } else { cell.last() };
+                let Some(value) = shown else { continue };
+                sample_line(series, value, start + cell.2, out)?;
+            }
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
+
+fn nested(page: &Page, series: &Series, document: &Document) -> bson::Document {
+    let mut values: Vec<bson::Document> = vec![doc! { "n": 0_i64 }; document.slots as usize];
+    let (mut num_samples, mut total_samples) = (0_i64, 0.0);
+    for cell in &document.cells {
+        num_samples += i64::from(cell.1);
+        total_samples += cell.sum();
+        if let Some(value) = values.get_mut(cell.0 as usize) {
+            value.insert("n", i64::from(cell.1));
+            let known =
+                cell.numbers().into_iter().filter_map(|(name, number)| Some((name, number?)));
+            value.extend(known.map(|(name, number)| (name.to_owned(), Bson::Double(number))));
+        }
+    }
+    let numbered = values.into_iter().enumerate();
+    let values: bson::Document =
+        numbered.map(|(slot, value)| (slot.to_string(), Bson::Document(value))).collect();
+    let tags: bson::Document =
+        series.tags.iter().map(|(name, value)| (name.clone(), Bson::from(value.clone()))).collect();
+    doc! {
+        page.timestamp.as_str(): DateTime::from_millis(document.start),
+        "metric": series.metric.as_str(),
+        "tags": tags,
+        "resolution": page.resolution.as_str(),
+        "num_samples": num_samples,
+        "total_samples": total_samples,
+        "values": values,
+    }
+}
+
+fn row(page: &Page, series: &Series, cell: &Cell, start: i64) -> Vec<String> {
+    let mut row = vec![UnixMillis(start).to_string(), series.metric.clone()];
+    row.extend(page.tags.iter().map(|tag| series.tags.get(tag).cloned().unwrap_or_default()));
+    row.push(cell.1.to_string());
+    let numbers = cell.numbers().into_iter();
+    row.extend(numbers.map(|(_, number)| number.map_or_else(String::new, |own| own.to_string())));
+    row
+}
+
+/// RFC 4180: a field is quoted where it must be.
+fn csv_line(fields: &[String], out: &mut Vec<u8>) {
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        if field.contains([',', '"', '\n', '\r']) {
+            out.extend_from_slice(format!("\"{}\"", field.replace('"', "\"\"")).as_bytes());
+        } else {
+            out.extend_from_slice(field.as_bytes());
+        }
+    }
+    out.push(b'\n');
+}
+
+fn type_line(series: &Series, out: &mut Vec<u8>) {
+    let (name, kind) = match series.kind {
+        Kind::Counter => {
+            (series.metric.strip_suffix("_total").unwrap_or(&series.metric), "counter")
+        }
+        Kind::Gauge | Kind::Delta => (series.metric.as_str(), "gauge"),
+    };
+    let name = if plain(name) { name.to_owned() } else { quoted(name) };
+    out.extend_from_slice(format!("# TYPE {name} {kind}\n").as_bytes());
+}
+
+fn sample_line(series: &Series, value: f64, at: i64, out: &mut Vec<u8>) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut labels = Vec::with_capacity(series.tags.len() + 1);
+    if plain(&series.metric) {
+        write!(out, "{}", series.metric)?;
+    } else {
+        labels.push(quoted(&series.metric));
+    }
+    for (name, value) in &series.tags {
+        let name = if plain(name) { name.clone() } else { quoted(name) };
+        labels.push(format!("{name}={}", quoted(value)));
+    }
+    if !labels.is_empty() {
+        write!(out, "{{{}}}", labels.join(","))?;
+    }
+    writeln!(out, " {value} {}.{:03}", at.div_euclid(1000), at.rem_euclid(1000))?;
+    Ok(())
+}
+
+fn plain(name: &str) -> bool {
+    let letter = |at: usize, byte: u8| {
+        byte.is_ascii_alphabetic()
+            || byte == b'_'
+            || byte == b':'
+            || at > 0 && byte.is_ascii_digit()
+    };
+    !name.is_empty() && name.bytes().enumerate().all(|(at, byte)| letter(at, byte))
+}
+
+fn quoted(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("\"{text}\"")
+}

@@ -1,0 +1,202 @@
+//! `granary export`: the documents of a running daemon in files that others read.
+//!
+//! The daemon gives some series at a time. After each page the file is synced, and then a note
+//! beside it says how long it is and which series comes next; an export that was cut short cuts
+//! the file to that length and goes on there.
+
+mod format;
+mod page;
+
+use std::{
+    fs,
+    io::{self, Read, Seek, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use self::{format::Format, page::Page};
+use super::{complain, http, progress};
+
+/// Write the documents of a running daemon to a file
+#[derive(Debug, Args)]
+#[command(after_help = "\
+An export that was cut short goes on when the same command is run again.
+Parquet is not written; the formats are bson, jsonl, csv and openmetrics.
+
+Examples:
+  granary export --metric page_views --range 30d --resolution 1h --format bson --output views.bson
+  granary export --tags host=web1 --range 1d --resolution 1m --format csv --output -")]
+pub(super) struct ExportArgs {
+    /// Where the daemon listens
+    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    url: String,
+    /// Name of the metric; any when left out
+    #[arg(long)]
+    metric: Option<String>,
+    /// Tags that must match, such as host=web1,core=0
+    #[arg(long)]
+    tags: Option<String>,
+    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range
+    #[arg(long, default_value = "auto")]
+    resolution: String,
+    /// This long up to the end, such as 1h, 14d or 1y [default: 1h]
+    #[arg(long)]
+    range: Option<String>,
+    /// From when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+    #[arg(long)]
+    start: Option<String>,
+    /// Until when, exclusive [default: now]
+    #[arg(long)]
+    end: Option<String>,
+    /// What is written
+    #[arg(long)]
+    format: Format,
+    /// Where to; - is standard output, which cannot go on after a break
+    #[arg(long)]
+    output: PathBuf,
+}
+
+/// How far an export is.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// What was asked: another command does not go on with this file.
+    asked: String,
+    bytes: u64,
+    rows: u64,
+    /// The metric written last.
+    metric: String,
+    /// What pages after the first are asked with.
+    next: Option<Vec<(String, String)>>,
+    /// Everything is written.
+    complete: bool,
+}
+
+impl ExportArgs {
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        let given = [
+            ("metric", self.metric.clone()),
+            ("tags", self.tags.clone()),
+            ("resolution", Some(self.resolution.clone())),
+            ("range", self.range.clone()),
+            ("start", self.start.clone()),
+            ("end", self.end.clone()),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// The next page is asked with what the first one fixed.
+    fn next_pairs(&self, state: &State) -> Vec<(&'static str, String)> {
+        let Some(next) = &state.next else { return self.pairs() };
+        let kept = ["start", "end", "resolution", "after", "upto"];
+        let named = |name: &str| kept.into_iter().find(|own| *own == name);
+        let mut pairs: Vec<_> =
+            next.iter().filter_map(|(name, value)| Some((named(name)?, value.clone()))).collect();
+        let selectors = ["metric", "tags"];
+        pairs.extend(self.pairs().into_iter().filter(|(name, _)| selectors.contains(name)));
+        pairs
+    }
+}
+
+pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+    let asked = format!("{:?} {} {:?}", args.pairs(), args.url, args.format);
+    if args.output == Path::new("-") {
+        let mut out = io::stdout().lock();
+        let mut state = State { asked, ..State::default() };
+        run(args, &mut state, |bytes, _| Ok(out.write_all(bytes)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let partial = with_suffix(&args.output, ".partial");
+    let note = with_suffix(&args.output, ".partial.state");
+    let mut state = known(&note, &asked)?;
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .open(&partial)
+        .with_context(|| format!("open {}", partial.display()))?;
+    if file.metadata()?.len() < state.bytes {
+        bail!("{} is shorter than it was: remove it and {}", partial.display(), note.display());
+    }
+    file.set_len(state.bytes)?;
+    file.seek(io::SeekFrom::End(0))?;
+    if state.bytes > 0 {
+        complain(&format!("going on after {} rows", state.rows));
+    }
+    run(args, &mut state, |bytes, state| {
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        let fresh = with_suffix(&note, ".new");
+        let mut written = fs::File::create(&fresh)?;
+        written.write_all(&serde_json::to_vec(state)?)?;
+        written.sync_data()?;
+        Ok(fs::rename(fresh, &note)?)
+    })?;
+    fs::rename(&partial, &args.output)
+        .with_context(|| format!("name {}", args.output.display()))?;
+    fs::remove_file(note)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(
+    args: &ExportArgs,
+    state: &mut State,
+    mut keep: impl FnMut(&[u8], &State) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let bar = progress::bar(0);
+    let mut bytes = Vec::new();
+    while !state.complete {
+        bytes.clear();
+        let body = http::get(&args.url, "export", &args.next_pairs(state))?;
+        let page: Page = serde_json::from_str(&body).context("read a page of the export")?;
+        let first = state.next.is_none();
+        state.rows += args.format.write(&page, first, &mut state.metric, &mut bytes)?;
+        state.complete = page.after.is_none();
+        if state.complete {
+            bytes.extend_from_slice(args.format.end());
+        }
+        let number = |name: &str, number: String| (name.to_owned(), number);
+        let mut next = vec![
+            number("start", page.start.to_string()),
+            number("end", page.end.to_string()),
+            number("resolution", page.resolution.clone()),
+        ];
+        next.extend(page.after.map(|after| number("after", after.to_string())));
+        next.extend(page.upto.map(|upto| number("upto", upto.to_string())));
+        state.next = Some(next);
+        state.bytes += bytes.len() as u64;
+        keep(&bytes, state)?;
+        bar.set_length(page.total);
+        bar.set_position(page.done);
+        bar.set_message(format!("series, {} rows", state.rows));
+    }
+    bar.finish_and_clear();
+    complain(&format!("{} rows, {} bytes", state.rows, state.bytes));
+    Ok(())
+}
+
+/// Where an earlier run of the same command was cut short.
+fn known(note: &Path, asked: &str) -> anyhow::Result<State> {
+    let mut text = String::new();
+    match fs::File::open(note) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            return Ok(State { asked: asked.to_owned(), ..State::default() });
+        }
+        file => file?.read_to_string(&mut text)?,
+    };
+    let state: State = serde_json::from_str(&text)
+        .with_context(|| format!("{} is damaged; remove it to begin anew", note.display()))?;
+    if state.asked != asked {
+        bail!("{} is of another export; remove it to begin anew", note.display());
+    }
+    Ok(state)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,85 @@
+//! The pages of `GET /api/v1/export`, every number as exact as it was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::value::RawValue;
+
+use crate::model::Kind;
+
+/// See the daemon's `ExportPage`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Page {
+    pub(super) total: u64,
+    pub(super) done: u64,
+    pub(super) after: Option<u32>,
+    pub(super) upto: Option<u32>,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) resolution: String,
+    pub(super) width_ms: i64,
+    pub(super) timestamp: String,
+    pub(super) tags: BTreeSet<String>,
+    pub(super) series: Vec<Series>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Series {
+    pub(super) metric: String,
+    pub(super) tags: BTreeMap<String, String>,
+    pub(super) kind: Kind,
+    pub(super) documents: Vec<Document>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Document {
+    pub(super) start: i64,
+    pub(super) slots: u32,
+    pub(super) cells: Vec<Cell>,
+}
+
+/// `[slot, n, last_at, sum, min, max, first, last]`
+#[derive(Debug, Deserialize)]
+pub(super) struct Cell(
+    pub(super) u32,
+    pub(super) u32,
+    pub(super) i64,
+    Option<Exact>,
+    Option<Exact>,
+    Option<Exact>,
+    Option<Exact>,
+    Option<Exact>,
+);
+
+impl Cell {
+    /// What the cell holds beside `n`.
+    pub(super) fn numbers(&self) -> [(&'static str, Option<f64>); 5] {
+        let number = |exact: &Option<Exact>| exact.as_ref().map(|exact| exact.0);
+        [
+            ("sum", number(&self.3)),
+            ("min", number(&self.4)),
+            ("max", number(&self.5)),
+            ("first", number(&self.6)),
+            ("last", number(&self.7)),
+        ]
+    }
+
+    pub(super) fn sum(&self) -> f64 {
+        self.3.as_ref().map_or(0.0, |exact| exact.0)
+    }
+
+    pub(super) fn last(&self) -> Option<f64> {
+        self.7.as_ref().map(|exact| exact.0)
+    }
+}
+
+/// `serde_json` itself may miss the last bit of a number.
+#[derive(Debug)]
+struct Exact(f64);
+
+impl<'de> Deserialize<'de> for Exact {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?;
+        text.get().parse().map(Self).map_err(D::Error::custom)
+    }
+}

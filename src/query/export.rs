@@ -1,0 +1,163 @@
+//! Pages of an export: the cells of some series at a time, in order of series and time.
+//!
+//! Must never know: HTTP, or the format that is written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use serde::{Serialize, Serializer, ser::SerializeTuple};
+
+use super::{
+    QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
+    axis::level_of_documents,
+    documents::{check_count, timestamp_name},
+};
+use crate::{
+    model::{Cell, Granularity, SeriesId, UnixMillis},
+    store::{SeriesInfo, Slot, Store},
+};
+
+/// Slots of a page; one series may have more.
+const PAGE_SLOTS: i64 = 100_000;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportRequest {
+    /// Which series.
+    pub selector: Selector,
+    /// Granularity of the documents.
+    pub resolution: Resolution,
+    /// Documents that overlap this range are given whole.
+    pub range: Range<UnixMillis>,
+    /// The last series of the page before.
+    pub after: Option<u32>,
+    /// Series that came later than this one are left out, so that all pages see the same ones.
+    pub upto: Option<u32>,
+}
+
+/// Some series of an export.
+#[derive(Debug, Serialize)]
+pub struct ExportPage {
+    /// Series of all pages.
+    total: usize,
+    /// Series up to the end of this page.
+    done: usize,
+    /// For the next request; nothing when this is the last page.
+    after: Option<u32>,
+    /// For the next request.
+    upto: Option<u32>,
+    start: i64,
+    end: i64,
+    resolution: String,
+    width_ms: i64,
+    /// Under which name documents have their start.
+    timestamp: &'static str,
+    /// The names of all tags of all series.
+    tags: BTreeSet<String>,
+    series: Vec<ExportSeries>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExportSeries {
+    #[serde(flatten)]
+    entry: SeriesEntry,
+    documents: Vec<ExportDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExportDocument {
+    start: i64,
+    slots: usize,
+    cells: Vec<NumberedCell>,
+}
+
+/// `[slot, n, last_at, sum, min, max, first, last]`
+#[derive(Debug)]
+struct NumberedCell(usize, Cell);
+
+impl Serialize for NumberedCell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(slot, cell) = self;
+        let mut tuple = serializer.serialize_tuple(8)?;
+        tuple.serialize_element(slot)?;
+        tuple.serialize_element(&cell.n)?;
+        tuple.serialize_element(&cell.last_at)?;
+        for number in [cell.sum, cell.min, cell.max, cell.first, cell.last] {
+            tuple.serialize_element(&number.is_finite().then_some(number))?;
+        }
+        tuple.end()
+    }
+}
+
+/// Reads a page.
+///
+/// # Errors
+/// When the resolution is not known, one series alone is too large, or the store cannot be read.
+pub fn export(
+    store: &Store,
+    request: &ExportRequest,
+    limits: &QueryLimits,
+    now: UnixMillis,
+) -> Result<ExportPage, QueryError> {
+    let mut found = request.selector.select(store);
+    let upto = request.upto.or_else(|| found.iter().map(|(id, _)| id.0).max());
+    found.retain(|(id, _)| Some(id.0) <= upto);
+    let skipped = match request.after {
+        None => 0,
+        Some(after) => {
+            found.iter().position(|(id, _)| id.0 == after).map(|at| at + 1).ok_or_else(|| {
+                QueryError::Invalid(format!("after={after} is none of the series that match"))
+            })?
+        }
+    };
+    let levels = store.granularities();
+    let level = level_of_documents(levels, &request.resolution, &request.range, now)?;
+    let granularity = &levels.levels()[level];
+    let first = granularity.document_start(request.range.start);
+    let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));
+    let range = first..granularity.document.next(last);
+    let slots = (range.end.0 - range.start.0) / granularity.width_ms;
+    check_count(slots, 1, limits)?;
+    let budget = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
+    let count = (budget.max(1) as usize).min(limits.series_max.max(1));
+    let page: Vec<&(SeriesId, SeriesInfo)> = found.iter().skip(skipped).take(count).collect();
+    let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
+    let view = store.view(level, range, &ids)?;
+    let mut series = Vec::with_capacity(page.len());
+    for (id, info) in &page {
+        let documents = fold(granularity, &view.slots(*id)?);
+        series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
+    }
+    let done = skipped + page.len();
+    let tags = found.iter().flat_map(|(_, info)| info.key.tags());
+    Ok(ExportPage {
+        total: found.len(),
+        done,
+        after: ids.last().filter(|_| done < found.len()).map(|id| id.0),
+        upto,
+        start: request.range.start.0,
+        end: request.range.end.0,
+        resolution: granularity.name.clone(),
+        width_ms: granularity.width_ms,
+        timestamp: timestamp_name(granularity),
+        tags: tags.map(|(name, _)| name.to_owned()).collect(),
+        series,
+    })
+}
+
+fn fold(granularity: &Granularity, filled: &[Slot]) -> Vec<ExportDocument> {
+    let mut documents: BTreeMap<i64, ExportDocument> = BTreeMap::new();
+    for slot in filled.iter().filter(|slot| !slot.cell.is_empty()) {
+        let start = granularity.document_start(slot.start);
+        let document = documents.entry(start.0).or_insert_with(|| ExportDocument {
+            start: start.0,
+            slots: granularity.slots(start),
+            cells: Vec::new(),
+        });
+        let index = granularity.slot_index(start, slot.start);
+        document.cells.push(NumberedCell(index, slot.cell));
+    }
+    documents.into_values().collect()
+}
