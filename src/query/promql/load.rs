@@ -20,6 +20,9 @@ use crate::{
     store::SeriesInfo,
 };
 
+/// Series that are read with one view: each holds up the writer for a moment.
+const SERIES_PER_VIEW: usize = 1024;
+
 /// The series of a selector, or of a subquery, with their cells.
 #[derive(Debug)]
 pub(super) struct Loaded {
@@ -140,14 +143,17 @@ impl Evaluator<'_> {
         segments: &[Segment],
         series: &mut [LoadedSeries],
     ) -> Result<(), PromqlError> {
-        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-        for segment in segments {
-            let view = self.store.view(segment.level, segment.range.clone(), &ids)?;
-            for (id, series) in ids.iter().zip(series.iter_mut()) {
-                self.check_time()?;
-                let slots = view.slots(*id)?;
-                self.count_cells(slots.len())?;
-                append_cells(&slots, series.kind, &mut series.cells);
+        let parts = found.chunks(SERIES_PER_VIEW).zip(series.chunks_mut(SERIES_PER_VIEW));
+        for (found, series) in parts {
+            let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+            for segment in segments {
+                let view = self.store.view(segment.level, segment.range.clone(), &ids)?;
+                for (id, series) in ids.iter().zip(series.iter_mut()) {
+                    self.check_time()?;
+                    let slots = view.slots(*id)?;
+                    self.count_cells(slots.len())?;
+                    append_cells(&slots, series.kind, &mut series.cells);
+                }
             }
         }
         Ok(())
