@@ -53,7 +53,6 @@ stop() {
 end=$(($(date +%s) / 3600 * 3600))
 for peer in "${peers[@]}"; do
     start "$peer"
-    path=/api/v1/write
     "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 --hosts 25 \
         --metrics 40 --interval 60s --rounds 43200 --hosts-per-request 1 \
         --batches-per-request 100 --json >"$work/$peer.json"

@@ -218,7 +218,11 @@ impl Store {
         let inner = &*self.inner;
         let mut last = (0, String::new());
         for level in 0..inner.granularities.count() {
-            let through = inner.head.read(level)?.through;
+            let through = match inner.head.read(level) {
+                Ok(head) => head.through,
+                Err(fault) if inner.head.replace_if_damaged(&fault, &inner.partitions)? => 0,
+                Err(fault) => return Err(fault),
+            };
             last = last.max((through, head::HEAD_FILE.to_owned()));
         }
         for partition in inner.partitions.all() {

@@ -128,18 +128,6 @@ impl View {
         Ok(())
     }
 
-    /// Start of the documents of this granularity that overlap the range.
-    pub fn document_starts(&self) -> Vec<UnixMillis> {
-        let granularity = &self.store.granularities().levels()[self.level];
-        let mut start = granularity.document_start(UnixMillis(self.range.start));
-        let mut out = Vec::new();
-        while start.0 < self.range.end {
-            out.push(start);
-            start = granularity.document.next(start);
-        }
-        out
-    }
-
     /// Takes over the cells of the head that are not in documents.
     fn take_head(&mut self, head: &HeadReader, rows: &Rows) -> Result<(), StoreError> {
         for slot in head.slots(self.range.clone())? {

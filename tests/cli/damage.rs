@@ -25,6 +25,21 @@ fn seeded() -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
+/// Cuts a file short, or in odd rounds flips bits in it.
+fn spoil(file: &Path, round: usize, rng: &mut fastrand::Rng) {
+    let mut bytes = fs::read(file).unwrap();
+    if round.is_multiple_of(2) {
+        bytes.truncate(rng.usize(0..bytes.len()));
+    } else {
+        // The tables are near the start of a file of this size.
+        for _ in 0..200 {
+            let at = rng.usize(0..bytes.len().min(200_000));
+            bytes[at] ^= 1 << rng.u8(0..8);
+        }
+    }
+    fs::write(file, bytes).unwrap();
+}
+
 /// Samples counted by all charts at a granularity; `None` when a chart cannot be drawn.
 fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     let mut sum = 0.0;
@@ -50,18 +65,7 @@ fn a_damaged_partition_never_spoils_the_others() {
         let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
         assert_eq!(daemon.post_json(&batch(1)).status, 200);
         assert_eq!(daemon.stop(), Some(0));
-        let file = &partition_files(&daemon.data(""), "5m")[0];
-        let mut bytes = fs::read(file).unwrap();
-        if round % 2 == 0 {
-            bytes.truncate(rng.usize(0..bytes.len()));
-        } else {
-            // The tables are near the start of a file of this size.
-            for _ in 0..200 {
-                let at = rng.usize(0..bytes.len().min(200_000));
-                bytes[at] ^= 1 << rng.u8(0..8);
-            }
-        }
-        fs::write(file, bytes).unwrap();
+        spoil(&partition_files(&daemon.data(""), "5m")[0], round, &mut rng);
         daemon.restart();
         // Reads and checkpoints meet the damage; neither may end the daemon.
         total(&daemon, "5m");
@@ -87,17 +91,7 @@ fn a_damaged_head_is_set_aside_and_what_documents_have_is_served() {
         let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
         assert_eq!(daemon.post_json(&batch(1)).status, 200);
         assert_eq!(daemon.stop(), Some(0));
-        let file = daemon.data("head.redb");
-        let mut bytes = fs::read(&file).unwrap();
-        if round % 2 == 0 {
-            bytes.truncate(rng.usize(0..bytes.len()));
-        } else {
-            for _ in 0..200 {
-                let at = rng.usize(0..bytes.len().min(200_000));
-                bytes[at] ^= 1 << rng.u8(0..8);
-            }
-        }
-        fs::write(&file, bytes).unwrap();
+        spoil(&daemon.data("head.redb"), round, &mut rng);
         daemon.restart();
         total(&daemon, "1d");
         assert_eq!(daemon.post_json(&batch(2)).body["accepted"], 100);
