@@ -17,7 +17,7 @@ use crate::{
         Lifelines, Preallocator, Retention, Stop, Watcher, Writer, WriterHandle, WriterParts,
         lifelines,
     },
-    api::{self, ApiParts, BodyLimits, BodyMemory, Connections, Tails},
+    api::{self, ApiParts, BodyLimits, BodyMemory, Connections, QueryMemory, Tails, Turns},
     config::Settings,
     model::{Clock, SystemClock, time::Stopwatch},
     query::QueryLimits,
@@ -235,6 +235,8 @@ fn api_parts(
         },
         queries: Arc::new(Semaphore::new(settings.queries_max)),
         promql: settings.promql,
+        query_memory: QueryMemory::new(settings.promql.memory_max),
+        turns: Turns::for_this_machine(),
         body_limits: BodyLimits {
             request_bytes_max: settings.request_bytes_max,
             decompressed_bytes_max: settings.decompressed_bytes_max,

@@ -174,8 +174,9 @@ impl Core {
         let mut batches = Vec::with_capacity(views.len());
         let mut rest = Vec::with_capacity(views.len());
         let sessions = self.sessions.borrow();
+        let kind = |series| self.parts.store.dictionary().kind(series);
         for view in views {
-            let Admitted { batch, samples, refused } = sessions.admit(view, &admission)?;
+            let Admitted { batch, samples, refused } = sessions.admit(view, &admission, kind)?;
             batches.push(batch);
             rest.push((samples, refused));
         }

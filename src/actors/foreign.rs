@@ -175,7 +175,8 @@ impl Core {
         let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
         let (batch, mut refused) = {
             let mut cache = memory.cache.borrow_mut();
-            decoded.admit(&verdicts, &mut cache, &admission, window_ms)
+            let kind = |series| parts.store.dictionary().kind(series);
+            decoded.admit(&verdicts, &mut cache, &admission, kind, window_ms)
         };
         let mut answer = IngestAnswer::default();
         if !batch.values.is_empty() {

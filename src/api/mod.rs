@@ -28,8 +28,8 @@ pub(crate) use body::fuzz_decompress;
 pub use body::{BodyLimits, BodyMemory};
 pub use connections::Connections;
 pub(crate) use params::fuzz_query;
-pub use prometheus::PromqlBounds;
 pub(crate) use prometheus::fuzz_params;
+pub use prometheus::{PromqlBounds, QueryMemory, Turns};
 pub use tail::Tails;
 
 use actix::Addr;
@@ -56,6 +56,8 @@ pub struct ApiParts {
     pub query_limits: QueryLimits,
     pub queries: Arc<Semaphore>,
     pub promql: PromqlBounds,
+    pub query_memory: QueryMemory,
+    pub turns: Turns,
     pub body_limits: BodyLimits,
     pub body_memory: BodyMemory,
     pub client_timeout: Duration,

@@ -97,9 +97,9 @@ fn line(cell: &TailCell) -> String {
         UnixMillis(cell.start),
         table::name(&cell.series),
         cell.n,
-        cell.sum,
+        number(cell.sum),
         number(cell.min),
         number(cell.max),
-        cell.last
+        number(cell.last)
     )
 }

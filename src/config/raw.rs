@@ -99,6 +99,7 @@ pub(crate) struct RawPromql {
     pub(crate) points_max: usize,
     pub(crate) query_bytes_max: usize,
     pub(crate) regex_bytes_max: usize,
+    pub(crate) memory_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -211,6 +211,7 @@ fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlBounds {
         points_max: faults.some("promql.points_max", raw.points_max),
         query_bytes_max: faults.some("promql.query_bytes_max", raw.query_bytes_max),
         regex_bytes_max: faults.some("promql.regex_bytes_max", raw.regex_bytes_max),
+        memory_max: faults.at_least("promql.memory_max", raw.memory_max, 1 << 20),
     }
 }
 

@@ -4,7 +4,11 @@
 use granary_protocol::Batch;
 
 use super::Place;
-use crate::{ingest::rows::Numbered, model::SeriesId, store::Definition};
+use crate::{
+    ingest::rows::Numbered,
+    model::{Kind, SeriesId},
+    store::Definition,
+};
 
 /// Samples of a batch.
 const SAMPLES_MAX: usize = 10_000;
@@ -33,8 +37,18 @@ pub struct Batcher {
     seq: u64,
     open: NumberedBatch,
     key_bytes: usize,
-    /// For each ref the bytes of its definition, and the last batch that used it.
-    series: Vec<(u32, u64)>,
+    /// By ref.
+    series: Vec<Known>,
+}
+
+/// What is remembered of a series.
+#[derive(Debug)]
+struct Known {
+    kind: Kind,
+    /// Bytes of its definition.
+    bytes: u32,
+    /// The last batch that used it.
+    used: u64,
 }
 
 impl Batcher {
@@ -49,11 +63,16 @@ impl Batcher {
         self.series.len()
     }
 
+    /// The kind of a series that was numbered.
+    pub fn kind(&self, series: SeriesId) -> Option<Kind> {
+        self.series.get(series.0 as usize).map(|known| known.kind)
+    }
+
     /// Numbers a new series.
     pub fn define(&mut self, definition: Definition) -> SeriesId {
         let bytes = definition.key.as_bytes().len() + definition.unit.len() + DEFINITION_BYTES;
         let reference = self.series.len() as u32;
-        self.series.push((bytes as u32, 0));
+        self.series.push(Known { kind: definition.kind, bytes: bytes as u32, used: 0 });
         self.open.new.push(definition);
         SeriesId(reference)
     }
@@ -65,10 +84,10 @@ impl Batcher {
         sample: &Numbered,
         place: Place,
     ) -> Option<NumberedBatch> {
-        let used = &mut self.series[series.0 as usize];
-        if used.1 != self.seq {
-            used.1 = self.seq;
-            self.key_bytes += used.0 as usize;
+        let known = &mut self.series[series.0 as usize];
+        if known.used != self.seq {
+            known.used = self.seq;
+            self.key_bytes += known.bytes as usize;
         }
         let batch = &mut self.open.batch;
         if sample.start != 0 && batch.starts.is_empty() {
@@ -108,7 +127,7 @@ fn empty(agent: &str, seq: u64) -> NumberedBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Kind, SeriesKey, SeriesLimits};
+    use crate::model::{SeriesKey, SeriesLimits};
 
     fn definition(metric: &str) -> Definition {
         let key = SeriesKey::new(metric, [], &SeriesLimits::default()).unwrap();

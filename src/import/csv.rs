@@ -149,7 +149,7 @@ fn read_record(
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
             Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
         });
-        rows.push(target, at, value, 0);
+        rows.push_finite(target, at, value);
     }
     Ok(())
 }

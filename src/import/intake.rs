@@ -7,10 +7,10 @@ use super::{
 use crate::{
     ingest::{
         refusals::Refusals,
-        rows::{Numbered, Rows, is_stale_marker},
+        rows::{Numbered, Rows},
         series_cache::SeriesCache,
     },
-    model::{Kind, SeriesLimits, UnixMillis},
+    model::{Kind, SeriesLimits, UnixMillis, is_stale_marker},
     pipeline::RefusalReason,
 };
 
@@ -175,7 +175,7 @@ impl Intake<'_> {
                 tally.stale_markers += 1;
                 continue;
             }
-            match judge(sample) {
+            match judge(sample, &self.batcher) {
                 Ok(series) => {
                     if let Some(batch) = self.batcher.add(series, sample, place)
                         && !self.receiver.batch(batch)
@@ -201,10 +201,13 @@ impl Intake<'_> {
 }
 
 /// What the file alone tells; the daemon judges the rest.
-fn judge(sample: &Numbered) -> Result<crate::model::SeriesId, (RefusalReason, String)> {
+fn judge(
+    sample: &Numbered,
+    batcher: &Batcher,
+) -> Result<crate::model::SeriesId, (RefusalReason, String)> {
     let series = sample.series.map_err(|reason| (reason, String::new()))?;
-    if !sample.value.is_finite() {
-        let message = format!("value {} is not a finite number", sample.value);
+    if !sample.value.is_finite() && batcher.kind(series) != Some(Kind::Gauge) {
+        let message = format!("value {} is not finite; only gauges may have such", sample.value);
         return Err((RefusalReason::NotFinite, message));
     }
     if sample.at == NO_TIME {

@@ -324,11 +324,14 @@ mod tests {
     #[test]
     fn a_bad_line_is_named_and_spoils_no_other() {
         let text = "a 1 1795264496\nb\nc x 1\nd{a=\"1 1 1\ne{a=1} 1 1795264496\nf 1\n\
-                    g 1 1795264496 7\nh NaN 1795264496\ni{a=\"1\",a=\"2\"} 1 1795264496\n\
-                    z 2 1795264496\n";
+                    g 1 1795264496 7\nh_total NaN 1795264496\ni{a=\"1\",a=\"2\"} 1 1795264496\n\
+                    y NaN 1795264496\nz 2 1795264496\n";
         let (kept, tally) = testing::read(&mut OpenMetrics::new(text.as_bytes()));
-        assert_eq!(kept.samples, ["a gauge  1795264496000 1", "z gauge  1795264496000 2"]);
-        assert_eq!(tally.samples, 10);
+        assert_eq!(
+            kept.samples,
+            ["a gauge  1795264496000 1", "y gauge  1795264496000 NaN", "z gauge  1795264496000 2"]
+        );
+        assert_eq!(tally.samples, 11);
         let mut counted: Vec<_> = kept
             .refused
             .iter()

@@ -85,7 +85,7 @@ impl Source for Whisper<'_> {
             Ok(described)
         });
         for point in self.points.by_ref().take(CHUNK_POINTS) {
-            rows.push(target, point.at * 1000, point.value, 0);
+            rows.push_finite(target, point.at * 1000, point.value);
         }
         Ok(Some(0))
     }

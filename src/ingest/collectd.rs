@@ -131,7 +131,7 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
             Ok(Described { key, kind: source.kind(), unit: "".into() })
         });
-        rows.push(target, millis as i64, value.unwrap_or(f64::NAN), 0);
+        rows.push_finite(target, millis as i64, value.unwrap_or(f64::NAN));
     }
     Ok(())
 }
@@ -204,7 +204,8 @@ mod tests {
         for bad in bad {
             assert_eq!(decoded(&format!("[{bad},{DISK}]")).unwrap().0, 2, "{bad}");
         }
-        assert_eq!(decoded(&format!("[{}]", DISK.replace("1971", "null"))).unwrap().0, 2);
+        // What was not measured is null.
+        assert_eq!(decoded(&format!("[{}]", DISK.replace("1971", "null"))).unwrap().0, 1);
         for body in ["", "{}", "[", &format!("[{DISK}"), &format!("[{DISK}] x")] {
             assert!(decoded(body).is_err(), "{body}");
         }

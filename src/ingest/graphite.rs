@@ -119,7 +119,7 @@ fn push(path: &str, value: f64, at: i64, templates: &[Template], rows: &mut Rows
     let target = rows.series(Fingerprint::of(PROTOCOL, path.as_bytes()), |limits| {
         describe(path, templates, limits)
     });
-    rows.push(target, at, value, 0);
+    rows.push_finite(target, at, value);
 }
 
 /// The series of `path;name=value;...`, the path taken apart by the first template that fits.

@@ -7,7 +7,7 @@ use granary_protocol::{BatchView, SeriesView};
 use super::refusals::Refusals;
 
 use crate::{
-    model::{SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
     pipeline::{Admission, RefusalReason},
     store::{AcceptedBatch, BatchNumber, Definition, DefinitionVerdict, Dictionary},
 };
@@ -186,6 +186,7 @@ impl Sessions {
         &self,
         view: &BatchView<'_>,
         admission: &Admission,
+        kind: impl Fn(SeriesId) -> Option<Kind>,
     ) -> Result<Admitted, UnknownRef> {
         let session = self.by_agent.get(view.agent).filter(|own| own.epoch == view.epoch);
         let samples = view.len();
@@ -210,12 +211,13 @@ impl Sessions {
                 }
                 Resolved::Unknown => Err(RefusalReason::SenderSeriesLimit),
                 Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => admission.check(at, value).map(|()| id),
+                Resolved::Series(id) => admission.check(at, value, || kind(id)).map(|()| id),
             };
             match verdict {
                 Ok(id) => {
                     batch.series.push(id);
-                    batch.values.push(value);
+                    // A NaN of any kind is one: stale markers are not spoken here.
+                    batch.values.push(if value.is_nan() { f64::NAN } else { value });
                     if let Some(kept) = &mut kept {
                         kept.push(index);
                     }

@@ -10,19 +10,10 @@ use super::{
     series_cache::{Fingerprint, Resolved, SeriesCache},
 };
 use crate::{
-    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis, is_stale_marker},
     pipeline::{Admission, RefusalReason},
     store::{AcceptedBatch, Definition, DefinitionVerdict},
 };
-
-/// The value by which Prometheus says that a series has ended: a NaN of its own
-/// (`StaleNaN` of prometheus/model/value).
-const STALE_MARKER: u64 = 0x7ff0_0000_0000_0002;
-
-/// Whether a value is Prometheus' stale marker.
-pub fn is_stale_marker(value: f64) -> bool {
-    value.to_bits() == STALE_MARKER
-}
 
 /// Where a sample belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +140,16 @@ impl<'a> Rows<'a> {
         self.samples.push(Row { target: target.0, at, value, start });
     }
 
+    /// The same for protocols whose senders mean "no value" by a number that is not finite.
+    pub fn push_finite(&mut self, target: Target, at: i64, value: f64) {
+        if value.is_finite() {
+            self.push(target, at, value, 0);
+        } else {
+            let message = || format!("value {value} is not a finite number");
+            self.refuse(RefusalReason::NotFinite, 1, message);
+        }
+    }
+
     /// Counts samples that the decoder cannot take in.
     pub fn refuse(&mut self, reason: RefusalReason, count: u64, message: impl FnOnce() -> String) {
         self.refused.add_many(reason, count, message);
@@ -213,6 +214,7 @@ impl Decoded {
         verdicts: &[DefinitionVerdict],
         cache: &mut SeriesCache,
         admission: &Admission,
+        kind: impl Fn(SeriesId) -> Option<Kind>,
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
         let Self { generation, samples, definitions, mut refused } = self;
@@ -243,13 +245,14 @@ impl Decoded {
             let number = if is_stale_marker(row.value) { 0.0 } else { row.value };
             let verdict = match resolved {
                 Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => admission.check(at, number).map(|()| id),
+                Resolved::Series(id) => admission.check(at, number, || kind(id)).map(|()| id),
             };
             match verdict {
                 Ok(id) => {
                     batch.series.push(id);
                     batch.times.push(row.at);
-                    batch.values.push(row.value);
+                    let is_nan = row.value.is_nan() && !is_stale_marker(row.value);
+                    batch.values.push(if is_nan { f64::NAN } else { row.value });
                     if has_starts {
                         batch.starts.push(row.start);
                     }

@@ -2,6 +2,9 @@
 //!
 //! `merge` is associative and commutative, and [`Cell::EMPTY`] is its identity; only the last
 //! bits of `sum` may depend on the order. Everything else in Granary follows from that.
+//!
+//! A gauge may hold NaN and infinite values. They count as in Prometheus: a sum with a NaN in it is
+//! NaN, as is one of both infinities; `min` and `max` pass over NaN while there is a number.
 
 /// The aggregate of the samples of one series in one slot.
 ///
@@ -9,7 +12,7 @@
 /// `max` are those of the values. For counters `sum` is the total increase, `min` and `max` are
 /// the smallest and largest per-second rates between neighbours (infinite while there is no
 /// neighbour), `first` and `last` are raw readings.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Cell {
     /// Number of samples; 0 means that the slot is empty.
     pub n: u32,
@@ -27,6 +30,16 @@ pub struct Cell {
     pub first: f64,
     /// Value of the last sample in time; the larger one of two at the same time.
     pub last: f64,
+}
+
+/// NaN equals NaN here: cells are compared to see whether they hold the same.
+impl PartialEq for Cell {
+    fn eq(&self, other: &Self) -> bool {
+        let whole = |cell: &Self| (cell.n, cell.first_at, cell.last_at);
+        let floats = |cell: &Self| [cell.sum, cell.min, cell.max, cell.first, cell.last];
+        let same = |(a, b): (f64, f64)| a == b || a.is_nan() && b.is_nan();
+        whole(self) == whole(other) && floats(self).into_iter().zip(floats(other)).all(same)
+    }
 }
 
 impl Default for Cell {
@@ -100,11 +113,15 @@ impl Cell {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         let earlier = (other.first_at, other.first);
-        if earlier.0 < self.first_at || (earlier.0 == self.first_at && earlier.1 < self.first) {
+        if earlier.0 < self.first_at
+            || (earlier.0 == self.first_at && earlier.1.total_cmp(&self.first).is_lt())
+        {
             (self.first_at, self.first) = earlier;
         }
         let later = (other.last_at, other.last);
-        if later.0 > self.last_at || (later.0 == self.last_at && later.1 > self.last) {
+        if later.0 > self.last_at
+            || (later.0 == self.last_at && later.1.total_cmp(&self.last).is_gt())
+        {
             (self.last_at, self.last) = later;
         }
     }
@@ -130,10 +147,11 @@ mod tests {
 
     fn cell() -> impl Strategy<Value = Cell> {
         // Whole numbers, so that sums are exact in any order.
-        (0..5_u32, 0..1000_u32, -9..9_i32).prop_map(|(n, at, value)| match n {
+        (0..6_u32, 0..1000_u32, -9..9_i32).prop_map(|(n, at, value)| match n {
             0 => Cell::EMPTY,
             4 => Cell::correction(f64::from(value)),
             1 => Cell::reading(at, f64::from(value), 2.0, Some(f64::from(value))),
+            5 => Cell::single(at, [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][at as usize % 3]),
             _ => Cell::single(at, f64::from(value)),
         })
     }

@@ -5,6 +5,15 @@ use super::{Cell, Kind, UnixMillis};
 /// Stretches that are remembered of a counter, so that late readings find their neighbours.
 pub const STRETCHES_MAX: usize = 3;
 
+/// The value by which Prometheus says that a series has ended: a NaN of its own
+/// (`StaleNaN` of prometheus/model/value).
+const STALE_MARKER: u64 = 0x7ff0_0000_0000_0002;
+
+/// Whether a value is Prometheus' stale marker.
+pub fn is_stale_marker(value: f64) -> bool {
+    value.to_bits() == STALE_MARKER
+}
+
 /// One reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reading {

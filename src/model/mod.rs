@@ -13,7 +13,7 @@ pub mod span;
 pub mod time;
 
 pub use cell::Cell;
-pub use counter::{Observed, Reading, SeriesState};
+pub use counter::{Observed, Reading, SeriesState, is_stale_marker};
 pub use document::DocumentLayout;
 pub use granary_protocol::Kind;
 pub use granularity::{Granularity, GranularitySet};

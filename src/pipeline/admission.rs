@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{GranularitySet, UnixMillis};
+use crate::model::{GranularitySet, Kind, UnixMillis};
 
 /// Why a sample or series is refused for good. The words are labels in answers and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,7 +11,7 @@ pub enum RefusalReason {
     TooOld,
     /// Further in the future than the configured skew.
     TooNew,
-    /// NaN or infinite.
+    /// NaN or infinite, and not of a gauge: no increase can be told from it.
     NotFinite,
     /// The series' name or tags break a limit.
     BadSeries,
@@ -73,7 +73,7 @@ impl RefusalReason {
         match self {
             Self::TooOld => "the time is older than every retention",
             Self::TooNew => "check the sender's clock or raise ingest.future_skew",
-            Self::NotFinite => "send finite numbers",
+            Self::NotFinite => "send finite numbers, or send the series as a gauge",
             Self::BadSeries => "the series' name or tags break a limit",
             Self::KindConflict => {
                 "the series exists with another kind: use that kind or another name"
@@ -123,12 +123,17 @@ impl Admission {
         }
     }
 
-    /// Judges one sample.
+    /// Judges one sample. Its kind is asked for only where it matters.
     ///
     /// # Errors
     /// With the reason for which it is refused.
-    pub fn check(&self, at: UnixMillis, value: f64) -> Result<(), RefusalReason> {
-        if !value.is_finite() {
+    pub fn check(
+        &self,
+        at: UnixMillis,
+        value: f64,
+        kind: impl FnOnce() -> Option<Kind>,
+    ) -> Result<(), RefusalReason> {
+        if !value.is_finite() && kind() != Some(Kind::Gauge) {
             Err(RefusalReason::NotFinite)
         } else if at < self.oldest {
             Err(RefusalReason::TooOld)
@@ -149,7 +154,9 @@ impl Admission {
                 "time {at} is after {}: check the sender's clock or raise ingest.future_skew",
                 self.newest
             ),
-            RefusalReason::NotFinite => format!("value {value} is not a finite number"),
+            RefusalReason::NotFinite => {
+                format!("value {value} is not a finite number; only gauges may have such")
+            }
             RefusalReason::BadSeries
             | RefusalReason::KindConflict
             | RefusalReason::SeriesLimit
@@ -176,7 +183,7 @@ mod tests {
         ) {
             let set = GranularitySet::default();
             let (now, at) = (UnixMillis(now), UnixMillis(now - back));
-            let admitted = Admission::new(&set, 0, now).check(at, 1.0).is_ok();
+            let admitted = Admission::new(&set, 0, now).check(at, 1.0, || None).is_ok();
             prop_assert_eq!(admitted, set.finest_keeping(at, now).is_some());
         }
     }
@@ -185,8 +192,9 @@ mod tests {
     fn bad_samples_get_their_reason() {
         let now = UnixMillis(1_763_712_000_000);
         let admission = Admission::new(&GranularitySet::default(), 60_000, now);
-        let check = |at: UnixMillis, value: f64| admission.check(at, value);
+        let check = |at: UnixMillis, value: f64| admission.check(at, value, || Some(Kind::Counter));
         assert_eq!(check(now, f64::NAN), Err(RefusalReason::NotFinite));
+        assert_eq!(admission.check(now, f64::NAN, || Some(Kind::Gauge)), Ok(()));
         assert_eq!(check(now.plus(60_000), 0.0), Ok(()));
         assert_eq!(check(now.plus(60_001), 0.0), Err(RefusalReason::TooNew));
         assert_eq!(check(UnixMillis(0), 0.0), Err(RefusalReason::TooOld));

@@ -73,7 +73,7 @@ struct ExportDocument {
     cells: Vec<NumberedCell>,
 }
 
-/// `[slot, n, last_at, sum, min, max, first, last]`
+/// `[slot, n, last_at, sum, min, max, first, last]`; NaN and the infinite are text.
 #[derive(Debug)]
 struct NumberedCell(usize, Cell);
 
@@ -84,8 +84,16 @@ impl Serialize for NumberedCell {
         tuple.serialize_element(slot)?;
         tuple.serialize_element(&cell.n)?;
         tuple.serialize_element(&cell.last_at)?;
-        for number in [cell.sum, cell.min, cell.max, cell.first, cell.last] {
-            tuple.serialize_element(&number.is_finite().then_some(number))?;
+        let [min, max] = match (cell.min, cell.max) {
+            // A counter without a neighbour in its slot has no rate.
+            (f64::INFINITY, f64::NEG_INFINITY) => [None; 2],
+            (min, max) => [Some(min), Some(max)],
+        };
+        for number in [Some(cell.sum), min, max, Some(cell.first), Some(cell.last)] {
+            match number.filter(|number| !number.is_finite()) {
+                Some(other) => tuple.serialize_element(&other.to_string())?,
+                None => tuple.serialize_element(&number)?,
+            }
         }
         tuple.end()
     }

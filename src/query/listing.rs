@@ -4,8 +4,8 @@
 
 use super::PromqlError;
 use crate::{
-    model::Kind,
-    store::{METRIC_TAG, Store},
+    model::{Kind, SeriesId, UnixMillis},
+    store::{METRIC_TAG, SeriesInfo, Store},
 };
 
 /// Values looked at in one hold of the dictionary's lock.
@@ -22,30 +22,93 @@ pub struct ListedMetric {
     pub unit: String,
 }
 
-/// The names of all labels in order, `__name__` among them.
-pub fn list_label_names(store: &Store) -> Vec<String> {
-    store.dictionary().tag_names().into_iter().map(String::from).collect()
+/// The names of all labels in order, `__name__` among them; only those of series that have samples
+/// since a time, when one is given.
+///
+/// # Errors
+/// When `expired` says that the time is over.
+pub fn list_label_names(
+    store: &Store,
+    since: Option<UnixMillis>,
+    expired: &dyn Fn() -> bool,
+) -> Result<Vec<String>, PromqlError> {
+    let mut names = Vec::new();
+    for name in store.dictionary().tag_names() {
+        let mut is_live = since.is_none();
+        if !is_live {
+            visit_values(store, &name, since, expired, |_| {
+                is_live = true;
+                false
+            })?;
+        }
+        if is_live {
+            names.push(name.into());
+        }
+    }
+    Ok(names)
 }
 
-/// The values of a label, in order.
+/// The values of a label, in order; only those of series that have samples since a time, when one
+/// is given.
 ///
 /// # Errors
 /// When `expired` says that the time is over.
 pub fn list_label_values(
     store: &Store,
     name: &str,
+    since: Option<UnixMillis>,
     expired: &dyn Fn() -> bool,
 ) -> Result<Vec<String>, PromqlError> {
     let mut all: Vec<String> = Vec::new();
+    visit_values(store, name, since, expired, |value| {
+        all.push(value.into());
+        true
+    })?;
+    Ok(all)
+}
+
+/// Hands out the values of a label in order, while `visit` wants more.
+fn visit_values(
+    store: &Store,
+    name: &str,
+    since: Option<UnixMillis>,
+    expired: &dyn Fn() -> bool,
+    mut visit: impl FnMut(Box<str>) -> bool,
+) -> Result<(), PromqlError> {
+    let mut after: Option<Box<str>> = None;
     loop {
         check_time(expired)?;
-        let after = all.last().map(String::as_str);
-        let next = store.dictionary().values_after(name, after, CHUNK);
-        if next.is_empty() {
-            return Ok(all);
+        let next = store.dictionary().values_after(name, after.as_deref(), CHUNK);
+        let Some(last) = next.last().cloned() else { return Ok(()) };
+        after = Some(last);
+        for value in next {
+            let is_live = since.is_none_or(|since| {
+                let ids = store.dictionary().with_tag(name, &value).to_vec();
+                store.have_samples_since(&ids, since)
+            });
+            if is_live && !visit(value) {
+                return Ok(());
+            }
         }
-        all.extend(next.into_iter().map(String::from));
     }
+}
+
+/// Only the series that have samples since a time, when one is given.
+pub fn with_samples_since(
+    store: &Store,
+    found: Vec<(SeriesId, SeriesInfo)>,
+    since: Option<UnixMillis>,
+) -> Vec<(SeriesId, SeriesInfo)> {
+    let Some(since) = since else { return found };
+    let mut kept = Vec::with_capacity(found.len());
+    for part in found.chunks(CHUNK) {
+        let ids: Vec<_> = part.iter().map(|(id, _)| *id).collect();
+        let last = store.last_samples(&ids);
+        let live =
+            part.iter().zip(last).filter(|(_, last)| last.is_some_and(|own| own.at >= since));
+        kept.extend(live.map(|(own, _)| own.clone()));
+    }
+    kept
 }
 
 /// The metrics in order, or only the one that is wanted.
@@ -59,7 +122,7 @@ pub fn list_metrics(
 ) -> Result<Vec<ListedMetric>, PromqlError> {
     let names = match wanted {
         Some(name) => vec![name.to_owned()],
-        None => list_label_values(store, METRIC_TAG, expired)?,
+        None => list_label_values(store, METRIC_TAG, None, expired)?,
     };
     let mut all = Vec::with_capacity(names.len());
     for chunk in names.chunks(CHUNK) {

@@ -33,11 +33,13 @@ pub use documents::{
 pub use export::{ExportPage, ExportRequest, export};
 pub use grouping::{Merge, Rank};
 pub use levels::{LevelPart, LevelsDocument};
-pub use listing::{ListedMetric, list_label_names, list_label_values, list_metrics};
+pub use listing::{
+    ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,
+};
 pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-    VectorSample, check_promql, format_promql, promql, series_matchers,
+    Texts, VectorSample, check_promql, format_promql, promql, series_matchers,
 };
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};

@@ -49,25 +49,26 @@ pub struct TailCell {
     /// Number of samples.
     pub n: u32,
     /// Sum of values, or total increase.
-    pub sum: f64,
+    pub sum: Option<f64>,
     /// Smallest value, or smallest rate; `None` without a neighbour to make a rate with.
     pub min: Option<f64>,
     /// Largest value, or largest rate.
     pub max: Option<f64>,
     /// First value in time, and milliseconds from the slot's start.
-    pub first: f64,
+    pub first: Option<f64>,
     /// See `first`.
     pub first_at: u32,
     /// Last value in time, and milliseconds from the slot's start.
-    pub last: f64,
+    pub last: Option<f64>,
     /// See `last`.
     pub last_at: u32,
 }
 
 impl TailCell {
     fn new(series: SeriesEntry, start: i64, cell: &Cell) -> Self {
-        let Cell { n, sum, first, first_at, last, last_at, .. } = *cell;
-        let [min, max] = [cell.min, cell.max].map(|rate| rate.is_finite().then_some(rate));
+        let Cell { n, first_at, last_at, .. } = *cell;
+        let [sum, min, max, first, last] = [cell.sum, cell.min, cell.max, cell.first, cell.last]
+            .map(|number| number.is_finite().then_some(number));
         Self { series, start, n, sum, min, max, first, first_at, last, last_at }
     }
 }
@@ -188,8 +189,9 @@ mod tests {
 
     fn shown(tail: &mut Tail, now: UnixMillis) -> Vec<(String, i64, u32, f64)> {
         let cells = tail.look(now).unwrap().cells.into_iter();
-        let show =
-            |cell: TailCell| (cell.series.tags["host"].clone(), cell.start, cell.n, cell.sum);
+        let show = |cell: TailCell| {
+            (cell.series.tags["host"].clone(), cell.start, cell.n, cell.sum.unwrap())
+        };
         cells.map(show).collect()
     }
 

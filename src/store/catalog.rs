@@ -18,7 +18,7 @@ use super::{
 };
 use crate::model::{
     Cell, GranularitySet, Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesState, TimeVerdict,
-    UnixMillis,
+    UnixMillis, is_stale_marker,
 };
 
 /// What became of the samples of a batch without a number whose times count once.
@@ -177,8 +177,7 @@ impl Catalog {
                 return index;
             }
             let (series, value) = (batch.series[index], batch.values[index]);
-            if value.is_nan() {
-                // Only stale markers come this far.
+            if is_stale_marker(value) {
                 self.states.end(series, UnixMillis(at));
                 continue;
             }

@@ -131,6 +131,15 @@ pub struct RecoveryReport {
     pub resumes_checkpoint: bool,
 }
 
+/// The latest sample of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastSample {
+    /// When it was taken.
+    pub at: UnixMillis,
+    /// Whether its sender said since that there are no more for now.
+    pub is_end: bool,
+}
+
 impl Store {
     /// Opens the store and recovers what was accepted but not yet in documents.
     ///
@@ -393,12 +402,23 @@ impl Store {
         ids.filter(|id| catalog.state(*id).is_some_and(|state| state.last_at >= since)).collect()
     }
 
-    /// Of each series the time of its latest sample, when its sender said since that there are no
-    /// more for now.
-    pub fn ended_after(&self, series: &[SeriesId]) -> Vec<Option<UnixMillis>> {
+    /// Whether any of the series has a sample at or after a time.
+    pub fn have_samples_since(&self, series: &[SeriesId], since: UnixMillis) -> bool {
         let catalog = self.inner.catalog.read();
-        let ended = |id: &SeriesId| catalog.state(*id).filter(|state| state.ended);
-        series.iter().map(|id| ended(id).map(|state| state.last_at)).collect()
+        let is_live =
+            |id: &SeriesId| catalog.state(*id).is_some_and(|state| state.last_at >= since);
+        // The newest are the likeliest.
+        series.iter().rev().any(is_live)
+    }
+
+    /// The last sample of each series; `None` where there never was one.
+    pub fn last_samples(&self, series: &[SeriesId]) -> Vec<Option<LastSample>> {
+        let catalog = self.inner.catalog.read();
+        let last = |id: &SeriesId| {
+            let state = catalog.state(*id).filter(|state| !state.is_fresh())?;
+            Some(LastSample { at: state.last_at, is_end: state.ended })
+        };
+        series.iter().map(last).collect()
     }
 
     /// Removes a partition and its file.

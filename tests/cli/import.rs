@@ -142,7 +142,7 @@ fn bad_lines_and_damaged_files_are_named_and_spoil_no_other() {
     let at = minute();
     let (next, future) = (at + 1, at + 86_400_000);
     let bad = format!(
-        "good 1 {at}\nno value\ngood 2 {next}\nnan NaN {at}\nold_one 5 1000\nfuture 1 {future}\n"
+        "good 1 {at}\nno value\ngood 2 {next}\nnan_total NaN {at}\nold_one 5 1000\nfuture 1 {future}\n"
     );
     let again = "again\n".repeat(20);
     let bad = write(&dir, "a.om", bad.as_bytes());

@@ -8,7 +8,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::daemon::Daemon;
+use crate::{
+    daemon::Daemon,
+    prometheus_api::get,
+    remote_write::{V1, minute, request, series, write},
+};
 
 const TIGHT: &str = "
 server.client_timeout = '1s'
@@ -154,4 +158,28 @@ fn queries_are_limited_in_series_and_points() {
     assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"invalid\"}"), 1);
     assert!(daemon.run_query(&[&words[..], &["1h"]].concat()).status.success());
     assert!(counter(&daemon, "granary_connections_total") > 5);
+}
+
+#[test]
+fn two_hundred_heavy_queries_are_answered_and_memory_is_given_back() {
+    let daemon = Daemon::start("promql.memory_max = 1_048_576");
+    let at = minute() - 1_500 * 60_000;
+    let samples: Vec<_> = (0..1_500).map(|i| (at + i * 60_000, i as f64)).collect();
+    let names: Vec<_> = (0..16).map(|i| i.to_string()).collect();
+    let all: Vec<_> =
+        names.iter().map(|i| series(&[("__name__", "m"), ("i", i)], &samples)).collect();
+    assert_eq!(write(&daemon, V1, &request(&all)).samples, Some(24_000));
+    let heavy = "/api/v1/query?query=count_over_time(m[1d])";
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..200).map(|_| scope.spawn(|| get(&daemon, heavy))).collect();
+        for (status, body) in asked.into_iter().map(|one| one.join().unwrap()) {
+            assert_eq!((status, &body["errorType"]), (503, &json!("unavailable")), "{body}");
+            assert!(body["error"].as_str().unwrap().contains("promql.memory_max"), "{body}");
+        }
+    });
+    assert_eq!(counter(&daemon, "granary_queries_refused_total{reason=\"busy\"}"), 200);
+    for i in &names {
+        let light = format!("/api/v1/query?query=count_over_time(m{{i=\"{i}\"}}[1h]+offset+2h)");
+        assert_eq!(get(&daemon, &light).1["data"]["result"][0]["value"][1], "60");
+    }
 }

@@ -102,7 +102,7 @@ fn faults_have_the_words_and_codes_of_prometheus() {
 
 #[test]
 fn series_labels_values_and_metadata_are_listed() {
-    let (daemon, _) = filled();
+    let (daemon, start) = filled();
     let data = |path: &str| {
         let (status, body) = get(&daemon, path);
         assert_eq!((status, &body["status"]), (200, &json!("success")), "{path}: {body}");
@@ -134,6 +134,16 @@ fn series_labels_values_and_metadata_are_listed() {
     assert_eq!(data("/api/v1/label/U__service_2e_name/values")["data"], json!(["shop"]));
     let names = data("/api/v1/label/__name__/values?limit=1");
     assert_eq!(names["data"], json!(["level"]));
+
+    // Samples ended 10 minutes after the start.
+    let paths = ["series?match[]=requests_total", "labels?", "label/job/values?"];
+    for (path, before) in paths.iter().zip([2, 3, 2]) {
+        for (minutes, count) in [(9, before), (11, 0)] {
+            let since = start / 1000 + minutes * 60;
+            let listed = data(&format!("/api/v1/{path}&start={since}"))["data"].clone();
+            assert_eq!(listed.as_array().unwrap().len(), count, "{path} {listed}");
+        }
+    }
 
     let metadata = data("/api/v1/metadata")["data"].clone();
     let entry = |kind: &str| json!([{"type": kind, "help": "", "unit": ""}]);

@@ -125,16 +125,20 @@ fn one_bad_series_or_sample_never_spoils_the_rest() {
             &[("__name__", "numbers")],
             &[(at, f64::NAN), (at + 1, f64::INFINITY), (at + 2, 3.0)],
         ),
+        series(&[("__name__", "numbers_total")], &[(at, f64::NAN), (at + 1, f64::INFINITY)]),
         series(&[("__name__", "future")], &[(at + 86_400_000, 1.0)]),
         series(&[("__name__", "empty_label"), ("host", "")], &[(at, 4.0)]),
     ]);
     let written = write(&daemon, V1, &body);
-    assert_eq!((written.status, written.samples), (204, Some(4)), "{}", written.body);
+    assert_eq!((written.status, written.samples), (204, Some(6)), "{}", written.body);
     for (reason, count) in [("bad_series", 2), ("not_finite", 2), ("too_new", 1)] {
         assert_eq!(refused(&daemon, reason), count, "{reason}");
     }
     assert_eq!(points(&daemon, "good", "count"), [1.0]);
+    // Only gauges may have what is no number; `points` leaves such out.
+    assert_eq!(points(&daemon, "numbers", "count"), [3.0]);
     assert_eq!(points(&daemon, "numbers", "last"), [3.0]);
+    assert_eq!(points(&daemon, "numbers", "max"), [0.0; 0]);
     assert_eq!(points(&daemon, "empty_label", "last"), [4.0]);
 }
 

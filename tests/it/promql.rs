@@ -19,6 +19,8 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY0: i64 = 1_795_219_200_000;
 const NOW: UnixMillis = UnixMillis(DAY0 + 24 * HOUR);
 
+const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
+
 const LIMITS: PromqlLimits<'static> = PromqlLimits {
     series_max: 100,
     points_max: 1_000_000,
@@ -26,6 +28,7 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     query_bytes_max: 65_536,
     regex_bytes_max: 1 << 20,
     expired: &|| false,
+    take_memory: &|_| true,
 };
 
 pub(crate) struct Bench {
@@ -189,7 +192,7 @@ fn answers_are_the_same_from_memory_and_from_documents() {
 fn a_series_that_ended_has_no_value_afterwards() {
     let mut bench = bench();
     let up = bench.define("up", &[], Kind::Gauge);
-    bench.fill(up, MINUTE, |i| [1.0, 1.0, f64::NAN].get(i as usize).copied());
+    bench.fill(up, MINUTE, |i| [1.0, 1.0, STALE_MARKER].get(i as usize).copied());
     assert_eq!(bench.at("up", MINUTE), "up 1");
     assert_eq!(bench.at("up", 2 * MINUTE), "");
     assert_eq!(bench.at("count_over_time(up[5m])", 2 * MINUTE), "{} 2");

@@ -233,7 +233,8 @@ impl History {
         // every retry, because a history is shorter than that clock is wrong.
         let admission = Admission::new(&self.granularities, FUTURE_SKEW_MS, self.now);
         let made: Vec<_> = samples.collect();
-        let admitted = |(_, at): &(u32, i64)| admission.check(UnixMillis(*at), 1.0).is_ok();
+        let admitted =
+            |(_, at): &(u32, i64)| admission.check(UnixMillis(*at), 1.0, || None).is_ok();
         let samples: Vec<_> = made.iter().filter(|sample| admitted(sample)).copied().collect();
         self.tally.refused_samples += (made.len() - samples.len()) as u64;
         self.sent.push(Sent { number, samples, series: Vec::new(), acknowledged: false });

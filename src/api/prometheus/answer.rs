@@ -12,15 +12,16 @@ use std::{
     vec::IntoIter,
 };
 
+use super::{
+    json::{push_comma, push_labels, push_notes, push_point, push_text},
+    receive::Held,
+};
+use crate::query::{Labels, MatrixSeries, PromqlValue, VectorSample};
 use actix_web::{
     HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
     web::Bytes,
 };
-use tokio::sync::OwnedSemaphorePermit;
-
-use super::json::{push_comma, push_labels, push_notes, push_point, push_text};
-use crate::query::{Labels, MatrixSeries, PromqlValue, VectorSample};
 
 /// Bytes handed to the connection at a time; it asks for more when these are on their way.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -106,14 +107,14 @@ impl Writing {
         writing
     }
 
-    /// The answer; a large one keeps its place among the queries until the client has read it.
-    pub(super) fn response(self, permit: OwnedSemaphorePermit) -> HttpResponse {
+    /// The answer; a large one keeps what the query holds until the client has read it.
+    pub(super) fn response(self, held: Held) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");
         if matches!(self.rest, Rest::Nothing) {
             return response.body(self.ahead);
         }
-        let body = BoxBody::new(WritingBody { writing: self, _permit: permit });
+        let body = BoxBody::new(WritingBody { writing: self, _held: held });
         response.message_body(body).unwrap_or_else(HttpResponse::from_error)
     }
 
@@ -260,7 +261,7 @@ fn push_metric(metric: &MetricEntry, out: &mut Vec<u8>) {
 #[derive(Debug)]
 struct WritingBody {
     writing: Writing,
-    _permit: OwnedSemaphorePermit,
+    _held: Held,
 }
 
 impl MessageBody for WritingBody {

@@ -25,6 +25,8 @@ pub(super) enum FaultKind {
     Execution,
     /// The answer, or the work for it, would be more than a limit allows.
     TooMuch,
+    /// The queries under way hold what it needs.
+    Busy,
     /// It took too long.
     Timeout,
     /// The store cannot be read.
@@ -57,6 +59,7 @@ impl Fault {
         match self.kind {
             FaultKind::BadData | FaultKind::Execution => QueryOutcome::Invalid,
             FaultKind::TooMuch => QueryOutcome::TooMuch,
+            FaultKind::Busy => QueryOutcome::Busy,
             FaultKind::Timeout => QueryOutcome::Timeout,
             FaultKind::Internal => QueryOutcome::Failed,
         }
@@ -68,6 +71,7 @@ impl Fault {
             FaultKind::Execution | FaultKind::TooMuch => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "execution")
             }
+            FaultKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
             FaultKind::Timeout => (StatusCode::SERVICE_UNAVAILABLE, "timeout"),
             FaultKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };

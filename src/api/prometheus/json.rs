@@ -7,16 +7,22 @@ use std::io::Write;
 /// A sample's value in Go's shortest form: plain digits, with an exponent for what is very small or
 /// very large.
 pub(super) fn push_float(value: f64, out: &mut Vec<u8>) {
+    if !value.is_finite() {
+        let word: &[u8] = match value {
+            f64::INFINITY => b"+Inf",
+            f64::NEG_INFINITY => b"-Inf",
+            _ => b"NaN",
+        };
+        return out.extend_from_slice(word);
+    }
+    let mut digits = zmij::Buffer::new();
+    let text = digits.format_finite(value).as_bytes();
+    if !text.contains(&b'e') {
+        return out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
+    }
     let size = value.abs();
-    let written = if value.is_nan() {
-        out.write_all(b"NaN")
-    } else if value.is_infinite() {
-        out.write_all(if value > 0.0 { b"+Inf" } else { b"-Inf" })
-    } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        push_exponent(value, out)
-    } else {
-        write!(out, "{value}")
-    };
+    let is_plain = (1e-6..1e21).contains(&size);
+    let written = if is_plain { write!(out, "{value}") } else { push_exponent(value, out) };
     debug_assert!(written.is_ok(), "memory takes every write");
 }
 
@@ -31,13 +37,14 @@ fn push_exponent(value: f64, out: &mut Vec<u8>) -> std::io::Result<()> {
 /// Unix seconds, with milliseconds where there are some.
 pub(super) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
     let (seconds, millis) = (at_ms.unsigned_abs() / 1000, at_ms.unsigned_abs() % 1000);
-    let sign = if at_ms < 0 { "-" } else { "" };
-    let written = if millis == 0 {
-        write!(out, "{sign}{seconds}")
-    } else {
-        write!(out, "{sign}{seconds}.{millis:03}")
-    };
-    debug_assert!(written.is_ok(), "memory takes every write");
+    if at_ms < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
+    if millis != 0 {
+        let written = write!(out, ".{millis:03}");
+        debug_assert!(written.is_ok(), "memory takes every write");
+    }
 }
 
 /// A point: `[time,"value"]`.

@@ -6,6 +6,7 @@
 mod answer;
 mod fault;
 mod json;
+mod memory;
 mod metadata;
 mod params;
 mod query;
@@ -13,6 +14,7 @@ mod receive;
 mod series;
 mod status;
 mod times;
+mod turns;
 
 use std::time::Duration;
 
@@ -23,8 +25,10 @@ use actix_web::{
     web::{self, Query, ServiceConfig},
 };
 
+pub use memory::QueryMemory;
 pub(crate) use params::fuzz_params;
 use receive::Received;
+pub use turns::Turns;
 
 /// Bounds of `PromQL` queries.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +45,8 @@ pub struct PromqlBounds {
     pub query_bytes_max: usize,
     /// Bytes of a compiled pattern.
     pub regex_bytes_max: usize,
+    /// Bytes that the cells and values of all queries under way may take.
+    pub memory_max: usize,
 }
 
 /// The routes. `/api/v1/series` is Prometheus' when it has `match[]`, else the store's own, which

@@ -83,6 +83,7 @@ pub(super) fn of(cause: PromqlError) -> Fault {
         PromqlError::BadData(_) => FaultKind::BadData,
         PromqlError::Execution(_) => FaultKind::Execution,
         PromqlError::TooMuch(_) => FaultKind::TooMuch,
+        PromqlError::Busy(_) => FaultKind::Busy,
         PromqlError::Timeout(_) => FaultKind::Timeout,
         PromqlError::Store(cause) => {
             let detail: &dyn std::error::Error = cause;

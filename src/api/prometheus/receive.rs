@@ -4,6 +4,7 @@
 //! Must never know: what is asked.
 
 use std::{
+    cell::Cell,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -18,6 +19,7 @@ use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use super::{
     answer::{Answer, Writing},
     fault::{Fault, FaultKind},
+    memory::Share,
     params::Params,
 };
 use crate::{
@@ -58,6 +60,7 @@ pub(super) struct Asked<'a> {
     pub(super) now: UnixMillis,
     /// Whether its time is over, or nobody waits for it.
     pub(super) expired: &'a dyn Fn() -> bool,
+    take_memory: &'a dyn Fn(usize) -> bool,
 }
 
 impl Asked<'_> {
@@ -70,8 +73,16 @@ impl Asked<'_> {
             query_bytes_max: bounds.query_bytes_max,
             regex_bytes_max: bounds.regex_bytes_max,
             expired: self.expired,
+            take_memory: self.take_memory,
         }
     }
+}
+
+/// What a query holds until its answer is written.
+#[derive(Debug)]
+pub(super) struct Held {
+    _permit: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 /// Set when the request is dropped: the client went away, or has its answer.
@@ -102,7 +113,7 @@ pub(super) async fn respond(
         Err(fault) => Err(fault),
     };
     match answered {
-        Ok((writing, permit)) => writing.response(permit),
+        Ok((writing, held)) => writing.response(held),
         Err(fault) => {
             metrics.queries_refused.with_label_values(&[fault.outcome().as_str()]).inc();
             fault.response()
@@ -114,7 +125,7 @@ async fn answer(
     params: Params,
     parts: web::Data<ApiParts>,
     run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
-) -> Result<(Writing, OwnedSemaphorePermit), Fault> {
+) -> Result<(Writing, Held), Fault> {
     let watch = Stopwatch::start();
     let limit = params.timeout(parts.promql.timeout)?;
     // Prometheus lets queries wait for their turn, and dashboards rely on it.
@@ -126,10 +137,17 @@ async fn answer(
     let _gone = Gone(gone.clone());
     let worked = web::block(move || {
         give_way();
-        let expired = || watch.elapsed() >= limit || gone.load(Ordering::Relaxed);
+        let turn = parts.turns.take();
+        let expired = || {
+            turn.pass();
+            watch.elapsed() >= limit || gone.load(Ordering::Relaxed)
+        };
+        let share = parts.query_memory.share();
+        let take_memory = |bytes| share.take(bytes);
         let now = parts.clock.now();
-        let asked = Asked { params: &params, parts: &parts, now, expired: &expired };
-        Ok((Writing::begin(run(&asked)?), permit))
+        let (expired, take_memory) = (&expired, &take_memory);
+        let answer = run(&Asked { params: &params, parts: &parts, now, expired, take_memory })?;
+        Ok((Writing::begin(answer), Held { _permit: permit, _share: share }))
     })
     .await;
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?
@@ -138,6 +156,12 @@ async fn answer(
 /// Lets ingest go first: Linux has a niceness for each thread, and those of this pool only answer
 /// queries.
 fn give_way() {
+    thread_local! {
+        static IS_NICE: Cell<bool> = const { Cell::new(false) };
+    }
+    if IS_NICE.replace(true) {
+        return;
+    }
     if let Err(cause) = rustix::process::setpriority_process(None, NICENESS) {
         tracing::debug!(%cause, "queries will not give way to ingest");
     }

@@ -1,7 +1,7 @@
 //! `series`, `labels` and `label/NAME/values`: what there is to select.
 //!
-//! `start` and `end` are checked and narrow nothing: a series is listed as long as the store knows
-//! it.
+//! With `start`, only series that have samples since are listed. `end` is checked and narrows nothing:
+//! the store does not remember when a series began.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,20 @@ use super::{
     query,
     receive::{Asked, Received, respond},
 };
-use crate::query::{Labels, list_label_names, list_label_values, select_series, series_matchers};
+use crate::{
+    model::UnixMillis,
+    query::{
+        Labels, Texts, list_label_names, list_label_values, select_series, series_matchers,
+        with_samples_since,
+    },
+};
 
 const TRUNCATED: &str = "results truncated due to limit";
 
 pub(super) async fn series(received: Received) -> HttpResponse {
     respond("promql_series", received, |asked| {
-        check_range(asked)?;
-        let Some(found) = selected(asked)? else {
+        let since = since(asked)?;
+        let Some(found) = selected(asked, since)? else {
             return Err(Fault::bad_data("no match[] parameter provided"));
         };
         limited(asked, found, Data::Series)
@@ -30,8 +36,8 @@ pub(super) async fn series(received: Received) -> HttpResponse {
 
 pub(super) async fn labels(received: Received) -> HttpResponse {
     respond("promql_labels", received, |asked| {
-        check_range(asked)?;
-        let names = match selected(asked)? {
+        let since = since(asked)?;
+        let names = match selected(asked, since)? {
             Some(found) => {
                 let mut names = BTreeSet::new();
                 for labels in &found {
@@ -43,7 +49,9 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
                 }
                 names.into_iter().collect()
             }
-            None => list_label_names(&asked.parts.store),
+            None => {
+                list_label_names(&asked.parts.store, since, asked.expired).map_err(query::of)?
+            }
         };
         limited(asked, names, Data::Texts)
     })
@@ -54,34 +62,34 @@ pub(super) async fn values(received: Received) -> HttpResponse {
     let name = received.request.match_info().get("name").unwrap_or_default();
     let name = unescaped(name).unwrap_or_else(|| name.to_owned());
     respond("promql_values", received, move |asked| {
-        check_range(asked)?;
-        let values = match selected(asked)? {
-            Some(found) => {
-                let values = found.iter().map(|labels| labels.get(&name));
-                let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
-                values.into_iter().map(str::to_owned).collect()
-            }
-            None => {
-                list_label_values(&asked.parts.store, &name, asked.expired).map_err(query::of)?
-            }
+        let since = since(asked)?;
+        let values = if let Some(found) = selected(asked, since)? {
+            let values = found.iter().map(|labels| labels.get(&name));
+            let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
+            values.into_iter().map(str::to_owned).collect()
+        } else {
+            let store = &asked.parts.store;
+            list_label_values(store, &name, since, asked.expired).map_err(query::of)?
         };
         limited(asked, values, Data::Texts)
     })
     .await
 }
 
-fn check_range(asked: &Asked<'_>) -> Result<(), Fault> {
+/// Since when a series must have samples to be listed.
+fn since(asked: &Asked<'_>) -> Result<Option<UnixMillis>, Fault> {
     let (start, end) = (asked.params.time("start")?, asked.params.time("end")?);
     if start.zip(end).is_some_and(|(start, end)| end < start) {
         return Err(Fault::parameter("end", "end timestamp must not be before start time"));
     }
-    Ok(())
+    Ok(start.map(UnixMillis))
 }
 
 /// The series of all `match[]`, each once and in order; `None` when there is no `match[]`.
-fn selected(asked: &Asked<'_>) -> Result<Option<Vec<Labels>>, Fault> {
+fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Labels>>, Fault> {
     let limits = asked.limits();
     let mut found = BTreeMap::new();
+    let mut texts = Texts::default();
     let mut any = false;
     for selector in asked.params.all("match[]") {
         any = true;
@@ -89,8 +97,9 @@ fn selected(asked: &Asked<'_>) -> Result<Option<Vec<Labels>>, Fault> {
             .map_err(|cause| Fault::parameter("match[]", query::of(cause)))?;
         for set in sets {
             let more = select_series(&asked.parts.store, &set, limits.series_max, asked.expired);
-            let more = more.map_err(query::of)?;
-            found.extend(more.into_iter().map(|(id, info)| (id, Labels::of_key(&info.key))));
+            let more = with_samples_since(&asked.parts.store, more.map_err(query::of)?, since);
+            let labels = more.iter().map(|(id, info)| (*id, Labels::of_key(&info.key, &mut texts)));
+            found.extend(labels);
             if found.len() > limits.series_max {
                 return Err(query::of(crate::query::PromqlError::TooMuch(format!(
                     "more than {} series match: name more labels or raise promql.series_max",

@@ -53,11 +53,12 @@ impl Format {
             for document in &series.documents {
                 match self {
                     Self::Bson => {
-                        nested(page, series, document).to_writer(&mut *out)?;
+                        nested(page, series, document, Bson::Double).to_writer(&mut *out)?;
                         rows += 1;
                     }
                     Self::Jsonl => {
-                        serde_json::to_writer(&mut *out, &nested(page, series, document))?;
+                        let document = nested(page, series, document, extended);
+                        serde_json::to_writer(&mut *out, &document)?;
                         out.push(b'\n');
                         rows += 1;
                     }
@@ -101,7 +102,22 @@ impl Format {
     }
 }
 
-fn nested(page: &Page, series: &Series, document: &Document) -> bson::Document {
+/// A number in MongoDB's extended JSON, where JSON has none for it.
+fn extended(number: f64) -> Bson {
+    match number {
+        f64::INFINITY => doc! { "$numberDouble": "Infinity" }.into(),
+        f64::NEG_INFINITY => doc! { "$numberDouble": "-Infinity" }.into(),
+        _ if number.is_nan() => doc! { "$numberDouble": "NaN" }.into(),
+        _ => Bson::Double(number),
+    }
+}
+
+fn nested(
+    page: &Page,
+    series: &Series,
+    document: &Document,
+    double: fn(f64) -> Bson,
+) -> bson::Document {
     let mut values: Vec<bson::Document> = vec![doc! { "n": 0_i64 }; document.slots as usize];
     let (mut num_samples, mut total_samples) = (0_i64, 0.0);
     for cell in &document.cells {
@@ -111,7 +127,7 @@ fn nested(page: &Page, series: &Series, document: &Document) -> bson::Document {
             value.insert("n", i64::from(cell.1));
             let known =
                 cell.numbers().into_iter().filter_map(|(name, number)| Some((name, number?)));
-            value.extend(known.map(|(name, number)| (name.to_owned(), Bson::Double(number))));
+            value.extend(known.map(|(name, number)| (name.to_owned(), double(number))));
         }
     }
     let numbered = values.into_iter().enumerate();
@@ -125,7 +141,7 @@ fn nested(page: &Page, series: &Series, document: &Document) -> bson::Document {
         "tags": tags,
         "resolution": page.resolution.as_str(),
         "num_samples": num_samples,
-        "total_samples": total_samples,
+        "total_samples": double(total_samples),
         "values": values,
     }
 }
@@ -180,6 +196,11 @@ fn sample_line(series: &Series, value: f64, at: i64, out: &mut Vec<u8>) -> anyho
     if !labels.is_empty() {
         write!(out, "{{{}}}", labels.join(","))?;
     }
+    let value = match value {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        _ => value.to_string(),
+    };
     writeln!(out, " {value} {}.{:03}", at.div_euclid(1000), at.rem_euclid(1000))?;
     Ok(())
 }

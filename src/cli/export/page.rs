@@ -73,13 +73,13 @@ impl Cell {
     }
 }
 
-/// `serde_json` itself may miss the last bit of a number.
+/// `serde_json` itself may miss the last bit of a number. NaN and the infinite are text.
 #[derive(Debug)]
 struct Exact(f64);
 
 impl<'de> Deserialize<'de> for Exact {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?;
-        text.get().parse().map(Self).map_err(D::Error::custom)
+        text.get().trim_matches('"').parse().map(Self).map_err(D::Error::custom)
     }
 }

@@ -91,7 +91,7 @@ impl Evaluator<'_> {
                     let place = if let Some(place) = places.get(&labels) {
                         *place
                     } else {
-                        self.check_points(out.len() + 1, grid)?;
+                        self.check_points(out.len() + 1, grid.count)?;
                         places.insert(labels.clone(), out.len());
                         let values = vec![ABSENT; grid.count];
                         out.push(Series { labels, drop_metric: group.drop_metric, values });

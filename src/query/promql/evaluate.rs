@@ -27,6 +27,8 @@ use crate::{
 
 /// Step of a subquery that names none, in milliseconds: Prometheus' evaluation interval.
 const SUBQUERY_STEP_MS: i64 = 60_000;
+/// Values that an evaluation holds at a time: two operands, an outcome, and the answer's times.
+const VALUES_AT_A_TIME: usize = 4;
 /// Cells that functions look at until the time is checked again.
 const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
 /// Lengths of time in expressions are cut to this, so that times cannot overflow.
@@ -43,6 +45,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) notes: RefCell<Notes>,
     pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
     cells: cell::Cell<usize>,
+    /// Points of the largest value so far.
+    points: cell::Cell<usize>,
 }
 
 /// Windows over loaded cells.
@@ -78,6 +82,7 @@ impl<'a> Evaluator<'a> {
             notes: RefCell::default(),
             loads: RefCell::default(),
             cells: cell::Cell::new(0),
+            points: cell::Cell::new(0),
         }
     }
 
@@ -104,7 +109,7 @@ impl<'a> Evaluator<'a> {
             }
         };
         if let Value::Vector(series) = &value {
-            self.check_points(series.len(), grid)?;
+            self.check_points(series.len(), grid.count)?;
         }
         Ok(value)
     }
@@ -146,7 +151,7 @@ impl<'a> Evaluator<'a> {
             lookback_ms: self.lookback_ms,
         };
         let loaded = self.load(selector, &windows)?;
-        self.check_points(loaded.series.len(), grid)?;
+        self.check_points(loaded.series.len(), grid.count)?;
         let mut out = Vec::with_capacity(loaded.series.len());
         for series in &loaded.series {
             self.check_time()?;
@@ -201,7 +206,7 @@ impl<'a> Evaluator<'a> {
         let start = (after.div_euclid(step) + 1) * step;
         let count = if last < start { 0 } else { ((last - start) / step + 1) as usize };
         let inner = Grid { start, step, count };
-        self.check_points(1, &inner)?;
+        self.check_points(1, inner.count)?;
         let series = if count == 0 { Vec::new() } else { self.vector(&subquery.expr, &inner)? };
         let samples = |series: Series| LoadedSeries {
             labels: series.labels,
@@ -226,7 +231,7 @@ impl<'a> Evaluator<'a> {
         grid: &Grid,
         mut function: impl FnMut(&Window<'_>, usize) -> Result<Option<f64>, PromqlError>,
     ) -> Result<Vec<Series>, PromqlError> {
-        self.check_points(matrix.loaded.series.len(), grid)?;
+        self.check_points(matrix.loaded.series.len(), grid.count)?;
         let mut out = Vec::with_capacity(matrix.loaded.series.len());
         for series in &matrix.loaded.series {
             self.check_time()?;
@@ -285,16 +290,18 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Refuses values of more points than allowed.
-    pub(super) fn check_points(&self, series: usize, grid: &Grid) -> Result<(), PromqlError> {
+    pub(super) fn check_points(&self, series: usize, times: usize) -> Result<(), PromqlError> {
         let max = self.limits.points_max;
-        if series.saturating_mul(grid.count) > max {
+        let points = series.saturating_mul(times);
+        if points > max {
             return Err(PromqlError::TooMuch(format!(
-                "{series} series at {} times are more than {max} points: ask for a shorter range, \
-                 a larger step or fewer series, or raise promql.points_max",
-                grid.count
+                "{series} series at {times} times are more than {max} points: ask for a shorter range, \
+                 a larger step or fewer series, or raise promql.points_max"
             )));
         }
-        Ok(())
+        let more = points.saturating_sub(self.points.get());
+        self.points.set(self.points.get() + more);
+        self.take_memory(more * VALUES_AT_A_TIME * size_of::<f64>())
     }
 
     /// Counts cells read, and refuses more than allowed.
@@ -307,7 +314,19 @@ impl<'a> Evaluator<'a> {
                  with it or fewer series, or raise promql.points_max"
             )));
         }
-        Ok(())
+        self.take_memory(more * size_of::<TimedCell>())
+    }
+
+    /// Takes memory until the query ends.
+    pub(super) fn take_memory(&self, bytes: usize) -> Result<(), PromqlError> {
+        if (self.limits.take_memory)(bytes) {
+            return Ok(());
+        }
+        Err(PromqlError::Busy(
+            "the queries under way take all memory that they may: try again, ask for a shorter \
+             range, a larger step or fewer series, or raise promql.memory_max"
+                .to_owned(),
+        ))
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Must never know: values, times, the store's keys.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
+
+use foldhash::fast::RandomState;
 
 use crate::{model::SeriesKey, store::METRIC_TAG};
 
@@ -10,6 +12,21 @@ use crate::{model::SeriesKey, store::METRIC_TAG};
 /// label with an empty value is the same as none, and is never kept.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Labels(Arc<[(Arc<str>, Arc<str>)]>);
+
+/// Names and values that the labels of many series share.
+#[derive(Debug, Default)]
+pub struct Texts(HashSet<Arc<str>, RandomState>);
+
+impl Texts {
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(new.clone());
+        new
+    }
+}
 
 impl Labels {
     /// Puts the labels in order, without the empty ones. Of a name given twice the last counts.
@@ -27,10 +44,10 @@ impl Labels {
     }
 
     /// The labels of a stored series: its tags, and its metric as `__name__`.
-    pub fn of_key(key: &SeriesKey) -> Self {
+    pub fn of_key(key: &SeriesKey, texts: &mut Texts) -> Self {
         let metric = (METRIC_TAG, key.metric());
         let all = std::iter::once(metric).chain(key.tags());
-        Self::new(all.map(|(name, value)| (name.into(), value.into())).collect())
+        Self::new(all.map(|(name, value)| (texts.shared(name), texts.shared(value))).collect())
     }
 
     /// Name and value of each label, in order of the names.

@@ -8,13 +8,13 @@ use std::rc::Rc;
 use promql_parser::parser::VectorSelector;
 
 use super::{
-    Labels, PromqlError,
+    Labels, PromqlError, Texts,
     evaluate::Evaluator,
     source::matchers_of,
     windows::{TimedCell, append_cells},
 };
 use crate::{
-    model::{Kind, SeriesId},
+    model::{Kind, SeriesId, UnixMillis},
     pipeline::query_plan::{self, Segment, Windows},
     query::select_series,
     store::SeriesInfo,
@@ -22,6 +22,9 @@ use crate::{
 
 /// Series that are read with one view: each holds up the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
+
+/// What a selected series takes besides its cells, about.
+const SERIES_BYTES: usize = 512;
 
 /// The series of a selector, or of a subquery, with their cells.
 #[derive(Debug)]
@@ -45,6 +48,13 @@ pub(super) struct LoadedSeries {
     pub(super) ended_after: i64,
     /// Ascending.
     pub(super) cells: Vec<TimedCell>,
+}
+
+/// A series that a selector matches.
+struct Selected {
+    id: SeriesId,
+    info: SeriesInfo,
+    ended_after: i64,
 }
 
 /// What tells one load from another.
@@ -94,11 +104,11 @@ impl Evaluator<'_> {
         if let Some((_, loaded)) = self.loads.borrow().iter().find(|(own, _)| *own == key) {
             return Ok(loaded.clone());
         }
-        let found = self.select(selector)?;
+        let found = self.select(selector, span.start)?;
+        self.check_points(found.len(), windows.count)?;
         let segments = query_plan::segments(granularities, level, span, self.now);
         self.warn_of_coarse(level, &segments);
-        let mut series = self.describe(&found);
-        self.read(&found, &segments, &mut series)?;
+        let mut series = self.read(found, &segments)?;
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
         let width = |segment: &Segment| granularities.levels()[segment.level].width_ms;
         let tiers = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
@@ -107,11 +117,12 @@ impl Evaluator<'_> {
         Ok(loaded)
     }
 
-    /// The series that match a selector.
+    /// The series that match a selector and have samples at or after a time.
     fn select(
         &self,
         selector: &VectorSelector,
-    ) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
+        from: UnixMillis,
+    ) -> Result<Vec<Selected>, PromqlError> {
         let limits = self.limits;
         let mut found = Vec::new();
         for matchers in matchers_of(selector, limits)? {
@@ -119,44 +130,55 @@ impl Evaluator<'_> {
         }
         found.sort_by_key(|(id, _)| *id);
         found.dedup_by_key(|(id, _)| *id);
-        Ok(found)
-    }
-
-    fn describe(&self, found: &[(SeriesId, SeriesInfo)]) -> Vec<LoadedSeries> {
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-        let ended = self.store.ended_after(&ids);
-        let series = found.iter().zip(ended);
-        series
-            .map(|((_, info), ended)| LoadedSeries {
-                labels: Labels::of_key(&info.key),
-                drop_metric: false,
-                kind: info.kind,
-                ended_after: ended.map_or(i64::MAX, |at| at.0),
-                cells: Vec::new(),
+        let mut last = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(SERIES_PER_VIEW) {
+            self.check_time()?;
+            last.extend(self.store.last_samples(ids));
+        }
+        let with_last = found.into_iter().zip(last);
+        let found: Vec<_> = with_last
+            .filter_map(|((id, info), last)| {
+                let last = last.filter(|last| last.at >= from)?;
+                let ended_after = if last.is_end { last.at.0 } else { i64::MAX };
+                Some(Selected { id, info, ended_after })
             })
-            .collect()
+            .collect();
+        self.take_memory(found.len() * SERIES_BYTES)?;
+        Ok(found)
     }
 
     fn read(
         &self,
-        found: &[(SeriesId, SeriesInfo)],
+        found: Vec<Selected>,
         segments: &[Segment],
-        series: &mut [LoadedSeries],
-    ) -> Result<(), PromqlError> {
-        let parts = found.chunks(SERIES_PER_VIEW).zip(series.chunks_mut(SERIES_PER_VIEW));
-        for (found, series) in parts {
-            let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    ) -> Result<Vec<LoadedSeries>, PromqlError> {
+        let mut texts = Texts::default();
+        let mut series = Vec::with_capacity(found.len());
+        let mut slots = Vec::new();
+        let mut found = found.into_iter();
+        while !found.as_slice().is_empty() {
+            let part: Vec<_> = found.by_ref().take(SERIES_PER_VIEW).collect();
+            let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
+            let first = series.len();
+            series.extend(part.into_iter().map(|selected| LoadedSeries {
+                labels: Labels::of_key(&selected.info.key, &mut texts),
+                drop_metric: false,
+                kind: selected.info.kind,
+                ended_after: selected.ended_after,
+                cells: Vec::new(),
+            }));
             for segment in segments {
                 let view = self.store.view(segment.level, segment.range.clone(), &ids)?;
-                for (id, series) in ids.iter().zip(series.iter_mut()) {
+                for (id, series) in ids.iter().zip(&mut series[first..]) {
                     self.check_time()?;
-                    let slots = view.slots(*id)?;
+                    view.slots_into(*id, &mut slots)?;
                     self.count_cells(slots.len())?;
                     append_cells(&slots, series.kind, &mut series.cells);
                 }
             }
         }
-        Ok(())
+        Ok(series)
     }
 
     fn warn_of_coarse(&self, level: usize, segments: &[Segment]) {

@@ -160,7 +160,7 @@ impl Evaluator<'_> {
                     let labels = matching.result(&left.labels, &right.labels, operator);
                     let drop_metric = left.drop_metric || matching.yes_or_no;
                     results.add(Series { labels, drop_metric, values })?;
-                    self.check_points(results.series.len(), grid)?;
+                    self.check_points(results.series.len(), grid.count)?;
                 }
             }
         }

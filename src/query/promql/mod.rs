@@ -14,7 +14,7 @@
 //!   every sample once. Where a window is shorter than a merged slot, the slot that it ends in
 //!   answers for it.
 //! - A stale marker ends a series after its latest sample; markers before newer samples are not
-//!   kept. NaN and infinities are not stored.
+//!   kept.
 //!
 //! # Counters, deltas and gauges
 //!
@@ -77,7 +77,7 @@ mod windows;
 use promql_parser::parser::Expr;
 
 pub use format::format_promql;
-pub use labels::Labels;
+pub use labels::{Labels, Texts};
 pub use source::series_matchers;
 
 use crate::{
@@ -114,8 +114,12 @@ pub struct PromqlLimits<'a> {
     pub query_bytes_max: usize,
     /// Bytes that a compiled pattern may take, at most.
     pub regex_bytes_max: usize,
-    /// Says whether the time for the answer is over. Asked often.
+    /// Says whether the time for the answer is over. Asked often, and never with a lock held: it
+    /// may let other queries go first.
     pub expired: &'a dyn Fn() -> bool,
+    /// Takes bytes of the memory that all queries share, until the query ends; false when there
+    /// are not so many left.
+    pub take_memory: &'a dyn Fn(usize) -> bool,
 }
 
 /// The answer of a range query is a matrix; that of an instant query is what the expression is.
@@ -174,6 +178,9 @@ pub enum PromqlError {
     /// A limit is passed; the text names it and the remedy. Prometheus: 422 `execution`.
     #[error("{0}")]
     TooMuch(String),
+    /// All queries together need more memory than they may; Prometheus: 503 `unavailable`.
+    #[error("{0}")]
+    Busy(String),
     /// It took too long; Prometheus: 503 `timeout`.
     #[error("{0}")]
     Timeout(String),
@@ -217,5 +224,6 @@ mod tests {
         query_bytes_max: 65_536,
         regex_bytes_max: 1 << 20,
         expired: &|| false,
+        take_memory: &|_| true,
     };
 }

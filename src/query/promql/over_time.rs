@@ -175,6 +175,9 @@ pub(super) fn check_quantile(q: f64, notes: &mut Notes) {
 
 fn mad(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
     let mut values = all_values(window, "mad_over_time")?;
+    if values.iter().any(|value| value.is_nan()) {
+        return Ok(Some(f64::NAN));
+    }
     let median = quantile(0.5, &mut values);
     for value in &mut values {
         *value = (*value - median).abs();

@@ -135,17 +135,18 @@ fn cell_problem(cell: &Cell, kind: Kind, width_ms: i64) -> Option<&'static str> 
         return None;
     }
     let finite = [cell.sum, cell.first, cell.last].iter().all(|value| value.is_finite());
+    let within = |value: f64| value.is_nan() || (cell.min..=cell.max).contains(&value);
     // A counter without a neighbour in its slot has no rate yet.
     let no_rate = kind == Kind::Counter && cell.min == f64::INFINITY;
     if i64::from(cell.last_at) >= width_ms || cell.first_at > cell.last_at {
         Some("its times do not lie in the slot in order")
-    } else if !finite {
+    } else if kind != Kind::Gauge && !finite {
         Some("a value is not finite")
     } else if !no_rate && cell.min > cell.max {
         Some("its minimum is above its maximum")
-    } else if kind != Kind::Counter && !(cell.min..=cell.max).contains(&cell.first) {
+    } else if kind != Kind::Counter && !within(cell.first) {
         Some("its first value is not between minimum and maximum")
-    } else if kind != Kind::Counter && !(cell.min..=cell.max).contains(&cell.last) {
+    } else if kind != Kind::Counter && !within(cell.last) {
         Some("its last value is not between minimum and maximum")
     } else {
         None

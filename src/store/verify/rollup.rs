@@ -237,7 +237,8 @@ fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
         let (a, b) = (found.sum, recomputed.sum);
         // The terms may be much larger than their sum; first and last say how large.
         let scale = [a, b, found.first, found.last].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-        let differs = (a - b).abs() > SUM_TOLERANCE * scale * f64::from(found.n);
+        let differs = a.is_finite() != b.is_finite()
+            || (a - b).abs() > SUM_TOLERANCE * scale * f64::from(found.n);
         differs.then(|| format!("sum is {a} and should be {b}"))
     };
     time.or_else(value).or_else(sum)
