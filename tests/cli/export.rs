@@ -9,6 +9,11 @@ use std::{
     time::Duration,
 };
 
+use parquet::{
+    file::{reader::FileReader, serialized_reader::SerializedFileReader},
+    record::RowAccessor,
+    schema::types::ColumnDescPtr,
+};
 use serde_json::Value;
 
 use crate::{
@@ -106,19 +111,14 @@ fn bson_and_json_lines_have_the_documents_of_the_api() {
 }
 
 fn read_by_pymongo(path: &Path, count: usize) {
-    let python = std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let run = |script: &str| Command::new(&python).args(["-c", script]).arg(path).output();
-    if !run("import bson; bson.decode_file_iter").is_ok_and(|own| own.status.success()) {
-        eprintln!("not read by pymongo: install it where GRANARY_TEST_PYTHON says");
-        return;
-    }
     let script = "import bson,sys,datetime\n\
         all = list(bson.decode_file_iter(open(sys.argv[1], 'rb')))\n\
         assert {type(d['timestamp_hour']) for d in all} == {datetime.datetime}\n\
         print(len(all), sum(d['num_samples'] for d in all))";
-    let output = run(script).unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{count} 20\n"), "{errors}");
+    match python("import bson; bson.decode_file_iter", script, path) {
+        None => eprintln!("not read by pymongo: install it where GRANARY_TEST_PYTHON says"),
+        Some(read) => assert_eq!(read, format!("{count} 20\n")),
+    }
 }
 
 #[test]
@@ -137,6 +137,56 @@ fn csv_has_a_row_for_each_slot_with_exact_numbers() {
     assert_eq!(lines[1].get(..16), date.to_string().get(..16));
     assert!(lines[1].ends_with(&format!(",{},{},{}", VALUES[2], VALUES[0], VALUES[2])));
     assert!(lines[2].ends_with(",-0.30000000000000004"), "{}", lines[2]);
+}
+
+#[test]
+fn parquet_has_the_rows_of_csv_in_typed_columns() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = fill(&daemon, dir.path());
+    let path = dir.path().join("a.parquet");
+    export(&daemon, "parquet", &path, &MINUTES);
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    let rows: Vec<_> = file.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    let name = |column: &ColumnDescPtr| column.name().to_owned();
+    let names: Vec<_> =
+        file.metadata().file_metadata().schema_descr().columns().iter().map(name).collect();
+    assert_eq!(names.join(","), "date,metric,host,place,n,sum,min,max,first,last");
+    assert_eq!(rows.len(), 8);
+    let first = &rows[0];
+    assert_eq!(first.get_timestamp_millis(0).unwrap(), at);
+    assert_eq!(first.get_string(1).unwrap(), "heat");
+    assert!(first.get_string(2).is_err(), "the tag is null: {first}");
+    assert_eq!(first.get_string(3).unwrap(), "a,\"b\"");
+    let doubles: Vec<_> = (5..10).map(|column| first.get_double(column).unwrap()).collect();
+    let sum = VALUES[0] + VALUES[1] + VALUES[2];
+    assert_eq!(doubles, [sum, VALUES[0], VALUES[2], VALUES[0], VALUES[2]]);
+    let counts: i64 = rows.iter().map(|row| row.get_long(4).unwrap()).sum();
+    assert_eq!(counts, 20);
+    read_by_pyarrow(&path);
+    let refused = command(&daemon, "parquet", Path::new("-"), &MINUTES).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--output"));
+}
+
+fn read_by_pyarrow(path: &Path) {
+    let script = "import sys, pyarrow.parquet as pq\n\
+        t = pq.read_table(sys.argv[1])\n\
+        print(t.num_rows, sum(t['n'].to_pylist()), t['date'].type, t['host'].null_count)";
+    match python("import pyarrow.parquet", script, path) {
+        None => eprintln!("not read by pyarrow: install it where GRANARY_TEST_PYTHON says"),
+        Some(read) => assert_eq!(read, "8 20 timestamp[ms, tz=UTC] 4\n"),
+    }
+}
+
+/// What a script says of a file; `None` where its libraries are not installed.
+fn python(libraries: &str, script: &str, path: &Path) -> Option<String> {
+    let python = std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let run = |script: &str| Command::new(&python).args(["-c", script]).arg(path).output();
+    run(libraries).ok().filter(|own| own.status.success())?;
+    let output = run(script).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[test]
@@ -168,22 +218,26 @@ fn openmetrics_is_read_by_import_and_promtool() {
     }
 }
 
-#[test]
-fn an_export_that_is_killed_goes_on_with_no_row_twice_and_none_missing() {
-    // Pages of five series.
+/// A daemon with 600 series that are exported in pages of five.
+fn many(dir: &Path) -> Daemon {
     let daemon = Daemon::start("limits.query_points_max = 1000");
     let at = minute();
     let line = |series: i64| format!("many{{s=\"{series:04}\"}} {series} {}\n", at / 1000);
     let lines: String = (0..600).map(line).collect();
-    let dir = tempfile::tempdir().unwrap();
-    let input = dir.path().join("in.om");
+    let input = dir.join("in.om");
     fs::write(&input, lines).unwrap();
     let done = import(&daemon, &[input.to_str().unwrap()]);
     assert_eq!(done.counts(), (600, 0, 0), "{}", done.errors);
-    let path = dir.path().join("out.csv");
-    let state: PathBuf = dir.path().join("out.csv.partial.state");
-    let words = ["--metric", "many", "--resolution", "1m", "--range", "2h"];
-    let mut child = command(&daemon, "csv", &path, &words).stderr(Stdio::null()).spawn().unwrap();
+    daemon
+}
+
+const MANY: [&str; 6] = ["--metric", "many", "--resolution", "1m", "--range", "2h"];
+
+/// Exports to `path`, is killed in the middle, and leaves half a row; returns the unfinished file.
+fn killed(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
+    let partial = PathBuf::from(format!("{}.partial", path.display()));
+    let state = PathBuf::from(format!("{}.state", partial.display()));
+    let mut child = command(daemon, format, path, &MANY).stderr(Stdio::null()).spawn().unwrap();
     for _ in 0..3000 {
         if state.exists() {
             break;
@@ -194,17 +248,44 @@ fn an_export_that_is_killed_goes_on_with_no_row_twice_and_none_missing() {
     child.wait().unwrap();
     assert!(!path.exists() && state.exists(), "it was killed in the middle");
     // What was written behind the state is cut off.
-    let partial = dir.path().join("out.csv.partial");
     let mut bytes = fs::read(&partial).unwrap();
     bytes.extend_from_slice(b"half a ro");
     fs::write(&partial, bytes).unwrap();
-    let other = command(&daemon, "jsonl", &path, &words).output().unwrap();
+    partial
+}
+
+#[test]
+fn an_export_that_is_killed_goes_on_with_no_row_twice_and_none_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let daemon = many(dir.path());
+    let expected: Vec<_> = (0..600).map(|series| format!("{series:04}")).collect();
+    let path = dir.path().join("out.csv");
+    let partial = killed(&daemon, "csv", &path);
+    let other = command(&daemon, "jsonl", &path, &MANY).output().unwrap();
     assert!(!other.status.success(), "another export does not go on with it");
-    let rest = export(&daemon, "csv", &path, &words);
+    let state = fs::read(dir.path().join("out.csv.partial.state")).unwrap();
+    let rest = export(&daemon, "csv", &path, &MANY);
     assert!(String::from_utf8_lossy(&rest.stderr).contains("going on after"));
     let text = fs::read_to_string(&path).unwrap();
     let names: Vec<_> = text.lines().skip(1).map(|line| line.split(',').nth(2).unwrap()).collect();
-    let expected: Vec<_> = (0..600).map(|series| format!("{series:04}")).collect();
     assert_eq!(names, expected);
-    assert!(!partial.exists() && !state.exists());
+    let note = dir.path().join("out.csv.partial.state");
+    assert!(!partial.exists() && !note.exists());
+
+    let path = dir.path().join("out.parquet");
+    let partial = killed(&daemon, "parquet", &path);
+    export(&daemon, "parquet", &path, &MANY);
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    let rows = file.get_row_iter(None).unwrap().map(Result::unwrap);
+    let names: Vec<_> = rows.map(|row| row.get_string(2).unwrap().clone()).collect();
+    assert_eq!(names, expected);
+    assert_eq!(file.num_row_groups(), 120);
+    assert!(!partial.exists());
+
+    // Killed behind the renaming: the note alone is left, and says that all is there.
+    let mut done: Value = serde_json::from_slice(&state).unwrap();
+    done["complete"] = Value::Bool(true);
+    fs::write(&note, done.to_string()).unwrap();
+    export(&daemon, "csv", &dir.path().join("out.csv"), &MANY);
+    assert!(!note.exists());
 }

@@ -1,10 +1,12 @@
 //! The formats of an export: a page of series to bytes.
 
-use anyhow::Context;
 use bson::{Bson, DateTime, doc};
 use clap::ValueEnum;
 
-use super::page::{Cell, Document, Page, Series};
+use super::{
+    page::{Cell, Document, Page, Series, for_each_cell},
+    parquet,
+};
 use crate::model::{Kind, UnixMillis};
 
 /// What is written.
@@ -18,9 +20,17 @@ pub(super) enum Format {
     Csv,
     /// The last reading of each slot, at its time (of deltas: the sum)
     Openmetrics,
+    /// The rows of CSV in columns, compressed with Snappy
+    Parquet,
 }
 
-const NUMBERS: [&str; 7] = ["date", "metric", "n", "sum", "min", "max", "first"];
+/// Columns beside those of tags.
+const COLUMNS: [&str; 8] = ["date", "metric", "n", "sum", "min", "max", "first", "last"];
+
+/// The column of a tag.
+pub(super) fn column_name(tag: &str) -> String {
+    if COLUMNS.contains(&tag) { format!("tag_{tag}") } else { tag.to_owned() }
+}
 
 impl Format {
     /// Writes a page; returns the rows or documents in it. `metric` is the one written last.
@@ -31,44 +41,12 @@ impl Format {
         metric: &mut String,
         out: &mut Vec<u8>,
     ) -> anyhow::Result<u64> {
-        let mut rows = 0;
-        if self == Self::Csv && first {
-            let name = |tag: &String| {
-                let is_taken = NUMBERS.contains(&tag.as_str()) || tag == "last";
-                if is_taken { format!("tag_{tag}") } else { tag.clone() }
-            };
-            let names: Vec<_> = page.tags.iter().map(name).collect();
-            let fixed = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-            let mut header: Vec<String> = fixed(&["date", "metric"]);
-            header.extend(names);
-            header.extend::<Vec<String>>(fixed(&["n", "sum", "min", "max", "first", "last"]));
-            csv_line(&header, out);
+        match self {
+            Self::Bson | Self::Jsonl => self.write_documents(page, out),
+            Self::Csv => write_csv(page, first, out),
+            Self::Openmetrics => write_openmetrics(page, metric, out),
+            Self::Parquet => parquet::write_page(page, out),
         }
-        for series in &page.series {
-            if self == Self::Openmetrics && !series.documents.is_empty() && *metric != series.metric
-            {
-                metric.clone_from(&series.metric);
-                type_line(series, out);
-            }
-            for document in &series.documents {
-                match self {
-                    Self::Bson => {
-                        nested(page, series, document, Bson::Double).to_writer(&mut *out)?;
-                        rows += 1;
-                    }
-                    Self::Jsonl => {
-                        let document = nested(page, series, document, extended);
-                        serde_json::to_writer(&mut *out, &document)?;
-                        out.push(b'\n');
-                        rows += 1;
-                    }
-                    Self::Csv | Self::Openmetrics => {
-                        rows += self.slots(page, series, document, out).context("write a row")?;
-                    }
-                }
-            }
-        }
-        Ok(rows)
     }
 
     /// What ends the file.
@@ -76,30 +54,54 @@ impl Format {
         if self == Self::Openmetrics { b"# EOF\n" } else { b"" }
     }
 
-    fn slots(
-        self,
-        page: &Page,
-        series: &Series,
-        document: &Document,
-        out: &mut Vec<u8>,
-    ) -> anyhow::Result<u64> {
+    fn write_documents(self, page: &Page, out: &mut Vec<u8>) -> anyhow::Result<u64> {
         let mut rows = 0;
-        for cell in &document.cells {
-            let start = document.start + i64::from(cell.0) * page.width_ms;
-            if start + page.width_ms <= page.start || start >= page.end {
-                continue;
+        for series in &page.series {
+            for document in &series.documents {
+                rows += 1;
+                if self == Self::Bson {
+                    nested(page, series, document, Bson::Double).to_writer(&mut *out)?;
+                    continue;
+                }
+                let document = nested(page, series, document, extended);
+                serde_json::to_writer(&mut *out, &document)?;
+                out.push(b'\n');
             }
-            if self == Self::Csv {
-                csv_line(&row(page, series, cell, start), out);
-            } else {
-                let shown = if series.kind == Kind::Delta { Some(cell.sum()) } else { cell.last() };
-                let Some(value) = shown else { continue };
-                sample_line(series, value, start + cell.2, out)?;
-            }
-            rows += 1;
         }
         Ok(rows)
     }
+}
+
+fn write_csv(page: &Page, first: bool, out: &mut Vec<u8>) -> anyhow::Result<u64> {
+    if first {
+        let fixed = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let mut header: Vec<String> = fixed(&COLUMNS[..2]);
+        header.extend(page.tags.iter().map(|tag| column_name(tag)));
+        header.extend::<Vec<String>>(fixed(&COLUMNS[2..]));
+        csv_line(&header, out);
+    }
+    let mut rows = 0;
+    for_each_cell(page, |series, cell, start| {
+        rows += 1;
+        csv_line(&row(page, series, cell, start), out);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn write_openmetrics(page: &Page, metric: &mut String, out: &mut Vec<u8>) -> anyhow::Result<u64> {
+    let mut rows = 0;
+    for_each_cell(page, |series, cell, start| {
+        let shown = if series.kind == Kind::Delta { Some(cell.sum()) } else { cell.last() };
+        let Some(value) = shown else { return Ok(()) };
+        if *metric != series.metric {
+            metric.clone_from(&series.metric);
+            type_line(series, out);
+        }
+        rows += 1;
+        sample_line(series, value, start + cell.2, out)
+    })?;
+    Ok(rows)
 }
 
 /// A number in MongoDB's extended JSON, where JSON has none for it.

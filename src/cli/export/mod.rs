@@ -6,6 +6,7 @@
 
 mod format;
 mod page;
+mod parquet;
 
 use std::{
     fs,
@@ -25,7 +26,6 @@ use super::{complain, http, progress};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An export that was cut short goes on when the same command is run again.
-Parquet is not written; the formats are bson, jsonl, csv and openmetrics.
 
 Examples:
   granary export --metric page_views --range 30d --resolution 1h --format bson --output views.bson
@@ -104,6 +104,9 @@ impl ExportArgs {
 pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let asked = format!("{:?} {} {:?}", args.pairs(), args.url, args.format);
     if args.output == Path::new("-") {
+        if args.format == Format::Parquet {
+            bail!("a Parquet file is made in several steps: name a file with --output");
+        }
         let mut out = io::stdout().lock();
         let mut state = State { asked, ..State::default() };
         run(args, &mut state, |bytes, _| Ok(out.write_all(bytes)?))?;
@@ -112,11 +115,40 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let partial = with_suffix(&args.output, ".partial");
     let note = with_suffix(&args.output, ".partial.state");
     let mut state = known(&note, &asked)?;
+    if !(state.complete && !partial.exists() && args.output.exists()) {
+        let mut file = open_partial(&partial, &note, &state)?;
+        run(args, &mut state, |bytes, state| {
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            let fresh = with_suffix(&note, ".new");
+            let mut written = fs::File::create(&fresh)?;
+            written.write_all(&serde_json::to_vec(state)?)?;
+            written.sync_data()?;
+            Ok(fs::rename(fresh, &note)?)
+        })?;
+        let name = || format!("name {}", args.output.display());
+        if args.format == Format::Parquet {
+            let whole = with_suffix(&args.output, ".partial.whole");
+            file.seek(io::SeekFrom::Start(0))?;
+            parquet::join(&mut io::BufReader::new(file), fs::File::create(&whole)?)?;
+            fs::rename(&whole, &args.output).with_context(name)?;
+            fs::remove_file(&partial)?;
+        } else {
+            fs::rename(&partial, &args.output).with_context(name)?;
+        }
+    }
+    fs::remove_file(note)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens what an earlier run left, without what is behind its note.
+fn open_partial(partial: &Path, note: &Path, state: &State) -> anyhow::Result<fs::File> {
     let mut file = fs::OpenOptions::new()
         .create(true)
+        .read(true)
         .write(true)
         .truncate(false)
-        .open(&partial)
+        .open(partial)
         .with_context(|| format!("open {}", partial.display()))?;
     if file.metadata()?.len() < state.bytes {
         bail!("{} is shorter than it was: remove it and {}", partial.display(), note.display());
@@ -126,19 +158,7 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     if state.bytes > 0 {
         complain(&format!("going on after {} rows", state.rows));
     }
-    run(args, &mut state, |bytes, state| {
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        let fresh = with_suffix(&note, ".new");
-        let mut written = fs::File::create(&fresh)?;
-        written.write_all(&serde_json::to_vec(state)?)?;
-        written.sync_data()?;
-        Ok(fs::rename(fresh, &note)?)
-    })?;
-    fs::rename(&partial, &args.output)
-        .with_context(|| format!("name {}", args.output.display()))?;
-    fs::remove_file(note)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(file)
 }
 
 fn run(
