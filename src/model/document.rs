@@ -169,6 +169,28 @@ impl DocumentLayout {
         }
     }
 
+    /// Hands out the cells of some slots that have samples, without looking each of them up.
+    pub fn for_each_cell(
+        &self,
+        doc: &[u8],
+        slots: Range<usize>,
+        mut visit: impl FnMut(usize, Cell),
+    ) {
+        let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
+        let column_u32 = |at: usize| doc[at..at + self.slots * 4].as_chunks::<4>().0;
+        let column_f64 = |at: usize| doc[at..at + self.slots * 8].as_chunks::<8>().0;
+        let whole = [n, first_at, last_at].map(column_u32);
+        let floats = [sum, min, max, first, last].map(column_f64);
+        for slot in slots {
+            let [n, first_at, last_at] = whole.map(|column| u32::from_le_bytes(column[slot]));
+            if n > 0 {
+                let [sum, min, max, first, last] =
+                    floats.map(|column| f64::from_le_bytes(column[slot]));
+                visit(slot, Cell { n, first_at, last_at, sum, min, max, first, last });
+            }
+        }
+    }
+
     /// Replaces the cell of a slot.
     ///
     /// # Panics
@@ -265,6 +287,10 @@ mod tests {
         let cell = layout.cell(&doc, 3);
         assert_eq!((cell.n, cell.sum, cell.min, cell.last), (2, 4.0, 0.0, 4.0));
         assert!(layout.cell(&doc, 2).is_empty() && layout.cell(&doc, 4).is_empty());
+        layout.write_cell(&mut doc, 23, &Cell::single(1, 7.0));
+        let mut found = Vec::new();
+        layout.for_each_cell(&doc, 0..24, |slot, cell| found.push((slot, cell)));
+        assert_eq!(found, [(3, layout.cell(&doc, 3)), (23, layout.cell(&doc, 23))]);
         assert_eq!(doc.len(), before);
     }
 

@@ -4,7 +4,13 @@
 //! meanwhile, so the head either holds the frozen cells or does not, a partition's mark tells what
 //! it took in, and the view is consistent.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+    sync::Arc,
+};
+
+use foldhash::fast::FixedState;
 
 use super::{
     Store, StoreError,
@@ -32,8 +38,8 @@ pub struct View {
     level: usize,
     range: Range<i64>,
     frozen: Option<Arc<Frozen>>,
-    /// Cells that are in no document, by series and slot; not the frozen ones.
-    active: BTreeMap<(SeriesId, i64), Cell>,
+    /// Cells that are in no document, a slot perhaps several times; not the frozen ones.
+    active: HashMap<SeriesId, Vec<Slot>, FixedState>,
     readers: Vec<PartitionReader>,
 }
 
@@ -56,10 +62,11 @@ impl Store {
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
         let catalog = self.inner.catalog.read();
-        let mut active: BTreeMap<(SeriesId, i64), Cell> = BTreeMap::new();
+        let mut active: HashMap<SeriesId, Vec<Slot>, FixedState> = HashMap::default();
         for id in series {
             catalog.active_cells(level, *id, range.clone(), |start, cell| {
-                active.entry((*id, start)).or_default().merge(&cell);
+                let start = UnixMillis(start);
+                active.entry(*id).or_default().push(Slot { start, cell });
             });
         }
         // Before the partitions: what leaves the head is in documents by then.
@@ -119,12 +126,11 @@ impl View {
                 }
             });
         }
-        let active = self.active.range((series, i64::MIN)..=(series, i64::MAX));
-        slots.extend(active.map(|((_, at), cell)| Slot { start: UnixMillis(*at), cell: *cell }));
+        slots.extend_from_slice(self.active.get(&series).map_or(&[], Vec::as_slice));
         if slots.len() > in_documents {
             merge_equal(slots);
+            slots.retain(|slot| !slot.cell.is_empty());
         }
-        slots.retain(|slot| !slot.cell.is_empty());
         Ok(())
     }
 
@@ -138,7 +144,8 @@ impl View {
                 head.row(slot, *row, |cells| {
                     for (lane, id) in series {
                         if let Some(cell) = cells.cell(*lane) {
-                            self.active.entry((*id, slot)).or_default().merge(&cell);
+                            let start = UnixMillis(slot);
+                            self.active.entry(*id).or_default().push(Slot { start, cell });
                         }
                     }
                 })?;
@@ -172,13 +179,10 @@ impl View {
             reader.document(document, series, |layout, doc| {
                 let first = granularity.slot_index(document, from.max(document));
                 let last = granularity.slot_index(document, UnixMillis(to.min(next.0)));
-                for slot in first..last {
-                    let cell = layout.cell(doc, slot);
-                    if !cell.is_empty() {
-                        let start = document.plus(slot as i64 * granularity.width_ms);
-                        slots.push(Slot { start, cell });
-                    }
-                }
+                layout.for_each_cell(doc, first..last, |slot, cell| {
+                    let start = document.plus(slot as i64 * granularity.width_ms);
+                    slots.push(Slot { start, cell });
+                });
             })?;
             document = next;
         }
