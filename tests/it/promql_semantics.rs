@@ -86,6 +86,18 @@ fn operators_match_series() {
             "error: parse error: label 'a' must not occur in ON and GROUP clause at once",
         ),
         ("1 > 2", "error: parse error: comparisons between scalars must use BOOL modifier"),
+        ("v + fill(10) (v < 3)", r#"{a="1"} 2; {a="2"} 4; {a="3"} 13"#),
+        ("(v < 3) + fill_right(10) v", r#"{a="1"} 2; {a="2"} 4"#),
+        ("(v < 3) + fill_left(10) v", r#"{a="1"} 2; {a="2"} 4; {a="3"} 13"#),
+        ("sum by (a) (w) - on (a) fill_left(0) v", r#"{a="1"} 9; {a="2"} 48; {a="3"} -3"#),
+        (
+            "w * on (a) group_left fill_right(0) (v < 2)",
+            r#"{a="1", b="x"} 10; {a="2", b="x"} 0; {a="2", b="y"} 0"#,
+        ),
+        (
+            "v and fill(0) w",
+            "error: parse error: filling in missing series is not allowed for set operators",
+        ),
     ]);
 }
 
@@ -163,7 +175,6 @@ fn functions_of_labels_values_and_time() {
         ("rate({a=\"1\"}[5m])", r#"{a="1"} 0; {a="1", b="x"} 0"#),
         ("rate({a=\"2\", b!=\"y\"}[5m]) > 0", ""),
         ("no_function(v)", "error: parse error: unknown function with name 'no_function'"),
-        ("info(v)", "error: the function info is not supported here"),
     ]);
 }
 
@@ -188,4 +199,53 @@ fn ranges_are_evaluated_time_by_time() {
     ] {
         assert_eq!(range(query), expected, "{query}");
     }
+}
+
+#[test]
+fn info_joins_labels_of_info_series() {
+    let mut bench = bench();
+    let mut add = |metric: &str, tags: &[(&str, &str)], upto: i64| {
+        let id = bench.define(metric, tags, Kind::Gauge);
+        bench.fill(id, MINUTE, |i| (i <= upto).then_some(1.0));
+    };
+    add("load", &[("instance", "a"), ("job", "j")], 10);
+    add("load", &[("instance", "b"), ("job", "j")], 10);
+    let of_a = [("instance", "a"), ("job", "j")];
+    add("target_info", &[&of_a[..], &[("version", "1"), ("zone", "x")]].concat(), 5);
+    add("target_info", &[&of_a[..], &[("version", "2")]].concat(), 10);
+    add("build_info", &[&of_a[..], &[("commit", "c")]].concat(), 10);
+    add("other_info", &[&of_a[..], &[("version", "3")]].concat(), 10);
+    let b = r#"load{instance="b", job="j"} 1"#;
+    for (query, expected) in [
+        ("info(load)", format!(r#"load{{instance="a", job="j", version="2"}} 1; {b}"#)),
+        (
+            "info(load, {__name__=~\"(target|build)_info\"})",
+            format!(r#"load{{commit="c", instance="a", job="j", version="2"}} 1; {b}"#),
+        ),
+        ("info(load, {version=~\".+\"})", r#"load{instance="a", job="j", version="2"} 1"#.into()),
+        ("info(load, {version=\"9\"})", String::new()),
+        ("info(load, {zone=~\".*\"})", format!(r#"load{{instance="a", job="j"}} 1; {b}"#)),
+        (
+            "info(rate(load[5m]))",
+            r#"{instance="a", job="j", version="2"} 0; {instance="b", job="j"} 0"#.into(),
+        ),
+        (
+            "info(build_info, build_info)",
+            r#"build_info{commit="c", instance="a", job="j"} 1"#.into(),
+        ),
+        (
+            "info(load, {__name__=~\"(target|other)_info\"})",
+            "error: conflicting label: version".into(),
+        ),
+        (
+            "info(load, 1 + load)",
+            "error: parse error: expected label selectors only, got 1 + load in call to \"info\""
+                .into(),
+        ),
+    ] {
+        assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
+    }
+    // The newer of two takes over where it begins.
+    let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
+    assert!(over_time.contains("duplicate"), "{over_time}");
 }

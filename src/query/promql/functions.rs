@@ -39,6 +39,7 @@ impl Evaluator<'_> {
                 absent(&selector_labels(argument(first, name)?), &found, grid)
             }
             "absent_over_time" => self.absent_over_time(argument(first, name)?, grid)?,
+            "info" => self.info(&arguments, grid)?,
             "timestamp" => self.timestamp(argument(first, name)?, grid)?,
             "vector" => {
                 let values = self.scalar(argument(first, name)?, grid)?;

@@ -11,11 +11,12 @@ use super::{
     Labels, PromqlError,
     columns::{ABSENT, Grid, Series, is_present, join_same},
     evaluate::Evaluator,
+    fill::{any_present, fill},
     operators::Operator,
 };
 
 /// How series are matched.
-struct Matching<'a> {
+pub(super) struct Matching<'a> {
     labels: &'a [String],
     /// Only these labels count, not all others.
     on: bool,
@@ -81,13 +82,14 @@ impl<'a> Matching<'a> {
 
 /// Series of both sides that share a signature, by index.
 #[derive(Default)]
-struct Group {
-    signature: Labels,
-    left: Vec<usize>,
-    right: Vec<usize>,
+pub(super) struct Group {
+    pub(super) signature: Labels,
+    pub(super) left: Vec<usize>,
+    pub(super) right: Vec<usize>,
 }
 
-fn groups(left: &[Series], right: &[Series], matching: &Matching<'_>) -> Vec<Group> {
+/// The groups of two sides.
+pub(super) fn groups(left: &[Series], right: &[Series], matching: &Matching<'_>) -> Vec<Group> {
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     let sides = [(left, true), (right, false)];
@@ -116,9 +118,16 @@ impl Evaluator<'_> {
         grid: &Grid,
     ) -> Result<Vec<Series>, PromqlError> {
         let matching = Matching::new(modifier);
-        let fill = modifier.map(|modifier| &modifier.fill_values);
-        if fill.is_some_and(|fill| fill.lhs.is_some() || fill.rhs.is_some()) {
-            return Err(execution("fill is not supported: use `or` with a default"));
+        let (mut left, mut right) = (left, right);
+        let values = modifier.map(|modifier| &modifier.fill_values);
+        if let Some(values) = values.filter(|own| own.lhs.is_some() || own.rhs.is_some()) {
+            if matches!(operator, Operator::And | Operator::Or | Operator::Unless) {
+                return Err(PromqlError::BadData(
+                    "parse error: filling in missing series is not allowed for set operators"
+                        .to_owned(),
+                ));
+            }
+            fill(&mut left, &mut right, values, &matching, grid);
         }
         match operator {
             Operator::And => Ok(kept_where(left, &right, &matching, grid, true)),
@@ -144,7 +153,7 @@ impl Evaluator<'_> {
         matching: &Matching<'_>,
         grid: &Grid,
     ) -> Result<Vec<Series>, PromqlError> {
-        let any = any_present(many, grid);
+        let any = any_present(many.iter(), grid);
         let mut results = Results::default();
         for group in groups(many, one, matching) {
             let partners = partners(&group, one, &any, matching)?;
@@ -222,17 +231,6 @@ fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching
             operator.apply(left, right, left, matching.yes_or_no)
         })
         .collect()
-}
-
-/// Times at which any series has a value.
-fn any_present(series: &[Series], grid: &Grid) -> Vec<bool> {
-    let mut any = vec![false; grid.count];
-    for one in series {
-        for (any, value) in any.iter_mut().zip(&one.values) {
-            *any |= is_present(*value);
-        }
-    }
-    any
 }
 
 /// No partner at this time.

@@ -49,7 +49,7 @@
 //!
 //! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
 //! `sum by (__name__)` of a rate keeps series apart. Annotations carry no position in the text.
-//! Native histograms, `info`, `fill`, duration arithmetic, `smoothed` and `anchored` are not there.
+//! Native histograms, duration arithmetic, `smoothed` and `anchored` are not there.
 //! The parser compiles patterns without a bound and panics on durations out of range; its input is
 //! bounded before, patterns are handed past it, and a panic is an error.
 
@@ -59,8 +59,10 @@ mod buckets;
 mod columns;
 mod constant;
 mod evaluate;
+mod fill;
 mod format;
 mod functions;
+mod info;
 mod label_functions;
 mod labels;
 mod load;
