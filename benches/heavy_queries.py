@@ -33,7 +33,7 @@ def bench(*options):
 
 
 def queries(now):
-    """Every series at 15 s steps, ten years at 1 s, a pattern without end, wide joins."""
+    """Every series at 15 s steps, ten years at 1 s, a pattern without end, wide joins and charts."""
     day = {"start": now - 86_400, "end": now, "step": 15}
     hour = {"start": now - 3600, "end": now, "step": 15}
     return [
@@ -44,6 +44,8 @@ def queries(now):
         ("query", {"query": '{__name__=~"((a{1000}){1000}){1000}"}'}),
         ("query_range", {"query": 'quantile by (host) (0.9, {__name__=~"bench.*"})', **hour}),
         ("query_range", {"query": 'topk(5, {__name__=~"bench.*"} * on (host) group_left bench_gauge_00{device="d3"})', **hour}),
+        ("chart", {"metric": "bench_gauge_00", "tags": "device=d3", "range": "2d", "resolution": "1m"}),
+        ("documents", {"metric": "bench_gauge_00", "tags": "device=d3", "range": "2h", "resolution": "1m"}),
     ]
 
 
@@ -60,7 +62,8 @@ def ask_on_and_on(place, end, outcomes):
             body = response.read()
             message = ""
             if response.status != 200:
-                message = json.loads(body)["error"].rsplit("raise ", 1)[-1][:60]
+                answer = json.loads(body)
+                message = answer.get("message", answer["error"]).rsplit("raise ", 1)[-1][:60]
             outcomes[(response.status, message)] += 1
         except (http.client.HTTPException, OSError) as cause:
             outcomes[("closed", type(cause).__name__)] += 1

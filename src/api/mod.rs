@@ -21,6 +21,7 @@ mod refusal;
 mod remote_write;
 mod streamed;
 mod tail;
+mod turns;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -29,8 +30,9 @@ pub use body::{BodyLimits, BodyMemory};
 pub use connections::Connections;
 pub(crate) use params::fuzz_query;
 pub(crate) use prometheus::fuzz_params;
-pub use prometheus::{PromqlBounds, QueryMemory, Turns};
+pub use prometheus::{PromqlBounds, QueryMemory};
 pub use tail::Tails;
+pub use turns::Turns;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};

@@ -130,7 +130,12 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, begun) = oneshot::channel();
-    let writing = move || streamed::write(sender, permit, || run(&params, &parts));
+    let work = move || {
+        // Charts and documents are bounded in points; they need no slices.
+        let _turn = parts.turns.take();
+        run(&params, &parts)
+    };
+    let writing = move || streamed::write(sender, permit, work);
     // It goes on by itself: the beginning of the answer comes from the channel.
     drop(actix_web::rt::task::spawn_blocking(writing));
     match begun.await.map(streamed::response) {

@@ -14,7 +14,6 @@ mod receive;
 mod series;
 mod status;
 mod times;
-mod turns;
 
 use std::time::Duration;
 
@@ -28,7 +27,6 @@ use actix_web::{
 pub use memory::QueryMemory;
 pub(crate) use params::fuzz_params;
 use receive::Received;
-pub use turns::Turns;
 
 /// Bounds of `PromQL` queries.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,6 @@
 //! Must never know: what is asked.
 
 use std::{
-    cell::Cell,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -27,9 +26,6 @@ use crate::{
     model::{UnixMillis, time::Stopwatch},
     query::PromqlLimits,
 };
-
-/// How far queries give way: a tenth of the share of a thread that does not.
-const NICENESS: i32 = 10;
 
 /// A request with what it is answered by.
 pub(super) struct Received {
@@ -136,7 +132,6 @@ async fn answer(
     let gone = Arc::new(AtomicBool::new(false));
     let _gone = Gone(gone.clone());
     let worked = web::block(move || {
-        give_way();
         let turn = parts.turns.take();
         let expired = || {
             turn.pass();
@@ -151,20 +146,6 @@ async fn answer(
     })
     .await;
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?
-}
-
-/// Lets ingest go first: Linux has a niceness for each thread, and those of this pool only answer
-/// queries.
-fn give_way() {
-    thread_local! {
-        static IS_NICE: Cell<bool> = const { Cell::new(false) };
-    }
-    if IS_NICE.replace(true) {
-        return;
-    }
-    if let Err(cause) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%cause, "queries will not give way to ingest");
-    }
 }
 
 fn late(place: &str, limit: Duration) -> Fault {

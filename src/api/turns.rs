@@ -11,6 +11,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::model::time::Stopwatch;
 
+/// How far queries give way: a tenth of the share of a thread that does not.
+const NICENESS: i32 = 10;
 /// How long a query evaluates while others wait.
 const SLICE: Duration = Duration::from_millis(5);
 /// Slices after which a query is a long one.
@@ -39,10 +41,25 @@ impl Turns {
         Self::new(available_parallelism().map_or(1, usize::from) / 2)
     }
 
-    /// Waits for a turn.
+    /// Waits for a turn. The thread is nice from then on.
     pub(super) fn take(&self) -> Turn<'_> {
+        give_way();
         self.0.turns.enter();
         Turn { gates: &self.0, slices: Cell::new(0), slice: Cell::new(Stopwatch::start()) }
+    }
+}
+
+/// Lets ingest go first: Linux has a niceness for each thread, and those that take turns only answer
+/// queries.
+fn give_way() {
+    thread_local! {
+        static IS_NICE: Cell<bool> = const { Cell::new(false) };
+    }
+    if IS_NICE.replace(true) {
+        return;
+    }
+    if let Err(cause) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%cause, "queries will not give way to ingest");
     }
 }
 
