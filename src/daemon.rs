@@ -296,6 +296,8 @@ fn start_server(
     .workers(settings.worker_threads())
     .max_connections(settings.connections_max.div_ceil(settings.worker_threads()))
     .on_connect(move |connection, data| connections.note(connection, data))
+    // Else the end of an answer may wait 40 ms for the client to acknowledge its beginning.
+    .tcp_nodelay(true)
     .client_request_timeout(settings.client_timeout)
     .keep_alive(settings.keep_alive)
     .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
