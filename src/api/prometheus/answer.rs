@@ -66,6 +66,12 @@ impl Answer {
     pub(super) fn of(data: Data) -> Self {
         Self { data, warnings: Vec::new(), infos: Vec::new() }
     }
+
+    /// Bytes that its points take.
+    pub(super) fn bytes(&self) -> usize {
+        let Data::Value(PromqlValue::Matrix(all)) = &self.data else { return 0 };
+        all.iter().map(|series| series.points.len() * size_of::<(i64, f64)>()).sum()
+    }
 }
 
 /// What is left to be written.

@@ -44,6 +44,13 @@ impl Share {
         }
         taken
     }
+
+    /// Gives back what is more than this.
+    pub(super) fn keep(&self, bytes: usize) {
+        let surplus = self.taken.get().saturating_sub(bytes);
+        self.taken.set(self.taken.get() - surplus);
+        self.free.fetch_add(surplus, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Share {
@@ -61,8 +68,10 @@ mod tests {
         let memory = QueryMemory::new(100);
         let (one, other) = (memory.share(), memory.share());
         assert!(one.take(60) && other.take(40) && !other.take(1) && other.take(0));
+        one.keep(10);
+        assert!(other.take(50) && !other.take(1));
         drop(one);
-        assert!(other.take(60) && !other.take(1));
+        assert!(other.take(10) && !other.take(1));
         drop(other);
         assert!(memory.share().take(100));
     }

@@ -142,6 +142,7 @@ async fn answer(
         let now = parts.clock.now();
         let (expired, take_memory) = (&expired, &take_memory);
         let answer = run(&Asked { params: &params, parts: &parts, now, expired, take_memory })?;
+        share.keep(answer.bytes());
         Ok((Writing::begin(answer), Held { _permit: permit, _share: share }))
     })
     .await;
