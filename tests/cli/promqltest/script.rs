@@ -7,9 +7,19 @@ use super::notation::{Series, duration, number, unquote};
 #[derive(Debug)]
 pub(crate) enum Block {
     /// Series, and the distance of their samples.
-    Load(i64, Vec<Series>),
+    Load {
+        line: usize,
+        step: i64,
+        series: Vec<Series>,
+    },
     Clear,
     Eval(Box<Eval>),
+    /// A block that cannot be read: its line, its beginning, and why.
+    Unread {
+        line: usize,
+        head: String,
+        cause: String,
+    },
 }
 
 /// When a query is evaluated.
@@ -51,38 +61,42 @@ pub(crate) struct Expected {
     pub(crate) series: Vec<Series>,
 }
 
-/// Reads a script; the error names the line.
-pub(crate) fn parse(text: &str) -> Result<Vec<Block>, String> {
+/// Reads a script.
+pub(crate) fn parse(text: &str) -> Vec<Block> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_end = |line: &str| line.is_empty() || line.starts_with('#');
     let mut blocks = Vec::new();
     let mut at = 0;
     while let Some(head) = lines.get(at) {
-        let number = at + 1;
+        let line = at + 1;
         at += 1;
         if is_end(head) {
             continue;
         }
         let body: Vec<_> = lines[at..].iter().copied().take_while(|line| !is_end(line)).collect();
-        let in_line = |cause: String| format!("line {number}: {cause}");
         let word = head.split_whitespace().next().unwrap_or_default();
-        match word {
-            "clear" => blocks.push(Block::Clear),
+        let block = match word {
+            "clear" => Ok(Block::Clear),
             "load" | "load_with_nhcb" => {
-                let step = head.split_at(word.len()).1.trim();
-                let step = duration(step).ok_or_else(|| in_line(format!("no step: {step}")))?;
-                let series: Result<_, _> = body.iter().map(|line| Series::parse(line)).collect();
-                blocks.push(Block::Load(step, series.map_err(in_line)?));
                 at += body.len();
+                load(line, head.split_at(word.len()).1.trim(), &body)
             }
             _ if word.starts_with("eval") => {
-                blocks.push(Block::Eval(Box::new(eval(number, head, &body).map_err(in_line)?)));
                 at += body.len();
+                eval(line, head, &body).map(|eval| Block::Eval(Box::new(eval)))
             }
-            _ => return Err(in_line(format!("not known: {head}"))),
-        }
+            _ => Err(format!("not known: {word}")),
+        };
+        let unread = |cause| Block::Unread { line, head: (*head).to_owned(), cause };
+        blocks.push(block.unwrap_or_else(unread));
     }
-    Ok(blocks)
+    blocks
+}
+
+fn load(line: usize, step: &str, body: &[&str]) -> Result<Block, String> {
+    let step = duration(step).ok_or_else(|| format!("no step: {step}"))?;
+    let series: Result<_, _> = body.iter().map(|line| Series::parse(line)).collect();
+    Ok(Block::Load { line, step, series: series? })
 }
 
 fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
@@ -186,15 +200,15 @@ fn scripts_are_read_block_by_block() {
         eval range from 0 to 10m step 5m a\n  a 1 1 1\n# end\n\
         eval instant at 1m a[5m]\n  expect range vector from 10s to 1m step 10s\n  a 1 2\n\n\
         eval instant at 1m \"x\"\n  expect string \"x\"\n\neval instant at 1m 2\n  2\n";
-    let blocks = parse(script).unwrap();
-    let Block::Load(300_000, series) = &blocks[0] else { panic!("{blocks:?}") };
+    let blocks = parse(script);
+    let Block::Load { line: 2, step: 300_000, series } = &blocks[0] else { panic!("{blocks:?}") };
     assert_eq!(series.iter().map(|series| series.places.len()).collect::<Vec<_>>(), [4, 2]);
     assert!(matches!(blocks[1], Block::Clear));
     let evals: Vec<_> = blocks[2..]
         .iter()
         .map(|block| match block {
             Block::Eval(eval) => eval,
-            Block::Load(..) | Block::Clear => panic!("{block:?}"),
+            Block::Load { .. } | Block::Clear | Block::Unread { .. } => panic!("{block:?}"),
         })
         .collect();
     let lines: Vec<_> = evals.iter().map(|eval| (eval.line, eval.expression.as_str())).collect();
@@ -208,5 +222,16 @@ fn scripts_are_read_block_by_block() {
     assert_eq!(evals[3].expected.range, Some((10_000, 10_000)));
     assert_eq!(evals[4].expected.string.as_deref(), Some("x"));
     assert_eq!(evals[5].expected.scalar, Some(2.0));
-    assert!(parse("nonsense").unwrap_err().contains("line 1"));
+    let unread = parse("nonsense\neval instant at 1m 1\n  expect surprise\n\nload soon\n a 1\n");
+    assert!(
+        matches!(
+            unread[..],
+            [
+                Block::Unread { line: 1, .. },
+                Block::Unread { line: 2, .. },
+                Block::Unread { line: 5, .. }
+            ]
+        ),
+        "{unread:?}"
+    );
 }
