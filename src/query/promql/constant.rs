@@ -116,7 +116,7 @@ mod tests {
             ("max_over_time(up[5m:1m] @ 10)", true),
             ("max_over_time((up @ 10)[5m:1m])", false),
         ] {
-            let expression = source::parse(text, &LIMITS).unwrap();
+            let expression = source::parse(text, None, &LIMITS).unwrap();
             assert_eq!(is_constant(&expression), expected, "{text}");
         }
     }

@@ -10,7 +10,7 @@ use super::{
 /// # Errors
 /// When it is no expression.
 pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, PromqlError> {
-    let text = source::parse(query, limits)?.prettify();
+    let text = source::parse(query, None, limits)?.prettify();
     let marked = |operator: &str| format!("{operator}\"{PATTERN_MARK}");
     Ok(text.replace(&marked("!="), "!~\"").replace(&marked("="), "=~\""))
 }

@@ -49,7 +49,7 @@
 //!
 //! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
 //! `sum by (__name__)` of a rate keeps series apart. Annotations carry no position in the text.
-//! Native histograms, duration arithmetic, `smoothed` and `anchored` are not there.
+//! Native histograms, `smoothed` and `anchored` are not there.
 //! The parser compiles patterns without a bound and panics on durations out of range; its input is
 //! bounded before, patterns are handed past it, and a panic is an error.
 
@@ -58,6 +58,7 @@ mod answer;
 mod buckets;
 mod columns;
 mod constant;
+mod durations;
 mod evaluate;
 mod fill;
 mod format;
@@ -201,7 +202,11 @@ pub fn promql(
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let expression = source::parse(&request.query, limits)?;
+    let times = durations::QueryTimes {
+        step: request.step_ms as f64 / 1000.0,
+        range: request.end.0.saturating_sub(request.start.0) as f64 / 1000.0,
+    };
+    let expression = source::parse(&request.query, Some(times), limits)?;
     answer::answer(store, &expression, request, limits, now)
 }
 
@@ -211,7 +216,7 @@ pub fn promql(
 /// # Errors
 /// When it is no expression.
 pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
-    source::parse(query, limits)
+    source::parse(query, None, limits)
 }
 
 #[cfg(test)]

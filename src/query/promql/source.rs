@@ -14,7 +14,10 @@ use promql_parser::{
     parser::{self, Expr, Function, VectorSelector, register_extra_functions, value::ValueType},
 };
 
-use super::{PromqlError, PromqlLimits};
+use super::{
+    PromqlError, PromqlLimits,
+    durations::{QueryTimes, resolve},
+};
 use crate::{
     query::{MatchOperator, SeriesMatcher, whole_pattern},
     store::METRIC_TAG,
@@ -26,9 +29,14 @@ const DEPTH_MAX: usize = 128;
 /// Before the value of a matcher that is a pattern.
 pub(super) const PATTERN_MARK: &str = "\u{1}pattern\u{1}";
 
-/// Parses a query within bounds. The values of `=~` and `!~` come as those of `=` and `!=` with
+/// Parses a query within bounds; with the times of a query also lengths of time that are calculated.
+/// The values of `=~` and `!~` come as those of `=` and `!=` with
 /// [`PATTERN_MARK`] before them.
-pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
+pub(super) fn parse(
+    text: &str,
+    times: Option<QueryTimes>,
+    limits: &PromqlLimits<'_>,
+) -> Result<Expr, PromqlError> {
     if text.len() > limits.query_bytes_max {
         return Err(PromqlError::BadData(format!(
             "the query has {} bytes, more than {}: shorten it or raise promql.query_bytes_max",
@@ -36,6 +44,14 @@ pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, Promq
             limits.query_bytes_max
         )));
     }
+    match times {
+        Some(times) => parse_within_depth(&resolve(text, times)?),
+        None => parse_within_depth(text),
+    }
+}
+
+/// The same for a text whose length is bounded.
+pub(super) fn parse_within_depth(text: &str) -> Result<Expr, PromqlError> {
     let marked = mark_patterns(text)?;
     know_more_functions();
     // The parser has panicked on odd input before; a query must not end a worker.
@@ -46,14 +62,21 @@ pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, Promq
     })
 }
 
-/// Functions that Prometheus knew under another name.
+/// Functions that Prometheus knew under another name, and what `durations.rs` makes of `min` and
+/// `max`.
 fn know_more_functions() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let arguments = vec![ValueType::Matrix, ValueType::Scalar, ValueType::Scalar];
-        let old_name = Function::new("holt_winters", arguments, 0, ValueType::Vector, false);
-        // It fails only for names that are built in, and this one is not.
-        drop(register_extra_functions(vec![old_name]));
+        let two = vec![ValueType::Scalar, ValueType::Scalar];
+        let of_durations =
+            |name, arguments| Function::new(name, arguments, 0, ValueType::Scalar, false);
+        // It fails only for names that are built in, and these are not.
+        drop(register_extra_functions(vec![
+            Function::new("holt_winters", arguments, 0, ValueType::Vector, false),
+            of_durations("duration_min", two.clone()),
+            of_durations("duration_max", two),
+        ]));
     });
 }
 
@@ -167,7 +190,7 @@ impl Depth {
 }
 
 /// Copies a string's text up to its closing quote.
-fn copy_string(quote: char, chars: &mut impl Iterator<Item = char>, out: &mut String) {
+pub(super) fn copy_string(quote: char, chars: &mut impl Iterator<Item = char>, out: &mut String) {
     while let Some(now) = chars.next() {
         out.push(now);
         if now == quote {
@@ -188,7 +211,7 @@ pub fn series_matchers(
     selector: &str,
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
-    let expression = parse(selector, limits)?;
+    let expression = parse(selector, None, limits)?;
     let Expr::VectorSelector(selector) = &expression else {
         return Err(PromqlError::BadData(format!(
             "parse error: {selector} is no series selector: write metric{{label=\"value\"}}"
@@ -270,7 +293,7 @@ mod tests {
 
     #[test]
     fn text_is_bounded_before_it_is_parsed() {
-        let check = |text: &str| parse(text, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
+        let check = |text: &str| parse(text, None, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
         for text in ["(", "-", "sum(", "!", "a[", "1+", "1 or ", "1-(", "a[1m:"] {
             for times in [1000, 100_000] {
                 let refused = check(&text.repeat(times)).unwrap_err();
@@ -299,7 +322,7 @@ mod tests {
             "x[1e400]",
             "{a=~\".*\"}}",
         ] {
-            assert!(parse(text, &LIMITS).is_err(), "{text}");
+            assert!(parse(text, None, &LIMITS).is_err(), "{text}");
         }
         assert!(series_matchers("{a=~\".*\"}", &LIMITS).is_err());
     }
