@@ -188,4 +188,15 @@ fn ranges_are_evaluated_time_by_time() {
     ] {
         assert_eq!(range(query), expected, "{query}");
     }
+    // What the query ends with need not be one of its times.
+    let uneven = |query: &str| bench.range(query, 0, 5 * MINUTE, 2 * MINUTE);
+    for (query, expected) in [
+        ("step @ end()", "step 5 5 5"),
+        ("count_over_time(step[3m] @ end())", "{} 3 3 3"),
+        ("max_over_time(step[3m:1m] @ end() offset 1m)", "{} 4 4 4"),
+        ("timestamp(step @ end()) - timestamp(step @ start())", "{} 300 300 300"),
+        ("range()", "{} 300 300 300"),
+    ] {
+        assert_eq!(uneven(query), expected, "{query}");
+    }
 }

@@ -40,8 +40,10 @@ pub(super) struct Evaluator<'a> {
     pub(super) limits: &'a PromqlLimits<'a>,
     pub(super) now: UnixMillis,
     pub(super) lookback_ms: i64,
-    /// Times of the whole query, which `@ start()` and `@ end()` mean.
+    /// Times of the whole query; `@ start()` means the first.
     pub(super) query: Grid,
+    /// Where the query was asked to end, which `@ end()` means: the last time, or up to a step later.
+    pub(super) end: i64,
     pub(super) notes: RefCell<Notes>,
     pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
     cells: cell::Cell<usize>,
@@ -79,6 +81,7 @@ impl<'a> Evaluator<'a> {
             now,
             lookback_ms: request.lookback_ms.clamp(1, DURATION_MAX_MS as i64),
             query,
+            end: if request.step_ms > 0 { request.end.0 } else { query.start },
             notes: RefCell::default(),
             loads: RefCell::default(),
             cells: cell::Cell::new(0),
@@ -269,7 +272,7 @@ impl<'a> Evaluator<'a> {
     fn at(&self, modifier: Option<&AtModifier>) -> Option<i64> {
         Some(match modifier? {
             AtModifier::Start => self.query.start,
-            AtModifier::End => self.query.last(),
+            AtModifier::End => self.end,
             AtModifier::At(time) => match time.duration_since(SystemTime::UNIX_EPOCH) {
                 Ok(after) => millis(after),
                 Err(before) => -millis(before.duration()),

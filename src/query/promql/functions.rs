@@ -147,8 +147,8 @@ impl Evaluator<'_> {
             "time" => Ok(Some(grid.times().map(seconds).collect())),
             "pi" => constant(std::f64::consts::PI),
             "start" => constant(seconds(self.query.start)),
-            "end" => constant(seconds(self.query.last())),
-            "range" => constant(seconds(self.query.last() - self.query.start)),
+            "end" => constant(seconds(self.end)),
+            "range" => constant(seconds(self.end - self.query.start)),
             "step" if self.query.count < 2 => constant(0.0),
             "step" => constant(seconds(self.query.step)),
             "min_of" | "max_of" => {
