@@ -73,7 +73,7 @@ fn operators_match_series() {
         (
             "v + on (a) w",
             "error: found duplicate series for the match group {a=\"2\"} on the right hand-side of \
-             the operation: [w{a=\"2\", b=\"y\"}, w{a=\"2\", b=\"x\"}];many-to-many matching not \
+             the operation: [{__name__=\"w\", a=\"2\", b=\"y\"}, {__name__=\"w\", a=\"2\", b=\"x\"}];many-to-many matching not \
              allowed: matching labels must be unique on one side",
         ),
         (
@@ -85,6 +85,11 @@ fn operators_match_series() {
             "w + on (a) group_left (a) v",
             "error: parse error: label 'a' must not occur in ON and GROUP clause at once",
         ),
+        (
+            "{a=\"2\", b!=\"y\"} * on (a, __name__) {a=\"2\", b!=\"y\"}",
+            "error: vector cannot contain metrics with the same labelset",
+        ),
+        ("1_0 + 0x_1f", "41"),
         ("1 > 2", "error: parse error: comparisons between scalars must use BOOL modifier"),
     ]);
 }
@@ -113,7 +118,11 @@ fn aggregations_group_series() {
         ("count(limit_ratio(1, v))", "{} 3"),
         ("count(limit_ratio(0.5, v) or limit_ratio(-0.5, v))", "{} 3"),
         ("count_values(\"n\", v > 1)", r#"{n="2"} 1; {n="3"} 1"#),
-        ("count_values(\"n-\", v)", "error: invalid label name \"n-\""),
+        ("count_values(\"n-\", v > 2)", r#"{n-="3"} 1"#),
+        ("count_values(\"\\xff\", v)", "error: invalid label name \"\u{fffd}\""),
+        ("count_values without (b) (\"b\", w)", r#"{a="1"} 1; {a="2"} 2"#),
+        ("count_values without (b) (\"__name__\", w)", r#"{a="1"} 1; {a="2"} 2"#),
+        ("count_values(\"__name__\", v + 0)", "1 1; 2 1; 3 1"),
         ("sum(nothing)", ""),
         ("sum(v) by (a) > 2", r#"{a="3"} 3"#),
         ("count({a=~\".+\"}) by (__name__)", "v 3; w 3"),

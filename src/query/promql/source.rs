@@ -14,7 +14,7 @@ use promql_parser::{
     parser::{self, Expr, Function, VectorSelector, register_extra_functions, value::ValueType},
 };
 
-use super::{PromqlError, PromqlLimits};
+use super::{PromqlError, PromqlLimits, literals};
 use crate::{
     query::{MatchOperator, SeriesMatcher, whole_pattern},
     store::METRIC_TAG,
@@ -70,12 +70,18 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
                 if std::mem::take(&mut pattern_next) {
                     out.push_str(PATTERN_MARK);
                 }
-                copy_string(now, &mut chars, &mut out);
+                literals::copy_string(now, &mut chars, &mut out);
             }
             '#' => while chars.next_if(|next| *next != '\n').is_some() {},
             '=' | '!' if chars.next_if_eq(&'~').is_some() => {
                 pattern_next = true;
                 out.push_str(if now == '=' { "=" } else { "!=" });
+            }
+            '0'..='9' if !out.ends_with(in_name) => {
+                pattern_next = false;
+                let number = literals::number(now, &mut chars);
+                number.chars().for_each(|now| depth.see(now));
+                out.push_str(&number);
             }
             _ => {
                 pattern_next &= now.is_whitespace();
@@ -91,6 +97,11 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
         )));
     }
     Ok(out)
+}
+
+/// Whether a digit after this belongs to a name.
+fn in_name(before: char) -> bool {
+    before.is_alphanumeric() || matches!(before, '_' | ':')
 }
 
 const OPERATOR_WORDS: [&str; 4] = ["and", "or", "unless", "atan2"];
@@ -163,19 +174,6 @@ impl Depth {
             self.see(')');
         }
         self.now.depth()
-    }
-}
-
-/// Copies a string's text up to its closing quote.
-fn copy_string(quote: char, chars: &mut impl Iterator<Item = char>, out: &mut String) {
-    while let Some(now) = chars.next() {
-        out.push(now);
-        if now == quote {
-            return;
-        }
-        if now == '\\' && quote != '`' {
-            out.extend(chars.next());
-        }
     }
 }
 
