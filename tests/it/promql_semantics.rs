@@ -154,7 +154,7 @@ fn functions_of_labels_values_and_time() {
         ("label_join(v{a=\"1\"}, \"c\", \"-\", \"a\", \"__name__\")", r#"v{a="1", c="1-v"} 1"#),
         (
             "label_replace(rate(v{a=\"1\"}[5m]), \"__name__\", \"r_$1\", \"__name__\", \"(.+)\")",
-            r#"r_v{a="1"} 0"#,
+            r#"{a="1"} 0"#,
         ),
         ("histogram_quantile(0.5, h_bucket)", "{} 0.30000000000000004"),
         ("histogram_quantile(1, h_bucket)", "{} 0.5"),
@@ -177,6 +177,38 @@ fn functions_of_labels_values_and_time() {
         ("no_function(v)", "error: parse error: unknown function with name 'no_function'"),
         ("info(v)", "error: the function info is not supported here"),
     ]);
+}
+
+#[test]
+fn names_are_dropped_where_they_stop_fitting_unless_their_removal_is_delayed() {
+    let mut bench = filled();
+    let replaced = r#"label_replace(-v{a="1"}, "__name__", "n_$1", "__name__", "(.+)")"#;
+    let same = "error: vector cannot contain metrics with the same labelset";
+    for (query, at_once, delayed) in [
+        (r#"-{a="1", b=""}"#, r#"{a="1"} -1"#, r#"{a="1"} -1"#),
+        (r#"count(abs({__name__=~"v|step", a!~"2|3"}))"#, "{} 2", "{} 2"),
+        (r#"sum by (__name__) ({a="2"} + 0)"#, "{} 52", same),
+        (r#"count(rate({__name__=~"v|w"}[5m]))"#, "{} 6", "{} 6"),
+        (
+            r#"label_join(v{a="1"} > bool 0, "n", "", "__name__")"#,
+            r#"{a="1"} 1"#,
+            r#"{a="1", n="v"} 1"#,
+        ),
+        (replaced, r#"{a="1"} -1"#, r#"n_v{a="1"} -1"#),
+        (r#"count(-{__name__=~"v|step|h_bucket", a="", le=~"|0.1"})"#, "{} 2", "{} 2"),
+        (r#"count(abs(label_replace({a="2", b!="y"}, "b", "", "", "")))"#, same, "{} 2"),
+        (
+            r#"max(sum_over_time((v or label_replace(v, "__name__", "u", "", ""))[5m:1m]))"#,
+            "{} 15",
+            "{} 15",
+        ),
+        (r#"count(-{__name__=~"v|u", a="1"} or -{__name__="v"})"#, "{} 3", "{} 3"),
+    ] {
+        for (is_delayed, expected) in [(false, at_once), (true, delayed)] {
+            bench.delayed_name_removal = is_delayed;
+            assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query} {is_delayed}");
+        }
+    }
 }
 
 #[test]

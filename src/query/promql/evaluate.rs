@@ -14,7 +14,7 @@ use promql_parser::parser::{
 
 use super::{
     PromqlError, PromqlLimits, PromqlRequest,
-    columns::{ABSENT, Grid, Notes, Series, Value, is_present},
+    columns::{ABSENT, Grid, Notes, Series, Value, is_present, without_names},
     constant::{is_constant, negated, repeated},
     load::{LoadKey, Loaded, LoadedSeries},
     windows::{Cursor, TimedCell, Window, cell_around},
@@ -40,6 +40,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) limits: &'a PromqlLimits<'a>,
     pub(super) now: UnixMillis,
     pub(super) lookback_ms: i64,
+    delayed_name_removal: bool,
     /// Times of the whole query; `@ start()` means the first.
     pub(super) query: Grid,
     /// Where the query was asked to end, which `@ end()` means: the last time, or up to a step later.
@@ -80,6 +81,7 @@ impl<'a> Evaluator<'a> {
             limits,
             now,
             lookback_ms: request.lookback_ms.clamp(1, DURATION_MAX_MS as i64),
+            delayed_name_removal: request.delayed_name_removal,
             query,
             end: if request.step_ms > 0 { request.end.0 } else { query.start },
             notes: RefCell::default(),
@@ -111,10 +113,10 @@ impl<'a> Evaluator<'a> {
                 )));
             }
         };
-        if let Value::Vector(series) = &value {
-            self.check_points(series.len(), grid.count)?;
-        }
-        Ok(value)
+        let Value::Vector(series) = value else { return Ok(value) };
+        self.check_points(series.len(), grid.count)?;
+        let series = if self.delayed_name_removal { series } else { without_names(series)? };
+        Ok(Value::Vector(series))
     }
 
     /// The value as an instant vector.

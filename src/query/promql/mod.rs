@@ -47,8 +47,8 @@
 //!
 //! # Beside Prometheus
 //!
-//! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
-//! `sum by (__name__)` of a rate keeps series apart. Annotations carry no position in the text.
+//! Metric names are dropped where they stop fitting, or with `promql.delayed_name_removal` at the
+//! end of an evaluation, as with Prometheus' feature of that name. Annotations carry no position in the text.
 //! Native histograms, `info`, `fill`, duration arithmetic, `smoothed` and `anchored` are not there.
 //! The parser compiles patterns without a bound and panics on durations out of range; its input is
 //! bounded before, patterns are handed past it, and a panic is an error.
@@ -100,6 +100,9 @@ pub struct PromqlRequest {
     pub step_ms: i64,
     /// How old a sample may be that still counts as the value of a series, in milliseconds.
     pub lookback_ms: i64,
+    /// Whether metric names that no longer fit are dropped at the end only, not where they stop
+    /// fitting.
+    pub delayed_name_removal: bool,
 }
 
 /// Bounds of one answer.
