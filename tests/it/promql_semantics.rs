@@ -151,6 +151,10 @@ fn functions_of_labels_values_and_time() {
         ("timestamp(step offset 1m) - timestamp(step)", "{} -60"),
         ("step offset -1m", "step 10"),
         ("step @ end() - step offset 2m", "{} 2"),
+        (
+            r#"label_replace(v{a=~`\d`, a!~`[23]`}, "c", `"$1"`, "a", `(\w)`)"#,
+            r#"v{a="1", c="\"1\""} 1"#,
+        ),
         ("label_join(v{a=\"1\"}, \"c\", \"-\", \"a\", \"__name__\")", r#"v{a="1", c="1-v"} 1"#),
         (
             "label_replace(rate(v{a=\"1\"}[5m]), \"__name__\", \"r_$1\", \"__name__\", \"(.+)\")",

@@ -7,12 +7,24 @@ use std::{iter::Peekable, str::Chars};
 /// Stands for bytes of a string that are no UTF-8.
 const NO_TEXT: char = char::REPLACEMENT_CHARACTER;
 
-/// Copies a string's text up to its closing quote. Bytes written as `\xff` or `\377` are put
-/// together to characters.
-pub(super) fn copy_string(quote: char, chars: &mut Peekable<Chars<'_>>, out: &mut String) {
+/// Copies a string up to its closing quote, with a mark before its text. Bytes written as `\xff` or
+/// `\377` are put together to characters.
+pub(super) fn copy_string(
+    quote: char,
+    mark: &str,
+    chars: &mut Peekable<Chars<'_>>,
+    out: &mut String,
+) {
+    if quote == '`' {
+        out.push('"');
+        out.push_str(mark);
+        return copy_raw(chars, out);
+    }
+    out.push(quote);
+    out.push_str(mark);
     let mut bytes = Vec::new();
     while let Some(now) = chars.next() {
-        if now == '\\' && quote != '`' {
+        if now == '\\' {
             if let Some(byte) = high_byte(chars) {
                 bytes.push(byte);
                 continue;
@@ -29,6 +41,20 @@ pub(super) fn copy_string(quote: char, chars: &mut Peekable<Chars<'_>>, out: &mu
         }
     }
     flush(&mut bytes, out);
+}
+
+/// Copies what stands between backticks as text between quotes: the parser looks for escapes in
+/// either.
+fn copy_raw(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
+    for now in chars {
+        match now {
+            '`' => return out.push('"'),
+            '\\' => out.push_str(r"\\"),
+            '"' => out.push_str(r#"\""#),
+            '\n' => out.push_str(r"\n"),
+            _ => out.push(now),
+        }
+    }
 }
 
 fn flush(bytes: &mut Vec<u8>, out: &mut String) {
@@ -91,22 +117,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_strings_become_characters() {
+    fn strings_are_written_as_the_parser_reads_them() {
         for (text, expected) in [
-            (r#"\xc3\xa9" rest"#, "\u{e9}\""),
-            (r#"a\303\251b""#, "a\u{e9}b\""),
-            (r#"\xff""#, "\u{fffd}\""),
-            (r#"\x41\101\\xff\"""#, r#"\x41\101\\xff\"""#),
-            (r"\xc3", "\u{fffd}"),
-            (r"\xf", r"\xf"),
+            (r#""\xc3\xa9" rest"#, "\"\u{e9}\""),
+            (r#""a\303\251b""#, "\"a\u{e9}b\""),
+            (r#""\xff""#, "\"\u{fffd}\""),
+            (r#"'\x41\101\\xff\"'"#, r#"'\x41\101\\xff\"'"#),
+            (r#""\xc3"#, "\"\u{fffd}"),
+            (r#""\xf"#, r#""\xf"#),
+            ("`\\xff\"'\n` rest", r#""\\xff\"'\n""#),
+            (r"`\w", r#""\\w"#),
         ] {
+            let mut chars = text.chars().peekable();
+            let quote = chars.next().unwrap();
             let mut out = String::new();
-            copy_string('"', &mut text.chars().peekable(), &mut out);
+            copy_string(quote, "", &mut chars, &mut out);
             assert_eq!(out, expected, "{text}");
         }
-        let mut out = String::new();
-        copy_string('`', &mut r"\xff`".chars().peekable(), &mut out);
-        assert_eq!(out, r"\xff`");
     }
 
     #[test]

@@ -66,11 +66,8 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
     while let Some(now) = chars.next() {
         match now {
             '"' | '\'' | '`' => {
-                out.push(now);
-                if std::mem::take(&mut pattern_next) {
-                    out.push_str(PATTERN_MARK);
-                }
-                literals::copy_string(now, &mut chars, &mut out);
+                let mark = if std::mem::take(&mut pattern_next) { PATTERN_MARK } else { "" };
+                literals::copy_string(now, mark, &mut chars, &mut out);
             }
             '#' => while chars.next_if(|next| *next != '\n').is_some() {},
             '=' | '!' if chars.next_if_eq(&'~').is_some() => {
