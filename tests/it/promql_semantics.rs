@@ -83,7 +83,7 @@ fn operators_match_series() {
         ),
         (
             "w + on (a) group_left (a) v",
-            "error: parse error: label 'a' must not occur in ON and GROUP clause at once",
+            "error: parse error: label \"a\" must not occur in ON and GROUP clause at once",
         ),
         (
             "{a=\"2\", b!=\"y\"} * on (a, __name__) {a=\"2\", b!=\"y\"}",
@@ -178,7 +178,9 @@ fn functions_of_labels_values_and_time() {
         ("quantile_over_time(0.5, step[5m])", "{} 8"),
         ("rate({a=\"1\"}[5m])", r#"{a="1"} 0; {a="1", b="x"} 0"#),
         ("rate({a=\"2\", b!=\"y\"}[5m]) > 0", ""),
-        ("no_function(v)", "error: parse error: unknown function with name 'no_function'"),
+        ("no_function(v)", "error: parse error: unknown function with name \"no_function\""),
+        ("sum_over_time(v[0])", "error: parse error: duration must be greater than 0"),
+        ("sum_over_time(v[5m:0])", "error: parse error: duration must be greater than 0"),
         ("info(v)", "error: the function info is not supported here"),
     ]);
 }

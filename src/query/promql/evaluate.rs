@@ -176,7 +176,7 @@ impl<'a> Evaluator<'a> {
             Expr::MatrixSelector(matrix) => {
                 let at = self.at(matrix.vs.at.as_ref());
                 let offset_ms = offset_ms(matrix.vs.offset.as_ref());
-                let range_ms = millis(matrix.range);
+                let range_ms = positive(matrix.range)?;
                 let windows = Windows {
                     first: UnixMillis(at.unwrap_or(grid.start) - offset_ms),
                     step_ms: grid.step,
@@ -204,8 +204,8 @@ impl<'a> Evaluator<'a> {
     fn subquery(&self, subquery: &SubqueryExpr, grid: &Grid) -> Result<Matrix, PromqlError> {
         let at = self.at(subquery.at.as_ref());
         let offset_ms = offset_ms(subquery.offset.as_ref());
-        let range_ms = millis(subquery.range);
-        let step = subquery.step.map_or(SUBQUERY_STEP_MS, millis).max(1);
+        let range_ms = positive(subquery.range)?;
+        let step = subquery.step.map_or(Ok(SUBQUERY_STEP_MS), positive)?;
         let after = at.unwrap_or(grid.start) - offset_ms - range_ms;
         let last = at.unwrap_or(grid.last()) - offset_ms;
         let start = (after.div_euclid(step) + 1) * step;
@@ -376,6 +376,14 @@ fn offset_ms(offset: Option<&Offset>) -> i64 {
 
 fn millis(length: std::time::Duration) -> i64 {
     length.as_millis().min(DURATION_MAX_MS) as i64
+}
+
+/// A length of time in milliseconds; 0 is none.
+fn positive(length: std::time::Duration) -> Result<i64, PromqlError> {
+    match millis(length) {
+        0 => Err(PromqlError::BadData("parse error: duration must be greater than 0".to_owned())),
+        millis => Ok(millis),
+    }
 }
 
 /// Whether an expression is a range vector.

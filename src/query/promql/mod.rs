@@ -75,6 +75,7 @@ mod picks;
 mod rates;
 mod source;
 mod windows;
+mod wording;
 
 use promql_parser::parser::Expr;
 

@@ -14,7 +14,7 @@ use promql_parser::{
     parser::{self, Expr, Function, VectorSelector, register_extra_functions, value::ValueType},
 };
 
-use super::{PromqlError, PromqlLimits, literals};
+use super::{PromqlError, PromqlLimits, literals, wording};
 use crate::{
     query::{MatchOperator, SeriesMatcher, whole_pattern},
     store::METRIC_TAG,
@@ -42,7 +42,8 @@ pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, Promq
     let parsed = catch_unwind(AssertUnwindSafe(|| parser::parse(&marked)))
         .unwrap_or_else(|_| Err("the parser cannot read this query".to_owned()));
     parsed.map_err(|cause| {
-        PromqlError::BadData(format!("parse error: {}", cause.replace(PATTERN_MARK, "")))
+        let cause = wording::of_prometheus(&cause.replace(PATTERN_MARK, ""));
+        PromqlError::BadData(format!("parse error: {cause}"))
     })
 }
 
@@ -70,7 +71,7 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
                 literals::copy_string(now, mark, &mut chars, &mut out);
             }
             '#' => while chars.next_if(|next| *next != '\n').is_some() {},
-            '=' | '!' if chars.next_if_eq(&'~').is_some() => {
+            '=' | '!' if depth.now.braces && chars.next_if_eq(&'~').is_some() => {
                 pattern_next = true;
                 out.push_str(if now == '=' { "=" } else { "!=" });
             }
@@ -292,6 +293,8 @@ mod tests {
             "\"",
             "up offset 99999999999999y",
             "x[1e400]",
+            "x !~ 1",
+            "x =~ 1",
             "{a=~\".*\"}}",
         ] {
             assert!(parse(text, &LIMITS).is_err(), "{text}");
