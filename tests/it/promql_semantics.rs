@@ -238,6 +238,17 @@ fn ranges_are_evaluated_time_by_time() {
     ] {
         assert_eq!(range(query), expected, "{query}");
     }
+    // Windows of whole coarser slots: where every sample counts the finest are read.
+    let aligned = |query: &str| bench.range(query, 5 * MINUTE, 10 * MINUTE, 5 * MINUTE);
+    for (query, expected) in [
+        ("stdvar_over_time(step[5m])", "{} 2 2"),
+        ("quantile_over_time(0.5, step[5m])", "{} 3 8"),
+        ("changes(step[5m])", "{} 4 4"),
+        ("deriv(step[5m]) * 60", "{} 1 1"),
+        ("idelta(step[5m])", "{} 1 1"),
+    ] {
+        assert_eq!(aligned(query), expected, "{query}");
+    }
     // What the query ends with need not be one of its times.
     let uneven = |query: &str| bench.range(query, 0, 5 * MINUTE, 2 * MINUTE);
     for (query, expected) in [

@@ -10,7 +10,7 @@ use super::{
     columns::{Grid, Series, Value, is_present, without_names},
     evaluate::{Evaluator, is_matrix},
 };
-use crate::{model::UnixMillis, store::Store};
+use crate::{model::UnixMillis, pipeline::query_plan::Detail, store::Store};
 
 /// Times further from 1970 than this are refused, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
@@ -118,7 +118,7 @@ fn readings(
     expression: &Expr,
     grid: &Grid,
 ) -> Result<Vec<MatrixSeries>, PromqlError> {
-    let matrix = evaluator.matrix(expression, grid)?;
+    let matrix = evaluator.matrix(expression, grid, Detail::Samples)?;
     let to = matrix.end_at(grid.start);
     let from = to - matrix.range_ms;
     let mut out = Vec::new();

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     model::{Kind, UnixMillis},
-    pipeline::query_plan::Windows,
+    pipeline::query_plan::{Detail, Windows},
     store::Store,
 };
 
@@ -154,6 +154,7 @@ impl<'a> Evaluator<'a> {
             count: if at.is_some() { 1 } else { grid.count },
             range_ms: 0,
             lookback_ms: self.lookback_ms,
+            detail: Detail::Aggregates,
         };
         let loaded = self.load(selector, &windows)?;
         self.check_points(loaded.series.len(), grid.count)?;
@@ -170,9 +171,14 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The windows of a range selector or subquery.
-    pub(super) fn matrix(&self, expression: &Expr, grid: &Grid) -> Result<Matrix, PromqlError> {
+    pub(super) fn matrix(
+        &self,
+        expression: &Expr,
+        grid: &Grid,
+        detail: Detail,
+    ) -> Result<Matrix, PromqlError> {
         match expression {
-            Expr::Paren(inner) => self.matrix(&inner.expr, grid),
+            Expr::Paren(inner) => self.matrix(&inner.expr, grid, detail),
             Expr::MatrixSelector(matrix) => {
                 let at = self.at(matrix.vs.at.as_ref());
                 let offset_ms = offset_ms(matrix.vs.offset.as_ref());
@@ -183,6 +189,7 @@ impl<'a> Evaluator<'a> {
                     count: if at.is_some() { 1 } else { grid.count },
                     range_ms,
                     lookback_ms: self.lookback_ms,
+                    detail,
                 };
                 let loaded = self.load(&matrix.vs, &windows)?;
                 Ok(Matrix { loaded, range_ms, offset_ms, at })

@@ -41,6 +41,8 @@
 //! `pipeline::query_plan` chooses for each selector. An instant query takes the finest granularity
 //! that keeps its whole window. A range query takes the coarsest that answers as well as finer ones:
 //! its slots' borders are the windows' borders, or a window is at least 60 times as long as a slot.
+//! Functions that need every sample take the finest, those that need many readings go by the second
+//! rule only.
 //! On such a border a sample counts to the window that begins there, not to the one that ends
 //! there. Where a granularity is dropped already, the next coarser one goes on and a warning says
 //! so; a rate over less than a slot is that of the slot.
