@@ -40,6 +40,8 @@ pub fn level_for_borders(granularities: &GranularitySet, borders: &[UnixMillis])
 pub enum Detail {
     /// How many, their sum, and so on.
     Aggregates,
+    /// The sum of their values: of counters, whose cells hold increases, each of them.
+    Values,
     /// Many readings spread over it.
     Readings,
     /// Each of them.
@@ -86,7 +88,7 @@ impl Windows {
         if self.range_ms > 0 {
             let many = width_ms <= self.range_ms / CUT_SLOTS_MIN;
             match self.detail {
-                Detail::Aggregates => many || (aligned && whole(self.range_ms)),
+                Detail::Aggregates | Detail::Values => many || (aligned && whole(self.range_ms)),
                 Detail::Readings => many,
                 Detail::Samples => false,
             }

@@ -23,6 +23,8 @@ fn filled() -> Bench {
         add("h_bucket", &[("le", le)], &|_| value);
     }
     add("step", &[], &|i| i as f64);
+    let id = bench.define("count_total", &[], Kind::Counter);
+    bench.fill(id, MINUTE, |i| (i <= 10).then_some(i as f64));
     bench
 }
 
@@ -246,6 +248,7 @@ fn ranges_are_evaluated_time_by_time() {
         ("changes(step[5m])", "{} 4 4"),
         ("deriv(step[5m]) * 60", "{} 1 1"),
         ("idelta(step[5m])", "{} 1 1"),
+        ("sum_over_time(count_total[5m])", "{} 15 40"),
     ] {
         assert_eq!(aligned(query), expected, "{query}");
     }

@@ -55,6 +55,7 @@ pub(super) fn detail(name: &str) -> Detail {
         | "stddev_over_time"
         | "stdvar_over_time" => Detail::Samples,
         "deriv" | "predict_linear" => Detail::Readings,
+        "avg_over_time" | "sum_over_time" => Detail::Values,
         _ => Detail::Aggregates,
     }
 }
