@@ -95,6 +95,7 @@ pub(crate) struct RawLimits {
 pub(crate) struct RawPromql {
     pub(crate) timeout: String,
     pub(crate) lookback: String,
+    pub(crate) delayed_name_removal: bool,
     pub(crate) series_max: usize,
     pub(crate) points_max: usize,
     pub(crate) query_bytes_max: usize,

@@ -207,6 +207,7 @@ fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlBounds {
     PromqlBounds {
         timeout: faults.duration("promql.timeout", &raw.timeout),
         lookback: faults.duration("promql.lookback", &raw.lookback),
+        delayed_name_removal: raw.delayed_name_removal,
         series_max: faults.some("promql.series_max", raw.series_max),
         points_max: faults.some("promql.points_max", raw.points_max),
         query_bytes_max: faults.some("promql.query_bytes_max", raw.query_bytes_max),

@@ -35,6 +35,19 @@ pub fn level_for_borders(granularities: &GranularitySet, borders: &[UnixMillis])
     granularities.levels().iter().rposition(ends_at_all)
 }
 
+/// What of its samples a window must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// How many, their sum, and so on.
+    Aggregates,
+    /// The sum of their values: of counters, whose cells hold increases, each of them.
+    Values,
+    /// Many readings spread over it.
+    Readings,
+    /// Each of them.
+    Samples,
+}
+
 /// Windows of time that end at equal steps: what a selector of an expression reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
@@ -48,6 +61,8 @@ pub struct Windows {
     pub range_ms: i64,
     /// How far the reading may lie before the end, in milliseconds, when `range_ms` is 0.
     pub lookback_ms: i64,
+    /// What of its samples each must know.
+    pub detail: Detail,
 }
 
 /// A window whose edges cut slots may be this many times as long as a slot, or longer: then what
@@ -71,7 +86,12 @@ impl Windows {
         let whole = |length: i64| length.rem_euclid(width_ms) == 0;
         let aligned = whole(self.first.0) && (self.count < 2 || whole(self.step_ms));
         if self.range_ms > 0 {
-            (aligned && whole(self.range_ms)) || width_ms <= self.range_ms / CUT_SLOTS_MIN
+            let many = width_ms <= self.range_ms / CUT_SLOTS_MIN;
+            match self.detail {
+                Detail::Aggregates | Detail::Values => many || (aligned && whole(self.range_ms)),
+                Detail::Readings => many,
+                Detail::Samples => false,
+            }
         } else {
             // At a slot's start the newest reading before is the last of the slot before.
             width_ms <= self.step_ms && (aligned || width_ms <= self.step_ms / CUT_SLOTS_MIN)
@@ -166,12 +186,17 @@ mod tests {
         const DAY: i64 = 24 * HOUR;
         let set = GranularitySet::default();
         let now = UnixMillis(1_800_000_000_000 / DAY * DAY);
-        let check = |range_ms: i64, step_ms: i64, count: usize, shift: i64| {
+        let with = |detail: Detail, range_ms: i64, step_ms: i64, count: usize, shift: i64| {
             let first = now.minus(step_ms * (count as i64 - 1) + shift);
             let lookback_ms = 5 * MINUTE;
-            let windows = Windows { first, step_ms, count, range_ms, lookback_ms };
+            let windows = Windows { first, step_ms, count, range_ms, lookback_ms, detail };
             set.levels()[level_for_windows(&set, &windows, now)].name.clone()
         };
+        let check = |range, step, count, shift| with(Detail::Aggregates, range, step, count, shift);
+        // Whole slots tell neither readings nor samples.
+        assert_eq!(with(Detail::Readings, HOUR, HOUR, 48, 0), "1m");
+        assert_eq!(with(Detail::Readings, DAY, DAY, 30, 0), "5m");
+        assert_eq!(with(Detail::Samples, DAY, DAY, 30, 0), "1m");
         for (range, step, count, shift, expected) in [
             // avg_over_time(x[1h]) each hour of 30 days, on the hour and beside it.
             (HOUR, HOUR, 720, 0, "1h"),

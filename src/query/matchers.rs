@@ -4,7 +4,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::PromqlError;
+use super::{PromqlError, dialect};
 use crate::{
     model::{SeriesId, SeriesKey},
     store::{METRIC_TAG, Matcher, SeriesInfo, Store},
@@ -64,14 +64,13 @@ impl SeriesMatcher {
 /// # Errors
 /// When it is no pattern, or too large.
 pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlError> {
-    let compile = |pattern: &str| {
-        RegexBuilder::new(&format!("^(?s:{pattern})$"))
-            .size_limit(bytes_max)
-            .dfa_size_limit(bytes_max)
-            .nest_limit(100)
-            .build()
-    };
-    compile(pattern).or_else(|_| compile(&literal_braces(pattern))).map_err(|cause| {
+    let pattern_here = dialect::translated(pattern);
+    let compiled = RegexBuilder::new(&format!("^(?s:{pattern_here})$"))
+        .size_limit(bytes_max)
+        .dfa_size_limit(bytes_max)
+        .nest_limit(100)
+        .build();
+    compiled.map_err(|cause| {
         PromqlError::BadData(if matches!(cause, regex::Error::CompiledTooBig(_)) {
             format!(
                 "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use a \
@@ -81,39 +80,6 @@ pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlErr
             format!("error parsing regexp: {cause}")
         })
     })
-}
-
-/// Escapes braces that are no repetition: the language of Prometheus' patterns reads them as text.
-fn literal_braces(pattern: &str) -> String {
-    const REPETITION_CHARS_MAX: usize = 24;
-    let mut out = String::with_capacity(pattern.len() + 8);
-    let mut rest = pattern.chars();
-    while let Some(now) = rest.next() {
-        match now {
-            '\\' => {
-                out.push(now);
-                out.extend(rest.next());
-            }
-            '{' => {
-                // No number of repetitions is longer, and a pattern may be full of braces.
-                let ahead = rest.clone().take(REPETITION_CHARS_MAX);
-                let inside: String = ahead.take_while(|next| *next != '}').collect();
-                let closed = rest.as_str().as_bytes().get(inside.len()) == Some(&b'}');
-                let mut bounds = inside.splitn(2, ',');
-                let number = |text: Option<&str>| {
-                    text.is_some_and(|text| {
-                        !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-                    })
-                };
-                let first = number(bounds.next());
-                let second = bounds.next();
-                let repeats = first && second.is_none_or(|text| text.is_empty() || number(second));
-                out.push_str(if closed && repeats { "{" } else { "\\{" });
-            }
-            _ => out.push(now),
-        }
-    }
-    out
 }
 
 /// The series that match all matchers, in order of their ids, with what is known of them.

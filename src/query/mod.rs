@@ -7,6 +7,7 @@ mod axis;
 mod calendar;
 mod changes;
 mod chart;
+mod dialect;
 mod display;
 mod documents;
 mod export;

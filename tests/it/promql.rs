@@ -34,6 +34,7 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
 pub(crate) struct Bench {
     store: Store,
     appender: Appender,
+    pub(crate) delayed_name_removal: bool,
     _dir: tempfile::TempDir,
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let medium = Arc::new(Folder::new(dir.path()).unwrap());
     let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    Bench { store, appender, _dir: dir }
+    Bench { store, appender, delayed_name_removal: false, _dir: dir }
 }
 
 impl Bench {
@@ -77,6 +78,7 @@ impl Bench {
             end: UnixMillis(DAY0 + end),
             step_ms: step,
             lookback_ms: 5 * MINUTE,
+            delayed_name_removal: self.delayed_name_removal,
         };
         promql(&self.store, &request, &LIMITS, NOW)
     }
@@ -211,6 +213,7 @@ fn what_is_dropped_is_answered_by_coarser_slots_with_a_warning() {
         end: UnixMillis(DAY0 + HOUR + 7 + MINUTE),
         step_ms: MINUTE,
         lookback_ms: 5 * MINUTE,
+        delayed_name_removal: false,
     };
     let answer = promql(&bench.store, &request, &LIMITS, later).unwrap();
     assert!(answer.warnings[0].contains("come from 5m slots: 1m is kept"), "{answer:?}");
@@ -245,6 +248,7 @@ fn limits_end_what_would_be_too_much() {
         end: NOW,
         step_ms: 0,
         lookback_ms: MINUTE,
+        delayed_name_removal: false,
     };
     let late = promql(&bench.store, &request, &expired, NOW);
     assert!(matches!(late, Err(PromqlError::Timeout(_))));

@@ -23,6 +23,8 @@ fn filled() -> Bench {
         add("h_bucket", &[("le", le)], &|_| value);
     }
     add("step", &[], &|i| i as f64);
+    let id = bench.define("count_total", &[], Kind::Counter);
+    bench.fill(id, MINUTE, |i| (i <= 10).then_some(i as f64));
     bench
 }
 
@@ -73,7 +75,7 @@ fn operators_match_series() {
         (
             "v + on (a) w",
             "error: found duplicate series for the match group {a=\"2\"} on the right hand-side of \
-             the operation: [w{a=\"2\", b=\"y\"}, w{a=\"2\", b=\"x\"}];many-to-many matching not \
+             the operation: [{__name__=\"w\", a=\"2\", b=\"y\"}, {__name__=\"w\", a=\"2\", b=\"x\"}];many-to-many matching not \
              allowed: matching labels must be unique on one side",
         ),
         (
@@ -83,8 +85,13 @@ fn operators_match_series() {
         ),
         (
             "w + on (a) group_left (a) v",
-            "error: parse error: label 'a' must not occur in ON and GROUP clause at once",
+            "error: parse error: label \"a\" must not occur in ON and GROUP clause at once",
         ),
+        (
+            "{a=\"2\", b!=\"y\"} * on (a, __name__) {a=\"2\", b!=\"y\"}",
+            "error: vector cannot contain metrics with the same labelset",
+        ),
+        ("1_0 + 0x_1f", "41"),
         ("1 > 2", "error: parse error: comparisons between scalars must use BOOL modifier"),
         ("v + fill(10) (v < 3)", r#"{a="1"} 2; {a="2"} 4; {a="3"} 13"#),
         ("(v < 3) + fill_right(10) v", r#"{a="1"} 2; {a="2"} 4"#),
@@ -125,7 +132,11 @@ fn aggregations_group_series() {
         ("count(limit_ratio(1, v))", "{} 3"),
         ("count(limit_ratio(0.5, v) or limit_ratio(-0.5, v))", "{} 3"),
         ("count_values(\"n\", v > 1)", r#"{n="2"} 1; {n="3"} 1"#),
-        ("count_values(\"n-\", v)", "error: invalid label name \"n-\""),
+        ("count_values(\"n-\", v > 2)", r#"{n-="3"} 1"#),
+        ("count_values(\"\\xff\", v)", "error: invalid label name \"\u{fffd}\""),
+        ("count_values without (b) (\"b\", w)", r#"{a="1"} 1; {a="2"} 2"#),
+        ("count_values without (b) (\"__name__\", w)", r#"{a="1"} 1; {a="2"} 2"#),
+        ("count_values(\"__name__\", v + 0)", "1 1; 2 1; 3 1"),
         ("sum(nothing)", ""),
         ("sum(v) by (a) > 2", r#"{a="3"} 3"#),
         ("count({a=~\".+\"}) by (__name__)", "v 3; w 3"),
@@ -138,6 +149,9 @@ fn functions_of_labels_values_and_time() {
         ("abs(-v)", r#"{a="1"} 1; {a="2"} 2; {a="3"} 3"#),
         ("clamp(v, 2, 2.5)", r#"{a="1"} 2; {a="2"} 2; {a="3"} 2.5"#),
         ("clamp(v, 2, 1)", ""),
+        ("clamp_min(v / 0, NaN)", r#"{a="1"} inf; {a="2"} inf; {a="3"} inf"#),
+        ("holt_winters(step[5m], NaN, 0.5)", "{} NaN"),
+        ("histogram_quantile(0.5, h_bucket / 0 * 0)", "{} 0.5"),
         ("round(v / 3, 0.5)", r#"{a="1"} 0.5; {a="2"} 0.5; {a="3"} 1"#),
         ("sort_desc(v)", r#"v{a="3"} 3; v{a="2"} 2; v{a="1"} 1"#),
         ("sort_by_label_desc(v, \"a\")", r#"v{a="3"} 3; v{a="2"} 2; v{a="1"} 1"#),
@@ -151,10 +165,14 @@ fn functions_of_labels_values_and_time() {
         ("timestamp(step offset 1m) - timestamp(step)", "{} -60"),
         ("step offset -1m", "step 10"),
         ("step @ end() - step offset 2m", "{} 2"),
+        (
+            r#"label_replace(v{a=~`\d`, a!~`[23]`}, "c", `"$1"`, "a", `(\w)`)"#,
+            r#"v{a="1", c="\"1\""} 1"#,
+        ),
         ("label_join(v{a=\"1\"}, \"c\", \"-\", \"a\", \"__name__\")", r#"v{a="1", c="1-v"} 1"#),
         (
             "label_replace(rate(v{a=\"1\"}[5m]), \"__name__\", \"r_$1\", \"__name__\", \"(.+)\")",
-            r#"r_v{a="1"} 0"#,
+            r#"{a="1"} 0"#,
         ),
         ("histogram_quantile(0.5, h_bucket)", "{} 0.30000000000000004"),
         ("histogram_quantile(1, h_bucket)", "{} 0.5"),
@@ -174,8 +192,42 @@ fn functions_of_labels_values_and_time() {
         ("quantile_over_time(0.5, step[5m])", "{} 8"),
         ("rate({a=\"1\"}[5m])", r#"{a="1"} 0; {a="1", b="x"} 0"#),
         ("rate({a=\"2\", b!=\"y\"}[5m]) > 0", ""),
-        ("no_function(v)", "error: parse error: unknown function with name 'no_function'"),
+        ("no_function(v)", "error: parse error: unknown function with name \"no_function\""),
+        ("sum_over_time(v[0])", "error: parse error: duration must be greater than 0"),
+        ("sum_over_time(v[5m:0])", "error: parse error: duration must be greater than 0"),
     ]);
+}
+
+#[test]
+fn names_are_dropped_where_they_stop_fitting_unless_their_removal_is_delayed() {
+    let mut bench = filled();
+    let replaced = r#"label_replace(-v{a="1"}, "__name__", "n_$1", "__name__", "(.+)")"#;
+    let same = "error: vector cannot contain metrics with the same labelset";
+    for (query, at_once, delayed) in [
+        (r#"-{a="1", b=""}"#, r#"{a="1"} -1"#, r#"{a="1"} -1"#),
+        (r#"count(abs({__name__=~"v|step", a!~"2|3"}))"#, "{} 2", "{} 2"),
+        (r#"sum by (__name__) ({a="2"} + 0)"#, "{} 52", same),
+        (r#"count(rate({__name__=~"v|w"}[5m]))"#, "{} 6", "{} 6"),
+        (
+            r#"label_join(v{a="1"} > bool 0, "n", "", "__name__")"#,
+            r#"{a="1"} 1"#,
+            r#"{a="1", n="v"} 1"#,
+        ),
+        (replaced, r#"{a="1"} -1"#, r#"n_v{a="1"} -1"#),
+        (r#"count(-{__name__=~"v|step|h_bucket", a="", le=~"|0.1"})"#, "{} 2", "{} 2"),
+        (r#"count(abs(label_replace({a="2", b!="y"}, "b", "", "", "")))"#, same, "{} 2"),
+        (
+            r#"max(sum_over_time((v or label_replace(v, "__name__", "u", "", ""))[5m:1m]))"#,
+            "{} 15",
+            "{} 15",
+        ),
+        (r#"count(-{__name__=~"v|u", a="1"} or -{__name__="v"})"#, "{} 3", "{} 3"),
+    ] {
+        for (is_delayed, expected) in [(false, at_once), (true, delayed)] {
+            bench.delayed_name_removal = is_delayed;
+            assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query} {is_delayed}");
+        }
+    }
 }
 
 #[test]
@@ -198,6 +250,29 @@ fn ranges_are_evaluated_time_by_time() {
         ("quantile(scalar(step) / 10, v) < Inf", "{} 2.6 2.8000000000000003 3 3 3"),
     ] {
         assert_eq!(range(query), expected, "{query}");
+    }
+    // Windows of whole coarser slots: where every sample counts the finest are read.
+    let aligned = |query: &str| bench.range(query, 5 * MINUTE, 10 * MINUTE, 5 * MINUTE);
+    for (query, expected) in [
+        ("stdvar_over_time(step[5m])", "{} 2 2"),
+        ("quantile_over_time(0.5, step[5m])", "{} 3 8"),
+        ("changes(step[5m])", "{} 4 4"),
+        ("deriv(step[5m]) * 60", "{} 1 1"),
+        ("idelta(step[5m])", "{} 1 1"),
+        ("sum_over_time(count_total[5m])", "{} 15 40"),
+    ] {
+        assert_eq!(aligned(query), expected, "{query}");
+    }
+    // What the query ends with need not be one of its times.
+    let uneven = |query: &str| bench.range(query, 0, 5 * MINUTE, 2 * MINUTE);
+    for (query, expected) in [
+        ("step @ end()", "step 5 5 5"),
+        ("count_over_time(step[3m] @ end())", "{} 3 3 3"),
+        ("max_over_time(step[3m:1m] @ end() offset 1m)", "{} 4 4 4"),
+        ("timestamp(step @ end()) - timestamp(step @ start())", "{} 300 300 300"),
+        ("range()", "{} 300 300 300"),
+    ] {
+        assert_eq!(uneven(query), expected, "{query}");
     }
 }
 
@@ -245,7 +320,7 @@ fn info_joins_labels_of_info_series() {
     ] {
         assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
     }
-    // The newer of two takes over where it begins.
+    // As long as both have a sample at the same time, neither is newer.
     let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
     assert!(over_time.contains("duplicate"), "{over_time}");
 }

@@ -35,6 +35,8 @@ pub struct PromqlBounds {
     pub timeout: Duration,
     /// How old a sample may be that still counts as the value of a series.
     pub lookback: Duration,
+    /// Whether metric names that no longer fit are dropped at the end only.
+    pub delayed_name_removal: bool,
     /// Series that a selector may match.
     pub series_max: usize,
     /// Points on the way to an answer.

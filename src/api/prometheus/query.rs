@@ -42,6 +42,7 @@ fn evaluate(asked: &Asked<'_>, steps: Steps) -> Result<Answer, Fault> {
         end: UnixMillis(steps.end),
         step_ms: steps.step_ms,
         lookback_ms: lookback.unwrap_or(asked.parts.promql.lookback.as_millis() as i64),
+        delayed_name_removal: asked.parts.promql.delayed_name_removal,
     };
     let found = promql(&asked.parts.store, &request, &asked.limits(), asked.now);
     let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(of_query)?;

@@ -5,14 +5,13 @@
 
 use std::collections::HashMap;
 
-use promql_parser::parser::{AggregateExpr, Expr, LabelModifier, token};
+use promql_parser::parser::{AggregateExpr, LabelModifier, token};
 
 use super::{
     Labels, PromqlError,
-    columns::{ABSENT, Grid, Series, Value, is_present},
+    columns::{ABSENT, Grid, Series, is_present},
     evaluate::Evaluator,
-    labels::is_label_name,
-    numbers::{Mean, Sum, quantile, text_of},
+    numbers::{Mean, Sum, quantile},
     over_time::check_quantile,
     picks,
 };
@@ -48,7 +47,9 @@ impl Evaluator<'_> {
         let groups = grouped(&input, aggregate.modifier.as_ref());
         self.check_time()?;
         match operator {
-            token::T_COUNT_VALUES => self.count_values(&input, groups, parameter, grid),
+            token::T_COUNT_VALUES => {
+                self.count_values(&input, groups, parameter, aggregate.modifier.as_ref(), grid)
+            }
             token::T_QUANTILE => {
                 let mut notes = self.notes.borrow_mut();
                 for q in &numbers {
@@ -62,47 +63,6 @@ impl Evaluator<'_> {
             token::T_LIMIT_RATIO => picks::by_ratio(input, &numbers, &mut self.notes.borrow_mut()),
             _ => folded(operator, &input, groups, grid),
         }
-    }
-
-    /// `count_values`: how many series of a group have each value, which becomes a label.
-    fn count_values(
-        &self,
-        input: &[Series],
-        groups: Vec<Group>,
-        parameter: Option<&Expr>,
-        grid: &Grid,
-    ) -> Result<Vec<Series>, PromqlError> {
-        let name = match parameter.map(|parameter| self.value(parameter, grid)).transpose()? {
-            Some(Value::Text(name)) => name,
-            Some(Value::Scalar(_) | Value::Vector(_)) | None => String::new(),
-        };
-        if !is_label_name(&name) {
-            return Err(PromqlError::Execution(format!("invalid label name {name:?}")));
-        }
-        let mut places: HashMap<Labels, usize> = HashMap::new();
-        let mut out: Vec<Series> = Vec::new();
-        for group in groups {
-            for index in &group.members {
-                for (at, value) in input[*index].values.iter().enumerate() {
-                    if !is_present(*value) {
-                        continue;
-                    }
-                    let labels = group.labels.with(&name, &text_of(*value));
-                    let place = if let Some(place) = places.get(&labels) {
-                        *place
-                    } else {
-                        self.check_points(out.len() + 1, grid.count)?;
-                        places.insert(labels.clone(), out.len());
-                        let values = vec![ABSENT; grid.count];
-                        out.push(Series { labels, drop_metric: group.drop_metric, values });
-                        out.len() - 1
-                    };
-                    let own = &mut out[place].values[at];
-                    *own = if is_present(*own) { *own + 1.0 } else { 1.0 };
-                }
-            }
-        }
-        Ok(out)
     }
 }
 

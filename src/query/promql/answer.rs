@@ -7,10 +7,10 @@ use promql_parser::parser::Expr;
 use super::{
     MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     VectorSample,
-    columns::{Grid, Series, Value, is_present, join_same},
+    columns::{Grid, Series, Value, is_present, without_names},
     evaluate::{Evaluator, is_matrix},
 };
-use crate::{model::UnixMillis, store::Store};
+use crate::{model::UnixMillis, pipeline::query_plan::Detail, store::Store};
 
 /// Times further from 1970 than this are refused, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
@@ -83,7 +83,7 @@ fn range_answer(
         Value::Scalar(values) => {
             vec![Series { labels: super::Labels::default(), drop_metric: false, values }]
         }
-        Value::Vector(series) => named(series)?,
+        Value::Vector(series) => without_names(series)?,
     };
     let points = |series: Series| MatrixSeries {
         labels: series.labels,
@@ -101,7 +101,7 @@ fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
             PromqlValue::Scalar(at, values.first().copied().unwrap_or(f64::NAN))
         }
         Value::Vector(series) => {
-            let samples = named(series)?.into_iter().filter(Series::has_values);
+            let samples = without_names(series)?.into_iter().filter(Series::has_values);
             let sample = |series: Series| VectorSample {
                 labels: series.labels,
                 at,
@@ -112,21 +112,13 @@ fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
     })
 }
 
-/// Drops the metrics' names that no longer fit; what is then the same must not meet.
-fn named(mut series: Vec<Series>) -> Result<Vec<Series>, PromqlError> {
-    for one in series.iter_mut().filter(|one| one.drop_metric) {
-        one.labels = one.labels.without_metric();
-    }
-    join_same(series)
-}
-
 /// What an instant query for a range vector shows: the readings that are kept.
 fn readings(
     evaluator: &Evaluator<'_>,
     expression: &Expr,
     grid: &Grid,
 ) -> Result<Vec<MatrixSeries>, PromqlError> {
-    let matrix = evaluator.matrix(expression, grid)?;
+    let matrix = evaluator.matrix(expression, grid, Detail::Samples)?;
     let to = matrix.end_at(grid.start);
     let from = to - matrix.range_ms;
     let mut out = Vec::new();

@@ -171,11 +171,11 @@ fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     let Some((buckets, fixed)) = whole(buckets, true) else { return (f64::NAN, false) };
     let last = buckets.len() - 1;
     let observed = buckets[last].count;
-    if last == 0 || observed == 0.0 || observed.is_nan() {
+    if last == 0 || observed == 0.0 {
         return (f64::NAN, fixed);
     }
     let rank = q * observed;
-    let holds = buckets[..last].iter().position(|bucket| bucket.count >= rank).unwrap_or(last);
+    let holds = first_of(&buckets[..last], rank);
     if holds == last {
         return (buckets[last - 1].bound, fixed);
     }
@@ -186,6 +186,17 @@ fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     let before = holds.checked_sub(1).map(|index| buckets[index]);
     let Bucket { bound: from, count } = before.unwrap_or(Bucket { bound: 0.0, count: 0.0 });
     (from + (bucket.bound - from) * ((rank - count) / (bucket.count - count)), fixed)
+}
+
+/// The first bucket of at least so many observations. Which one is found where counts are NaN is
+/// what halving finds, as in Prometheus.
+fn first_of(buckets: &[Bucket], rank: f64) -> usize {
+    let (mut from, mut to) = (0, buckets.len());
+    while from < to {
+        let middle = usize::midpoint(from, to);
+        if buckets[middle].count >= rank { to = middle } else { from = middle + 1 }
+    }
+    from
 }
 
 /// The part of the observations between two values.

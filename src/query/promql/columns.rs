@@ -55,8 +55,8 @@ impl Grid {
 pub(super) struct Series {
     /// Which series.
     pub(super) labels: Labels,
-    /// Whether the metric's name no longer fits and goes at the end. Until then labels can be made
-    /// of it, and it tells series apart.
+    /// Whether the metric's name no longer fits and goes, at the end if name removal is delayed.
+    /// Until then labels can be made of it, and it tells series apart.
     pub(super) drop_metric: bool,
     /// One for each time, [`ABSENT`] where there is none.
     pub(super) values: Vec<f64>,
@@ -111,6 +111,18 @@ fn note(notes: &mut Vec<String>, prefix: &str, text: impl FnOnce() -> String) {
             notes.push(text);
         }
     }
+}
+
+/// Drops the metrics' names that no longer fit; what is then the same must not meet.
+pub(super) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, PromqlError> {
+    if !series.iter().any(|one| one.drop_metric) {
+        return Ok(series);
+    }
+    for one in series.iter_mut().filter(|one| one.drop_metric) {
+        one.labels = one.labels.without_metric();
+        one.drop_metric = false;
+    }
+    join_same(series)
 }
 
 /// Joins series with the same labels; where two have a value at one time there is no answer.

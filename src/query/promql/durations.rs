@@ -8,10 +8,7 @@ use std::borrow::Cow;
 
 use promql_parser::parser::{Expr, token};
 
-use super::{
-    PromqlError,
-    source::{copy_string, parse_within_depth},
-};
+use super::{PromqlError, source::parse_within_depth};
 
 /// What `step()` and `range()` mean, in seconds; 0 for instant queries.
 #[derive(Debug, Clone, Copy)]
@@ -78,11 +75,15 @@ impl<'a> Scan<'a> {
 
     /// Copies a text in quotes.
     fn string(&mut self, quote: char) {
-        self.out.push(quote);
-        self.take(quote.len_utf8());
-        let before = self.out.len();
-        copy_string(quote, &mut self.rest.chars(), &mut self.out);
-        self.take(self.out.len() - before);
+        let mut escaped = false;
+        let is_end = |(_, now): &(usize, char)| {
+            let ends = *now == quote && !escaped;
+            escaped = *now == '\\' && quote != '`' && !escaped;
+            ends
+        };
+        let end = self.rest.char_indices().skip(1).find(is_end);
+        let text = self.take(end.map_or(self.rest.len(), |(at, _)| at + quote.len_utf8()));
+        self.out.push_str(text);
     }
 
     /// The range, and of a subquery the step.

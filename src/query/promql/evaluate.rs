@@ -14,14 +14,14 @@ use promql_parser::parser::{
 
 use super::{
     PromqlError, PromqlLimits, PromqlRequest,
-    columns::{ABSENT, Grid, Notes, Series, Value, is_present},
+    columns::{ABSENT, Grid, Notes, Series, Value, is_present, without_names},
     constant::{is_constant, negated, repeated},
     load::{LoadKey, Loaded, LoadedSeries},
     windows::{Cursor, TimedCell, Window, cell_around},
 };
 use crate::{
     model::{Kind, UnixMillis},
-    pipeline::query_plan::Windows,
+    pipeline::query_plan::{Detail, Windows},
     store::Store,
 };
 
@@ -40,8 +40,11 @@ pub(super) struct Evaluator<'a> {
     pub(super) limits: &'a PromqlLimits<'a>,
     pub(super) now: UnixMillis,
     pub(super) lookback_ms: i64,
-    /// Times of the whole query, which `@ start()` and `@ end()` mean.
+    delayed_name_removal: bool,
+    /// Times of the whole query; `@ start()` means the first.
     pub(super) query: Grid,
+    /// Where the query was asked to end, which `@ end()` means: the last time, or up to a step later.
+    pub(super) end: i64,
     pub(super) notes: RefCell<Notes>,
     pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
     cells: cell::Cell<usize>,
@@ -78,7 +81,9 @@ impl<'a> Evaluator<'a> {
             limits,
             now,
             lookback_ms: request.lookback_ms.clamp(1, DURATION_MAX_MS as i64),
+            delayed_name_removal: request.delayed_name_removal,
             query,
+            end: if request.step_ms > 0 { request.end.0 } else { query.start },
             notes: RefCell::default(),
             loads: RefCell::default(),
             cells: cell::Cell::new(0),
@@ -108,10 +113,10 @@ impl<'a> Evaluator<'a> {
                 )));
             }
         };
-        if let Value::Vector(series) = &value {
-            self.check_points(series.len(), grid.count)?;
-        }
-        Ok(value)
+        let Value::Vector(series) = value else { return Ok(value) };
+        self.check_points(series.len(), grid.count)?;
+        let series = if self.delayed_name_removal { series } else { without_names(series)? };
+        Ok(Value::Vector(series))
     }
 
     /// The value as an instant vector.
@@ -149,6 +154,7 @@ impl<'a> Evaluator<'a> {
             count: if at.is_some() { 1 } else { grid.count },
             range_ms: 0,
             lookback_ms: self.lookback_ms,
+            detail: Detail::Aggregates,
         };
         let loaded = self.load(selector, &windows)?;
         self.check_points(loaded.series.len(), grid.count)?;
@@ -165,19 +171,25 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The windows of a range selector or subquery.
-    pub(super) fn matrix(&self, expression: &Expr, grid: &Grid) -> Result<Matrix, PromqlError> {
+    pub(super) fn matrix(
+        &self,
+        expression: &Expr,
+        grid: &Grid,
+        detail: Detail,
+    ) -> Result<Matrix, PromqlError> {
         match expression {
-            Expr::Paren(inner) => self.matrix(&inner.expr, grid),
+            Expr::Paren(inner) => self.matrix(&inner.expr, grid, detail),
             Expr::MatrixSelector(matrix) => {
                 let at = self.at(matrix.vs.at.as_ref());
                 let offset_ms = offset_ms(matrix.vs.offset.as_ref());
-                let range_ms = millis(matrix.range);
+                let range_ms = positive(matrix.range)?;
                 let windows = Windows {
                     first: UnixMillis(at.unwrap_or(grid.start) - offset_ms),
                     step_ms: grid.step,
                     count: if at.is_some() { 1 } else { grid.count },
                     range_ms,
                     lookback_ms: self.lookback_ms,
+                    detail,
                 };
                 let loaded = self.load(&matrix.vs, &windows)?;
                 Ok(Matrix { loaded, range_ms, offset_ms, at })
@@ -199,8 +211,8 @@ impl<'a> Evaluator<'a> {
     fn subquery(&self, subquery: &SubqueryExpr, grid: &Grid) -> Result<Matrix, PromqlError> {
         let at = self.at(subquery.at.as_ref());
         let offset_ms = offset_ms(subquery.offset.as_ref());
-        let range_ms = millis(subquery.range);
-        let step = subquery.step.map_or(SUBQUERY_STEP_MS, millis).max(1);
+        let range_ms = positive(subquery.range)?;
+        let step = subquery.step.map_or(Ok(SUBQUERY_STEP_MS), positive)?;
         let after = at.unwrap_or(grid.start) - offset_ms - range_ms;
         let last = at.unwrap_or(grid.last()) - offset_ms;
         let start = (after.div_euclid(step) + 1) * step;
@@ -269,7 +281,7 @@ impl<'a> Evaluator<'a> {
     fn at(&self, modifier: Option<&AtModifier>) -> Option<i64> {
         Some(match modifier? {
             AtModifier::Start => self.query.start,
-            AtModifier::End => self.query.last(),
+            AtModifier::End => self.end,
             AtModifier::At(time) => match time.duration_since(SystemTime::UNIX_EPOCH) {
                 Ok(after) => millis(after),
                 Err(before) => -millis(before.duration()),
@@ -371,6 +383,14 @@ fn offset_ms(offset: Option<&Offset>) -> i64 {
 
 fn millis(length: std::time::Duration) -> i64 {
     length.as_millis().min(DURATION_MAX_MS) as i64
+}
+
+/// A length of time in milliseconds; 0 is none.
+fn positive(length: std::time::Duration) -> Result<i64, PromqlError> {
+    match millis(length) {
+        0 => Err(PromqlError::BadData("parse error: duration must be greater than 0".to_owned())),
+        millis => Ok(millis),
+    }
 }
 
 /// Whether an expression is a range vector.

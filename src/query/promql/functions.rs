@@ -17,7 +17,7 @@ use super::{
     rates,
     source::PATTERN_MARK,
 };
-use crate::{model::Kind, store::METRIC_TAG};
+use crate::{model::Kind, pipeline::query_plan::Detail, store::METRIC_TAG};
 
 impl Evaluator<'_> {
     /// What a function call comes to.
@@ -88,7 +88,7 @@ impl Evaluator<'_> {
         let (mut matrix, mut numbers) = (None, Vec::new());
         for argument in arguments {
             if super::evaluate::is_matrix(argument) {
-                matrix = Some(self.matrix(argument, grid)?);
+                matrix = Some(self.matrix(argument, grid, over_time::detail(name))?);
             } else {
                 numbers.push(self.scalar(argument, grid)?);
             }
@@ -148,8 +148,8 @@ impl Evaluator<'_> {
             "time" => Ok(Some(grid.times().map(seconds).collect())),
             "pi" => constant(std::f64::consts::PI),
             "start" => constant(seconds(self.query.start)),
-            "end" => constant(seconds(self.query.last())),
-            "range" => constant(seconds(self.query.last() - self.query.start)),
+            "end" => constant(seconds(self.end)),
+            "range" => constant(seconds(self.end - self.query.start)),
             "step" if self.query.count < 2 => constant(0.0),
             "step" => constant(seconds(self.query.step)),
             "min_of" | "max_of" => {
@@ -216,7 +216,7 @@ impl Evaluator<'_> {
     }
 
     fn absent_over_time(&self, argument: &Expr, grid: &Grid) -> Result<Vec<Series>, PromqlError> {
-        let matrix = self.matrix(argument, grid)?;
+        let matrix = self.matrix(argument, grid, Detail::Aggregates)?;
         let found = self.over_windows(&matrix, grid, |_, _| Ok(Some(1.0)))?;
         Ok(absent(&selector_labels(argument), &found, grid))
     }

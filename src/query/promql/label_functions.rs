@@ -4,10 +4,12 @@
 
 use std::cmp::Ordering;
 
+use regex::Captures;
+
 use super::{
     Labels, PromqlError,
     columns::{Grid, Series, join_same},
-    labels::is_label_name,
+    literals::is_label_name,
     numbers::ascending,
 };
 use crate::{query::whole_pattern, store::METRIC_TAG};
@@ -25,11 +27,13 @@ pub(super) fn replace(
         execution(format!("invalid regular expression in label_replace(): {pattern}"))
     })?;
     check_name(destination, "destination label name in label_replace()")?;
-    let replacement = braced(replacement);
+    let pieces = pieces(replacement);
     for one in &mut series {
         let Some(found) = regex.captures(one.labels.get(source)) else { continue };
         let mut value = String::new();
-        found.expand(&replacement, &mut value);
+        for piece in &pieces {
+            value.push_str(piece.of(&found));
+        }
         set(one, destination, &value);
     }
     join_same(series)
@@ -67,23 +71,56 @@ fn execution(text: String) -> PromqlError {
     PromqlError::Execution(text)
 }
 
-/// A replacement as the `regex` library reads it: `$1x` is the group `1x` in both languages, but
-/// a `$` that begins no name is text in Prometheus.
-fn braced(replacement: &str) -> String {
-    let mut out = String::with_capacity(replacement.len() + 4);
-    let mut chars = replacement.chars().peekable();
-    while let Some(now) = chars.next() {
-        let names = |next: &char| next.is_alphanumeric() || *next == '_' || *next == '{';
-        match now {
-            '$' if chars.peek() == Some(&'$') => {
-                chars.next();
-                out.push_str("$$");
-            }
-            '$' if !chars.peek().is_some_and(names) => out.push_str("$$"),
-            _ => out.push(now),
-        }
+/// A part of a replacement.
+#[derive(Debug, PartialEq)]
+enum Piece<'a> {
+    Text(&'a str),
+    Group(usize),
+    Named(&'a str),
+}
+
+impl<'a> Piece<'a> {
+    /// What it stands for where the pattern matched.
+    fn of(&self, found: &'a Captures<'_>) -> &'a str {
+        let group = match *self {
+            Self::Text(text) => return text,
+            Self::Group(index) => found.get(index),
+            Self::Named(name) => found.name(name),
+        };
+        group.map_or("", |group| group.as_str())
     }
+}
+
+/// Takes a replacement apart by the rules of Go: `$1x` is the group `1x`, `$$` is a `$`, and so is
+/// one that begins no name.
+fn pieces(mut replacement: &str) -> Vec<Piece<'_>> {
+    let mut out = Vec::new();
+    while let Some((text, after)) = replacement.split_once('$') {
+        out.push(Piece::Text(text));
+        replacement = if let Some(after) = after.strip_prefix('$') {
+            out.push(Piece::Text("$"));
+            after
+        } else if let Some((name, after)) = group_name(after) {
+            let leading_zero = name.len() > 1 && name.starts_with('0');
+            let index = name.parse().ok().filter(|_| !leading_zero);
+            out.push(index.map_or(Piece::Named(name), Piece::Group));
+            after
+        } else {
+            out.push(Piece::Text("$"));
+            after
+        };
+    }
+    out.push(Piece::Text(replacement));
     out
+}
+
+/// The name behind a `$`, and what follows it.
+fn group_name(text: &str) -> Option<(&str, &str)> {
+    let (text, braces) = text.strip_prefix('{').map_or((text, false), |text| (text, true));
+    let belongs = |c: char| c.is_alphanumeric() || c == '_';
+    let (name, after) = text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()));
+    let after = if braces { after.strip_prefix('}')? } else { after };
+    (!name.is_empty()).then_some((name, after))
 }
 
 /// `sort` and `sort_desc`: order counts at a single time only.
@@ -174,8 +211,11 @@ mod tests {
         check(["c", "${1}z$", "a", "(.).*"], r#"{a="x-1", b="2", c="xz$"}"#);
         check(["c", "$1z", "a", "(.).*"], r#"{a="x-1", b="2"}"#);
         check(["b", "", "a", ".*"], r#"{a="x-1"}"#);
+        check(["b", "$$1${}$01${1", "a", "(.).*"], r#"{a="x-1", b="$1${}${1"}"#);
+        check(["b", "${n}$0", "a", "(?P<n>.).*"], r#"{a="x-1", b="xx-1"}"#);
+        check(["b-\u{e9}", "y", "a", ".*"], "{a=\"x-1\", b=\"2\", b-\u{e9}=\"y\"}");
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
-        let bad = ["1c", "", "a", ""].map(str::to_owned);
+        let bad = ["", "", "a", ""].map(str::to_owned);
         assert!(replace(vec![], &bad, 1 << 20).is_err());
         let texts = ["c", "-", "b", "a"].map(str::to_owned);
         let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts).unwrap();

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     model::{Kind, SeriesId, UnixMillis},
-    pipeline::query_plan::{self, Segment, Windows},
+    pipeline::query_plan::{self, Detail, Segment, Windows},
     query::select_series,
     store::SeriesInfo,
 };
@@ -105,6 +105,10 @@ impl Evaluator<'_> {
             return Ok(loaded.clone());
         }
         let found = self.select(selector, span.start)?;
+        let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
+        if windows.detail == Detail::Values && counters && level > 0 {
+            return self.load(selector, &Windows { detail: Detail::Samples, ..*windows });
+        }
         self.check_points(found.len(), windows.count)?;
         let segments = query_plan::segments(granularities, level, span, self.now);
         self.warn_of_coarse(level, &segments);

@@ -168,7 +168,7 @@ impl Evaluator<'_> {
                     note_met(&mut met, &values)?;
                     let labels = matching.result(&left.labels, &right.labels, operator);
                     let drop_metric = left.drop_metric || matching.yes_or_no;
-                    results.add(Series { labels, drop_metric, values })?;
+                    results.add(Series { labels, drop_metric, values }, matching.many)?;
                     self.check_points(results.series.len(), grid.count)?;
                 }
             }
@@ -256,12 +256,13 @@ fn partners(
             }
             if *partner != NOBODY {
                 let side = if matching.many == Many::Right { "left" } else { "right" };
-                let first = &one[*partner as usize].labels;
+                let first = one[*partner as usize].labels.in_braces();
                 return Err(PromqlError::Execution(format!(
                     "found duplicate series for the match group {} on the {side} hand-side of the \
                      operation: [{}, {first}];many-to-many matching not allowed: matching labels \
                      must be unique on one side",
-                    group.signature, series.labels
+                    group.signature.in_braces(),
+                    series.labels.in_braces()
                 )));
             }
             *partner = *index as u32;
@@ -291,7 +292,7 @@ struct Results {
 }
 
 impl Results {
-    fn add(&mut self, series: Series) -> Result<(), PromqlError> {
+    fn add(&mut self, series: Series, many: Many) -> Result<(), PromqlError> {
         let Some(place) = self.places.get(&series.labels) else {
             self.places.insert(series.labels.clone(), self.series.len());
             self.series.push(series);
@@ -300,9 +301,11 @@ impl Results {
         let own = &mut self.series[*place].values;
         for (own, new) in own.iter_mut().zip(&series.values).filter(|(_, new)| is_present(**new)) {
             if is_present(*own) {
-                return Err(execution(
-                    "multiple matches for labels: grouping labels must ensure unique matches",
-                ));
+                return Err(execution(if many == Many::Neither {
+                    "vector cannot contain metrics with the same labelset"
+                } else {
+                    "multiple matches for labels: grouping labels must ensure unique matches"
+                }));
             }
             *own = *new;
         }

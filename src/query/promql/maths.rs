@@ -8,14 +8,25 @@ use super::{
 };
 use crate::model::UnixMillis;
 
+/// From here on the square of a number hides 1 beside it.
+const HUGE: f64 = 268_435_456.0;
+
+/// The logarithm of twice a number, which itself could overflow.
+fn ln_of_double(value: f64) -> f64 {
+    value.ln() + std::f64::consts::LN_2
+}
+
 /// Functions of one number.
 pub(super) fn of_one(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "abs" => f64::abs,
         "acos" => f64::acos,
-        "acosh" => f64::acosh,
+        "acosh" => |value| if value > HUGE { ln_of_double(value) } else { value.acosh() },
         "asin" => f64::asin,
-        "asinh" => f64::asinh,
+        "asinh" => |value| {
+            let size = value.abs();
+            if size > HUGE { ln_of_double(size).copysign(value) } else { value.asinh() }
+        },
         "atan" => f64::atan,
         "atanh" => f64::atanh,
         "ceil" => f64::ceil,
@@ -68,20 +79,31 @@ pub(super) fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
 /// Parts of the date that a number of seconds since 1970 means.
 pub(super) fn of_time(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
-        "days_in_month" => |at| f64::from(civil(at).date().days_in_month()),
-        "day_of_month" => |at| f64::from(civil(at).day()),
-        "day_of_week" => |at| f64::from(civil(at).weekday().to_sunday_zero_offset()),
-        "day_of_year" => |at| f64::from(civil(at).day_of_year()),
-        "hour" => |at| f64::from(civil(at).hour()),
-        "minute" => |at| f64::from(civil(at).minute()),
-        "month" => |at| f64::from(civil(at).month()),
-        "year" => |at| f64::from(civil(at).year()),
+        "days_in_month" => |at| f64::from(civil(at).0.date().days_in_month()),
+        "day_of_month" => |at| f64::from(civil(at).0.day()),
+        "day_of_week" => |at| f64::from(civil(at).0.weekday().to_sunday_zero_offset()),
+        "day_of_year" => |at| f64::from(civil(at).0.day_of_year()),
+        "hour" => |at| f64::from(civil(at).0.hour()),
+        "minute" => |at| f64::from(civil(at).0.minute()),
+        "month" => |at| f64::from(civil(at).0.month()),
+        "year" => |at| {
+            let (date, cycles) = civil(at);
+            (i64::from(date.year()) + CYCLE_YEARS * cycles) as f64
+        },
         _ => return None,
     })
 }
 
-fn civil(seconds: f64) -> jiff::civil::DateTime {
-    UnixMillis((seconds as i64).saturating_mul(1000)).civil()
+/// After so many years the calendar is the same again, weekdays too.
+const CYCLE_YEARS: i64 = 400;
+const CYCLE_SECONDS: i64 = 146_097 * 86_400;
+
+/// The date in the cycle that begins in 1970, and how many cycles it is apart from it: dates end
+/// in the year 9999, numbers do not.
+fn civil(seconds: f64) -> (jiff::civil::DateTime, i64) {
+    let seconds = seconds as i64;
+    let date = UnixMillis(seconds.rem_euclid(CYCLE_SECONDS) * 1000).civil();
+    (date, seconds.div_euclid(CYCLE_SECONDS))
 }
 
 #[cfg(test)]
@@ -110,5 +132,11 @@ mod tests {
             assert_eq!(part(name, leap_day), expected, "{name}");
         }
         assert_eq!(part("year", f64::NAN), 1970.0);
+        let never = 253_402_300_800.0; // 10000-01-01T00:00:00Z, a Saturday
+        assert_eq!([part("year", never), part("day_of_week", never)], [10_000.0, 6.0]);
+        assert_eq!([part("year", never - 1.0), part("day_of_month", never - 1.0)], [9999.0, 31.0]);
+        assert_eq!([part("year", -1.0), part("month", -1.0)], [1969.0, 12.0]);
+        let asinh = of_one("asinh").unwrap();
+        assert_eq!([asinh(-1e308), asinh(0.0)], [-709.889_355_822_726, 0.0]);
     }
 }

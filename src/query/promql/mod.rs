@@ -41,6 +41,8 @@
 //! `pipeline::query_plan` chooses for each selector. An instant query takes the finest granularity
 //! that keeps its whole window. A range query takes the coarsest that answers as well as finer ones:
 //! its slots' borders are the windows' borders, or a window is at least 60 times as long as a slot.
+//! Functions that need every sample take the finest, those that need many readings go by the second
+//! rule only.
 //! On such a border a sample counts to the window that begins there, not to the one that ends
 //! there. Where a granularity is dropped already, the next coarser one goes on and a warning says
 //! so; a rate over less than a slot is that of the slot.
@@ -48,8 +50,9 @@
 //! # Beside Prometheus
 //!
 //! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
-//! `sum by (__name__)` of a rate keeps series apart. Annotations carry no position in the text.
-//! Native histograms, `smoothed` and `anchored` are not there.
+//! `sum by (__name__)` of a rate keeps series apart. Without `promql.delayed_name_removal` they are
+//! dropped where they stop fitting. Annotations carry no position in the text. Native histograms,
+//! `smoothed` and `anchored` are not there.
 //! The parser compiles patterns without a bound and panics on durations out of range; its input is
 //! bounded before, patterns are handed past it, and a panic is an error.
 
@@ -58,6 +61,7 @@ mod answer;
 mod buckets;
 mod columns;
 mod constant;
+mod count_values;
 mod durations;
 mod evaluate;
 mod fill;
@@ -66,6 +70,7 @@ mod functions;
 mod info;
 mod label_functions;
 mod labels;
+mod literals;
 mod load;
 mod matching;
 mod maths;
@@ -76,6 +81,7 @@ mod picks;
 mod rates;
 mod source;
 mod windows;
+mod wording;
 
 use promql_parser::parser::Expr;
 
@@ -101,6 +107,9 @@ pub struct PromqlRequest {
     pub step_ms: i64,
     /// How old a sample may be that still counts as the value of a series, in milliseconds.
     pub lookback_ms: i64,
+    /// Whether metric names that no longer fit are dropped at the end only, not where they stop
+    /// fitting.
+    pub delayed_name_removal: bool,
 }
 
 /// Bounds of one answer.

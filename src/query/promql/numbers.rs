@@ -153,14 +153,22 @@ pub(super) fn text_of(value: f64) -> String {
     }
 }
 
-/// The larger number; NaN when one of them is.
+/// The larger number: infinity, or else NaN when one of them is. 0 is larger than -0.
 pub(super) fn larger(one: f64, next: f64) -> f64 {
-    if one.is_nan() || next.is_nan() { f64::NAN } else { one.max(next) }
+    if one == f64::INFINITY || next == f64::INFINITY {
+        f64::INFINITY
+    } else if one.is_nan() || next.is_nan() {
+        f64::NAN
+    } else if one.total_cmp(&next).is_lt() {
+        next
+    } else {
+        one
+    }
 }
 
-/// The smaller number; NaN when one of them is.
+/// The smaller number, as [`larger`] has it.
 pub(super) fn smaller(one: f64, next: f64) -> f64 {
-    if one.is_nan() || next.is_nan() { f64::NAN } else { one.min(next) }
+    -larger(-one, -next)
 }
 
 #[cfg(test)]
@@ -190,6 +198,15 @@ mod tests {
         merged.add_sum(6.0, 3.0);
         merged.add_sum(2.0, 1.0);
         assert_eq!(merged.mean(), 2.0);
+    }
+
+    #[test]
+    fn infinity_is_larger_than_nan_and_zero_than_its_negative() {
+        assert_eq!(larger(f64::NAN, f64::INFINITY), f64::INFINITY);
+        assert_eq!(smaller(f64::NEG_INFINITY, f64::NAN), f64::NEG_INFINITY);
+        assert!(larger(f64::NEG_INFINITY, f64::NAN).is_nan() && smaller(1.0, f64::NAN).is_nan());
+        assert_eq!([larger(-2.0, -3.0), smaller(-2.0, -3.0)], [-2.0, -3.0]);
+        assert!(larger(-0.0, 0.0).is_sign_positive() && smaller(0.0, -0.0).is_sign_negative());
     }
 
     #[test]

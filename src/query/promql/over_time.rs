@@ -9,7 +9,7 @@ use super::{
     numbers::{Mean, Sum, Variance, ascending, quantile, text_of},
     windows::{TimedCell, Window},
 };
-use crate::model::Kind;
+use crate::{model::Kind, pipeline::query_plan::Detail};
 
 /// The function's answer; `None` where it has none.
 pub(super) type Answer = Result<Option<f64>, PromqlError>;
@@ -38,6 +38,26 @@ pub(super) fn function(name: &str) -> Option<WindowFunction> {
         "ts_of_min_over_time" => |window, _, _| Ok(Some(seconds(extreme(window, true).0))),
         _ => return None,
     })
+}
+
+/// What a function over windows must know of the samples: where they are kept one by one it goes by
+/// each of them, however well a coarser granularity would fit the windows.
+pub(super) fn detail(name: &str) -> Detail {
+    match name {
+        "changes"
+        | "double_exponential_smoothing"
+        | "holt_winters"
+        | "idelta"
+        | "irate"
+        | "mad_over_time"
+        | "quantile_over_time"
+        | "resets"
+        | "stddev_over_time"
+        | "stdvar_over_time" => Detail::Samples,
+        "deriv" | "predict_linear" => Detail::Readings,
+        "avg_over_time" | "sum_over_time" => Detail::Values,
+        _ => Detail::Aggregates,
+    }
 }
 
 fn seconds(at: i64) -> f64 {

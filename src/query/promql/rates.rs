@@ -189,7 +189,8 @@ fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
 fn smoothing(window: &Window<'_>, arguments: &[f64], _: &mut Notes) -> Answer {
     let [smooth, trend] = [0, 1].map(|index| arguments.get(index).copied().unwrap_or(f64::NAN));
     for (factor, name, short) in [(smooth, "smoothing", "sf"), (trend, "trend", "tf")] {
-        if !(factor > 0.0 && factor < 1.0) {
+        // NaN is let through, as in Prometheus: the answer is NaN.
+        if factor <= 0.0 || factor >= 1.0 {
             return Err(PromqlError::Execution(format!(
                 "invalid {name} factor. Expected: 0 < {short} < 1, got: {factor:.6}"
             )));

@@ -17,6 +17,7 @@ use promql_parser::{
 use super::{
     PromqlError, PromqlLimits,
     durations::{QueryTimes, resolve},
+    literals, wording,
 };
 use crate::{
     query::{MatchOperator, SeriesMatcher, whole_pattern},
@@ -58,7 +59,8 @@ pub(super) fn parse_within_depth(text: &str) -> Result<Expr, PromqlError> {
     let parsed = catch_unwind(AssertUnwindSafe(|| parser::parse(&marked)))
         .unwrap_or_else(|_| Err("the parser cannot read this query".to_owned()));
     parsed.map_err(|cause| {
-        PromqlError::BadData(format!("parse error: {}", cause.replace(PATTERN_MARK, "")))
+        let cause = wording::of_prometheus(&cause.replace(PATTERN_MARK, ""));
+        PromqlError::BadData(format!("parse error: {cause}"))
     })
 }
 
@@ -89,16 +91,19 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
     while let Some(now) = chars.next() {
         match now {
             '"' | '\'' | '`' => {
-                out.push(now);
-                if std::mem::take(&mut pattern_next) {
-                    out.push_str(PATTERN_MARK);
-                }
-                copy_string(now, &mut chars, &mut out);
+                let mark = if std::mem::take(&mut pattern_next) { PATTERN_MARK } else { "" };
+                literals::copy_string(now, mark, &mut chars, &mut out);
             }
             '#' => while chars.next_if(|next| *next != '\n').is_some() {},
-            '=' | '!' if chars.next_if_eq(&'~').is_some() => {
+            '=' | '!' if depth.now.braces && chars.next_if_eq(&'~').is_some() => {
                 pattern_next = true;
                 out.push_str(if now == '=' { "=" } else { "!=" });
+            }
+            '0'..='9' if !out.ends_with(in_name) => {
+                pattern_next = false;
+                let number = literals::number(now, &mut chars);
+                number.chars().for_each(|now| depth.see(now));
+                out.push_str(&number);
             }
             _ => {
                 pattern_next &= now.is_whitespace();
@@ -114,6 +119,11 @@ fn mark_patterns(text: &str) -> Result<String, PromqlError> {
         )));
     }
     Ok(out)
+}
+
+/// Whether a digit after this belongs to a name.
+fn in_name(before: char) -> bool {
+    before.is_alphanumeric() || matches!(before, '_' | ':')
 }
 
 const OPERATOR_WORDS: [&str; 4] = ["and", "or", "unless", "atan2"];
@@ -186,19 +196,6 @@ impl Depth {
             self.see(')');
         }
         self.now.depth()
-    }
-}
-
-/// Copies a string's text up to its closing quote.
-pub(super) fn copy_string(quote: char, chars: &mut impl Iterator<Item = char>, out: &mut String) {
-    while let Some(now) = chars.next() {
-        out.push(now);
-        if now == quote {
-            return;
-        }
-        if now == '\\' && quote != '`' {
-            out.extend(chars.next());
-        }
     }
 }
 
@@ -320,6 +317,8 @@ mod tests {
             "\"",
             "up offset 99999999999999y",
             "x[1e400]",
+            "x !~ 1",
+            "x =~ 1",
             "{a=~\".*\"}}",
         ] {
             assert!(parse(text, None, &LIMITS).is_err(), "{text}");

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Seconds since 1970 are kept, for that is when the scripts happen, and `load` blocks may come in
-/// any order.
+/// any order. Names are removed as late as upstream's tests of its engine do it.
 const SETTINGS: &str = "
 ingest.out_of_order_window = '5000w'
 preallocation.enabled = false
