@@ -33,8 +33,9 @@
 //! `stddev_over_time`, `stdvar_over_time`, `quantile_over_time` but for 0 and 1, `mad_over_time`,
 //! `changes` and `resets` need every sample; so do `sum_over_time` and `avg_over_time` of a counter,
 //! whose cells hold increases. They are exact where cells hold one or two samples or one value, or
-//! where a counter's rates tell, and an error elsewhere that says what to use instead. `deriv`,
-//! `predict_linear`, `idelta` and smoothing go by the samples known.
+//! where a counter's rates tell, and an error elsewhere that says what to use instead. `idelta` and
+//! smoothing go by the samples known; `deriv` and `predict_linear` by all, as if those between the
+//! first and the last of a cell were evenly spaced.
 //!
 //! # Which granularity
 //!
@@ -79,6 +80,7 @@ mod operators;
 mod over_time;
 mod picks;
 mod rates;
+mod regression;
 mod source;
 mod windows;
 mod wording;

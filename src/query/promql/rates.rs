@@ -9,6 +9,7 @@ use super::{
     columns::Notes,
     numbers::Sum,
     over_time::{Answer, WindowFunction, merged},
+    regression::{deriv, predict},
     windows::Window,
 };
 use crate::model::Kind;
@@ -30,7 +31,7 @@ pub(super) fn function(name: &str) -> Option<WindowFunction> {
     })
 }
 
-fn seconds(millis: i64) -> f64 {
+pub(super) fn seconds(millis: i64) -> f64 {
     millis as f64 / 1000.0
 }
 
@@ -150,40 +151,6 @@ fn instant_rate(window: &Window<'_>, notes: &mut Notes) -> Option<f64> {
         last.last - last.first
     };
     (passed > 0.0).then(|| grown / passed)
-}
-
-/// Slope per second and value at `origin` of the line through the readings.
-fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
-    let (mut n, mut constant, mut first) = (0.0, true, None);
-    let [mut x, mut y, mut xy, mut xx] = [Sum::default(); 4];
-    for (at, value) in window.readings() {
-        constant &= *first.get_or_insert(value) == value;
-        n += 1.0;
-        let distance = seconds(at - origin);
-        x.add(distance);
-        y.add(value);
-        xy.add(distance * value);
-        xx.add(distance * distance);
-    }
-    let first = first.filter(|_| n >= 2.0)?;
-    if constant {
-        let known = !first.is_infinite();
-        return Some(if known { (0.0, first) } else { (f64::NAN, f64::NAN) });
-    }
-    let [x, y, xy, xx] = [x, y, xy, xx].map(|sum| sum.total());
-    let slope = (xy - x * y / n) / (xx - x * x / n);
-    Some((slope, y / n - slope * x / n))
-}
-
-fn deriv(window: &Window<'_>) -> Option<f64> {
-    let (origin, _) = window.readings().next()?;
-    regression(window, origin).map(|(slope, _)| slope)
-}
-
-fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
-    let ahead = arguments.first().copied().unwrap_or(f64::NAN);
-    let (slope, value) = regression(window, window.evaluated_at)?;
-    Some(slope * ahead + value)
 }
 
 fn smoothing(window: &Window<'_>, arguments: &[f64], _: &mut Notes) -> Answer {

@@ -130,16 +130,24 @@ impl<'a> Window<'a> {
 
     /// The readings in it, ascending: of merged cells the first and the last.
     pub(super) fn readings(&self) -> impl Iterator<Item = (i64, f64)> + use<'a> {
+        let window = *self;
+        self.touching().iter().flat_map(move |cell| window.readings_of(cell))
+    }
+
+    /// The cells that belong to it, and the next one: it may begin in this window.
+    pub(super) fn touching(&self) -> &'a [TimedCell] {
+        &self.all[self.lo..(self.hi + 1).min(self.all.len())]
+    }
+
+    /// The readings of a cell that are in it.
+    pub(super) fn readings_of(
+        &self,
+        cell: &'a TimedCell,
+    ) -> impl Iterator<Item = (i64, f64)> + use<'a> {
         let (from, to) = (self.from, self.to);
-        // The next cell may begin in this window.
-        let cells = &self.all[self.lo..(self.hi + 1).min(self.all.len())];
-        cells
-            .iter()
-            .flat_map(|cell| {
-                let first = (cell.n > 1).then_some((cell.first_at, cell.first));
-                first.into_iter().chain([(cell.last_at, cell.last)])
-            })
-            .filter(move |(at, _)| *at > from && *at <= to)
+        let first = (cell.n > 1).then_some((cell.first_at, cell.first));
+        let readings = first.into_iter().chain([(cell.last_at, cell.last)]);
+        readings.filter(move |(at, _)| *at > from && *at <= to)
     }
 
     /// The cell before the window, when it is loaded.
