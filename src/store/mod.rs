@@ -24,6 +24,7 @@ mod partition;
 mod partitions;
 mod reader;
 mod record;
+mod series_row;
 mod snapshot;
 mod states;
 mod verify;
@@ -89,7 +90,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
         record::encode(batches.iter(), &mut again);
         assert_eq!(record::decode(&again).map(|read| read.len()), Some(batches.len()));
     }
-    journal::fuzz_rows(bytes);
+    series_row::fuzz_rows(bytes);
     states::fuzz_rows(bytes);
     changes::fuzz_rows(bytes);
     if let Ok(text) = std::str::from_utf8(bytes)

@@ -226,36 +226,6 @@ fn pairs(key: &SeriesKey) -> impl Iterator<Item = (&str, &str)> {
     std::iter::once((METRIC_TAG, key.metric())).chain(key.tags())
 }
 
-/// The bytes of a series' row; FORMAT.md describes them.
-pub(crate) fn encode_series(info: &SeriesInfo) -> Vec<u8> {
-    let mut row = vec![info.kind.code()];
-    for text in [&*info.unit, &*info.sender] {
-        row.extend_from_slice(&(text.len() as u16).to_le_bytes());
-        row.extend_from_slice(text.as_bytes());
-    }
-    row.extend_from_slice(info.key.as_bytes());
-    row
-}
-
-/// Reads a series' row; `None` when it is damaged.
-pub(crate) fn decode_series(row: &[u8]) -> Option<SeriesInfo> {
-    let (kind, rest) = row.split_first()?;
-    let (unit, rest) = decode_text(rest)?;
-    let (sender, key) = decode_text(rest)?;
-    Some(SeriesInfo {
-        kind: Kind::from_code(*kind)?,
-        unit: unit.into(),
-        sender: sender.into(),
-        key: SeriesKey::from_bytes(key)?,
-    })
-}
-
-fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<2>()?;
-    let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    Some((std::str::from_utf8(text).ok()?, rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +250,6 @@ mod tests {
         for (index, series) in all.iter().enumerate() {
             let found = dictionary.find(&series.key).unwrap();
             assert_eq!(found, (SeriesId(index as u32), series));
-            assert_eq!(decode_series(&encode_series(series)).as_ref(), Some(series));
         }
         let check = |matchers: &[(&str, &str)], expected: &[u32]| {
             let matchers: Vec<_> = matchers
