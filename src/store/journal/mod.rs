@@ -10,8 +10,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
-use append::Unsure;
-
 use super::{
     catalog::Frozen,
     changes::SeriesUpdate,
@@ -25,6 +23,7 @@ use super::{
     states::SeriesStates,
 };
 use crate::model::{SenderWindow, SeriesId};
+use append::Unsure;
 
 /// Version of the files' format.
 pub(crate) const FORMAT_VERSION: u64 = 2;
