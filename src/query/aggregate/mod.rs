@@ -9,6 +9,7 @@
 
 mod accumulator;
 mod expression;
+mod path;
 mod predicate;
 mod projection;
 mod reader;

@@ -5,8 +5,9 @@
 use std::cmp::Ordering;
 
 use super::{
+    path::Path,
     reader::date,
-    value::{Fields, Path, Value, compare},
+    value::{Fields, Value, compare},
 };
 use crate::model::UnixMillis;
 

@@ -8,9 +8,10 @@ use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 use super::{
     accumulator::{Accumulator, Gathered},
     expression::Expression,
+    path::Path,
     predicate::Predicate,
     projection::Projection,
-    value::{DEPTH_MAX, Fields, Key, Path, Value, compare},
+    value::{DEPTH_MAX, Fields, Key, Value, compare},
 };
 use crate::query::QueryError;
 
