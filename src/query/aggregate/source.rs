@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
-    stage::Documents,
+    flow::Documents,
     value::{Fields, Value},
     wanted::{Wanted, Words},
 };
