@@ -1,6 +1,6 @@
 //! A pipeline in the manner of MongoDB's over the documents of the store.
 //!
-//! Must never know: HTTP. `source.rs` alone knows the store; the rest is pure.
+//! Must never know: HTTP. `source` alone knows the store; the rest is pure.
 
 #![allow(
     clippy::wildcard_enum_match_arm,

@@ -1,6 +1,6 @@
 //! The conditions of `$match`.
 //!
-//! Must never know: stages. `source.rs` reads from them which series and times are wanted.
+//! Must never know: stages. `wanted.rs` reads from them which series and times are wanted.
 
 use std::cmp::Ordering;
 
