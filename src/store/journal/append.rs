@@ -1,6 +1,6 @@
 //! What is appended to the journal: a record with its new series, or changes of known series.
 //!
-//! Each is durable or not there. Must never know: what records hold, and what was read before.
+//! Each is durable whole or, once the next one is, not there. Must never know: the bytes of a record.
 
 use std::collections::BTreeMap;
 
