@@ -1,6 +1,6 @@
 //! The roles that run: thin shells over pure logic. The only user of actix's actors.
 //!
-//! Must never know: HTTP routes and status codes. `daemon.rs` starts and stops them in order.
+//! Must never know: HTTP routes and status codes. `daemon` starts and stops them in order.
 //!
 //! | role | runs on | queue bound and overflow rule |
 //! |---|---|---|

@@ -9,7 +9,8 @@ use super::{
 use crate::actors::{Foreign, ForeignAnswer};
 
 pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
-    let media_type = received.request.headers().get(header::CONTENT_TYPE);
+    let (request, ..) = &received;
+    let media_type = request.headers().get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
     let foreign = match media_type.map(str::trim) {
         Some("application/json") => Ok(Foreign::Collectd),

@@ -1,8 +1,7 @@
 //! What the foreign protocols over HTTP share: receiving, counting, and the sender's name.
 
 use actix::Addr;
-use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, http::StatusCode, web};
-use futures_util::future::LocalBoxFuture;
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
 use super::{ApiParts, body, refusal::Refusal};
 use crate::{
@@ -11,42 +10,23 @@ use crate::{
     telemetry::IngestOutcome,
 };
 
-/// A request of a foreign sender, with what it is received by.
-pub(super) struct ForeignRequest {
-    pub(super) request: HttpRequest,
-    payload: web::Payload,
-    parts: web::Data<ApiParts>,
-    collector: web::Data<Addr<Collector>>,
-}
-
-impl FromRequest for ForeignRequest {
-    type Error = actix_web::Error;
-    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let request = request.clone();
-        let mut payload = payload.take();
-        Box::pin(async move {
-            let parts = web::Data::extract(&request).await?;
-            let collector = web::Data::extract(&request).await?;
-            let payload = web::Payload::from_request(&request, &mut payload).await?;
-            Ok(Self { request, payload, parts, collector })
-        })
-    }
-}
+/// A request of a foreign sender and its body, with what it is received by.
+pub(super) type ForeignRequest =
+    (HttpRequest, web::Payload, web::Data<ApiParts>, web::Data<Addr<Collector>>);
 
 /// Receives a request, has it written, and answers it. `default_encoding` is what a body without
 /// `Content-Encoding` has.
 pub(super) async fn respond(
-    request: ForeignRequest,
+    received: ForeignRequest,
     foreign: Result<Foreign, Refusal>,
     default_encoding: &'static str,
     acknowledge: impl FnOnce(ForeignAnswer) -> HttpResponse,
 ) -> HttpResponse {
     let watch = Stopwatch::start();
-    let metrics = request.parts.metrics.clone();
+    let (_, _, parts, _) = &received;
+    let metrics = parts.metrics.clone();
     let accepted = match foreign {
-        Ok(foreign) => accept(request, foreign, default_encoding).await,
+        Ok(foreign) => accept(received, foreign, default_encoding).await,
         Err(refusal) => Err(refusal),
     };
     let (outcome, response) = match accepted {
@@ -59,11 +39,10 @@ pub(super) async fn respond(
 }
 
 async fn accept(
-    received: ForeignRequest,
+    (request, payload, parts, collector): ForeignRequest,
     foreign: Foreign,
     default_encoding: &'static str,
 ) -> Result<ForeignAnswer, Refusal> {
-    let ForeignRequest { request, payload, parts, collector } = received;
     let body = body::receive_as(&request, payload, &parts, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let sender = format!("{} {peer}", foreign.protocol().as_str()).into();

@@ -17,7 +17,8 @@ use crate::{
 };
 
 pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
-    let foreign = version(&received.request).map(Foreign::RemoteWrite);
+    let (request, ..) = &received;
+    let foreign = version(request).map(Foreign::RemoteWrite);
     respond(received, foreign, "snappy", |answer| acknowledge(&answer)).await
 }
 

@@ -1,7 +1,9 @@
 //! Settings: read raw from defaults, file, environment and flags, then checked once into
 //! [`Settings`], the only form that the rest of the daemon sees.
 
+mod faults;
 mod raw;
+mod sections;
 mod settings;
 
 pub use raw::{Overrides, load};

@@ -31,15 +31,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match start(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(cause) => {
-            use std::io::Write;
-            // Nothing can be done when standard error is closed too.
-            drop(writeln!(std::io::stderr(), "granary-agent-host: {cause:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    granary_agent_kit::exit_code("granary-agent-host", start(&Args::parse()))
 }
 
 fn start(args: &Args) -> anyhow::Result<()> {

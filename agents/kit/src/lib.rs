@@ -9,6 +9,7 @@ mod agent;
 mod args;
 mod client;
 mod clock;
+mod exit;
 mod logging;
 mod print;
 mod problems;
@@ -25,6 +26,7 @@ mod test_server;
 
 pub use agent::{AgentError, run};
 pub use args::{AgentArgs, LogFormat};
+pub use exit::exit_code;
 pub use readings::{Reading, Readings, Source, SourceError};
 pub use self_metrics::SELF_METRICS;
 pub use spool::SpoolError;

@@ -11,8 +11,7 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, web};
-use futures_util::future::LocalBoxFuture;
+use actix_web::{HttpRequest, HttpResponse, web};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::{
@@ -27,27 +26,8 @@ use crate::{
     query::PromqlLimits,
 };
 
-/// A request with what it is answered by.
-pub(super) struct Received {
-    pub(super) request: HttpRequest,
-    payload: web::Payload,
-    parts: web::Data<ApiParts>,
-}
-
-impl FromRequest for Received {
-    type Error = actix_web::Error;
-    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let request = request.clone();
-        let mut payload = payload.take();
-        Box::pin(async move {
-            let parts = web::Data::extract(&request).await?;
-            let payload = web::Payload::from_request(&request, &mut payload).await?;
-            Ok(Self { request, payload, parts })
-        })
-    }
-}
+/// A request and its body, with what it is answered by.
+pub(super) type Received = (HttpRequest, web::Payload, web::Data<ApiParts>);
 
 /// One query under way.
 pub(super) struct Asked<'a> {
@@ -93,10 +73,9 @@ impl Drop for Gone {
 /// Answers a request.
 pub(super) async fn respond(
     endpoint: &'static str,
-    received: Received,
+    (request, payload, parts): Received,
     run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> HttpResponse {
-    let Received { request, payload, parts } = received;
     let metrics = parts.metrics.clone();
     let form = match body::receive(&request, payload, &parts).await {
         Ok(form) => form,

@@ -59,7 +59,8 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
 }
 
 pub(super) async fn values(received: Received) -> HttpResponse {
-    let name = received.request.match_info().get("name").unwrap_or_default();
+    let (request, ..) = &received;
+    let name = request.match_info().get("name").unwrap_or_default();
     let name = unescaped(name).unwrap_or_else(|| name.to_owned());
     respond("promql_values", received, move |asked| {
         let since = since(asked)?;

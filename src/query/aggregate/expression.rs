@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::value::{Fields, Path, Value, compare};
+use super::{
+    path::Path,
+    value::{Fields, Value, compare},
+};
 use crate::{
     model::UnixMillis,
     query::{CalendarUnit, time_zone},

@@ -1,6 +1,6 @@
 //! A pipeline in the manner of MongoDB's over the documents of the store.
 //!
-//! Must never know: HTTP. `source.rs` alone knows the store; the rest is pure.
+//! Must never know: HTTP. `source` alone knows the store; the rest is pure.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -9,6 +9,8 @@
 
 mod accumulator;
 mod expression;
+mod flow;
+mod path;
 mod predicate;
 mod projection;
 mod reader;
@@ -158,7 +160,7 @@ pub fn aggregate(
         wanted: Wanted::of(&request.stages),
     };
     let source = Source::open(store, &asked, limits, now)?;
-    let documents = stage::run(&request.stages, source.documents(), limits.points_max)?;
+    let documents = flow::run(&request.stages, source.documents(), limits.points_max)?;
     Ok(AggregateAnswer { documents })
 }
 
@@ -177,7 +179,7 @@ pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     ];
     let document: Fields = document.into_iter().collect();
     let source = Box::new(std::iter::repeat_n(document, 3).map(Ok));
-    if let Ok(documents) = stage::run(&request.stages, source, 1000) {
+    if let Ok(documents) = flow::run(&request.stages, source, 1000) {
         assert!(documents.len() <= 1000);
         assert!(serde_json::to_vec(&documents).is_ok());
     }

@@ -1,12 +1,13 @@
 //! The conditions of `$match`.
 //!
-//! Must never know: stages. `source.rs` reads from them which series and times are wanted.
+//! Must never know: stages. `wanted.rs` reads from them which series and times are wanted.
 
 use std::cmp::Ordering;
 
 use super::{
+    path::Path,
     reader::date,
-    value::{Fields, Path, Value, compare},
+    value::{Fields, Value, compare},
 };
 use crate::model::UnixMillis;
 

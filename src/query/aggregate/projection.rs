@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::{
     expression::Expression,
-    value::{Fields, Path, Value},
+    path::Path,
+    value::{Fields, Value},
 };
 
 /// The fields of a document that are shown.

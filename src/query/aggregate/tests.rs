@@ -20,7 +20,7 @@ fn documents() -> Vec<Fields> {
 fn run(pipeline: &str) -> String {
     let request = AggregateRequest::read(pipeline, NOW).unwrap();
     let source = Box::new(documents().into_iter().map(Ok));
-    serde_json::to_string(&stage::run(&request.stages, source, 1000).unwrap()).unwrap()
+    serde_json::to_string(&flow::run(&request.stages, source, 1000).unwrap()).unwrap()
 }
 
 fn fault(pipeline: &str) -> String {
@@ -120,7 +120,7 @@ fn what_is_held_and_done_is_bounded() {
         let own =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
         let source = Box::new((0..documents).map(move |i| Ok(own(i))));
-        stage::run(&request.stages, source, 100).unwrap_err().to_string()
+        flow::run(&request.stages, source, 100).unwrap_err().to_string()
     };
     assert!(refused("[]", 101).contains("pipeline[0] would hold more than 100 values"));
     assert!(refused("[{$sort: {i: 1}}, {$limit: 1}]", 101).contains("limits.query_points_max"));

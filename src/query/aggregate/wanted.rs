@@ -7,10 +7,11 @@
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use super::{
+    path::Path,
     predicate::{Comparison, Predicate, Test},
     projection::Projection,
     stage::Stage,
-    value::{Path, Value},
+    value::Value,
 };
 use crate::model::UnixMillis;
 

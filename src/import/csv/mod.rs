@@ -1,9 +1,12 @@
 //! CSV with a header (RFC 4180, with a separator of choice): a column of times, one or more of
 //! values, maybe one that names the metric, and tags.
 
+mod columns;
+mod record;
+
 use std::io::BufRead;
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+pub use columns::Columns;
 
 use super::{
     Place, Source, SourceFault,
@@ -18,46 +21,10 @@ use crate::{
     model::SeriesKey,
     pipeline::RefusalReason,
 };
+use columns::Layout;
+use record::Record;
 
 const PROTOCOL: u8 = 66;
-/// Columns of a file.
-const COLUMNS_MAX: usize = 4096;
-
-const TIME_NAMES: [&str; 6] = ["time", "timestamp", "ts", "datetime", "date", "_time"];
-const METRIC_NAMES: [&str; 3] = ["metric", "name", "__name__"];
-const VALUE_NAMES: [&str; 2] = ["value", "_value"];
-
-/// Which column is what; what is empty is found by its usual names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Columns {
-    /// The column of times.
-    pub time: Option<String>,
-    /// The column that names the metric, or else the name of all.
-    pub metric: Option<String>,
-    /// The columns of values.
-    pub values: Vec<String>,
-    /// The columns that are tags; all others when not given.
-    pub tags: Option<Vec<String>>,
-    /// What separates columns.
-    pub separator: u8,
-}
-
-impl Default for Columns {
-    fn default() -> Self {
-        Self { time: None, metric: None, values: Vec::new(), tags: None, separator: b',' }
-    }
-}
-
-/// The columns of one file by their index.
-#[derive(Debug, Default)]
-struct Layout {
-    time: usize,
-    metric: Option<usize>,
-    /// Column and the metric, or with a column for the metric what is put behind it.
-    values: Vec<(usize, String)>,
-    tags: Vec<(usize, String)>,
-    width: usize,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -152,123 +119,6 @@ fn read_record(
         rows.push_finite(target, at, value);
     }
     Ok(())
-}
-
-impl Layout {
-    fn new(header: &Record, columns: &Columns) -> Result<Self, String> {
-        let names: Vec<_> = (0..header.len()).map(|index| header.get(index).trim()).collect();
-        let names: Vec<_> = names.iter().map(|name| name.trim_start_matches('\u{feff}')).collect();
-        let shown = names.join(", ");
-        let named = |wanted: &str| names.iter().position(|name| *name == wanted);
-        let usual = |usual: &[&str]| {
-            let mut names = names.iter();
-            names.position(|name| usual.iter().any(|own| name.eq_ignore_ascii_case(own)))
-        };
-        let column = |wanted: &String, option: &str| {
-            named(wanted).ok_or_else(|| {
-                format!("the header has no column {wanted:?} for {option}; it has {shown}")
-            })
-        };
-        let time = match &columns.time {
-            Some(name) => column(name, "--csv-time")?,
-            None => usual(&TIME_NAMES).ok_or_else(|| {
-                format!("which column is the time? say --csv-time; the header has {shown}")
-            })?,
-        };
-        let (metric, name) = match &columns.metric {
-            Some(name) => (named(name), named(name).is_none().then_some(name)),
-            None => (usual(&METRIC_NAMES), None),
-        };
-        let values = if columns.values.is_empty() {
-            vec![usual(&VALUE_NAMES).ok_or_else(|| {
-                format!("which columns are values? say --csv-value; the header has {shown}")
-            })?]
-        } else {
-            let found = columns.values.iter().map(|name| column(name, "--csv-value"));
-            found.collect::<Result<Vec<_>, _>>()?
-        };
-        let single = values.len() == 1;
-        let value_name = |index: usize| match (metric, name) {
-            (Some(_), _) if single => String::new(),
-            (Some(_), _) => format!("_{}", names[index]),
-            (None, Some(name)) if single => name.clone(),
-            (None, Some(name)) => format!("{name}_{}", names[index]),
-            (None, None) => names[index].to_owned(),
-        };
-        let tags = match &columns.tags {
-            Some(tags) => {
-                tags.iter().map(|name| column(name, "--csv-tags")).collect::<Result<Vec<_>, _>>()?
-            }
-            None => (0..names.len())
-                .filter(|own| *own != time && Some(*own) != metric && !values.contains(own))
-                .collect(),
-        };
-        let tags = tags.into_iter().map(|own| (own, names[own].to_owned())).collect();
-        let values = values.iter().map(|own| (*own, value_name(*own))).collect();
-        Ok(Self { time, metric, values, tags, width: names.len() })
-    }
-}
-
-/// One record, taken apart.
-#[derive(Debug)]
-struct Record {
-    reader: Reader,
-    text: Vec<u8>,
-    ends: Vec<usize>,
-    columns: usize,
-}
-
-impl Record {
-    fn new(separator: u8) -> Self {
-        let reader = ReaderBuilder::new().delimiter(separator).build();
-        Self { reader, text: Vec::new(), ends: vec![0; 64], columns: 0 }
-    }
-
-    /// Reads one record, which may hold quoted line ends.
-    fn read(&mut self, line: &[u8]) -> Result<(), String> {
-        self.columns = 0;
-        self.text.resize(self.text.len().max(line.len() + 1), 0);
-        self.reader.reset();
-        let (mut input, mut length) = (line, 0);
-        loop {
-            let (result, read, written, ends) = self.reader.read_record(
-                input,
-                &mut self.text[length..],
-                &mut self.ends[self.columns..],
-            );
-            input = &input[read..];
-            length += written;
-            self.columns += ends;
-            match result {
-                // With nothing left, an empty input says that this is the end.
-                ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputEndsFull if self.ends.len() < COLUMNS_MAX => {
-                    self.ends.resize(self.ends.len() * 2, 0);
-                }
-                ReadRecordResult::OutputEndsFull | ReadRecordResult::OutputFull => {
-                    return Err(format!("more than {COLUMNS_MAX} columns"));
-                }
-                ReadRecordResult::Record | ReadRecordResult::End => break,
-            }
-        }
-        if !input.is_empty() {
-            return Err("a quote is not closed".to_owned());
-        }
-        let text = self.text.get(..length).unwrap_or_default();
-        std::str::from_utf8(text).map_err(|_| "the line is not UTF-8".to_owned())?;
-        Ok(())
-    }
-
-    fn len(&self) -> usize {
-        self.columns
-    }
-
-    /// A column; empty when there is none.
-    fn get(&self, index: usize) -> &str {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let column = (index < self.columns).then(|| self.text.get(start..self.ends[index]));
-        std::str::from_utf8(column.flatten().unwrap_or_default()).unwrap_or_default()
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 //! One group commit is one transaction with the record and the new series; one checkpoint is one
 //! transaction that stores states and senders and cuts the records it covers.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod append;
+
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
@@ -12,14 +14,16 @@ use super::{
     catalog::Frozen,
     changes::SeriesUpdate,
     database_file::{DatabaseFile, FileOptions},
-    dictionary::{SeriesInfo, decode_series, encode_series},
+    dictionary::SeriesInfo,
     error::StoreError,
     levels::StoredLevel,
     medium::Medium,
     record::{self, AcceptedBatch},
+    series_row,
     states::SeriesStates,
 };
 use crate::model::{SenderWindow, SeriesId};
+use append::Unsure;
 
 /// Version of the files' format.
 pub(crate) const FORMAT_VERSION: u64 = 2;
@@ -52,42 +56,6 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: 
 pub(crate) struct Journal {
     file: DatabaseFile,
     unsure: Mutex<Unsure>,
-}
-
-/// What failed may have reached the disk all the same. It was not acknowledged, and the next
-/// append or change of series removes it.
-#[derive(Debug, Default)]
-struct Unsure {
-    append: bool,
-    /// What the table of changes said of the series before.
-    changes: BTreeMap<u32, Option<Vec<u8>>>,
-}
-
-impl Unsure {
-    fn remove(
-        &self,
-        txn: &WriteTransaction,
-        sequence: u64,
-        series_count: u32,
-    ) -> Result<(), StoreError> {
-        const OPERATION: &str = "remove what failed";
-        if self.append {
-            let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
-            records.retain_in(sequence.., |_, _| false).map_err(fail(OPERATION))?;
-            let mut series = txn.open_table(SERIES).map_err(fail(OPERATION))?;
-            series.retain_in(series_count.., |_, _| false).map_err(fail(OPERATION))?;
-        }
-        if !self.changes.is_empty() {
-            let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
-            for (id, before) in &self.changes {
-                match before {
-                    Some(row) => changes.insert(id, &**row).map_err(fail(OPERATION))?,
-                    None => changes.remove(id).map_err(fail(OPERATION))?,
-                };
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Journal {
@@ -151,64 +119,6 @@ impl Journal {
                  that wrote it or a newer one"
             ),
         })
-    }
-
-    /// Makes one record and new series durable. There were `series_count` series before, so this
-    /// is the id of the first new one.
-    pub(crate) fn append(
-        &self,
-        sequence: u64,
-        record: &[u8],
-        series_count: u32,
-        new_series: &[SeriesInfo],
-    ) -> Result<(), StoreError> {
-        let mut unsure = self.unsure.lock();
-        let outcome = self.file.transact("append", |txn| {
-            unsure.remove(txn, sequence, series_count)?;
-            let mut records = txn.open_table(RECORDS).map_err(fail("append"))?;
-            records.insert(sequence, record).map_err(fail("append"))?;
-            if !new_series.is_empty() {
-                let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
-                series
-                    .insert(series_count, &*encode_series_row(new_series))
-                    .map_err(fail("append"))?;
-            }
-            Ok(())
-        });
-        match &outcome {
-            Ok(()) => *unsure = Unsure::default(),
-            Err(_) => unsure.append = true,
-        }
-        outcome
-    }
-
-    /// Makes changes of known series durable, all or none. `sequence` and `series_count` say what
-    /// the next append will begin with.
-    pub(crate) fn change_series(
-        &self,
-        sequence: u64,
-        series_count: u32,
-        updates: &[SeriesUpdate],
-    ) -> Result<(), StoreError> {
-        const OPERATION: &str = "change series";
-        let mut unsure = self.unsure.lock();
-        let mut before = Vec::with_capacity(updates.len());
-        let outcome = self.file.transact(OPERATION, |txn| {
-            unsure.remove(txn, sequence, series_count)?;
-            let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
-            for update in updates {
-                let old = changes.insert(update.id.0, update.row()).map_err(fail(OPERATION))?;
-                before.push((update.id.0, old.map(|row| row.value().to_vec())));
-            }
-            Ok(())
-        });
-        match &outcome {
-            Ok(()) => *unsure = Unsure::default(),
-            Err(_) => before.into_iter().for_each(|(id, row)| {
-                unsure.changes.entry(id).or_insert(row);
-            }),
-        }
-        outcome
     }
 
     /// Stores what belongs to a finished checkpoint and removes the records it covers.
@@ -286,7 +196,7 @@ impl Journal {
     pub(crate) fn series(&self) -> Result<Vec<SeriesInfo>, StoreError> {
         let mut next = 0;
         let rows = self.rows(SERIES, |_, first, bytes| {
-            let row = decode_series_row(bytes).filter(|_| first == next)?;
+            let row = series_row::decode(bytes).filter(|_| first == next)?;
             next += row.len() as u32;
             Some(row)
         })?;
@@ -376,33 +286,4 @@ fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
         copy.insert(key.value(), value.value()).map_err(fail("copy"))?;
     }
     Ok(())
-}
-
-/// The new series of one commit share a row: a commit may define thousands.
-fn encode_series_row(series: &[SeriesInfo]) -> Vec<u8> {
-    let mut row = Vec::with_capacity(series.len() * 96);
-    for info in series {
-        let bytes = encode_series(info);
-        row.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        row.extend_from_slice(&bytes);
-    }
-    row
-}
-
-fn decode_series_row(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
-    let mut series = Vec::new();
-    while !row.is_empty() {
-        let (length, rest) = row.split_first_chunk::<4>()?;
-        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        series.push(decode_series(bytes)?);
-        row = rest;
-    }
-    Some(series)
-}
-
-/// For fuzzing: reads bytes as a row of series.
-pub(super) fn fuzz_rows(bytes: &[u8]) {
-    if let Some(series) = decode_series_row(bytes) {
-        assert_eq!(decode_series_row(&encode_series_row(&series)), Some(series));
-    }
 }

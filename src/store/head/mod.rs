@@ -5,17 +5,19 @@
 //! For each granularity the head says which journal record it holds everything up to. Must never
 //! know which cells belong into documents: checkpoint.rs says that.
 
+mod reader;
+
 use std::{ops::Range, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{
-    ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction,
-};
+use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
+
+pub(crate) use reader::HeadReader;
 
 use super::{
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
-    head_row::{self, Row, RowCells, SERIES_PER_ROW},
+    head_row::{self, Row, SERIES_PER_ROW},
     journal::FORMAT_VERSION,
     layer::SlotCells,
     medium::Medium,
@@ -215,93 +217,6 @@ fn slots(
         from = key(slot_start + 1000, 0);
     }
     Ok(found)
-}
-
-/// A consistent view of one granularity of the head.
-pub(crate) struct HeadReader {
-    file: Arc<DatabaseFile>,
-    /// Everything up to this journal record is here or in documents.
-    pub(crate) through: u64,
-    rows: ReadOnlyTable<u64, &'static [u8]>,
-}
-
-impl HeadReader {
-    /// Starts of the slots within a range that have rows, ascending.
-    pub(crate) fn slots(&self, range: Range<i64>) -> Result<Vec<i64>, StoreError> {
-        self.file.guard("read", || slots(&self.rows, range))
-    }
-
-    /// Hands the row of a slot to `read`, if it is there.
-    pub(crate) fn row(
-        &self,
-        slot_start: i64,
-        row: u32,
-        read: impl FnOnce(Row<'_>),
-    ) -> Result<(), StoreError> {
-        self.file.guard("read", || {
-            let key = key(slot_start, row);
-            let found = self.rows.get(key).map_err(fail("read"))?;
-            let Some(guard) = found else { return Ok(()) };
-            read(Row::parse(guard.value()).ok_or_else(|| damaged(key))?);
-            Ok(())
-        })
-    }
-
-    /// The rows of several slots, to be taken side by side.
-    pub(crate) fn cursor(&self, slot_starts: &[i64]) -> Result<RowCursor<'_>, StoreError> {
-        self.file.guard("read", || {
-            let open = |start: &i64| {
-                let range = self.rows.range(key(*start, 0)..key(start + 1000, 0));
-                Ok((*start, range.map_err(fail("read"))?.peekable()))
-            };
-            let slots = slot_starts.iter().map(open).collect::<Result<_, StoreError>>()?;
-            Ok(RowCursor { file: &self.file, slots })
-        })
-    }
-}
-
-type Rows = std::iter::Peekable<redb::Range<'static, u64, &'static [u8]>>;
-
-/// See [`HeadReader::cursor`].
-pub(crate) struct RowCursor<'a> {
-    file: &'a DatabaseFile,
-    slots: Vec<(i64, Rows)>,
-}
-
-impl RowCursor<'_> {
-    /// The lowest row that is left in any slot.
-    pub(crate) fn next_row(&mut self) -> Result<Option<u32>, StoreError> {
-        let rows = self.slots.iter_mut();
-        // An error is met when the row is taken.
-        let number = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
-            entry.as_ref().map_or(0, |(key, _)| row_of_key(key.value()))
-        };
-        self.file.guard("read", || Ok(rows.filter_map(|(_, rows)| rows.peek().map(number)).min()))
-    }
-
-    /// Takes a row out of every slot that has it: the slot's start and the cells. Rows are taken
-    /// in ascending order, none left out.
-    pub(crate) fn take(
-        &mut self,
-        row: u32,
-        mut out: impl FnMut(i64, Box<RowCells>),
-    ) -> Result<(), StoreError> {
-        let slots = &mut self.slots;
-        self.file.guard("read", || {
-            for (slot, rows) in slots {
-                let is_next = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
-                    entry.as_ref().map_or(true, |(key, _)| row_of_key(key.value()) == row)
-                };
-                let Some(entry) = rows.next_if(is_next) else { continue };
-                let (key, bytes) = entry.map_err(fail("read"))?;
-                let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-                let row = Row::parse(bytes.value()).ok_or_else(|| damaged(key.value()))?;
-                row.merge_into(&mut cells);
-                out(*slot, cells);
-            }
-            Ok(())
-        })
-    }
 }
 
 /// Changes one granularity of the head.

@@ -4,8 +4,11 @@
 //! the transaction that first uses it. Only the appender adds and changes entries. An id stands for
 //! the same series for ever: a deleted one is not given again.
 
+mod update;
+
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::BuildHasher,
     ops::Bound,
     sync::Arc,
 };
@@ -13,9 +16,7 @@ use std::{
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::changes::SeriesUpdate;
 use crate::model::{Kind, SeriesId, SeriesKey};
-use std::hash::BuildHasher;
 
 /// What is known of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +65,6 @@ impl Entry {
 
 /// Tag name -> value -> series, ascending.
 type Postings = BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>;
-/// The series to put into, or to take out of, the list of a tag's name and value.
-type Moves = BTreeMap<(Box<str>, Box<str>), Vec<SeriesId>>;
 
 /// All series of the store.
 #[derive(Debug, Default)]
@@ -162,61 +161,6 @@ impl Dictionary {
         self.deleted += 1;
     }
 
-    /// Changes series that are known, ascending.
-    pub(crate) fn update(&mut self, updates: &[SeriesUpdate]) {
-        self.generation += 1;
-        let (mut left, mut joined) = (Moves::new(), Moves::new());
-        for SeriesUpdate { id, key } in updates {
-            let Some(info) = self.info(*id) else { continue };
-            let has = |key: &SeriesKey, pair| pairs(key).any(|own| own == pair);
-            let note = |moves: &mut Moves, (name, value): (&str, &str)| {
-                moves.entry((name.into(), value.into())).or_default().push(*id);
-            };
-            let stays = |pair| key.as_ref().is_some_and(|key| has(key, pair));
-            pairs(&info.key).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
-            let new = key.iter().flat_map(pairs);
-            new.filter(|pair| !has(&info.key, *pair)).for_each(|pair| note(&mut joined, pair));
-            self.unindex(*id);
-        }
-        for ((name, value), ids) in left {
-            leave(&mut self.postings, &name, &value, &ids);
-        }
-        for ((name, value), ids) in joined {
-            let list = self.postings.entry(name).or_default().entry(value).or_default();
-            list.extend(ids);
-            list.sort_unstable();
-        }
-        for SeriesUpdate { id, key } in updates {
-            match key {
-                None => self.forget(*id),
-                Some(key) => self.rename(*id, key),
-            }
-        }
-    }
-
-    fn forget(&mut self, id: SeriesId) {
-        let entry = &mut self.series[id.0 as usize];
-        if let Entry::Living(info) = entry {
-            if let Some(count) = self.by_sender.get_mut(&info.sender) {
-                *count -= 1;
-                if *count == 0 {
-                    self.by_sender.remove(&info.sender);
-                }
-            }
-            *entry = Entry::Deleted(info.kind);
-            self.deleted += 1;
-            self.renamed.remove(&id);
-        }
-    }
-
-    fn rename(&mut self, id: SeriesId, key: &SeriesKey) {
-        if let Entry::Living(info) = &mut self.series[id.0 as usize] {
-            info.key = key.clone();
-            self.renamed.insert(id, self.generation);
-            self.index(id);
-        }
-    }
-
     /// Makes a series found by its key.
     fn index(&mut self, id: SeriesId) {
         let (series, hasher) = (&self.series, &self.hasher);
@@ -225,14 +169,6 @@ impl Dictionary {
             hasher.hash_one(key)
         };
         self.by_key.insert_unique(hash(&id), id, hash);
-    }
-
-    fn unindex(&mut self, id: SeriesId) {
-        let Some(info) = self.info(id) else { return };
-        let hash = self.hasher.hash_one(info.key.as_bytes());
-        if let Ok(entry) = self.by_key.find_entry(hash, |own| *own == id) {
-            entry.remove();
-        }
     }
 
     /// Counts a sender's series; returns the one copy of its name.
@@ -290,55 +226,12 @@ fn pairs(key: &SeriesKey) -> impl Iterator<Item = (&str, &str)> {
     std::iter::once((METRIC_TAG, key.metric())).chain(key.tags())
 }
 
-/// Takes series out of a tag's list; what is empty then is removed.
-fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) {
-    let Some(values) = postings.get_mut(name) else { return };
-    let Some(list) = values.get_mut(value) else { return };
-    list.retain(|id| ids.binary_search(id).is_err());
-    if list.is_empty() {
-        values.remove(value);
-    }
-    if values.is_empty() {
-        postings.remove(name);
-    }
-}
-
-/// The bytes of a series' row; FORMAT.md describes them.
-pub(crate) fn encode_series(info: &SeriesInfo) -> Vec<u8> {
-    let mut row = vec![info.kind.code()];
-    for text in [&*info.unit, &*info.sender] {
-        row.extend_from_slice(&(text.len() as u16).to_le_bytes());
-        row.extend_from_slice(text.as_bytes());
-    }
-    row.extend_from_slice(info.key.as_bytes());
-    row
-}
-
-/// Reads a series' row; `None` when it is damaged.
-pub(crate) fn decode_series(row: &[u8]) -> Option<SeriesInfo> {
-    let (kind, rest) = row.split_first()?;
-    let (unit, rest) = decode_text(rest)?;
-    let (sender, key) = decode_text(rest)?;
-    Some(SeriesInfo {
-        kind: Kind::from_code(*kind)?,
-        unit: unit.into(),
-        sender: sender.into(),
-        key: SeriesKey::from_bytes(key)?,
-    })
-}
-
-fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<2>()?;
-    let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    Some((std::str::from_utf8(text).ok()?, rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::SeriesLimits;
 
-    fn info(metric: &str, tags: &[(&str, &str)]) -> SeriesInfo {
+    pub(super) fn info(metric: &str, tags: &[(&str, &str)]) -> SeriesInfo {
         let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
         SeriesInfo { key, kind: Kind::Counter, unit: "bytes".into(), sender: "a".into() }
     }
@@ -357,7 +250,6 @@ mod tests {
         for (index, series) in all.iter().enumerate() {
             let found = dictionary.find(&series.key).unwrap();
             assert_eq!(found, (SeriesId(index as u32), series));
-            assert_eq!(decode_series(&encode_series(series)).as_ref(), Some(series));
         }
         let check = |matchers: &[(&str, &str)], expected: &[u32]| {
             let matchers: Vec<_> = matchers
@@ -377,46 +269,5 @@ mod tests {
         assert_eq!(dictionary.values_after("host", Some("a"), 9), ["b".into()]);
         assert_eq!(dictionary.tag_names(), [METRIC_TAG.into(), "core".into(), "host".into()]);
         assert_eq!([dictionary.count_of_sender("a"), dictionary.count_of_sender("b")], [3, 0]);
-    }
-
-    #[test]
-    fn what_is_deleted_or_renamed_is_found_as_it_is_now() {
-        let mut dictionary = Dictionary::default();
-        for host in ["a", "b", "c"] {
-            dictionary.add(info("cpu", &[("host", host)]));
-        }
-        let ids = |dictionary: &Dictionary, tag: &str, value: &str| {
-            let matcher = Matcher { tag: tag.into(), value: value.into() };
-            dictionary.select(&[matcher]).iter().map(|id| id.0).collect::<Vec<_>>()
-        };
-        let before = dictionary.generation();
-        let key = info("cpu", &[("host", "z"), ("rack", "1")]).key;
-        dictionary.update(&[
-            SeriesUpdate { id: SeriesId(0), key: None },
-            SeriesUpdate { id: SeriesId(2), key: Some(key.clone()) },
-        ]);
-        assert_eq!((dictionary.len(), dictionary.id_count()), (2, 3));
-        assert_eq!(dictionary.count_of_sender("a"), 2);
-        assert!(dictionary.find(&info("cpu", &[("host", "a")]).key).is_none());
-        assert!(dictionary.find(&info("cpu", &[("host", "c")]).key).is_none());
-        assert_eq!(dictionary.find(&key).unwrap().0, SeriesId(2));
-        assert_eq!(ids(&dictionary, "host", "a"), [0; 0]);
-        assert_eq!(ids(&dictionary, "rack", "1"), [2]);
-        assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
-        assert_eq!(dictionary.select(&[]), [SeriesId(1), SeriesId(2)]);
-        let current = |id, generation| dictionary.is_current(SeriesId(id), generation);
-        assert_eq!(
-            [current(0, before), current(1, before), current(2, before)],
-            [false, true, false]
-        );
-        assert!(current(2, dictionary.generation()));
-        assert_eq!(dictionary.kind(SeriesId(0)), Some(Kind::Counter));
-        // The key begins anew, under an id of its own; the renamed series keeps its place.
-        assert_eq!(dictionary.add(info("cpu", &[("host", "a")])), SeriesId(3));
-        let back = SeriesUpdate { id: SeriesId(2), key: Some(info("cpu", &[("host", "b2")]).key) };
-        dictionary.update(&[back, SeriesUpdate { id: SeriesId(3), key: None }]);
-        assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
-        assert_eq!(ids(&dictionary, "rack", "1"), [0; 0]);
-        assert_eq!(dictionary.count_of_sender("a"), 2);
     }
 }

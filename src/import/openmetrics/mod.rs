@@ -2,7 +2,10 @@
 //! prometheus.io, "Exposition formats"), also as `promtool tsdb dump` writes it: without a name
 //! before the braces and in milliseconds.
 
-use std::{borrow::Cow, collections::HashMap, io::BufRead};
+mod families;
+mod labels;
+
+use std::{borrow::Cow, io::BufRead};
 
 use super::{
     NO_TIME, Place, Source, SourceFault,
@@ -17,41 +20,22 @@ use crate::{
     model::{Kind, SeriesKey, SeriesLimits},
     pipeline::RefusalReason,
 };
+use families::{Families, Type};
+use labels::Labels;
 
 const PROTOCOL: u8 = 64;
-/// Metric families whose types are remembered; with more, the rest goes by name.
-const FAMILIES_MAX: usize = 100_000;
-/// What a family's name may be followed by in the name of a sample.
-const SUFFIXES: [&str; 8] =
-    ["_total", "_bucket", "_count", "_sum", "_created", "_gcount", "_gsum", "_info"];
-
-/// What TYPE and UNIT lines said of a family.
-#[derive(Debug, Clone, Default)]
-struct Family {
-    kind: Type,
-    unit: Box<str>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Type {
-    Counter,
-    Gauge,
-    /// Histograms, summaries and what is not said: the suffix of the name tells.
-    #[default]
-    ByName,
-}
 
 /// See the module.
 #[derive(Debug)]
 pub struct OpenMetrics<R> {
     lines: Lines<R>,
-    families: HashMap<Box<str>, Family>,
+    families: Families,
 }
 
 impl<R: BufRead> OpenMetrics<R> {
     /// Reads from here.
     pub fn new(input: R) -> Self {
-        Self { lines: Lines::new(input), families: HashMap::new() }
+        Self { lines: Lines::new(input), families: Families::default() }
     }
 }
 
@@ -79,46 +63,7 @@ impl<R: BufRead> Source for OpenMetrics<R> {
     }
 }
 
-/// Takes note of comments.
-trait Families {
-    fn note(&mut self, comment: &str);
-    fn find(&self, metric: &str) -> Option<&Family>;
-}
-
-impl Families for HashMap<Box<str>, Family> {
-    fn note(&mut self, comment: &str) {
-        let mut words = comment.split_ascii_whitespace();
-        let (Some(what @ ("TYPE" | "UNIT")), Some(name)) = (words.next(), words.next()) else {
-            return;
-        };
-        let (name, word) = (name.trim_matches('"'), words.next().unwrap_or_default());
-        if self.len() >= FAMILIES_MAX && !self.contains_key(name) {
-            return;
-        }
-        let family = self.entry(name.into()).or_default();
-        match (what, word) {
-            ("TYPE", "counter") => family.kind = Type::Counter,
-            ("TYPE", "gauge" | "gaugehistogram" | "info" | "stateset") => {
-                family.kind = Type::Gauge;
-            }
-            ("TYPE", _) => family.kind = Type::ByName,
-            _ => family.unit = word.into(),
-        }
-    }
-
-    fn find(&self, metric: &str) -> Option<&Family> {
-        self.get(metric).or_else(|| {
-            let stem = SUFFIXES.iter().find_map(|suffix| metric.strip_suffix(suffix))?;
-            self.get(stem)
-        })
-    }
-}
-
-fn read_line(
-    line: &[u8],
-    families: &HashMap<Box<str>, Family>,
-    rows: &mut Rows<'_>,
-) -> Result<(), String> {
+fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<(), String> {
     let end = series_end(line).ok_or_else(|| shown("the labels have no end", line))?;
     let (series, rest) = line.split_at(end);
     let rest = std::str::from_utf8(rest).map_err(|_| shown("not UTF-8", line))?;
@@ -169,7 +114,7 @@ fn series_end(line: &[u8]) -> Option<usize> {
 
 fn describe(
     series: &[u8],
-    families: &HashMap<Box<str>, Family>,
+    families: &Families,
     limits: &SeriesLimits,
 ) -> Result<Described, String> {
     let text = std::str::from_utf8(series).map_err(|_| shown("not UTF-8", series))?;
@@ -195,89 +140,6 @@ fn describe(
         Type::ByName => kind_of_name(&metric),
     };
     Ok(Described { key, kind, unit: family.unit })
-}
-
-/// What is left of `name="value",...}`.
-struct Labels<'a>(&'a str);
-
-type Label<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
-
-impl<'a> Labels<'a> {
-    fn next(&mut self) -> Result<Option<Label<'a>>, &'static str> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
-        if self.0.starts_with('}') {
-            return Ok(None);
-        }
-        let name = if self.0.starts_with('"') {
-            self.quoted()?
-        } else {
-            let (name, rest) = self.0.split_once('=').ok_or("a label is not name=\"value\"")?;
-            self.0 = rest;
-            let value = self.value()?;
-            return Ok(Some((Cow::Borrowed(name.trim()), Some(value))));
-        };
-        let rest = self.0.trim_start_matches([' ', '\t']);
-        if let Some(rest) = rest.strip_prefix('=') {
-            self.0 = rest;
-            let value = self.value()?;
-            return Ok(Some((name, Some(value))));
-        }
-        self.separator()?;
-        Ok(Some((name, None)))
-    }
-
-    fn value(&mut self) -> Result<Cow<'a, str>, &'static str> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
-        let value = self.quoted()?;
-        self.separator()?;
-        Ok(value)
-    }
-
-    fn separator(&mut self) -> Result<(), &'static str> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
-        match self.0.strip_prefix(',') {
-            Some(rest) => self.0 = rest,
-            None if self.0.starts_with('}') => {}
-            None => return Err("labels are not separated by commas"),
-        }
-        Ok(())
-    }
-
-    /// A text in quotes; `\\`, `\"` and `\n` are its escapes.
-    fn quoted(&mut self) -> Result<Cow<'a, str>, &'static str> {
-        let text = self.0.strip_prefix('"').ok_or("a label's value is not in quotes")?;
-        let mut escaped = false;
-        let end = text.find(|letter| {
-            let closes = letter == '"' && !escaped;
-            escaped = letter == '\\' && !escaped;
-            closes
-        });
-        let (inside, rest) =
-            end.and_then(|end| text.split_at_checked(end)).ok_or("a quote is not closed")?;
-        self.0 = rest.strip_prefix('"').unwrap_or(rest);
-        Ok(unescape(inside))
-    }
-}
-
-fn unescape(text: &str) -> Cow<'_, str> {
-    if !text.contains('\\') {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match (letter, letter == '\\') {
-            (_, true) => match letters.next() {
-                Some('n') => out.push('\n'),
-                Some(other @ ('\\' | '"')) => out.push(other),
-                // Prometheus keeps what it does not know.
-                Some(other) => out.extend(['\\', other]),
-                None => out.push('\\'),
-            },
-            (letter, false) => out.push(letter),
-        }
-    }
-    Cow::Owned(out)
 }
 
 #[cfg(test)]

@@ -1,8 +1,16 @@
 //! One partition: all documents of one granularity over one partition span, in one redb file.
+//!
+//! Must never know: where a document's cells come from.
+
+mod documents;
+mod name;
 
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition};
+use redb::TableDefinition;
+
+pub(crate) use documents::{DocumentWriter, PartitionReader, Written};
+pub(crate) use name::set_aside_name;
 
 use super::{
     database_file::{DatabaseFile, FileOptions},
@@ -19,9 +27,6 @@ const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "applied_through";
 const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
-/// What a partition's span is a multiple of, in ms, and how its start is written then.
-const FILE_NAMES: [(i64, &str); 3] =
-    [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
 
 /// Name of the partition's granularity and its start: what tells partitions apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,32 +65,6 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Name of a partition's file below the data directory.
-    pub(crate) fn file_name(granularity: &Granularity, start: UnixMillis) -> String {
-        let span_ms = granularity.partition.longest_ms();
-        // As many digits as tell the partitions apart.
-        let format = match FILE_NAMES.iter().find(|(unit_ms, _)| span_ms % unit_ms == 0) {
-            Some((_, format)) => format,
-            None => FILE_NAMES[FILE_NAMES.len() - 1].1,
-        };
-        let name = start.civil().strftime(format);
-        format!("partitions/{}/{name}.redb", granularity.name)
-    }
-
-    /// The start that a file's name says; `None` for files of other names.
-    pub(crate) fn start_of_file(granularity: &Granularity, name: &str) -> Option<UnixMillis> {
-        let stem = name.strip_suffix(".redb")?;
-        let read = |(_, format): &(i64, &str)| {
-            let parsed = jiff::fmt::strtime::parse(format, stem).ok()?;
-            let date = parsed.to_date().ok()?;
-            Some(date.to_datetime(parsed.to_time().unwrap_or_default()))
-        };
-        let civil = FILE_NAMES.iter().find_map(read)?;
-        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-        let start = UnixMillis(zoned.timestamp().as_millisecond());
-        (granularity.partition_start(start) == start).then_some(start)
-    }
-
     /// Opens the partition, creating it when there is none.
     pub(crate) fn open(
         medium: &Arc<dyn Medium>,
@@ -223,156 +202,5 @@ impl Partition {
     /// Layout of the documents that begin at `document`.
     pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
         self.layouts.of(document)
-    }
-}
-
-/// The name that a partition's file gets when it is set aside as damaged.
-pub(crate) fn set_aside_name(file: &str) -> String {
-    file.trim_start_matches("partitions/").replace('/', "-")
-}
-
-/// A consistent view of a partition and of its mark.
-pub(crate) struct PartitionReader {
-    pub(crate) partition: Arc<Partition>,
-    /// What the documents have.
-    pub(crate) mark: Mark,
-    documents: ReadOnlyTable<u64, &'static [u8]>,
-}
-
-impl PartitionReader {
-    /// Hands a document's bytes to `read`; `None` when there is no such document.
-    pub(crate) fn document<T>(
-        &self,
-        start: UnixMillis,
-        series: SeriesId,
-        read: impl FnOnce(&DocumentLayout, &[u8]) -> T,
-    ) -> Result<Option<T>, StoreError> {
-        let partition = &self.partition;
-        partition.file.guard("read", || {
-            let key = partition.key(start, series);
-            let found = self.documents.get(key).map_err(partition.fail("read"))?;
-            let Some(guard) = found else { return Ok(None) };
-            let layout = partition.layout(start);
-            partition.check(layout, guard.value(), start, series)?;
-            Ok(Some(read(layout, guard.value())))
-        })
-    }
-
-    /// Hands out every document with what its key says: its start and series.
-    pub(crate) fn for_each_document(
-        &self,
-        mut visit: impl FnMut(UnixMillis, SeriesId, &[u8]),
-    ) -> Result<(), StoreError> {
-        let partition = &self.partition;
-        partition.file.guard("read", || {
-            for entry in self.documents.iter().map_err(partition.fail("read"))? {
-                let (key, doc) = entry.map_err(partition.fail("read"))?;
-                let (start, series) = partition.place(key.value());
-                visit(start, series, doc.value());
-            }
-            Ok(())
-        })
-    }
-}
-
-/// What became of a document that was to be changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// It was there and was patched in place.
-    Patched,
-    /// It was not there; it was made as a shell in the same step.
-    Created,
-}
-
-/// Changes the documents of one partition in one transaction.
-pub(crate) struct DocumentWriter<'p, 't> {
-    partition: &'p Partition,
-    table: Table<'t, u64, &'static [u8]>,
-    buffer: Vec<u8>,
-}
-
-impl DocumentWriter<'_, '_> {
-    /// Changes a document in place, or a new shell when there is none.
-    pub(crate) fn patch(
-        &mut self,
-        document: UnixMillis,
-        series: SeriesId,
-        change: impl FnOnce(&DocumentLayout, &mut [u8]),
-    ) -> Result<Written, StoreError> {
-        let partition = self.partition;
-        let layout = partition.layout(document);
-        let key = partition.key(document, series);
-        let written = if self.load(key)? {
-            partition.check(layout, &self.buffer, document, series)?;
-            Written::Patched
-        } else {
-            layout.write_shell(series, document, &mut self.buffer);
-            Written::Created
-        };
-        change(layout, &mut self.buffer);
-        self.table.insert(key, &*self.buffer).map_err(partition.fail("write"))?;
-        Ok(written)
-    }
-
-    /// Copies a document into the buffer; false when there is none.
-    fn load(&mut self, key: u64) -> Result<bool, StoreError> {
-        let found = self.table.get(key).map_err(self.partition.fail("read"))?;
-        self.buffer.clear();
-        self.buffer.extend_from_slice(found.as_ref().map_or(&[], |guard| guard.value()));
-        Ok(found.is_some())
-    }
-
-    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
-    pub(crate) fn add_shells(
-        &mut self,
-        document: UnixMillis,
-        series: &[SeriesId],
-    ) -> Result<usize, StoreError> {
-        let partition = self.partition;
-        let layout = partition.layout(document);
-        let mut added = 0;
-        for series in series {
-            let key = partition.key(document, *series);
-            if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
-                continue;
-            }
-            layout.write_shell(*series, document, &mut self.buffer);
-            self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
-            added += 1;
-        }
-        Ok(added)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::Span;
-
-    #[test]
-    fn every_partition_has_a_name_of_its_own_that_says_its_start() {
-        let at = UnixMillis(1_795_264_496_000);
-        for (span, name) in [
-            ("5s", "2026-11-21T123455"),
-            ("1m", "2026-11-21T1234"),
-            ("90s", "2026-11-21T123430"),
-            ("6h", "2026-11-21T1200"),
-            ("1d", "2026-11-21"),
-            ("1y", "2026-01-01"),
-        ] {
-            let span: Span = span.parse().unwrap();
-            let granularity = Granularity::new(1000, span, span, span);
-            let start = granularity.partition_start(at);
-            let file = Partition::file_name(&granularity, start);
-            assert_eq!(file, format!("partitions/1s/{name}.redb"));
-            let base = file.trim_start_matches("partitions/1s/");
-            assert_eq!(Partition::start_of_file(&granularity, base), Some(start), "{base}");
-            let next = Partition::file_name(&granularity, granularity.partition_end(start));
-            assert_ne!(next, file);
-        }
-        let day = Granularity::new(1000, Span::Months(1), Span::Months(1), Span::Months(1));
-        for name in ["2026-11-21.redb", "2026-11-01", "x.redb", "2026-13-01.redb"] {
-            assert_eq!(Partition::start_of_file(&day, name), None, "{name}");
-        }
     }
 }

@@ -1,29 +1,30 @@
 //! The daemon's life: start, run, and the one ordered stop.
 
+mod listeners;
+mod systemd;
+
 use std::{path::Path, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, System, dev::ToEnvelope};
-use actix_web::{App, HttpServer, dev::ServerHandle};
+use actix_web::dev::ServerHandle;
 use anyhow::Context;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::Semaphore,
     time::timeout,
 };
 
 use crate::{
     actors::{
-        Checkpointer, Collector, CollectorParts, Condition, Death, GraphiteListeners, Health,
-        Lifelines, Preallocator, Retention, Stop, Watcher, Writer, WriterHandle, WriterParts,
-        lifelines,
+        Checkpointer, Condition, Death, GraphiteListeners, Health, Preallocator, Retention, Stop,
+        Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
-    api::{self, ApiParts, BodyLimits, BodyMemory, Connections, QueryMemory, Tails, Turns},
+    api::Tails,
     config::Settings,
     model::{Clock, SystemClock, time::Stopwatch},
-    query::QueryLimits,
     store::{Folder, Store, StoreError},
     telemetry::Metrics,
 };
+use listeners::{api_parts, start_graphite, start_server};
 
 /// Why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl Daemon {
     /// The one ordered stop. What is acknowledged is in the journal before any of this; each step
     /// only saves work for the next start.
     async fn stop(self) {
-        notify(&[sd_notify::NotifyState::Stopping]);
+        systemd::notify(&[sd_notify::NotifyState::Stopping]);
         self.health.raise(Condition::Lifecycle, "stopping");
         tracing::info!("stopping");
         // The server and the roles share the time; the last checkpoint gets the larger part.
@@ -215,107 +216,6 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
     error
 }
 
-fn api_parts(
-    settings: &Settings,
-    store: Store,
-    writer: WriterHandle,
-    clock: Arc<dyn Clock>,
-    metrics: Metrics,
-    health: &Health,
-) -> ApiParts {
-    ApiParts {
-        store,
-        writer,
-        clock,
-        metrics,
-        health: health.clone(),
-        query_limits: QueryLimits {
-            series_max: settings.query_series_max,
-            points_max: settings.query_points_max,
-        },
-        queries: Arc::new(Semaphore::new(settings.queries_max)),
-        promql: settings.promql,
-        query_memory: QueryMemory::new(settings.promql.memory_max),
-        turns: Turns::for_this_machine(),
-        body_limits: BodyLimits {
-            request_bytes_max: settings.request_bytes_max,
-            decompressed_bytes_max: settings.decompressed_bytes_max,
-        },
-        body_memory: BodyMemory::new(settings.body_memory_max),
-        client_timeout: settings.client_timeout,
-        snapshot_dir: settings.data_dir.join(&settings.snapshot_dir),
-        snapshots: Arc::new(Semaphore::new(1)),
-        series_limits: settings.series_limits,
-        future_skew: settings.future_skew,
-        tails: Tails::new(settings.tails_max),
-    }
-}
-
-fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
-    CollectorParts {
-        store: parts.store.clone(),
-        writer: parts.writer.clone(),
-        clock: parts.clock.clone(),
-        metrics: parts.metrics.clone(),
-        series_limits: settings.series_limits,
-        sender_series_max: settings.store_limits.sender_series_max,
-        series_max: settings.store_limits.series_max,
-        request_series_max: settings.request_series_max,
-        future_skew: settings.future_skew,
-        out_of_order_window: settings.out_of_order_window,
-        graphite_templates: settings.graphite_templates.clone().into(),
-    }
-}
-
-fn start_graphite(
-    settings: &Settings,
-    parts: &ApiParts,
-    lifelines: &Lifelines,
-) -> anyhow::Result<GraphiteListeners> {
-    let line = lifelines.for_role("Graphite collector");
-    let collector = Collector::new(collector_parts(settings, parts), line).start();
-    GraphiteListeners::start(&settings.graphite, collector, parts.metrics.clone())
-        .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
-}
-
-fn start_server(
-    settings: &Settings,
-    parts: ApiParts,
-    lifelines: &Lifelines,
-) -> anyhow::Result<ServerHandle> {
-    let collector = collector_parts(settings, &parts);
-    let mut server_line = lifelines.for_role("HTTP server");
-    let collector_lines = lifelines.clone();
-    let connections = Connections::new(&parts.metrics, settings.client_timeout);
-    let server = HttpServer::new(move || {
-        let line = collector_lines.for_role("collector");
-        let collector = Collector::new(collector.clone(), line).start();
-        let parts = parts.clone();
-        App::new().configure(|config| api::routes(config, parts, collector))
-    })
-    .workers(settings.worker_threads())
-    .max_connections(settings.connections_max.div_ceil(settings.worker_threads()))
-    .on_connect(move |connection, data| connections.note(connection, data))
-    // Else the end of an answer may wait 40 ms for the client to acknowledge its beginning.
-    .tcp_nodelay(true)
-    .client_request_timeout(settings.client_timeout)
-    .keep_alive(settings.keep_alive)
-    .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
-    .disable_signals()
-    .bind(settings.listen)
-    .with_context(|| format!("listen on {}", settings.listen))?
-    .run();
-    let handle = server.handle();
-    actix::spawn(async move {
-        if let Err(cause) = server.await {
-            tracing::error!(%cause, "the HTTP server failed");
-        } else {
-            server_line.release();
-        }
-    });
-    Ok(handle)
-}
-
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>
 where
     A: Actor<Context = actix::Context<A>> + Handler<Stop> + Send,
@@ -349,23 +249,6 @@ async fn stop_signal() {
 
 fn say_ready(health: &Health) {
     health.clear(Condition::Lifecycle);
-    notify(&[sd_notify::NotifyState::Ready]);
-    feed_watchdog();
-}
-
-/// Tells systemd that the event loop runs, twice as often as it asks for.
-fn feed_watchdog() {
-    let Some(limit) = sd_notify::watchdog_enabled() else { return };
-    actix::spawn(async move {
-        loop {
-            notify(&[sd_notify::NotifyState::Watchdog]);
-            tokio::time::sleep(limit / 2).await;
-        }
-    });
-}
-
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
-    if let Err(cause) = sd_notify::notify(states) {
-        tracing::debug!(%cause, "systemd was not told");
-    }
+    systemd::notify(&[sd_notify::NotifyState::Ready]);
+    systemd::feed_watchdog();
 }

@@ -1,0 +1,83 @@
+//! Commands that are committed together, and the answers to each of them.
+//!
+//! Must never know: the journal, and how long a group waits for more.
+
+use tokio::sync::oneshot;
+
+use super::{ChangeVerdict, Command, Reply, WriteFault};
+use crate::store::{
+    AcceptedBatch, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, SeriesChange,
+};
+
+/// A group is closed when its batches weigh this much, so that a commit stays short.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) definitions: Vec<Definition>,
+    define_replies: Vec<(usize, Reply<Vec<DefinitionVerdict>>)>,
+    pub(super) batches: Vec<AcceptedBatch>,
+    append_replies: Vec<(usize, Reply<Vec<BatchVerdict>>)>,
+    pub(super) weight: usize,
+    pub(super) commands: usize,
+    /// Done when the others are committed; it ends the group.
+    pub(super) change: Option<(SeriesChange, Reply<ChangeVerdict>)>,
+    pub(super) stop: Option<oneshot::Sender<()>>,
+}
+
+impl Group {
+    pub(super) fn add(&mut self, command: Command) {
+        self.commands += 1;
+        match command {
+            Command::Define { definitions, reply } => {
+                self.define_replies.push((definitions.len(), reply));
+                self.definitions.extend(definitions);
+            }
+            Command::Append { batches, reply } => {
+                self.weight += batches.iter().map(AcceptedBatch::weight).sum::<usize>();
+                self.append_replies.push((batches.len(), reply));
+                self.batches.extend(batches);
+            }
+            Command::Change { change, reply } => self.change = Some((change, reply)),
+            Command::Stop { reply } => self.stop = Some(reply),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.weight < GROUP_BYTES && self.change.is_none() && self.stop.is_none()
+    }
+
+    pub(super) fn has_writes(&self) -> bool {
+        !(self.definitions.is_empty() && self.batches.is_empty())
+    }
+
+    pub(super) fn answer(self, result: Result<GroupVerdict, WriteFault>) {
+        match result {
+            Ok(verdict) => {
+                distribute(self.define_replies, verdict.definitions);
+                distribute(self.append_replies, verdict.batches);
+            }
+            Err(fault) => {
+                for (_, reply) in self.define_replies {
+                    deliver(reply, Err(fault.clone()));
+                }
+                for (_, reply) in self.append_replies {
+                    deliver(reply, Err(fault.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn distribute<T>(replies: Vec<(usize, Reply<Vec<T>>)>, verdicts: Vec<T>) {
+    let mut verdicts = verdicts.into_iter();
+    for (count, reply) in replies {
+        deliver(reply, Ok(verdicts.by_ref().take(count).collect()));
+    }
+}
+
+pub(super) fn deliver<T>(reply: Reply<T>, result: Result<T, WriteFault>) {
+    // A client that hung up is not waited for; its batch is numbered and will come again.
+    drop(reply.send(result));
+}

@@ -1,0 +1,124 @@
+//! The thread's side: groups are gathered, committed and answered.
+//!
+//! Must never know: who sends the commands.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use crossbeam_channel::Receiver;
+
+use super::{
+    ChangeVerdict, Command, Pressure, Reply, WriteFault, WriterParts,
+    group::{Group, deliver},
+};
+use crate::{
+    actors::{CheckpointNow, Condition},
+    model::time::Stopwatch,
+    store::{SeriesChange, StoreError},
+};
+
+/// When requests come side by side, a group waits this long for those that the last
+/// acknowledgements set free: fewer, larger commits. A lone sender never waits.
+const GROUP_LINGER: Duration = Duration::from_millis(1);
+
+pub(super) struct Role {
+    pub(super) parts: WriterParts,
+    pub(super) pressure: Arc<Pressure>,
+    pub(super) failing: bool,
+}
+
+impl Role {
+    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+        let mut last_group = 1;
+        while let Ok(first) = commands.recv() {
+            let mut group = Group::default();
+            group.add(first);
+            let watch = Stopwatch::start();
+            while group.is_open() {
+                let linger = GROUP_LINGER.saturating_sub(watch.elapsed());
+                let next = if group.commands < last_group && !linger.is_zero() {
+                    commands.recv_timeout(linger).ok()
+                } else {
+                    commands.try_recv().ok()
+                };
+                let Some(next) = next else { break };
+                group.add(next);
+            }
+            last_group = group.commands;
+            let change = group.change.take();
+            let stop = group.stop.take();
+            if group.has_writes() || change.is_none() {
+                self.commit(group);
+            }
+            if let Some((change, reply)) = change {
+                self.change(&change, reply);
+            }
+            if let Some(reply) = stop {
+                self.parts.lifeline.release();
+                if reply.send(()).is_err() {
+                    tracing::debug!("nobody waits for the writer's end");
+                }
+                return;
+            }
+        }
+        self.parts.lifeline.release();
+    }
+
+    fn commit(&mut self, group: Group) {
+        let parts = &mut self.parts;
+        let watch = Stopwatch::start();
+        let now = parts.clock.now();
+        let result = parts.appender.commit(&group.definitions, &group.batches, now);
+        parts.metrics.commit_duration.observe(watch.seconds());
+        let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
+        parts.metrics.writer_queue_bytes.set(left.saturating_sub(group.weight) as i64);
+        let result = result.map_err(|cause| describe(&cause));
+        self.note_health(result.as_ref().err());
+        group.answer(result);
+        self.ask_for_checkpoint();
+    }
+
+    fn change(&mut self, change: &SeriesChange, reply: Reply<ChangeVerdict>) {
+        let watch = Stopwatch::start();
+        let result = self.parts.appender.change(change).map_err(|cause| describe(&cause));
+        if let Ok(Ok(series)) = &result {
+            let elapsed_ms = watch.millis();
+            tracing::info!(series, ?change, elapsed_ms, "changed series");
+        }
+        self.note_health(result.as_ref().err());
+        deliver(reply, result);
+    }
+
+    fn note_health(&mut self, fault: Option<&WriteFault>) {
+        match (fault, self.failing) {
+            (Some(fault), false) => {
+                tracing::error!(%fault, "cannot write the journal; batches are refused");
+                self.parts.health.raise(Condition::Journal, fault.to_string());
+            }
+            (None, true) => {
+                tracing::info!("the journal can be written again");
+                self.parts.health.clear(Condition::Journal);
+            }
+            (Some(_), true) | (None, false) => {}
+        }
+        self.failing = fault.is_some();
+    }
+
+    /// Asks for a checkpoint when one of its bounds is reached.
+    fn ask_for_checkpoint(&self) {
+        let parts = &self.parts;
+        if parts.store.needs_checkpoint(&parts.bounds)
+            && parts.checkpointer.try_send(CheckpointNow).is_err()
+        {
+            tracing::trace!("a checkpoint is asked for already");
+        }
+    }
+}
+
+/// The error with its chain of causes.
+fn describe(error: &StoreError) -> WriteFault {
+    let text = error.chain();
+    if error.is_disk_full() { WriteFault::DiskFull(text) } else { WriteFault::Failed(text) }
+}

@@ -1,0 +1,142 @@
+//! The parts of the settings that become types of the roles that use them.
+//!
+//! Each is checked by itself and notes its faults. Must never know: how the roles go by them.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    time::Duration,
+};
+
+use super::{
+    LogFormat,
+    faults::Faults,
+    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawStorage},
+};
+use crate::{
+    actors::GraphiteSettings,
+    api::PromqlBounds,
+    ingest::graphite::Template,
+    model::{Granularity, GranularitySet, SeriesLimits, Span},
+    store::{CheckpointBounds, StoreLimits},
+};
+
+pub(super) fn log_format(word: &str, faults: &mut Faults) -> LogFormat {
+    match word {
+        "text" => LogFormat::Text,
+        "json" => LogFormat::Json,
+        other => {
+            faults.0.push(format!("log.format = {other:?} is not known; use text or json"));
+            LogFormat::Text
+        }
+    }
+}
+
+/// actix-http measures it by a clock that it reads twice a second.
+pub(super) fn client_timeout(text: &str, faults: &mut Faults) -> Duration {
+    const LEAST: Duration = Duration::from_secs(1);
+    let timeout = faults.duration("server.client_timeout", text);
+    if timeout < LEAST {
+        faults.0.push(format!("server.client_timeout = {text:?} is too small; use 1s or more"));
+    }
+    timeout
+}
+
+pub(super) fn socket_address(key: &str, text: &str, faults: &mut Faults) -> SocketAddr {
+    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.unwrap_or_else(|| {
+        faults.0.push(format!("{key} = {text:?} is no address; use 127.0.0.1:7117"));
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    })
+}
+
+pub(super) fn graphite(raw: &RawGraphite, faults: &mut Faults) -> GraphiteSettings {
+    let mut address = |key: &str, text: &str| {
+        (!text.is_empty()).then(|| socket_address(&format!("graphite.{key}"), text, faults))
+    };
+    GraphiteSettings {
+        listen: address("listen", &raw.listen),
+        pickle_listen: address("pickle_listen", &raw.pickle_listen),
+        udp_listen: address("udp_listen", &raw.udp_listen),
+        connections_max: raw.connections_max,
+    }
+}
+
+pub(super) fn graphite_templates(raw: &RawGraphite, faults: &mut Faults) -> Vec<Template> {
+    let mut read = |text: &String| {
+        Template::parse(text)
+            .map_err(|problem| faults.0.push(format!("graphite.templates: {problem}")))
+            .ok()
+    };
+    raw.templates.iter().filter_map(&mut read).collect()
+}
+
+pub(super) fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlBounds {
+    PromqlBounds {
+        timeout: faults.duration("promql.timeout", &raw.timeout),
+        lookback: faults.duration("promql.lookback", &raw.lookback),
+        delayed_name_removal: raw.delayed_name_removal,
+        series_max: faults.some("promql.series_max", raw.series_max),
+        points_max: faults.some("promql.points_max", raw.points_max),
+        query_bytes_max: faults.some("promql.query_bytes_max", raw.query_bytes_max),
+        regex_bytes_max: faults.some("promql.regex_bytes_max", raw.regex_bytes_max),
+        memory_max: faults.at_least("promql.memory_max", raw.memory_max, 1 << 20),
+    }
+}
+
+pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds {
+    CheckpointBounds {
+        cell_bytes_max: faults.at_least(
+            "storage.catalog_bytes_max",
+            raw.catalog_bytes_max,
+            1 << 20,
+        ),
+        journal_bytes_max: faults.at_least(
+            "storage.journal_bytes_max",
+            raw.journal_bytes_max,
+            1 << 20,
+        ),
+    }
+}
+
+pub(super) fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {
+    StoreLimits {
+        series_max: faults.some("limits.series_max", raw.series_max),
+        sender_series_max: faults.some("limits.sender_series_max", raw.sender_series_max),
+        senders_max: faults.some("limits.senders_max", raw.senders_max),
+    }
+}
+
+pub(super) fn series_limits(raw: &RawLimits, faults: &mut Faults) -> SeriesLimits {
+    SeriesLimits {
+        tags_max: raw.tags_max,
+        name_bytes_max: faults.at_least("limits.name_bytes_max", raw.name_bytes_max, 1),
+        value_bytes_max: faults.at_least("limits.value_bytes_max", raw.value_bytes_max, 1),
+    }
+}
+
+pub(super) fn granularities(raw: &Raw, faults: &mut Faults) -> GranularitySet {
+    let mut levels = Vec::new();
+    for granularity in &raw.granularity {
+        let key = |part: &str| format!("granularity {}: {part}", granularity.slot);
+        let slot = faults.span(&key("slot"), &granularity.slot);
+        let document = faults.span(&key("document"), &granularity.document);
+        let partition = faults.span(&key("partition"), &granularity.partition);
+        let retention = faults.span(&key("retention"), &granularity.retention);
+        match (slot, document, partition, retention) {
+            (Some(Span::Fixed(width)), Some(document), Some(partition), Some(retention)) => {
+                levels.push(Granularity::new(width, document, partition, retention));
+            }
+            (Some(Span::Months(_)), ..) => {
+                faults.0.push(format!("{}: must be 1d or less", key("slot")));
+            }
+            _ => {}
+        }
+    }
+    if !faults.0.is_empty() {
+        return GranularitySet::default();
+    }
+    GranularitySet::new(levels).unwrap_or_else(|found| {
+        faults.0.extend(found.0);
+        GranularitySet::default()
+    })
+}

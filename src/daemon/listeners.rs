@@ -1,0 +1,121 @@
+//! What listens: the HTTP server and the Graphite listeners, with what they are made of.
+//!
+//! Must never know: the other roles, and the order of the stop.
+
+use std::sync::Arc;
+
+use actix::Actor;
+use actix_web::{App, HttpServer, dev::ServerHandle};
+use anyhow::Context;
+use tokio::sync::Semaphore;
+
+use crate::{
+    actors::{Collector, CollectorParts, GraphiteListeners, Health, Lifelines, WriterHandle},
+    api::{self, ApiParts, BodyLimits, BodyMemory, Connections, QueryMemory, Tails, Turns},
+    config::Settings,
+    model::Clock,
+    query::QueryLimits,
+    store::Store,
+    telemetry::Metrics,
+};
+
+pub(super) fn api_parts(
+    settings: &Settings,
+    store: Store,
+    writer: WriterHandle,
+    clock: Arc<dyn Clock>,
+    metrics: Metrics,
+    health: &Health,
+) -> ApiParts {
+    ApiParts {
+        store,
+        writer,
+        clock,
+        metrics,
+        health: health.clone(),
+        query_limits: QueryLimits {
+            series_max: settings.query_series_max,
+            points_max: settings.query_points_max,
+        },
+        queries: Arc::new(Semaphore::new(settings.queries_max)),
+        promql: settings.promql,
+        query_memory: QueryMemory::new(settings.promql.memory_max),
+        turns: Turns::for_this_machine(),
+        body_limits: BodyLimits {
+            request_bytes_max: settings.request_bytes_max,
+            decompressed_bytes_max: settings.decompressed_bytes_max,
+        },
+        body_memory: BodyMemory::new(settings.body_memory_max),
+        client_timeout: settings.client_timeout,
+        snapshot_dir: settings.data_dir.join(&settings.snapshot_dir),
+        snapshots: Arc::new(Semaphore::new(1)),
+        series_limits: settings.series_limits,
+        future_skew: settings.future_skew,
+        tails: Tails::new(settings.tails_max),
+    }
+}
+
+fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
+    CollectorParts {
+        store: parts.store.clone(),
+        writer: parts.writer.clone(),
+        clock: parts.clock.clone(),
+        metrics: parts.metrics.clone(),
+        series_limits: settings.series_limits,
+        sender_series_max: settings.store_limits.sender_series_max,
+        series_max: settings.store_limits.series_max,
+        request_series_max: settings.request_series_max,
+        future_skew: settings.future_skew,
+        out_of_order_window: settings.out_of_order_window,
+        graphite_templates: settings.graphite_templates.clone().into(),
+    }
+}
+
+pub(super) fn start_graphite(
+    settings: &Settings,
+    parts: &ApiParts,
+    lifelines: &Lifelines,
+) -> anyhow::Result<GraphiteListeners> {
+    let line = lifelines.for_role("Graphite collector");
+    let collector = Collector::new(collector_parts(settings, parts), line).start();
+    GraphiteListeners::start(&settings.graphite, collector, parts.metrics.clone())
+        .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
+}
+
+pub(super) fn start_server(
+    settings: &Settings,
+    parts: ApiParts,
+    lifelines: &Lifelines,
+) -> anyhow::Result<ServerHandle> {
+    let collector = collector_parts(settings, &parts);
+    let mut server_line = lifelines.for_role("HTTP server");
+    let collector_lines = lifelines.clone();
+    let connections = Connections::new(&parts.metrics, settings.client_timeout);
+    let server = HttpServer::new(move || {
+        let line = collector_lines.for_role("collector");
+        let collector = Collector::new(collector.clone(), line).start();
+        let parts = parts.clone();
+        App::new().configure(|config| api::routes(config, parts, collector))
+    })
+    .workers(settings.worker_threads())
+    .max_connections(settings.connections_max.div_ceil(settings.worker_threads()))
+    .on_connect(move |connection, data| connections.note(connection, data))
+    // Else the end of an answer may wait 40 ms for the client to acknowledge its beginning.
+    .tcp_nodelay(true)
+    .client_request_timeout(settings.client_timeout)
+    .keep_alive(settings.keep_alive)
+    .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
+    .disable_signals()
+    .bind(settings.listen)
+    .with_context(|| format!("listen on {}", settings.listen))?
+    .run();
+    let handle = server.handle();
+    actix::spawn(async move {
+        if let Err(cause) = server.await {
+            tracing::error!(%cause, "the HTTP server failed");
+        } else {
+            server_line.release();
+        }
+    });
+    Ok(handle)
+}

@@ -1,0 +1,21 @@
+//! What systemd is told: ready, stopping, and alive.
+//!
+//! Must never know: the roles.
+
+/// Tells systemd that the event loop runs, twice as often as it asks for.
+pub(super) fn feed_watchdog() {
+    let Some(limit) = sd_notify::watchdog_enabled() else { return };
+    actix::spawn(async move {
+        loop {
+            notify(&[sd_notify::NotifyState::Watchdog]);
+            tokio::time::sleep(limit / 2).await;
+        }
+    });
+}
+
+/// Says a state, if systemd started the daemon.
+pub(super) fn notify(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(states) {
+        tracing::debug!(%cause, "systemd was not told");
+    }
+}

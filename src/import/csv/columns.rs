@@ -1,0 +1,96 @@
+//! Which column of a file is what: as the options say, or by the usual names in its header.
+//!
+//! Must never know: the lines behind the header.
+
+use super::record::Record;
+
+const TIME_NAMES: [&str; 6] = ["time", "timestamp", "ts", "datetime", "date", "_time"];
+const METRIC_NAMES: [&str; 3] = ["metric", "name", "__name__"];
+const VALUE_NAMES: [&str; 2] = ["value", "_value"];
+
+/// Which column is what; what is empty is found by its usual names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    /// The column of times.
+    pub time: Option<String>,
+    /// The column that names the metric, or else the name of all.
+    pub metric: Option<String>,
+    /// The columns of values.
+    pub values: Vec<String>,
+    /// The columns that are tags; all others when not given.
+    pub tags: Option<Vec<String>>,
+    /// What separates columns.
+    pub separator: u8,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self { time: None, metric: None, values: Vec::new(), tags: None, separator: b',' }
+    }
+}
+
+/// The columns of one file by their index.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    pub(super) time: usize,
+    pub(super) metric: Option<usize>,
+    /// Column and the metric, or with a column for the metric what is put behind it.
+    pub(super) values: Vec<(usize, String)>,
+    pub(super) tags: Vec<(usize, String)>,
+    pub(super) width: usize,
+}
+
+impl Layout {
+    pub(super) fn new(header: &Record, columns: &Columns) -> Result<Self, String> {
+        let names: Vec<_> = (0..header.len()).map(|index| header.get(index).trim()).collect();
+        let names: Vec<_> = names.iter().map(|name| name.trim_start_matches('\u{feff}')).collect();
+        let shown = names.join(", ");
+        let named = |wanted: &str| names.iter().position(|name| *name == wanted);
+        let usual = |usual: &[&str]| {
+            let mut names = names.iter();
+            names.position(|name| usual.iter().any(|own| name.eq_ignore_ascii_case(own)))
+        };
+        let column = |wanted: &String, option: &str| {
+            named(wanted).ok_or_else(|| {
+                format!("the header has no column {wanted:?} for {option}; it has {shown}")
+            })
+        };
+        let time = match &columns.time {
+            Some(name) => column(name, "--csv-time")?,
+            None => usual(&TIME_NAMES).ok_or_else(|| {
+                format!("which column is the time? say --csv-time; the header has {shown}")
+            })?,
+        };
+        let (metric, name) = match &columns.metric {
+            Some(name) => (named(name), named(name).is_none().then_some(name)),
+            None => (usual(&METRIC_NAMES), None),
+        };
+        let values = if columns.values.is_empty() {
+            vec![usual(&VALUE_NAMES).ok_or_else(|| {
+                format!("which columns are values? say --csv-value; the header has {shown}")
+            })?]
+        } else {
+            let found = columns.values.iter().map(|name| column(name, "--csv-value"));
+            found.collect::<Result<Vec<_>, _>>()?
+        };
+        let single = values.len() == 1;
+        let value_name = |index: usize| match (metric, name) {
+            (Some(_), _) if single => String::new(),
+            (Some(_), _) => format!("_{}", names[index]),
+            (None, Some(name)) if single => name.clone(),
+            (None, Some(name)) => format!("{name}_{}", names[index]),
+            (None, None) => names[index].to_owned(),
+        };
+        let tags = match &columns.tags {
+            Some(tags) => {
+                tags.iter().map(|name| column(name, "--csv-tags")).collect::<Result<Vec<_>, _>>()?
+            }
+            None => (0..names.len())
+                .filter(|own| *own != time && Some(*own) != metric && !values.contains(own))
+                .collect(),
+        };
+        let tags = tags.into_iter().map(|own| (own, names[own].to_owned())).collect();
+        let values = values.iter().map(|own| (*own, value_name(*own))).collect();
+        Ok(Self { time, metric, values, tags, width: names.len() })
+    }
+}

@@ -1,0 +1,77 @@
+//! What senders tell of their metrics' types, and which kinds of series follow from it.
+//!
+//! Must never know: samples, and which series are known.
+
+use std::collections::HashMap;
+
+use crate::{
+    ingest::{
+        protobuf::{Fields, WireFault},
+        rows::kind_of_name,
+    },
+    model::Kind,
+};
+
+/// What a sender told of its metrics' types, by family name. Prometheus 1.0 sends it apart from
+/// the samples, about once a minute.
+#[derive(Debug, Default)]
+pub struct Families(HashMap<Box<str>, Type>);
+
+/// Families remembered; with more, the rest goes by name.
+const FAMILIES_MAX: usize = 100_000;
+
+/// Type of a metric family, by its code in both versions (`MetricMetadata.MetricType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Counter,
+    Gauge,
+    /// Histograms and summaries: the suffix of the name tells.
+    ByName,
+}
+
+impl Type {
+    pub(super) fn from_code(code: i64) -> Option<Self> {
+        match code {
+            1 => Some(Self::Counter),
+            2 | 6 | 7 => Some(Self::Gauge),
+            3..=5 => Some(Self::ByName),
+            _ => None,
+        }
+    }
+
+    pub(super) fn kind(self, metric: &str) -> Kind {
+        match self {
+            Self::Counter => Kind::Counter,
+            Self::Gauge => Kind::Gauge,
+            Self::ByName => kind_of_name(metric),
+        }
+    }
+}
+
+impl Families {
+    /// `MetricMetadata`: type 1, family name 2.
+    pub(super) fn learn(&mut self, message: &[u8]) -> Result<(), WireFault> {
+        let (mut code, mut name) = (0, "");
+        let mut fields = Fields::of(message);
+        while let Some((field, value)) = fields.next_field()? {
+            match field {
+                1 => code = value.int(),
+                2 => name = std::str::from_utf8(value.bytes()).unwrap_or_default(),
+                _ => {}
+            }
+        }
+        if let Some(found) = Type::from_code(code)
+            && (self.0.len() < FAMILIES_MAX || self.0.contains_key(name))
+        {
+            self.0.insert(name.into(), found);
+        }
+        Ok(())
+    }
+
+    pub(super) fn kind(&self, metric: &str) -> Kind {
+        match self.0.get(metric) {
+            Some(found) => found.kind(metric),
+            None => kind_of_name(metric),
+        }
+    }
+}

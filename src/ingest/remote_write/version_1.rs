@@ -1,0 +1,120 @@
+//! `prometheus.WriteRequest`, version 1.0: labels as text in each series, types beside them.
+//!
+//! Must never know: version 2.0.
+
+use super::{Contents, Families, Labels, entries, histogram, sample};
+use crate::{
+    ingest::{
+        protobuf::{Fields, WireFault},
+        rows::Rows,
+        series_cache::Fingerprint,
+    },
+    model::Kind,
+};
+
+const PROTOCOL: u8 = 1;
+
+pub(super) fn decode(
+    body: &[u8],
+    families: &mut Families,
+    rows: &mut Rows<'_>,
+) -> Result<Contents, WireFault> {
+    let mut contents = Contents::default();
+    let mut request = Fields::of(body);
+    while let Some((field, value)) = request.next_field()? {
+        match field {
+            1 => series(value.bytes(), families, rows, &mut contents)?,
+            3 => families.learn(value.bytes())?,
+            _ => {}
+        }
+    }
+    Ok(contents)
+}
+
+/// `TimeSeries` of 1.0: the labels come first, and equal series have equal bytes there.
+fn series(
+    message: &[u8],
+    families: &Families,
+    rows: &mut Rows<'_>,
+    contents: &mut Contents,
+) -> Result<(), WireFault> {
+    let labels = &message[..labels_end(message)];
+    if labels.len() > rows.limits.series_bytes_max() {
+        rows.fits(labels.len(), entries(message, [2, 4])?);
+        return Ok(());
+    }
+    let mut fields = Fields::of(&message[labels.len()..]);
+    let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
+    let mut target = None;
+    while let Some((field, value)) = fields.next_field()? {
+        match field {
+            2 => {
+                let target = *target.get_or_insert_with(|| {
+                    rows.series(Fingerprint::of(PROTOCOL, labels), |limits| {
+                        let labels = describe("")?;
+                        let kind = families.kind(labels.metric);
+                        labels.described(kind, "", limits)
+                    })
+                });
+                let (at, value, start) = sample(value.bytes())?;
+                contents.samples += 1;
+                rows.push(target, at, value, start);
+            }
+            3 => contents.exemplars += 1,
+            4 => {
+                contents.histograms += 1;
+                let fingerprint = |part| Fingerprint::of(PROTOCOL | part, labels);
+                histogram(value.bytes(), 0, rows, fingerprint, |suffix, limits| {
+                    describe(suffix)?.described(Kind::Counter, "", limits)
+                })?;
+            }
+            // Labels behind the samples: no sender writes them so.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Where the labels at the start of a series end: nothing is read but their lengths. Labels of
+/// 128 bytes and more are left to the general reader.
+fn labels_end(message: &[u8]) -> usize {
+    const LABEL: u8 = 1 << 3 | 2;
+    let mut at = 0;
+    while let Some([LABEL, length]) = message.get(at..at + 2) {
+        let end = at + 2 + usize::from(*length);
+        if *length >= 0x80 || end > message.len() {
+            return long_labels_end(message, at);
+        }
+        at = end;
+    }
+    at
+}
+
+fn long_labels_end(message: &[u8], from: usize) -> usize {
+    let mut ahead = Fields::of(&message[from..]);
+    let mut end = from;
+    while let Ok(Some((1, _))) = ahead.next_field() {
+        end = from + ahead.position();
+    }
+    end
+}
+
+impl<'a> Labels<'a> {
+    fn read_1(labels: &'a [u8]) -> Result<Self, String> {
+        let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
+        let mut fields = Fields::of(labels);
+        while let Some((_, label)) = fields.next_field().map_err(|fault| fault.to_string())? {
+            let (mut name, mut value) = (&[][..], &[][..]);
+            let mut parts = Fields::of(label.bytes());
+            while let Some((field, part)) = parts.next_field().map_err(|fault| fault.to_string())? {
+                match field {
+                    1 => name = part.bytes(),
+                    2 => value = part.bytes(),
+                    _ => {}
+                }
+            }
+            out.add(name, value)?;
+        }
+        Ok(out)
+    }
+}

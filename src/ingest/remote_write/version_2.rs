@@ -1,0 +1,162 @@
+//! `io.prometheus.write.v2.Request`, version 2.0: labels as refs into the request's symbols, and
+//! each series with its own type.
+//!
+//! Must never know: version 1.0, and types remembered from other requests.
+
+use super::{Contents, Labels, entries, families::Type, histogram, sample};
+use crate::{
+    ingest::{
+        protobuf::{Fields, Value, WireFault, packed_varints},
+        rows::{Rows, kind_of_name},
+        series_cache::Fingerprint,
+    },
+    model::{Kind, SeriesLimits},
+};
+
+const PROTOCOL: u8 = 2;
+
+/// Symbols of a 2.0 request: as many as its series may need.
+const SYMBOLS_MAX: usize = 1 << 20;
+
+/// 2.0: `Request` with symbols 4 and series 5. The symbols come first; the specification asks
+/// senders to write fields in order, and others are read in a pass of its own.
+pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireFault> {
+    let mut symbols: Vec<&[u8]> = Vec::new();
+    let mut request = Fields::of(body);
+    while let Some((field, value)) = request.next_field()? {
+        if field == 4 && symbols.len() < SYMBOLS_MAX {
+            symbols.push(value.bytes());
+        }
+    }
+    let mut contents = Contents::default();
+    let mut scratch = Scratch::default();
+    let mut request = Fields::of(body);
+    while let Some((field, value)) = request.next_field()? {
+        if field == 5 {
+            series(value.bytes(), &symbols, rows, &mut contents, &mut scratch)?;
+        }
+    }
+    Ok(contents)
+}
+
+/// Kept from series to series, so that none allocates.
+#[derive(Default)]
+struct Scratch {
+    refs: Vec<usize>,
+    written: Vec<u8>,
+}
+
+/// `TimeSeries` of 2.0: label refs 1, samples 2, histograms 3, exemplars 4, metadata 5, created
+/// timestamp 6.
+fn series(
+    message: &[u8],
+    symbols: &[&[u8]],
+    rows: &mut Rows<'_>,
+    contents: &mut Contents,
+    scratch: &mut Scratch,
+) -> Result<(), WireFault> {
+    scratch.refs.clear();
+    let (mut metadata, mut created) = (None, 0);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next_field()? {
+        match (field, value) {
+            (1, Value::Bytes(packed)) => {
+                packed_varints(packed, |reference| scratch.refs.push(reference as usize))?;
+            }
+            (1, Value::Varint(reference)) => scratch.refs.push(reference as usize),
+            (5, value) => metadata = Some(Metadata::read(value.bytes())?),
+            (6, value) => created = value.int(),
+            _ => {}
+        }
+    }
+    let Scratch { refs, written } = scratch;
+    // A few bytes of refs may stand for a long text.
+    let length = |reference: &usize| symbols.get(*reference).map_or(1, |symbol| symbol.len()) + 4;
+    let bytes = refs.iter().map(length).fold(0, usize::saturating_add);
+    if bytes > rows.limits.series_bytes_max() {
+        rows.fits(bytes, entries(message, [2, 3])?);
+        return Ok(());
+    }
+    // Equal series have different refs in different requests; their texts are equal.
+    written.clear();
+    for reference in &*refs {
+        let symbol = symbols.get(*reference).copied().unwrap_or(b"\xff");
+        written.extend_from_slice(&(symbol.len() as u32).to_le_bytes());
+        written.extend_from_slice(symbol);
+    }
+    let metadata = metadata.unwrap_or_default();
+    let describe = |suffix: &str, limits: &SeriesLimits| {
+        let labels = Labels::read_2(refs, symbols)?.renamed(suffix);
+        let unit = symbols.get(metadata.unit).and_then(|unit| std::str::from_utf8(unit).ok());
+        let known = Type::from_code(metadata.code);
+        let by_name = kind_of_name(labels.metric);
+        let kind = if suffix.is_empty() {
+            known.map_or(by_name, |known| known.kind(labels.metric))
+        } else {
+            Kind::Counter
+        };
+        labels.described(kind, unit.unwrap_or_default(), limits)
+    };
+    let mut target = None;
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next_field()? {
+        match field {
+            2 => {
+                let target = *target.get_or_insert_with(|| {
+                    let fingerprint = Fingerprint::of(PROTOCOL, written);
+                    rows.series(fingerprint, |limits| describe("", limits))
+                });
+                let (at, value, start) = sample(value.bytes())?;
+                contents.samples += 1;
+                rows.push(target, at, value, if start == 0 { created } else { start });
+            }
+            3 => {
+                contents.histograms += 1;
+                let fingerprint = |part| Fingerprint::of(PROTOCOL | part, written);
+                histogram(value.bytes(), created, rows, fingerprint, describe)?;
+            }
+            4 => contents.exemplars += 1,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Metadata {
+    code: i64,
+    unit: usize,
+}
+
+impl Metadata {
+    /// Type 1, help ref 3, unit ref 4.
+    fn read(message: &[u8]) -> Result<Self, WireFault> {
+        let mut out = Self::default();
+        let mut fields = Fields::of(message);
+        while let Some((field, value)) = fields.next_field()? {
+            match field {
+                1 => out.code = value.int(),
+                4 => out.unit = value.int() as usize,
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl<'a> Labels<'a> {
+    fn read_2(refs: &[usize], symbols: &[&'a [u8]]) -> Result<Self, String> {
+        let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
+        if !refs.len().is_multiple_of(2) {
+            return Err("the label refs are no pairs".to_owned());
+        }
+        for pair in refs.chunks_exact(2) {
+            let symbol = |index: usize| {
+                let found = symbols.get(index).copied();
+                found.ok_or_else(|| format!("label ref {index} is beyond the symbols"))
+            };
+            out.add(symbol(pair[0])?, symbol(pair[1])?)?;
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,140 @@
+//! The way along a path to a field, into documents and through lists.
+//!
+//! Must never know: what is done with the values there.
+
+use std::sync::Arc;
+
+use super::value::{DEPTH_MAX, Fields, Value};
+
+/// The way to a field: `days.date`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path(Vec<Arc<str>>);
+
+impl Path {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let names: Vec<Arc<str>> = text.split('.').map(Into::into).collect();
+        if names.len() > DEPTH_MAX || names.iter().any(|name| name.is_empty()) {
+            return Err(format!("{text:?} is no field path"));
+        }
+        if let Some(name) = names.iter().find(|name| name.starts_with('$')) {
+            return Err(format!("{name:?} in {text:?} is no field name"));
+        }
+        Ok(Self(names))
+    }
+
+    pub(super) fn names(&self) -> &[Arc<str>] {
+        &self.0
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.0.iter().map(|name| &**name).eq(text.split('.'))
+    }
+
+    /// What an expression sees there.
+    pub(super) fn get(&self, document: &Fields) -> Option<Value> {
+        let (first, rest) = self.0.split_first()?;
+        let value = document.get(first)?;
+        let Some((second, rest)) = rest.split_first() else { return Some(value.clone()) };
+        rest.iter().try_fold(value.step(second)?, |value, name| value.step(name))
+    }
+
+    /// Takes what is there and leaves `Null` in its place; not through lists.
+    pub(super) fn take(&self, document: &mut Fields) -> Option<Value> {
+        let (last, before) = self.0.split_last()?;
+        let mut fields = document;
+        for name in before {
+            let Some(Value::Fields(inner)) = fields.get_mut(name) else { return None };
+            fields = inner;
+        }
+        fields.get_mut(last).map(|value| std::mem::replace(value, Value::Null))
+    }
+
+    /// Puts a value there; documents on the way are made, in lists it goes into each.
+    pub(super) fn set(&self, document: &mut Fields, value: Value) {
+        set_along(&self.0, document, value);
+    }
+
+    pub(super) fn remove(&self, document: &mut Fields) {
+        remove_along(&self.0, document);
+    }
+
+    /// Hands out every value that a condition sees there: through lists, and the elements of a
+    /// list at the end; `visit` tells whether to stop. Returns whether it was stopped.
+    pub(super) fn any(&self, document: &Fields, visit: &mut dyn FnMut(&Value) -> bool) -> bool {
+        let Some((first, rest)) = self.0.split_first() else { return false };
+        document.get(first).is_some_and(|value| any_along(rest, value, visit))
+    }
+}
+
+impl Value {
+    /// Takes a step along a path; through a list it goes to each of its documents.
+    fn step(&self, name: &str) -> Option<Self> {
+        match self {
+            Self::Fields(fields) => fields.get(name).cloned(),
+            Self::List(values) => {
+                Some(Self::List(values.iter().filter_map(|value| value.step(name)).collect()))
+            }
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Text(_)
+            | Self::Date(_) => None,
+        }
+    }
+}
+
+fn any_along(names: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(&Value) -> bool) -> bool {
+    match (names.split_first(), value) {
+        (None, Value::List(values)) => visit(value) || values.iter().any(visit),
+        (None, _) => visit(value),
+        (Some((first, rest)), Value::Fields(fields)) => {
+            fields.get(first).is_some_and(|value| any_along(rest, value, visit))
+        }
+        (Some(_), Value::List(values)) => {
+            let mut documents = values.iter().filter(|value| matches!(value, Value::Fields(_)));
+            documents.any(|value| any_along(names, value, visit))
+        }
+        (Some(_), _) => false,
+    }
+}
+
+fn set_along(names: &[Arc<str>], fields: &mut Fields, value: Value) {
+    let Some((first, rest)) = names.split_first() else { return };
+    if rest.is_empty() {
+        return fields.set(first.clone(), value);
+    }
+    match fields.get_mut(first) {
+        Some(Value::Fields(inner)) => set_along(rest, inner, value),
+        Some(Value::List(values)) => {
+            for element in values {
+                if let Value::Fields(inner) = element {
+                    set_along(rest, inner, value.clone());
+                }
+            }
+        }
+        _ => {
+            let mut inner = Fields::default();
+            set_along(rest, &mut inner, value);
+            fields.set(first.clone(), Value::Fields(inner));
+        }
+    }
+}
+
+fn remove_along(names: &[Arc<str>], fields: &mut Fields) {
+    let Some((first, rest)) = names.split_first() else { return };
+    if rest.is_empty() {
+        return fields.remove(first);
+    }
+    match fields.get_mut(first) {
+        Some(Value::Fields(inner)) => remove_along(rest, inner),
+        Some(Value::List(values)) => {
+            for element in values {
+                if let Value::Fields(inner) = element {
+                    remove_along(rest, inner);
+                }
+            }
+        }
+        _ => {}
+    }
+}

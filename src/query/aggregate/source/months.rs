@@ -1,0 +1,161 @@
+//! Months as documents: one for each tag set, days > hours > minutes below it, with a field for
+//! each metric.
+//!
+//! Must never know: how series are chosen, and the slots of single series.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use super::{SourceRequest, field_name, overlap, select, tag_fields};
+use crate::{
+    model::{SeriesId, UnixMillis},
+    query::{
+        QueryError, QueryLimits,
+        aggregate::{
+            flow::Documents,
+            value::{Fields, Value},
+        },
+        documents::check_count,
+        levels::{Ladder, OpenLadder, PARTS_MS, Parts},
+    },
+    store::Store,
+};
+
+/// Names of the lists of a month's levels.
+const LISTS: [&str; 3] = ["days", "hours", "minutes"];
+
+/// The field name of a metric, and its series.
+type Metric = (Arc<str>, SeriesId);
+
+/// Months of tag sets, each a document.
+pub(in crate::query::aggregate) struct Months {
+    open: OpenLadder,
+    /// Tags, and the metrics that have them.
+    sets: Vec<(Fields, Vec<Metric>)>,
+    /// Which days are in the documents; their own sums are of the whole month.
+    days: Range<i64>,
+    with_counts: bool,
+}
+
+pub(super) fn months(
+    store: &Store,
+    request: &SourceRequest<'_>,
+    asked: &Range<UnixMillis>,
+    limits: &QueryLimits,
+    now: UnixMillis,
+) -> Result<Months, QueryError> {
+    let found = select(store, request, limits, false)?;
+    // A month is seen when its own date is wanted and it has days that are.
+    let day = |at: UnixMillis, up: i64| {
+        (at.0.saturating_add(up)).div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0])
+    };
+    let days = overlap(asked, &request.wanted.days);
+    let days = day(days.start, 0)..day(days.end, PARTS_MS[0] - 1);
+    let month_start = crate::model::Span::Months(1).start_of(UnixMillis(days.start));
+    let seen = overlap(&(month_start..UnixMillis(days.end)), &request.wanted.dates);
+    let depth = LISTS.iter().rposition(|list| request.words.wants(list)).map_or(1, |last| last + 1);
+    check_count((seen.end.0 - seen.start.0) / PARTS_MS[0], found.len(), limits)?;
+    let fine = UnixMillis(days.start)..UnixMillis(days.end);
+    let ladder = Ladder::new(store.granularities(), &seen, &fine, depth, now);
+    check_count(ladder.parts(), found.len(), limits)?;
+    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+    let open = ladder.open(store, &ids)?;
+    let mut sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
+    for (id, info) in &found {
+        let metric = field_name(info.key.metric()).into();
+        sets.entry(info.key.tags().collect()).or_default().push((metric, *id));
+    }
+    let sets = sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
+    let sets = if seen.is_empty() { Vec::new() } else { sets.collect() };
+    Ok(Months { open, sets, days, with_counts: request.words.wants("num_samples") })
+}
+
+impl Months {
+    /// A document for each tag set and month.
+    pub(super) fn documents(&self) -> Documents<'_> {
+        Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'_> {
+            let read = |(name, id): &Metric| Ok((name.clone(), self.open.read(*id)?));
+            let levels: Result<Vec<_>, QueryError> = series.iter().map(read).collect();
+            match levels {
+                Ok(levels) => {
+                    let months = self.open.ladder.months.iter();
+                    Box::new(months.filter_map(move |month| self.month(tags, *month, &levels)))
+                }
+                Err(cause) => Box::new(std::iter::once(Err(cause))),
+            }
+        }))
+    }
+
+    /// The document of a month; `None` when nothing fell into it.
+    fn month(
+        &self,
+        tags: &Fields,
+        month: UnixMillis,
+        levels: &[(Arc<str>, Vec<Parts>)],
+    ) -> Option<Result<Fields, QueryError>> {
+        let range = month.0..self.open.ladder.month_end(month).0;
+        let names: Vec<_> = tags
+            .iter()
+            .filter_map(|(name, tag)| Some(format!("{name}={}", tag.as_text()?)))
+            .collect();
+        let mut out = Fields::default();
+        out.set("_id".into(), Value::text(&format!("{month} {}", names.join(","))));
+        out.set("date".into(), Value::Date(month));
+        for (name, tag) in tags.iter() {
+            out.set(name.clone(), tag.clone());
+        }
+        let mut counts = Fields::default();
+        for (name, parts) in levels {
+            let Some(days) = parts.first() else { continue };
+            let cells = || days.starts(range.clone()).filter_map(|at| days.cell(at));
+            let n: u64 = cells().map(|cell| u64::from(cell.n)).sum();
+            if n > 0 {
+                out.set(name.clone(), Value::Float(cells().map(|cell| cell.sum).sum()));
+                counts.set(name.clone(), Value::Int(n as i64));
+            }
+        }
+        if counts.len() == 0 {
+            return None;
+        }
+        if self.with_counts {
+            out.set("num_samples".into(), Value::Fields(counts));
+        }
+        let shown = range.start.max(self.days.start)..range.end.min(self.days.end);
+        let days = self.list(levels, 0, shown).unwrap_or_default();
+        out.set(LISTS[0].into(), Value::List(days));
+        Some(Ok(out))
+    }
+
+    /// The parts of one level over a range; `None` where the level is not kept.
+    fn list(
+        &self,
+        levels: &[(Arc<str>, Vec<Parts>)],
+        depth: usize,
+        range: Range<i64>,
+    ) -> Option<Vec<Value>> {
+        let (_, parts) = levels.first()?;
+        let starts = parts.get(depth)?.starts(range);
+        let part = |at: i64| {
+            let mut out = Fields::default();
+            out.set("date".into(), Value::Date(UnixMillis(at)));
+            let mut counts = Fields::default();
+            for (name, parts) in levels {
+                let cell = parts.get(depth).and_then(|parts| parts.cell(at));
+                // What is empty has no field: it is neither zero nor counted in an average.
+                if let Some(cell) = cell.filter(|cell| cell.n > 0) {
+                    out.set(name.clone(), Value::Float(cell.sum));
+                    counts.set(name.clone(), Value::Int(i64::from(cell.n)));
+                }
+            }
+            if self.with_counts {
+                out.set("num_samples".into(), Value::Fields(counts));
+            }
+            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth]);
+            if let (Some(below), Some(list)) = (below, LISTS.get(depth + 1)) {
+                out.set((*list).into(), Value::List(below));
+            }
+            Value::Fields(out)
+        };
+        let found: Vec<_> = starts.map(part).collect();
+        (!found.is_empty()).then_some(found)
+    }
+}

@@ -1,0 +1,143 @@
+//! Changes of series that are known: what is deleted is found no more, what is renamed by its new
+//! key. All lists of tags are brought up to date in one pass, however many series change.
+//!
+//! Must never know: the journal, and why a series changes; `changes.rs` plans that.
+
+use std::{collections::BTreeMap, hash::BuildHasher};
+
+use super::{Dictionary, Entry, Postings, pairs};
+use crate::{
+    model::{SeriesId, SeriesKey},
+    store::changes::SeriesUpdate,
+};
+
+/// The series to put into, or to take out of, the list of a tag's name and value.
+type Moves = BTreeMap<(Box<str>, Box<str>), Vec<SeriesId>>;
+
+impl Dictionary {
+    /// Changes series that are known, ascending.
+    pub(crate) fn update(&mut self, updates: &[SeriesUpdate]) {
+        self.generation += 1;
+        let (mut left, mut joined) = (Moves::new(), Moves::new());
+        for SeriesUpdate { id, key } in updates {
+            let Some(info) = self.info(*id) else { continue };
+            let has = |key: &SeriesKey, pair| pairs(key).any(|own| own == pair);
+            let note = |moves: &mut Moves, (name, value): (&str, &str)| {
+                moves.entry((name.into(), value.into())).or_default().push(*id);
+            };
+            let stays = |pair| key.as_ref().is_some_and(|key| has(key, pair));
+            pairs(&info.key).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
+            let new = key.iter().flat_map(pairs);
+            new.filter(|pair| !has(&info.key, *pair)).for_each(|pair| note(&mut joined, pair));
+            self.unindex(*id);
+        }
+        for ((name, value), ids) in left {
+            leave(&mut self.postings, &name, &value, &ids);
+        }
+        for ((name, value), ids) in joined {
+            let list = self.postings.entry(name).or_default().entry(value).or_default();
+            list.extend(ids);
+            list.sort_unstable();
+        }
+        for SeriesUpdate { id, key } in updates {
+            match key {
+                None => self.forget(*id),
+                Some(key) => self.rename(*id, key),
+            }
+        }
+    }
+
+    fn forget(&mut self, id: SeriesId) {
+        let entry = &mut self.series[id.0 as usize];
+        if let Entry::Living(info) = entry {
+            if let Some(count) = self.by_sender.get_mut(&info.sender) {
+                *count -= 1;
+                if *count == 0 {
+                    self.by_sender.remove(&info.sender);
+                }
+            }
+            *entry = Entry::Deleted(info.kind);
+            self.deleted += 1;
+            self.renamed.remove(&id);
+        }
+    }
+
+    fn rename(&mut self, id: SeriesId, key: &SeriesKey) {
+        if let Entry::Living(info) = &mut self.series[id.0 as usize] {
+            info.key = key.clone();
+            self.renamed.insert(id, self.generation);
+            self.index(id);
+        }
+    }
+
+    fn unindex(&mut self, id: SeriesId) {
+        let Some(info) = self.info(id) else { return };
+        let hash = self.hasher.hash_one(info.key.as_bytes());
+        if let Ok(entry) = self.by_key.find_entry(hash, |own| *own == id) {
+            entry.remove();
+        }
+    }
+}
+
+/// Takes series out of a tag's list; what is empty then is removed.
+fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) {
+    let Some(values) = postings.get_mut(name) else { return };
+    let Some(list) = values.get_mut(value) else { return };
+    list.retain(|id| ids.binary_search(id).is_err());
+    if list.is_empty() {
+        values.remove(value);
+    }
+    if values.is_empty() {
+        postings.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::Kind,
+        store::dictionary::{METRIC_TAG, Matcher, tests::info},
+    };
+
+    #[test]
+    fn what_is_deleted_or_renamed_is_found_as_it_is_now() {
+        let mut dictionary = Dictionary::default();
+        for host in ["a", "b", "c"] {
+            dictionary.add(info("cpu", &[("host", host)]));
+        }
+        let ids = |dictionary: &Dictionary, tag: &str, value: &str| {
+            let matcher = Matcher { tag: tag.into(), value: value.into() };
+            dictionary.select(&[matcher]).iter().map(|id| id.0).collect::<Vec<_>>()
+        };
+        let before = dictionary.generation();
+        let key = info("cpu", &[("host", "z"), ("rack", "1")]).key;
+        dictionary.update(&[
+            SeriesUpdate { id: SeriesId(0), key: None },
+            SeriesUpdate { id: SeriesId(2), key: Some(key.clone()) },
+        ]);
+        assert_eq!((dictionary.len(), dictionary.id_count()), (2, 3));
+        assert_eq!(dictionary.count_of_sender("a"), 2);
+        assert!(dictionary.find(&info("cpu", &[("host", "a")]).key).is_none());
+        assert!(dictionary.find(&info("cpu", &[("host", "c")]).key).is_none());
+        assert_eq!(dictionary.find(&key).unwrap().0, SeriesId(2));
+        assert_eq!(ids(&dictionary, "host", "a"), [0; 0]);
+        assert_eq!(ids(&dictionary, "rack", "1"), [2]);
+        assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
+        assert_eq!(dictionary.select(&[]), [SeriesId(1), SeriesId(2)]);
+        let current = |id, generation| dictionary.is_current(SeriesId(id), generation);
+        assert_eq!(
+            [current(0, before), current(1, before), current(2, before)],
+            [false, true, false]
+        );
+        assert!(current(2, dictionary.generation()));
+        assert_eq!(dictionary.kind(SeriesId(0)), Some(Kind::Counter));
+        // The key begins anew, under an id of its own; the renamed series keeps its place.
+        assert_eq!(dictionary.add(info("cpu", &[("host", "a")])), SeriesId(3));
+        let back = SeriesUpdate { id: SeriesId(2), key: Some(info("cpu", &[("host", "b2")]).key) };
+        dictionary.update(&[back, SeriesUpdate { id: SeriesId(3), key: None }]);
+        assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
+        assert_eq!(ids(&dictionary, "rack", "1"), [0; 0]);
+        assert_eq!(dictionary.count_of_sender("a"), 2);
+    }
+}

@@ -1,0 +1,105 @@
+//! A consistent view of one granularity of the head: single rows, and those of several slots side
+//! by side.
+//!
+//! Must never know: how rows come there and go.
+
+use std::{ops::Range, sync::Arc};
+
+use redb::ReadOnlyTable;
+
+use super::{damaged, fail, key, row_of_key, slots};
+use crate::{
+    model::Cell,
+    store::{
+        database_file::DatabaseFile,
+        error::StoreError,
+        head_row::{Row, RowCells, SERIES_PER_ROW},
+    },
+};
+
+/// See the module.
+pub(crate) struct HeadReader {
+    pub(super) file: Arc<DatabaseFile>,
+    /// Everything up to this journal record is here or in documents.
+    pub(crate) through: u64,
+    pub(super) rows: ReadOnlyTable<u64, &'static [u8]>,
+}
+
+impl HeadReader {
+    /// Starts of the slots within a range that have rows, ascending.
+    pub(crate) fn slots(&self, range: Range<i64>) -> Result<Vec<i64>, StoreError> {
+        self.file.guard("read", || slots(&self.rows, range))
+    }
+
+    /// Hands the row of a slot to `read`, if it is there.
+    pub(crate) fn row(
+        &self,
+        slot_start: i64,
+        row: u32,
+        read: impl FnOnce(Row<'_>),
+    ) -> Result<(), StoreError> {
+        self.file.guard("read", || {
+            let key = key(slot_start, row);
+            let found = self.rows.get(key).map_err(fail("read"))?;
+            let Some(guard) = found else { return Ok(()) };
+            read(Row::parse(guard.value()).ok_or_else(|| damaged(key))?);
+            Ok(())
+        })
+    }
+
+    /// The rows of several slots, to be taken side by side.
+    pub(crate) fn cursor(&self, slot_starts: &[i64]) -> Result<RowCursor<'_>, StoreError> {
+        self.file.guard("read", || {
+            let open = |start: &i64| {
+                let range = self.rows.range(key(*start, 0)..key(start + 1000, 0));
+                Ok((*start, range.map_err(fail("read"))?.peekable()))
+            };
+            let slots = slot_starts.iter().map(open).collect::<Result<_, StoreError>>()?;
+            Ok(RowCursor { file: &self.file, slots })
+        })
+    }
+}
+
+type Rows = std::iter::Peekable<redb::Range<'static, u64, &'static [u8]>>;
+
+/// See [`HeadReader::cursor`].
+pub(crate) struct RowCursor<'a> {
+    file: &'a DatabaseFile,
+    slots: Vec<(i64, Rows)>,
+}
+
+impl RowCursor<'_> {
+    /// The lowest row that is left in any slot.
+    pub(crate) fn next_row(&mut self) -> Result<Option<u32>, StoreError> {
+        let rows = self.slots.iter_mut();
+        // An error is met when the row is taken.
+        let number = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
+            entry.as_ref().map_or(0, |(key, _)| row_of_key(key.value()))
+        };
+        self.file.guard("read", || Ok(rows.filter_map(|(_, rows)| rows.peek().map(number)).min()))
+    }
+
+    /// Takes a row out of every slot that has it: the slot's start and the cells. Rows are taken
+    /// in ascending order, none left out.
+    pub(crate) fn take(
+        &mut self,
+        row: u32,
+        mut out: impl FnMut(i64, Box<RowCells>),
+    ) -> Result<(), StoreError> {
+        let slots = &mut self.slots;
+        self.file.guard("read", || {
+            for (slot, rows) in slots {
+                let is_next = |entry: &Result<(redb::AccessGuard<'_, u64>, _), _>| {
+                    entry.as_ref().map_or(true, |(key, _)| row_of_key(key.value()) == row)
+                };
+                let Some(entry) = rows.next_if(is_next) else { continue };
+                let (key, bytes) = entry.map_err(fail("read"))?;
+                let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
+                let row = Row::parse(bytes.value()).ok_or_else(|| damaged(key.value()))?;
+                row.merge_into(&mut cells);
+                out(*slot, cells);
+            }
+            Ok(())
+        })
+    }
+}

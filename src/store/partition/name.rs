@@ -1,0 +1,76 @@
+//! Names of partitions' files: one for each start, and back.
+//!
+//! Must never know: what is in the files.
+
+use super::Partition;
+use crate::model::{Granularity, UnixMillis};
+
+/// What a partition's span is a multiple of, in ms, and how its start is written then.
+const FILE_NAMES: [(i64, &str); 3] =
+    [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
+
+impl Partition {
+    /// Name of a partition's file below the data directory.
+    pub(crate) fn file_name(granularity: &Granularity, start: UnixMillis) -> String {
+        let span_ms = granularity.partition.longest_ms();
+        // As many digits as tell the partitions apart.
+        let format = match FILE_NAMES.iter().find(|(unit_ms, _)| span_ms % unit_ms == 0) {
+            Some((_, format)) => format,
+            None => FILE_NAMES[FILE_NAMES.len() - 1].1,
+        };
+        let name = start.civil().strftime(format);
+        format!("partitions/{}/{name}.redb", granularity.name)
+    }
+
+    /// The start that a file's name says; `None` for files of other names.
+    pub(crate) fn start_of_file(granularity: &Granularity, name: &str) -> Option<UnixMillis> {
+        let stem = name.strip_suffix(".redb")?;
+        let read = |(_, format): &(i64, &str)| {
+            let parsed = jiff::fmt::strtime::parse(format, stem).ok()?;
+            let date = parsed.to_date().ok()?;
+            Some(date.to_datetime(parsed.to_time().unwrap_or_default()))
+        };
+        let civil = FILE_NAMES.iter().find_map(read)?;
+        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        let start = UnixMillis(zoned.timestamp().as_millisecond());
+        (granularity.partition_start(start) == start).then_some(start)
+    }
+}
+
+/// The name that a partition's file gets when it is set aside as damaged.
+pub(crate) fn set_aside_name(file: &str) -> String {
+    file.trim_start_matches("partitions/").replace('/', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Span;
+
+    #[test]
+    fn every_partition_has_a_name_of_its_own_that_says_its_start() {
+        let at = UnixMillis(1_795_264_496_000);
+        for (span, name) in [
+            ("5s", "2026-11-21T123455"),
+            ("1m", "2026-11-21T1234"),
+            ("90s", "2026-11-21T123430"),
+            ("6h", "2026-11-21T1200"),
+            ("1d", "2026-11-21"),
+            ("1y", "2026-01-01"),
+        ] {
+            let span: Span = span.parse().unwrap();
+            let granularity = Granularity::new(1000, span, span, span);
+            let start = granularity.partition_start(at);
+            let file = Partition::file_name(&granularity, start);
+            assert_eq!(file, format!("partitions/1s/{name}.redb"));
+            let base = file.trim_start_matches("partitions/1s/");
+            assert_eq!(Partition::start_of_file(&granularity, base), Some(start), "{base}");
+            let next = Partition::file_name(&granularity, granularity.partition_end(start));
+            assert_ne!(next, file);
+        }
+        let day = Granularity::new(1000, Span::Months(1), Span::Months(1), Span::Months(1));
+        for name in ["2026-11-21.redb", "2026-11-01", "x.redb", "2026-13-01.redb"] {
+            assert_eq!(Partition::start_of_file(&day, name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Opening the store: what the files hold, and the journal's records after them, become what is in
+//! memory.
+//!
+//! Must never know: who opens it, and how batches come in.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{
+    AcceptedBatch, Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
+    catalog::Catalog, changes, head, head::Head, journal, journal::Journal, levels,
+    partitions::Partitions,
+};
+use crate::model::{GranularitySet, UnixMillis};
+
+/// What was found when the store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecoveryReport {
+    /// Journal records applied to the catalog.
+    pub records: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Whether a checkpoint was cut short when the store was closed; the next one finishes it.
+    pub resumes_checkpoint: bool,
+}
+
+impl Store {
+    /// Opens the store and recovers what was accepted but not yet in documents.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is of another format.
+    pub fn open(
+        medium: Arc<dyn Medium>,
+        granularities: GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
+        let granularities = Arc::new(granularities);
+        let journal = Journal::open(&medium)?;
+        let known = journal.levels()?;
+        levels::check(&known, &granularities, journal::JOURNAL_FILE)?;
+        let partitions = Partitions::open(medium.clone(), granularities.clone())?;
+        let head = Head::open(medium.clone(), &granularities, &partitions)?;
+        let mut dictionary = Dictionary::default();
+        let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
+        changes::load(&journal, &mut dictionary, &mut catalog)?;
+        journal.restore(catalog.states_mut())?;
+        catalog.restore_senders(journal.senders()?);
+        let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
+        if levels != known {
+            journal.set_levels(&levels)?;
+        }
+        let inner = Inner {
+            granularities,
+            medium,
+            journal,
+            head,
+            partitions,
+            dictionary: RwLock::new(dictionary),
+            catalog: RwLock::new(catalog),
+            catalog_bytes: AtomicUsize::new(0),
+            journal_pending: AtomicUsize::new(0),
+            checkpointing: Mutex::new(()),
+            counters: Counters::default(),
+        };
+        let store = Self { inner: Arc::new(inner) };
+        let report = store.recover(now)?;
+        Ok((store.clone(), Appender::new(store), report))
+    }
+
+    /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
+    /// some files hold its cells and some do not, and they tell.
+    fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
+        let mut report = RecoveryReport::default();
+        let inner = &*self.inner;
+        let after = inner.catalog.read().applied();
+        let (begun_through, begun_in) = self.begun_through()?;
+        inner.journal.replay(after, |sequence, batches| {
+            let mut catalog = inner.catalog.write();
+            if sequence == begun_through + 1 && sequence > after + 1 {
+                catalog.freeze();
+            }
+            self.check_record(sequence, &batches)?;
+            report.records += 1;
+            let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+            report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
+            catalog.apply(sequence, batches.iter(), now);
+            Ok(())
+        })?;
+        let mut catalog = inner.catalog.write();
+        let applied = catalog.applied();
+        if begun_through > applied {
+            return Err(StoreError::Corrupt {
+                file: journal::JOURNAL_FILE.to_owned(),
+                problem: format!(
+                    "it ends with record {applied}, but {begun_in} holds record \
+                     {begun_through}: restore the journal that belongs to it"
+                ),
+            });
+        }
+        if begun_through > after && begun_through == applied {
+            catalog.freeze();
+        }
+        report.resumes_checkpoint = catalog.frozen().is_some();
+        inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+        Ok(report)
+    }
+
+    /// The last record that any file holds, and the file.
+    fn begun_through(&self) -> Result<(u64, String), StoreError> {
+        let inner = &*self.inner;
+        let mut last = (0, String::new());
+        for level in 0..inner.granularities.count() {
+            let through = match inner.head.read(level) {
+                Ok(head) => head.through,
+                Err(fault) if inner.head.replace_if_damaged(&fault, &inner.partitions)? => 0,
+                Err(fault) => return Err(fault),
+            };
+            last = last.max((through, head::HEAD_FILE.to_owned()));
+        }
+        for partition in inner.partitions.all() {
+            match partition.read() {
+                Ok(reader) => {
+                    last = last.max((reader.mark.through, partition.file_path().to_owned()));
+                }
+                Err(fault) if inner.partitions.replace_if_damaged(&partition, &fault)? => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(last)
+    }
+
+    /// A record of another store, or a damaged one, may name series that are not there.
+    fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
+        let count = self.inner.dictionary.read().id_count();
+        let unknown = batches.iter().flat_map(|batch| &batch.series);
+        match unknown.copied().find(|series| series.0 as usize >= count) {
+            None => Ok(()),
+            Some(series) => Err(StoreError::Corrupt {
+                file: journal::JOURNAL_FILE.to_owned(),
+                problem: format!("record {sequence} names series {} of {count}", series.0),
+            }),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Rows of the journal's `series` table: the series that one commit made known.
+//!
+//! FORMAT.md describes the bytes. Must never know: the table, and the ids of the series.
+
+use super::SeriesInfo;
+use crate::model::{Kind, SeriesKey};
+
+/// The new series of one commit share a row: a commit may define thousands.
+pub(crate) fn encode(series: &[SeriesInfo]) -> Vec<u8> {
+    let mut row = Vec::with_capacity(series.len() * 96);
+    for info in series {
+        let bytes = encode_series(info);
+        row.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        row.extend_from_slice(&bytes);
+    }
+    row
+}
+
+/// Reads a row; `None` when it is damaged.
+pub(crate) fn decode(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
+    let mut series = Vec::new();
+    while !row.is_empty() {
+        let (length, rest) = row.split_first_chunk::<4>()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        series.push(decode_series(bytes)?);
+        row = rest;
+    }
+    Some(series)
+}
+
+/// The bytes of one series.
+fn encode_series(info: &SeriesInfo) -> Vec<u8> {
+    let mut row = vec![info.kind.code()];
+    for text in [&*info.unit, &*info.sender] {
+        row.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        row.extend_from_slice(text.as_bytes());
+    }
+    row.extend_from_slice(info.key.as_bytes());
+    row
+}
+
+/// Reads one series; `None` when it is damaged.
+fn decode_series(row: &[u8]) -> Option<SeriesInfo> {
+    let (kind, rest) = row.split_first()?;
+    let (unit, rest) = decode_text(rest)?;
+    let (sender, key) = decode_text(rest)?;
+    Some(SeriesInfo {
+        kind: Kind::from_code(*kind)?,
+        unit: unit.into(),
+        sender: sender.into(),
+        key: SeriesKey::from_bytes(key)?,
+    })
+}
+
+fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}
+
+/// For fuzzing: reads bytes as a row of series.
+pub(super) fn fuzz_rows(bytes: &[u8]) {
+    if let Some(series) = decode(bytes) {
+        assert_eq!(decode(&encode(&series)), Some(series));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SeriesLimits;
+
+    #[test]
+    fn series_survive_the_disk_and_a_cut_row_is_damage() {
+        let info = |metric: &str, tags: &[(&str, &str)], unit: &str| {
+            let limits = SeriesLimits::default();
+            let key = SeriesKey::new(metric, tags.iter().copied(), &limits).unwrap();
+            SeriesInfo { key, kind: Kind::Counter, unit: unit.into(), sender: "a".into() }
+        };
+        let series =
+            vec![info("cpu", &[("host", "a"), ("core", "0")], ""), info("mem", &[], "bytes")];
+        let row = encode(&series);
+        assert_eq!(decode(&row[..row.len() - 1]), None);
+        assert_eq!(decode(&row), Some(series));
+    }
+}
