@@ -10,6 +10,8 @@ const SPACES: &str = r"\t\n\f\r\x20";
 const WORDS: &str = "0-9A-Za-z_";
 /// No number of repetitions is longer, and a pattern may be full of braces.
 const REPETITION_BYTES_MAX: usize = 24;
+/// Nor is the name of a class.
+const CLASS_NAME_BYTES_MAX: usize = 16;
 
 /// A pattern that means here what the given one means to Prometheus. What is no pattern stays none.
 pub(super) fn translated(pattern: &str) -> String {
@@ -95,7 +97,7 @@ fn brackets(rest: &mut Chars<'_>, out: &mut String) {
             return;
         }
         first = false;
-        let named = rest.as_str().strip_prefix("[:").and_then(|after| after.find(":]"));
+        let named = rest.as_str().strip_prefix("[:").and_then(class_name_end);
         if let Some(length) = named {
             let (name, after) = rest.as_str().split_at(length + 4);
             out.push_str(name);
@@ -112,6 +114,12 @@ fn brackets(rest: &mut Chars<'_>, out: &mut String) {
             }
         }
     }
+}
+
+/// Where the name of a class such as `[:alpha:]` ends.
+fn class_name_end(after: &str) -> Option<usize> {
+    let name = &after.as_bytes()[..after.len().min(CLASS_NAME_BYTES_MAX)];
+    name.windows(2).position(|end| end == b":]")
 }
 
 fn class_in_brackets(rest: &Chars<'_>) -> Option<(&'static str, bool)> {

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::{query::whole_pattern, store::METRIC_TAG};
 
+/// Bytes of all values that one call makes, at most.
+const MADE_BYTES_MAX: usize = 64 << 20;
+
 /// `label_replace`; the texts are destination, replacement, source and pattern.
 pub(super) fn replace(
     mut series: Vec<Series>,
@@ -28,12 +31,10 @@ pub(super) fn replace(
     })?;
     check_name(destination, "destination label name in label_replace()")?;
     let pieces = pieces(replacement);
+    let mut made = Made::default();
     for one in &mut series {
         let Some(found) = regex.captures(one.labels.get(source)) else { continue };
-        let mut value = String::new();
-        for piece in &pieces {
-            value.push_str(piece.of(&found));
-        }
+        let value = made.text(pieces.iter().map(|piece| piece.of(&found)))?;
         set(one, destination, &value);
     }
     join_same(series)
@@ -48,12 +49,37 @@ pub(super) fn join(mut series: Vec<Series>, texts: &[String]) -> Result<Vec<Seri
     for source in sources {
         check_name(source, "source label name in label_join()")?;
     }
+    let mut made = Made::default();
     for one in &mut series {
-        let values: Vec<_> = sources.iter().map(|source| one.labels.get(source)).collect();
-        let value = values.join(separator);
+        let texts = sources.iter().enumerate().flat_map(|(index, source)| {
+            let between = if index > 0 { separator.as_str() } else { "" };
+            [between, one.labels.get(source)]
+        });
+        let value = made.text(texts)?;
         set(one, destination, &value);
     }
     join_same(series)
+}
+
+/// Counts the bytes of new values: a short query could make very long ones.
+#[derive(Default)]
+struct Made(usize);
+
+impl Made {
+    fn text<'a>(&mut self, parts: impl Iterator<Item = &'a str>) -> Result<String, PromqlError> {
+        let mut text = String::new();
+        for part in parts {
+            self.0 += part.len();
+            if self.0 > MADE_BYTES_MAX {
+                return Err(PromqlError::TooMuch(format!(
+                    "the labels made are longer than {MADE_BYTES_MAX} bytes: select fewer series \
+                     or make shorter values"
+                )));
+            }
+            text.push_str(part);
+        }
+        Ok(text)
+    }
 }
 
 fn set(series: &mut Series, name: &str, value: &str) {
@@ -215,6 +241,12 @@ mod tests {
         check(["b", "${n}$0", "a", "(?P<n>.).*"], r#"{a="x-1", b="xx-1"}"#);
         check(["b-\u{e9}", "y", "a", ".*"], "{a=\"x-1\", b=\"2\", b-\u{e9}=\"y\"}");
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
+        let long = "x".repeat(MADE_BYTES_MAX / 1000);
+        let many = ["c", &"$0".repeat(1001), "a", ".*"].map(str::to_owned);
+        let refused = replace(vec![series(&[("a", &long)])], &many, 1 << 20).unwrap_err();
+        assert!(refused.to_string().contains("shorter values"), "{refused}");
+        let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 1001]).map(str::to_owned).collect();
+        assert!(join(vec![series(&[("a", &long)])], &sources).is_err());
         let bad = ["", "", "a", ""].map(str::to_owned);
         assert!(replace(vec![], &bad, 1 << 20).is_err());
         let texts = ["c", "-", "b", "a"].map(str::to_owned);
