@@ -144,6 +144,31 @@ pub fn segments(
     out
 }
 
+/// Lets finer granularities answer for the slot that the last segment ends in, as far as they keep
+/// it: what lies in that slot behind the end is not to be counted.
+pub fn with_fine_end(
+    granularities: &GranularitySet,
+    mut segments: Vec<Segment>,
+    now: UnixMillis,
+) -> Vec<Segment> {
+    let Some(Segment { level: coarsest, range }) = segments.pop() else { return segments };
+    let Range { mut start, end } = range;
+    let levels = granularities.levels();
+    for level in (0..=coarsest).rev() {
+        let border = levels[level].slot_start(end).max(start);
+        let ends_here = level == 0 || !levels[level - 1].keeps(border, now);
+        let upto = if ends_here { end } else { border };
+        if start < upto {
+            segments.push(Segment { level, range: start..upto });
+            start = upto;
+        }
+        if ends_here {
+            break;
+        }
+    }
+    segments
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -175,6 +200,21 @@ mod tests {
             }
             if let Some(last) = cut.last() {
                 prop_assert_eq!(last.range.end, range.end);
+            }
+            let fine = with_fine_end(&set, cut.clone(), now);
+            prop_assert_eq!(fine.first().map(|own| own.range.start), cut.first().map(|own| own.range.start));
+            prop_assert_eq!(fine.last().map(|own| own.range.end), cut.last().map(|own| own.range.end));
+            for pair in fine.windows(2) {
+                prop_assert_eq!(pair[0].range.end, pair[1].range.start);
+                prop_assert!(pair[0].level > pair[1].level);
+                let coarser = &set.levels()[pair[0].level];
+                prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
+                prop_assert!(set.levels()[pair[1].level].keeps(pair[1].range.start, now));
+            }
+            if let Some(last) = fine.last().filter(|last| last.level > 0) {
+                let finer = &set.levels()[last.level - 1];
+                let border = set.levels()[last.level].slot_start(last.range.end);
+                prop_assert!(!finer.keeps(border.max(last.range.start), now));
             }
         }
     }

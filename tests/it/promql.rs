@@ -221,6 +221,22 @@ fn what_is_dropped_is_answered_by_coarser_slots_with_a_warning() {
 }
 
 #[test]
+fn a_window_of_months_ends_where_it_is_asked_to() {
+    let mut bench = bench();
+    let load = bench.define("load", &[], Kind::Gauge);
+    bench.fill(load, MINUTE, |i| (i < 600).then_some(i as f64));
+    for (query, expected) in [
+        ("count_over_time(load[51d])", "{} 91"),
+        ("max_over_time(load[1y])", "{} 90"),
+        ("last_over_time(load[10d] offset 13m)", "load 77"),
+        ("count_over_time(load[10d] offset 2h)", ""),
+    ] {
+        assert_eq!(bench.at(query, 90 * MINUTE), expected, "{query}");
+        bench.store.checkpoint(NOW).unwrap();
+    }
+}
+
+#[test]
 fn limits_end_what_would_be_too_much() {
     let mut bench = filled();
     for host in 0..200 {

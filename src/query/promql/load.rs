@@ -64,6 +64,7 @@ pub(super) struct LoadKey {
     level: usize,
     from: i64,
     to: i64,
+    single: bool,
 }
 
 impl Loaded {
@@ -100,6 +101,7 @@ impl Evaluator<'_> {
             level,
             from: span.start.0,
             to: span.end.0,
+            single: windows.count < 2,
         };
         if let Some((_, loaded)) = self.loads.borrow().iter().find(|(own, _)| *own == key) {
             return Ok(loaded.clone());
@@ -110,7 +112,10 @@ impl Evaluator<'_> {
             return self.load(selector, &Windows { detail: Detail::Samples, ..*windows });
         }
         self.check_points(found.len(), windows.count)?;
-        let segments = query_plan::segments(granularities, level, span, self.now);
+        let mut segments = query_plan::segments(granularities, level, span, self.now);
+        if windows.count < 2 {
+            segments = query_plan::with_fine_end(granularities, segments, self.now);
+        }
         self.warn_of_coarse(level, &segments);
         let mut series = self.read(found, &segments)?;
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
@@ -187,7 +192,7 @@ impl Evaluator<'_> {
 
     fn warn_of_coarse(&self, level: usize, segments: &[Segment]) {
         let levels = self.store.granularities().levels();
-        let coarse = segments.iter().rfind(|segment| segment.level != level);
+        let coarse = segments.iter().rfind(|segment| segment.level > level);
         if let Some(segment) = coarse {
             self.notes.borrow_mut().warn(|| {
                 format!(

@@ -29,11 +29,12 @@ fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("collectd-").tempdir().unwrap()
 }
 
+/// One thread writes: of two that begin a file of `csv`, one may spoil the other's first row.
 fn start(dir: &Path, interval: &str, output: &str) -> Sender {
     let path = dir.display();
     let text = format!(
         "Hostname \"web1.shop\"\nBaseDir \"{path}\"\nPIDFile \"{path}/pid\"\n\
-         Interval {interval}\n\
+         Interval {interval}\nWriteThreads 1\n\
          LoadPlugin load\nLoadPlugin cpu\nLoadPlugin memory\nLoadPlugin df\n\
          LoadPlugin unixsock\n<Plugin unixsock>\n  SocketFile \"{path}/socket\"\n</Plugin>\n\
          LoadPlugin csv\n<Plugin csv>\n  DataDir \"{path}/csv\"\n  StoreRates false\n</Plugin>\n\
