@@ -10,6 +10,7 @@ mod series;
 mod serve;
 mod snapshot;
 mod tail;
+mod times;
 mod verify;
 
 use std::process::ExitCode;

@@ -5,10 +5,7 @@ use std::io::BufRead;
 
 use influxdb_line_protocol::split_lines;
 
-use super::{
-    NO_TIME, Place, Source, SourceFault,
-    lines::{LINE_BYTES_MAX, Line, Lines},
-};
+use super::{NO_TIME, Place, Source, SourceFault, lines::Lines};
 use crate::{
     ingest::{
         influx::{Precision, decode},
@@ -35,16 +32,7 @@ impl<R: BufRead> Influx<R> {
 
 impl<R: BufRead> Source for Influx<R> {
     fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
-        let place = match self.lines.next(is_open)? {
-            None => return Ok(None),
-            Some(Line::TooLong(place)) => {
-                rows.refuse(RefusalReason::BadSample, 1, || {
-                    format!("the line is longer than {LINE_BYTES_MAX} bytes")
-                });
-                return Ok(Some(place));
-            }
-            Some(Line::Text(place)) => place,
-        };
+        let Some(place) = self.lines.next_or_refuse(is_open, rows)? else { return Ok(None) };
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
             match comment.trim_ascii() {

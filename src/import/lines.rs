@@ -3,15 +3,16 @@
 use std::io::{self, BufRead, Read};
 
 use super::{Place, SourceFault};
+use crate::{ingest::rows::Rows, pipeline::RefusalReason};
 
 /// Longest line that is read; longer ones are refused.
-pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
 /// How far the end of a quoted text is looked for in the lines that follow.
 const JOINED_BYTES_MAX: usize = 1 << 13;
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+enum Line {
     /// A line, now in `Lines::text`.
     Text(Place),
     /// A line that is too long; it was passed over.
@@ -37,10 +38,7 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line. Where `is_open` says that a text is quoted beyond the line's end, the lines
     /// up to the closing quote are one; where none closes it near by, the line stands for itself.
-    pub(super) fn next(
-        &mut self,
-        is_open: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Line>, SourceFault> {
+    fn next(&mut self, is_open: impl Fn(&[u8]) -> bool) -> Result<Option<Line>, SourceFault> {
         self.text.clear();
         let place = self.number + 1;
         if !self.append().map_err(|cause| SourceFault::Read { line: place, cause })? {
@@ -61,6 +59,24 @@ impl<R: BufRead> Lines<R> {
             self.text.pop();
         }
         Ok(Some(Line::Text(place)))
+    }
+
+    /// The same; a line that is too long is refused, and is an empty one then.
+    pub(super) fn next_or_refuse(
+        &mut self,
+        is_open: impl Fn(&[u8]) -> bool,
+        rows: &mut Rows<'_>,
+    ) -> Result<Option<Place>, SourceFault> {
+        Ok(self.next(is_open)?.map(|line| match line {
+            Line::Text(place) => place,
+            Line::TooLong(place) => {
+                self.text.clear();
+                rows.refuse(RefusalReason::BadSample, 1, || {
+                    format!("the line is longer than {LINE_BYTES_MAX} bytes")
+                });
+                place
+            }
+        }))
     }
 
     fn join(&mut self, is_open: impl Fn(&[u8]) -> bool) -> io::Result<()> {

@@ -20,7 +20,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use self::{format::Format, page::Page};
-use super::{complain, http, progress};
+use super::{complain, http, progress, times::TimeArgs};
 
 /// Write the documents of a running daemon to a file
 #[derive(Debug, Args)]
@@ -43,15 +43,8 @@ pub(super) struct ExportArgs {
     /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range
     #[arg(long, default_value = "auto")]
     resolution: String,
-    /// This long up to the end, such as 1h, 14d or 1y [default: 1h]
-    #[arg(long)]
-    range: Option<String>,
-    /// From when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
-    #[arg(long)]
-    start: Option<String>,
-    /// Until when, exclusive [default: now]
-    #[arg(long)]
-    end: Option<String>,
+    #[command(flatten)]
+    times: TimeArgs,
     /// What is written
     #[arg(long)]
     format: Format,
@@ -81,11 +74,9 @@ impl ExportArgs {
             ("metric", self.metric.clone()),
             ("tags", self.tags.clone()),
             ("resolution", Some(self.resolution.clone())),
-            ("range", self.range.clone()),
-            ("start", self.start.clone()),
-            ("end", self.end.clone()),
         ];
-        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        let given = given.into_iter().chain(self.times.pairs());
+        given.filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
     /// The next page is asked with what the first one fixed.

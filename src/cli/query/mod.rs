@@ -10,7 +10,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 
-use super::http;
+use super::{http, times::TimeArgs};
 use crate::query::{ChartAnswer, DocumentsAnswer, SeriesAnswer};
 
 /// Ask a running daemon
@@ -78,15 +78,8 @@ struct RangeArgs {
     /// hour, day, week, 2weeks, month
     #[arg(long)]
     resolution: Option<String>,
-    /// This long up to the end, such as 1h, 14d or 1y [default: 1h]
-    #[arg(long)]
-    range: Option<String>,
-    /// From when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
-    #[arg(long)]
-    start: Option<String>,
-    /// Until when, exclusive [default: now]
-    #[arg(long)]
-    end: Option<String>,
+    #[command(flatten)]
+    times: TimeArgs,
     /// avg, `avg_per_sec`, total, min, max, count, first or last [default: by kind]; of charts
     /// also several, separated by commas
     #[arg(long)]
@@ -141,15 +134,13 @@ impl ChartArgs {
 impl RangeArgs {
     fn pairs(&self) -> Vec<(&'static str, String)> {
         let given = [
-            ("metric", Some(&self.metric)),
-            ("tags", self.tags.as_ref()),
-            ("resolution", self.resolution.as_ref()),
-            ("range", self.range.as_ref()),
-            ("start", self.start.as_ref()),
-            ("end", self.end.as_ref()),
-            ("display", self.display.as_ref()),
+            ("metric", Some(self.metric.clone())),
+            ("tags", self.tags.clone()),
+            ("resolution", self.resolution.clone()),
+            ("display", self.display.clone()),
         ];
-        given.into_iter().filter_map(|(name, value)| Some((name, value?.clone()))).collect()
+        let given = given.into_iter().chain(self.times.pairs());
+        given.filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 

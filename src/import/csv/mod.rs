@@ -8,11 +8,7 @@ use std::io::BufRead;
 
 pub use columns::Columns;
 
-use super::{
-    Place, Source, SourceFault,
-    lines::{LINE_BYTES_MAX, Line, Lines},
-    time,
-};
+use super::{Place, Source, SourceFault, lines::Lines, time};
 use crate::{
     ingest::{
         rows::{Described, Rows, kind_of_name},
@@ -47,22 +43,13 @@ impl<R: BufRead> Csv<R> {
 
 impl<R: BufRead> Source for Csv<R> {
     fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
-        let mut refuse = |place, problem: String| {
-            rows.refuse(RefusalReason::BadSample, 1, || problem);
-            Ok(Some(place))
-        };
-        let place = match self.lines.next(is_open)? {
-            None => return Ok(None),
-            Some(Line::TooLong(place)) => {
-                return refuse(place, format!("the line is longer than {LINE_BYTES_MAX} bytes"));
-            }
-            Some(Line::Text(place)) => place,
-        };
+        let Some(place) = self.lines.next_or_refuse(is_open, rows)? else { return Ok(None) };
         if self.lines.text.is_empty() {
             return Ok(Some(place));
         }
         if let Err(problem) = self.record.read(&self.lines.text) {
-            return refuse(place, problem);
+            rows.refuse(RefusalReason::BadSample, 1, || problem);
+            return Ok(Some(place));
         }
         let Some(layout) = &self.layout else {
             let layout = Layout::new(&self.record, &self.columns);

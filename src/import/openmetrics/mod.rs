@@ -7,11 +7,7 @@ mod labels;
 
 use std::{borrow::Cow, io::BufRead};
 
-use super::{
-    NO_TIME, Place, Source, SourceFault,
-    lines::{LINE_BYTES_MAX, Line, Lines},
-    time,
-};
+use super::{NO_TIME, Place, Source, SourceFault, lines::Lines, time};
 use crate::{
     ingest::{
         rows::{Described, Rows, kind_of_name},
@@ -41,16 +37,7 @@ impl<R: BufRead> OpenMetrics<R> {
 
 impl<R: BufRead> Source for OpenMetrics<R> {
     fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
-        let place = match self.lines.next(|_| false)? {
-            None => return Ok(None),
-            Some(Line::TooLong(place)) => {
-                rows.refuse(RefusalReason::BadSample, 1, || {
-                    format!("the line is longer than {LINE_BYTES_MAX} bytes")
-                });
-                return Ok(Some(place));
-            }
-            Some(Line::Text(place)) => place,
-        };
+        let Some(place) = self.lines.next_or_refuse(|_| false, rows)? else { return Ok(None) };
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
             self.families.note(&String::from_utf8_lossy(comment));
