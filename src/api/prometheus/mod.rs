@@ -14,6 +14,7 @@ mod receive;
 mod series;
 mod status;
 mod times;
+mod writing;
 
 use std::time::Duration;
 

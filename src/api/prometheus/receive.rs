@@ -15,10 +15,11 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::{
-    answer::{Answer, Writing},
+    answer::Answer,
     fault::{Fault, FaultKind},
     memory::Share,
     params::Params,
+    writing::Writing,
 };
 use crate::{
     api::{ApiParts, body},

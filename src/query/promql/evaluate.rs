@@ -27,8 +27,6 @@ use crate::{
 
 /// Step of a subquery that names none, in milliseconds: Prometheus' evaluation interval.
 const SUBQUERY_STEP_MS: i64 = 60_000;
-/// Values that an evaluation holds at a time: two operands, an outcome, and the answer's times.
-const VALUES_AT_A_TIME: usize = 4;
 /// Cells that functions look at until the time is checked again.
 const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
 /// Lengths of time in expressions are cut to this, so that times cannot overflow.
@@ -47,9 +45,9 @@ pub(super) struct Evaluator<'a> {
     pub(super) end: i64,
     pub(super) notes: RefCell<Notes>,
     pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
-    cells: cell::Cell<usize>,
+    pub(super) cells: cell::Cell<usize>,
     /// Points of the largest value so far.
-    points: cell::Cell<usize>,
+    pub(super) points: cell::Cell<usize>,
 }
 
 /// Windows over loaded cells.
@@ -287,58 +285,6 @@ impl<'a> Evaluator<'a> {
                 Err(before) => -millis(before.duration()),
             },
         })
-    }
-
-    /// Ends an evaluation that takes too long.
-    pub(super) fn check_time(&self) -> Result<(), PromqlError> {
-        if (self.limits.expired)() {
-            return Err(PromqlError::Timeout(
-                "query timed out in expression evaluation: ask for a shorter range, a larger step \
-                 or fewer series, or raise promql.timeout"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Refuses values of more points than allowed.
-    pub(super) fn check_points(&self, series: usize, times: usize) -> Result<(), PromqlError> {
-        let max = self.limits.points_max;
-        let points = series.saturating_mul(times);
-        if points > max {
-            return Err(PromqlError::TooMuch(format!(
-                "{series} series at {times} times are more than {max} points: ask for a shorter range, \
-                 a larger step or fewer series, or raise promql.points_max"
-            )));
-        }
-        let more = points.saturating_sub(self.points.get());
-        self.points.set(self.points.get() + more);
-        self.take_memory(more * VALUES_AT_A_TIME * size_of::<f64>())
-    }
-
-    /// Counts cells read, and refuses more than allowed.
-    pub(super) fn count_cells(&self, more: usize) -> Result<(), PromqlError> {
-        let (cells, max) = (self.cells.get() + more, self.limits.points_max);
-        self.cells.set(cells);
-        if cells > max {
-            return Err(PromqlError::TooMuch(format!(
-                "the query reads more than {max} cells: ask for a shorter range, a larger step \
-                 with it or fewer series, or raise promql.points_max"
-            )));
-        }
-        self.take_memory(more * size_of::<TimedCell>())
-    }
-
-    /// Takes memory until the query ends.
-    pub(super) fn take_memory(&self, bytes: usize) -> Result<(), PromqlError> {
-        if (self.limits.take_memory)(bytes) {
-            return Ok(());
-        }
-        Err(PromqlError::Busy(
-            "the queries under way take all memory that they may: try again, ask for a shorter \
-             range, a larger step or fewer series, or raise promql.memory_max"
-                .to_owned(),
-        ))
     }
 }
 

@@ -60,6 +60,7 @@
 
 mod aggregate;
 mod answer;
+mod bounds;
 mod buckets;
 mod columns;
 mod constant;

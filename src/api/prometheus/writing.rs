@@ -1,0 +1,322 @@
+//! Answers as Prometheus writes them, piece by piece: what is asked for is in memory once, and its
+//! JSON never whole.
+//!
+//! Must never know: how an answer was found.
+
+use std::{
+    convert::Infallible,
+    fmt::Debug,
+    iter::Enumerate,
+    pin::Pin,
+    task::{Context, Poll},
+    vec::IntoIter,
+};
+
+use actix_web::{
+    HttpResponse,
+    body::{BodySize, BoxBody, MessageBody},
+    web::Bytes,
+};
+
+use super::{
+    answer::{Answer, Data, MetricEntry},
+    json::{push_comma, push_labels, push_notes, push_point, push_text},
+    receive::Held,
+};
+use crate::query::{Labels, MatrixSeries, PromqlValue, VectorSample};
+
+/// Bytes handed to the connection at a time; it asks for more when these are on their way.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Points of one series that are written without a look at the bytes written so far.
+const POINTS_AT_A_TIME: usize = 256;
+
+/// What is left to be written.
+#[derive(Debug)]
+enum Rest {
+    Vector(Enumerate<IntoIter<VectorSample>>),
+    Matrix(Enumerate<IntoIter<MatrixSeries>>),
+    /// The points of a series that is begun, and the series behind it.
+    Points(Enumerate<IntoIter<(i64, f64)>>, Enumerate<IntoIter<MatrixSeries>>),
+    Series(Enumerate<IntoIter<Labels>>),
+    Texts(Enumerate<IntoIter<String>>),
+    Metrics(Enumerate<IntoIter<MetricEntry>>),
+    /// Only the end.
+    End,
+    Nothing,
+}
+
+/// An answer on its way.
+#[derive(Debug)]
+pub(super) struct Writing {
+    /// What was written ahead.
+    ahead: Vec<u8>,
+    rest: Rest,
+    end: Vec<u8>,
+}
+
+impl Writing {
+    /// Writes the first chunk.
+    pub(super) fn begin(answer: Answer) -> Self {
+        let mut ahead = br#"{"status":"success","data":"#.to_vec();
+        let mut end = Vec::new();
+        let rest = open(answer.data, &mut ahead, &mut end);
+        push_notes("warnings", &answer.warnings, &mut end);
+        push_notes("infos", &answer.infos, &mut end);
+        end.push(b'}');
+        let mut writing = Self { ahead: Vec::new(), rest, end };
+        writing.fill(&mut ahead);
+        writing.ahead = ahead;
+        writing
+    }
+
+    /// The answer; a large one keeps what the query holds until the client has read it.
+    pub(super) fn response(self, held: Held) -> HttpResponse {
+        let mut response = HttpResponse::Ok();
+        response.content_type("application/json");
+        if matches!(self.rest, Rest::Nothing) {
+            return response.body(self.ahead);
+        }
+        let body = BoxBody::new(WritingBody { writing: self, _held: held });
+        response.message_body(body).unwrap_or_else(HttpResponse::from_error)
+    }
+
+    fn fill(&mut self, out: &mut Vec<u8>) {
+        while out.len() < CHUNK_BYTES && !matches!(self.rest, Rest::Nothing) {
+            self.push_next(out);
+        }
+    }
+
+    /// Writes the next element.
+    fn push_next(&mut self, out: &mut Vec<u8>) {
+        let more = match &mut self.rest {
+            Rest::Vector(all) => push_element(all, out, |sample, out| {
+                out.extend_from_slice(br#"{"metric":"#);
+                push_labels(sample.labels.iter(), out);
+                out.extend_from_slice(br#","value":"#);
+                push_point(sample.at, sample.value, out);
+                out.push(b'}');
+            }),
+            Rest::Series(all) => {
+                push_element(all, out, |labels, out| push_labels(labels.iter(), out))
+            }
+            Rest::Texts(all) => push_element(all, out, |text, out| push_text(&text, out)),
+            Rest::Metrics(all) => push_element(all, out, |metric, out| push_metric(&metric, out)),
+            Rest::Matrix(_) | Rest::Points(..) => {
+                let rest = std::mem::replace(&mut self.rest, Rest::End);
+                self.rest = push_points(rest, out);
+                return;
+            }
+            Rest::End | Rest::Nothing => {
+                out.append(&mut self.end);
+                self.rest = Rest::Nothing;
+                return;
+            }
+        };
+        if !more {
+            self.rest = Rest::End;
+        }
+    }
+}
+
+/// Begins the next series of a matrix, or goes on with the one that is begun.
+fn push_points(rest: Rest, out: &mut Vec<u8>) -> Rest {
+    match rest {
+        Rest::Matrix(mut all) => {
+            let Some((index, series)) = all.next() else { return Rest::End };
+            push_comma(index, out);
+            out.extend_from_slice(br#"{"metric":"#);
+            push_labels(series.labels.iter(), out);
+            out.extend_from_slice(br#","values":["#);
+            Rest::Points(series.points.into_iter().enumerate(), all)
+        }
+        Rest::Points(mut points, all) => {
+            for (index, (at, value)) in points.by_ref().take(POINTS_AT_A_TIME) {
+                push_comma(index, out);
+                push_point(at, value, out);
+            }
+            if points.len() > 0 {
+                return Rest::Points(points, all);
+            }
+            out.extend_from_slice(b"]}");
+            Rest::Matrix(all)
+        }
+        Rest::Vector(_)
+        | Rest::Series(_)
+        | Rest::Texts(_)
+        | Rest::Metrics(_)
+        | Rest::End
+        | Rest::Nothing => Rest::End,
+    }
+}
+
+/// Writes what stands before the elements, and sets what stands behind them.
+fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
+    let mut frame = |before: &[u8], behind: &[u8]| {
+        out.extend_from_slice(before);
+        end.extend_from_slice(behind);
+    };
+    match data {
+        Data::Value(PromqlValue::Vector(all)) => {
+            frame(br#"{"resultType":"vector","result":["#, b"]}");
+            Rest::Vector(all.into_iter().enumerate())
+        }
+        Data::Value(PromqlValue::Matrix(all)) => {
+            frame(br#"{"resultType":"matrix","result":["#, b"]}");
+            Rest::Matrix(all.into_iter().enumerate())
+        }
+        Data::Value(PromqlValue::Scalar(at, value)) => {
+            frame(br#"{"resultType":"scalar","result":"#, b"}");
+            push_point(at, value, out);
+            Rest::End
+        }
+        Data::Value(PromqlValue::String(at, text)) => {
+            frame(br#"{"resultType":"string","result":["#, b"]}");
+            super::json::push_time(at, out);
+            out.push(b',');
+            push_text(&text, out);
+            Rest::End
+        }
+        Data::Series(all) => {
+            frame(b"[", b"]");
+            Rest::Series(all.into_iter().enumerate())
+        }
+        Data::Texts(all) => {
+            frame(b"[", b"]");
+            Rest::Texts(all.into_iter().enumerate())
+        }
+        Data::Metrics(all) => {
+            frame(b"{", b"}");
+            Rest::Metrics(all.into_iter().enumerate())
+        }
+        Data::Text(text) => {
+            push_text(&text, out);
+            Rest::End
+        }
+        Data::Fixed(json) => {
+            frame(json.as_bytes(), b"");
+            Rest::End
+        }
+    }
+}
+
+/// Writes one element; false when there was none.
+fn push_element<T>(
+    all: &mut Enumerate<IntoIter<T>>,
+    out: &mut Vec<u8>,
+    push: impl FnOnce(T, &mut Vec<u8>),
+) -> bool {
+    let Some((index, element)) = all.next() else { return false };
+    push_comma(index, out);
+    push(element, out);
+    true
+}
+
+fn push_metric(metric: &MetricEntry, out: &mut Vec<u8>) {
+    push_text(&metric.name, out);
+    out.extend_from_slice(br#":[{"type":"#);
+    push_text(metric.kind, out);
+    out.extend_from_slice(br#","help":"","unit":"#);
+    push_text(&metric.unit, out);
+    out.extend_from_slice(b"}]");
+}
+
+#[derive(Debug)]
+struct WritingBody {
+    writing: Writing,
+    _held: Held,
+}
+
+impl MessageBody for WritingBody {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let mut out = std::mem::take(&mut self.writing.ahead);
+        if out.is_empty() {
+            self.writing.fill(&mut out);
+        }
+        Poll::Ready((!out.is_empty()).then(|| Ok(out.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        Labels::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+    }
+
+    /// Writes an answer and says how many chunks it took.
+    fn written(answer: Answer) -> (String, usize) {
+        let mut writing = Writing::begin(answer);
+        let mut out = std::mem::take(&mut writing.ahead);
+        let mut chunks = 1;
+        while !matches!(writing.rest, Rest::Nothing) {
+            let mut chunk = Vec::new();
+            writing.fill(&mut chunk);
+            assert!(chunk.len() < CHUNK_BYTES + 64 * POINTS_AT_A_TIME);
+            out.extend(chunk);
+            chunks += 1;
+        }
+        (String::from_utf8(out).unwrap(), chunks)
+    }
+
+    #[test]
+    fn each_type_is_written_as_prometheus_writes_it() {
+        let check = |data: Data, expected: &str| {
+            let (text, chunks) = written(Answer::of(data));
+            assert_eq!(text, format!(r#"{{"status":"success","data":{expected}}}"#));
+            assert_eq!(chunks, 1);
+        };
+        let value = |value| Data::Value(value);
+        check(
+            value(PromqlValue::Scalar(1500, 2.0)),
+            r#"{"resultType":"scalar","result":[1.500,"2"]}"#,
+        );
+        let text = PromqlValue::String(0, "a\"".to_owned());
+        check(value(text), r#"{"resultType":"string","result":[0,"a\""]}"#);
+        let up = labels(&[("__name__", "up"), ("job", "x")]);
+        let sample =
+            |labels: &Labels, value| VectorSample { labels: labels.clone(), at: 1000, value };
+        let vector = vec![sample(&up, 1.0), sample(&Labels::default(), f64::NAN)];
+        check(
+            value(PromqlValue::Vector(vector)),
+            r#"{"resultType":"vector","result":[{"metric":{"__name__":"up","job":"x"},"value":[1,"1"]},{"metric":{},"value":[1,"NaN"]}]}"#,
+        );
+        check(value(PromqlValue::Vector(Vec::new())), r#"{"resultType":"vector","result":[]}"#);
+        let matrix = vec![MatrixSeries { labels: up.clone(), points: vec![(0, 1.0), (1000, 0.5)] }];
+        check(
+            value(PromqlValue::Matrix(matrix)),
+            r#"{"resultType":"matrix","result":[{"metric":{"__name__":"up","job":"x"},"values":[[0,"1"],[1,"0.5"]]}]}"#,
+        );
+        check(Data::Series(vec![up]), r#"[{"__name__":"up","job":"x"}]"#);
+        check(Data::Texts(vec!["a".into(), "b".into()]), r#"["a","b"]"#);
+        let entry = MetricEntry { name: "up".into(), kind: "gauge", unit: String::new() };
+        check(Data::Metrics(vec![entry]), r#"{"up":[{"type":"gauge","help":"","unit":""}]}"#);
+        check(Data::Text("a + b".into()), r#""a + b""#);
+        check(Data::Fixed(r#"{"groups":[]}"#), r#"{"groups":[]}"#);
+    }
+
+    #[test]
+    fn a_large_answer_comes_in_chunks_with_its_notes_at_the_end() {
+        let points: Vec<_> = (0..50_000).map(|i| (i * 1000, f64::from(i as i32))).collect();
+        let series =
+            |job: &str| MatrixSeries { labels: labels(&[("job", job)]), points: points.clone() };
+        let mut answer =
+            Answer::of(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));
+        answer.warnings.push("look".to_owned());
+        let (text, chunks) = written(answer);
+        assert!(chunks > 10, "{chunks}");
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read["warnings"][0], "look");
+        assert_eq!(read["data"]["result"][1]["values"].as_array().unwrap().len(), 50_000);
+        assert_eq!(read["data"]["result"][1]["values"][49_999][1], "49999");
+    }
+}
