@@ -30,6 +30,7 @@ mod series_row;
 mod snapshot;
 mod states;
 mod verify;
+mod version;
 
 use std::sync::{
     Arc,

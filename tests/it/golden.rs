@@ -1,5 +1,5 @@
-//! The data directory that format 1 left behind: every later version must open it and read the
-//! same numbers.
+//! The data directories that older formats left behind: every later version must open them and read
+//! the same numbers.
 
 use std::{
     fs,
@@ -20,8 +20,11 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 const HOUR: i64 = 3_600_000;
 const SENDER: &str = "golden";
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format-1")
+/// The format that is written now.
+const PRESENT: u64 = 3;
+
+fn golden(format: u64) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
 }
 
 fn open(dir: &Path) -> (Store, Appender) {
@@ -99,14 +102,20 @@ fn copy_in(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_data_directory_of_format_1_opens_and_has_its_numbers() {
+fn the_data_directories_of_older_formats_open_and_have_their_numbers() {
+    for format in 1..PRESENT {
+        opens_and_has_its_numbers(&golden(format));
+    }
+}
+
+fn opens_and_has_its_numbers(golden: &Path) {
     let dir = tempfile::tempdir().unwrap();
-    copy_out(&golden(), dir.path());
+    copy_out(golden, dir.path());
     let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);
     assert!(report.records > 0 && report.compared > 100, "{report:?}");
     let (store, mut appender) = open(dir.path());
-    let expected = fs::read_to_string(golden().join("expected.json")).unwrap();
+    let expected = fs::read_to_string(golden.join("expected.json")).unwrap();
     assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
     assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
     // What was accepted then is known now, and the store goes on.
@@ -142,9 +151,10 @@ fn write_the_data_directory_of_this_format() {
     }
     let shells = store.granularities().levels()[0].document_start(NOW.plus(HOUR));
     store.preallocate(0, shells, &[SeriesId(0), SeriesId(1)]).unwrap();
-    fs::remove_dir_all(golden()).ok();
-    fs::create_dir_all(golden()).unwrap();
-    fs::write(golden().join("expected.json"), cells(&store).to_string()).unwrap();
+    let golden = golden(PRESENT);
+    fs::remove_dir_all(&golden).ok();
+    fs::create_dir_all(&golden).unwrap();
+    fs::write(golden.join("expected.json"), cells(&store).to_string()).unwrap();
     drop((store, appender));
-    copy_in(dir.path(), &golden());
+    copy_in(dir.path(), &golden);
 }

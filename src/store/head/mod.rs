@@ -18,10 +18,10 @@ use super::{
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
     head_row::{self, Row, SERIES_PER_ROW},
-    journal::FORMAT_VERSION,
     layer::SlotCells,
     medium::Medium,
     partitions::Partitions,
+    version::{self, FORMAT_VERSION},
 };
 use crate::model::{Cell, GranularitySet, SeriesId, UnixMillis};
 
@@ -144,17 +144,11 @@ fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile,
         let known = |name| txn.open_table(rows_table(&rows_name(name))).is_ok();
         Ok((version, names.iter().all(|name| known(name))))
     })?;
-    match found {
-        (FORMAT_VERSION, true) => {}
-        // A granularity was added to the settings.
-        (FORMAT_VERSION, false) => file.transact(OPERATION, create)?,
-        (version, _) => {
-            let problem = format!(
-                "format version {version}; this granary reads {FORMAT_VERSION}: use the release \
-                 that wrote it or a newer one"
-            );
-            return Err(StoreError::Mismatch { file: HEAD_FILE.to_owned(), problem });
-        }
+    let (version, is_complete) = found;
+    version::check(HEAD_FILE, version)?;
+    // An older release wrote it, or a granularity was added to the settings.
+    if version != FORMAT_VERSION || !is_complete {
+        file.transact(OPERATION, create)?;
     }
     Ok(file)
 }

@@ -21,19 +21,10 @@ use super::{
     record::{self, AcceptedBatch},
     series_row,
     states::SeriesStates,
+    version::{self, FORMAT_VERSION},
 };
 use crate::model::{SenderWindow, SeriesId};
 use append::Unsure;
-
-/// Version of the files' format.
-pub(crate) const FORMAT_VERSION: u64 = 2;
-/// The oldest version that can be read.
-const OLDEST_VERSION: u64 = 1;
-
-/// Whether files of a version can be read.
-pub(crate) fn is_known_version(version: u64) -> bool {
-    (OLDEST_VERSION..=FORMAT_VERSION).contains(&version)
-}
 
 /// Name of the journal's file.
 pub(crate) const JOURNAL_FILE: &str = "journal.redb";
@@ -103,21 +94,13 @@ impl Journal {
         if found == FORMAT_VERSION {
             return Ok(());
         }
-        if is_known_version(found) {
-            drop((meta, txn));
-            // Releases that only know the old format must not open it any more.
-            return self.file.transact("raise the version", |txn| {
-                let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-                meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-                Ok(())
-            });
-        }
-        Err(StoreError::Mismatch {
-            file: JOURNAL_FILE.to_owned(),
-            problem: format!(
-                "format version {found}; this granary reads {FORMAT_VERSION}: use the release \
-                 that wrote it or a newer one"
-            ),
+        version::check(JOURNAL_FILE, found)?;
+        drop((meta, txn));
+        // Releases that only know the old format must not open it any more.
+        self.file.transact("raise the version", |txn| {
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+            Ok(())
         })
     }
 

@@ -15,9 +15,9 @@ pub(crate) use name::set_aside_name;
 use super::{
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
-    journal::{FORMAT_VERSION, is_known_version},
     layouts::Layouts,
     medium::Medium,
+    version::{self, FORMAT_VERSION},
 };
 use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
 
@@ -112,14 +112,7 @@ impl Partition {
             let file = self.file.name().to_owned();
             match found {
                 Some(found) if found == *value => {}
-                Some(version) if *key == VERSION_KEY && is_known_version(version as u64) => {}
-                Some(version) if *key == VERSION_KEY => {
-                    let problem = format!(
-                        "format version {version}; this granary reads {value}: use the release \
-                         that wrote it or a newer one"
-                    );
-                    return Err(StoreError::Mismatch { file, problem });
-                }
+                Some(found) if *key == VERSION_KEY => version::check(&file, found as u64)?,
                 // The settings are those that it was written with: the journal says so.
                 _ => {
                     let problem = format!("{key} is {found:?} and should be {value}");
