@@ -58,6 +58,25 @@ pub(super) struct Body {
     _memory: OwnedSemaphorePermit,
 }
 
+/// What the `Content-Type` says, in lower case and without parameters; `None` when there is none.
+pub(super) fn media_type(request: &HttpRequest) -> Option<String> {
+    let text = request.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let kind = text.split(';').next().unwrap_or_default().trim();
+    Some(kind.to_ascii_lowercase())
+}
+
+/// Refuses a body that changes something and does not say that it is JSON: a form on another
+/// site's page can send nothing else than forms and plain text.
+pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
+    match media_type(request).as_deref() {
+        Some("application/json") => Ok(()),
+        other => Err(Refusal::UnknownMediaType(format!(
+            "Content-Type: {} is not known here; use application/json",
+            other.unwrap_or("(none)")
+        ))),
+    }
+}
+
 /// Receives a body and undoes its `Content-Encoding`.
 pub(super) async fn receive(
     request: &HttpRequest,

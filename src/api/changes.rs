@@ -106,6 +106,7 @@ async fn read<T: DeserializeOwned>(
     payload: web::Payload,
     parts: &ApiParts,
 ) -> Result<T, HttpResponse> {
+    body::must_be_json(request).map_err(|refusal| refusal.response())?;
     let body = body::receive(request, payload, parts).await;
     let body = body.map_err(|refusal| refusal.response())?;
     serde_json::from_slice(&body.bytes)

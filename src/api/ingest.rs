@@ -1,7 +1,7 @@
 //! `POST /api/v1/ingest`.
 
 use actix::Addr;
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use granary_protocol::IngestAnswer;
 
 use super::{ApiParts, body, refusal::Refusal};
@@ -33,11 +33,16 @@ async fn accept(
     parts: &ApiParts,
     collector: &Addr<Collector>,
 ) -> Result<IngestAnswer, Refusal> {
-    let media_type = request.headers().get(header::CONTENT_TYPE);
-    let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
-    let encoding = match media_type {
-        Some(kind) if kind.trim().eq_ignore_ascii_case("application/json") => Encoding::Json,
-        _ => Encoding::Bson,
+    let encoding = match body::media_type(request).as_deref() {
+        Some("application/json") => Encoding::Json,
+        Some("application/bson" | "application/octet-stream") => Encoding::Bson,
+        other => {
+            return Err(Refusal::UnknownMediaType(format!(
+                "Content-Type: {} does not say how the batches are written; use application/json \
+                 or application/bson",
+                other.unwrap_or("(none)")
+            )));
+        }
     };
     let body = body::receive(request, payload, parts).await?;
     let collect = Collect { body: body.bytes.clone(), encoding };

@@ -7,8 +7,9 @@ mod answer;
 mod body;
 mod changes;
 mod collectd;
-mod connections;
+mod connection;
 mod foreign;
+mod guard;
 mod held;
 mod influx;
 mod ingest;
@@ -17,6 +18,7 @@ mod otlp;
 mod params;
 mod prometheus;
 mod queries;
+mod receive;
 mod refusal;
 mod remote_write;
 mod streamed;
@@ -27,10 +29,12 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 pub(crate) use body::fuzz_decompress;
 pub use body::{BodyLimits, BodyMemory};
-pub use connections::Connections;
+pub use connection::{Connections, OneAtATime};
+pub use guard::HostNames;
 pub(crate) use params::fuzz_query;
 pub(crate) use prometheus::fuzz_params;
 pub use prometheus::{PromqlBounds, QueryMemory};
+pub use receive::receive;
 pub use tail::Tails;
 pub use turns::Turns;
 
@@ -69,6 +73,7 @@ pub struct ApiParts {
     pub series_limits: SeriesLimits,
     pub future_skew: Duration,
     pub tails: Tails,
+    pub host_names: Arc<HostNames>,
 }
 
 /// The routes, for one HTTP worker with its collector.

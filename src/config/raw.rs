@@ -40,6 +40,7 @@ pub(crate) struct RawServer {
     pub(crate) connections_max: usize,
     pub(crate) client_timeout: String,
     pub(crate) keep_alive: String,
+    pub(crate) host_names: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -145,6 +146,9 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
     let environment = Environment::with_prefix("GRANARY")
         .prefix_separator("__")
         .separator("__")
+        .list_separator(",")
+        .with_list_parse_key("server.host_names")
+        .with_list_parse_key("graphite.templates")
         .try_parsing(true);
     builder = builder.add_source(environment);
     if let Some(listen) = &overrides.listen {

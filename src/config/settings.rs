@@ -37,6 +37,7 @@ pub struct Settings {
     pub shutdown_timeout: Duration,
     pub client_timeout: Duration,
     pub keep_alive: Duration,
+    pub host_names: Vec<String>,
     pub data_dir: PathBuf,
     pub snapshot_dir: PathBuf,
     pub checkpoint_interval: Duration,
@@ -81,6 +82,7 @@ impl Settings {
                 .duration("server.shutdown_timeout", &raw.server.shutdown_timeout),
             client_timeout: client_timeout(&raw.server.client_timeout, &mut faults),
             keep_alive: faults.duration("server.keep_alive", &raw.server.keep_alive),
+            host_names: raw.server.host_names.clone(),
             data_dir: raw.storage.data_dir.clone(),
             snapshot_dir: raw.storage.snapshot_dir.clone(),
             checkpoint_interval: faults

@@ -5,13 +5,19 @@
 use std::sync::Arc;
 
 use actix::Actor;
-use actix_web::{App, HttpServer, dev::ServerHandle};
+use actix_http::{HttpService, Protocol, error::DispatchError};
+use actix_server::{Server, ServerHandle};
+use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
-use tokio::sync::Semaphore;
+use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{Collector, CollectorParts, GraphiteListeners, Health, Lifelines, WriterHandle},
-    api::{self, ApiParts, BodyLimits, BodyMemory, Connections, QueryMemory, Tails, Turns},
+    api::{
+        self, ApiParts, BodyLimits, BodyMemory, Connections, HostNames, OneAtATime, QueryMemory,
+        Tails, Turns,
+    },
     config::Settings,
     model::Clock,
     query::QueryLimits,
@@ -52,7 +58,13 @@ pub(super) fn api_parts(
         series_limits: settings.series_limits,
         future_skew: settings.future_skew,
         tails: Tails::new(settings.tails_max),
+        host_names: Arc::new(HostNames::new(&settings.host_names, machine_name())),
     }
+}
+
+/// What this machine calls itself.
+fn machine_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
 }
 
 fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
@@ -91,24 +103,46 @@ pub(super) fn start_server(
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
     let connections = Connections::new(&parts.metrics, settings.client_timeout);
-    let server = HttpServer::new(move || {
+    let (client_timeout, keep_alive) = (settings.client_timeout, settings.keep_alive);
+    let app = move || {
         let line = collector_lines.for_role("collector");
         let collector = Collector::new(collector.clone(), line).start();
         let parts = parts.clone();
-        App::new().configure(|config| api::routes(config, parts, collector))
-    })
-    .workers(settings.worker_threads())
-    .max_connections(settings.connections_max.div_ceil(settings.worker_threads()))
-    .on_connect(move |connection, data| connections.note(connection, data))
-    // Else the end of an answer may wait 40 ms for the client to acknowledge its beginning.
-    .tcp_nodelay(true)
-    .client_request_timeout(settings.client_timeout)
-    .keep_alive(settings.keep_alive)
-    .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
-    .disable_signals()
-    .bind(settings.listen)
-    .with_context(|| format!("listen on {}", settings.listen))?
-    .run();
+        App::new()
+            .wrap(from_fn(api::receive))
+            .configure(|config| api::routes(config, parts, collector))
+    };
+    let server = Server::build();
+    let stop = server.graceful_shutdown_signal();
+    let server = server
+        .workers(settings.worker_threads())
+        .max_concurrent_connections(settings.connections_max.div_ceil(settings.worker_threads()))
+        .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
+        .disable_signals()
+        .bind("http", settings.listen, move || {
+            let (stop, connections) = (stop.clone(), connections.clone());
+            let http = HttpService::build()
+                .graceful_shutdown_signal(move || {
+                    let stop = stop.clone();
+                    async move { stop.notified().await }
+                })
+                .keep_alive(keep_alive)
+                .client_request_timeout(client_timeout)
+                .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
+                    connections.note(connection, data);
+                })
+                .finish(map_config(app().into_factory(), |()| AppConfig::default()));
+            fn_service(|stream: TcpStream| async move {
+                // Else the end of an answer may wait 40 ms for the client to acknowledge its
+                // beginning.
+                stream.set_nodelay(true)?;
+                let peer = stream.peer_addr().ok();
+                Ok::<_, DispatchError>((OneAtATime::new(stream), Protocol::Http1, peer))
+            })
+            .and_then(http)
+        })
+        .with_context(|| format!("listen on {}", settings.listen))?
+        .run();
     let handle = server.handle();
     actix::spawn(async move {
         if let Err(cause) = server.await {

@@ -6,7 +6,7 @@ mod systemd;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, System, dev::ToEnvelope};
-use actix_web::dev::ServerHandle;
+use actix_server::ServerHandle;
 use anyhow::Context;
 use tokio::{
     signal::unix::{SignalKind, signal},

@@ -12,7 +12,7 @@ use super::labels::{IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 34] = [
+pub const METRIC_NAMES: [(&str, &str); 35] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -41,6 +41,7 @@ pub const METRIC_NAMES: [(&str, &str); 34] = [
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     ("granary_queries_total", "Queries begun, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
+    ("granary_requests_refused_total", "Requests that a strange web page may have sent, by reason"),
     ("granary_connections", "Open connections"),
     ("granary_connections_total", "Connections accepted"),
     ("granary_datagrams_dropped_total", "Datagrams that could not be written in time"),
@@ -65,6 +66,7 @@ pub struct Metrics {
     pub checkpoint_duration: Histogram,
     pub queries: IntCounterVec,
     pub queries_refused: IntCounterVec,
+    pub requests_refused: IntCounterVec,
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
     pub body_memory_bytes: IntGauge,
@@ -105,6 +107,7 @@ impl Metrics {
             checkpoint_duration: histogram(r, "granary_checkpoint_duration_seconds")?,
             queries: counters(r, "granary_queries_total", &["endpoint"])?,
             queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
+            requests_refused: counters(r, "granary_requests_refused_total", &["reason"])?,
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
             datagrams_dropped: counter(r, "granary_datagrams_dropped_total")?,
@@ -128,6 +131,9 @@ impl Metrics {
             for reason in RefusalReason::ALL {
                 metrics.samples_refused.with_label_values(&[protocol, reason.as_str()]);
             }
+        }
+        for reason in ["host", "origin"] {
+            metrics.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [
             "chart",

@@ -1,11 +1,16 @@
-//! Connections: how many there are, and how long one may hold up an answer.
+//! Connections: how many there are, how long one may hold up an answer, and one request at a time.
 
-use std::{any::Any, time::Duration};
+mod framing;
+mod one_at_a_time;
+
+use std::time::Duration;
 
 use actix_web::{dev::Extensions, rt::net::TcpStream};
 use rustix::net::sockopt;
 
 use crate::telemetry::Metrics;
+pub use one_at_a_time::OneAtATime;
+pub(super) use one_at_a_time::{Answered, ConnectionTurn, TurnEnd};
 
 /// Notes connections as they come and go.
 #[derive(Debug, Clone)]
@@ -21,16 +26,15 @@ impl Connections {
     }
 
     /// Notes a new connection; its end is noted when `data` is dropped with it.
-    pub fn note(&self, connection: &dyn Any, data: &mut Extensions) {
+    pub fn note(&self, connection: &OneAtATime<TcpStream>, data: &mut Extensions) {
         self.metrics.connections.inc();
         self.metrics.connections_accepted.inc();
         data.insert(Open(self.metrics.clone()));
-        if let Some(stream) = connection.downcast_ref::<TcpStream>() {
-            // tcp(7): how long data may stay unacknowledged, or wait for a reader that takes none.
-            let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
-            if let Err(cause) = sockopt::set_tcp_user_timeout(stream, millis) {
-                tracing::debug!(%cause, "a slow reader of this connection will not be cut off");
-            }
+        data.insert(connection.turn());
+        // tcp(7): how long data may stay unacknowledged, or wait for a reader that takes none.
+        let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
+        if let Err(cause) = sockopt::set_tcp_user_timeout(connection.inner(), millis) {
+            tracing::debug!(%cause, "a slow reader of this connection will not be cut off");
         }
     }
 }

@@ -1,0 +1,38 @@
+//! What happens to every request before and behind its route.
+
+use actix_web::{
+    Error,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    middleware::Next,
+    web,
+};
+
+use super::{
+    ApiParts,
+    connection::{Answered, ConnectionTurn, TurnEnd},
+};
+
+/// Refuses strangers, and lets a connection's next request in when this one is answered.
+///
+/// # Errors
+/// As the route.
+pub async fn receive<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let end = TurnEnd(request.conn_data::<ConnectionTurn>().cloned());
+    let stranger = request.app_data::<web::Data<ApiParts>>().and_then(|parts| {
+        let stranger = parts.host_names.check(request.method(), request.headers()).err()?;
+        parts.metrics.requests_refused.with_label_values(&[stranger.as_str()]).inc();
+        Some(stranger)
+    });
+    let response: ServiceResponse<BoxBody> = match stranger {
+        Some(stranger) => {
+            let refusal = stranger.response(request.headers());
+            request.into_response(refusal)
+        }
+        None => next.call(request).await?.map_into_boxed_body(),
+    };
+    Ok(response.map_body(|_, body| Answered { body, _end: end }))
+}

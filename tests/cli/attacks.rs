@@ -1,0 +1,154 @@
+//! Requests of people who mean harm, against the real daemon.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+
+/// Resident memory of a process, bytes.
+fn resident_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn connect(daemon: &Daemon) -> TcpStream {
+    let stream = TcpStream::connect(daemon.url.trim_start_matches("http://")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+#[test]
+fn requests_sent_without_reading_answers_take_no_memory() {
+    let daemon = Daemon::start("");
+    let before = resident_bytes(daemon.pid());
+    let requests = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(4000);
+    let mut open = Vec::new();
+    for _ in 0..100 {
+        let mut stream = connect(&daemon);
+        stream.set_nonblocking(true).unwrap();
+        // What the daemon does not take in stays here.
+        let mut sent = 0;
+        while let Ok(bytes) = stream.write(&requests.as_bytes()[sent..]) {
+            sent += bytes;
+            if sent == requests.len() {
+                break;
+            }
+        }
+        assert!(sent > 50_000, "only {sent} bytes left");
+        open.push(stream);
+    }
+    // Each connection has an answer on its way when the last one has.
+    for stream in &mut open {
+        stream.set_nonblocking(false).unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+    }
+    let grown = resident_bytes(daemon.pid()).saturating_sub(before);
+    assert!(grown < 100 << 20, "{} MiB", grown >> 20);
+    assert!(ureq::get(format!("{}/healthz", daemon.url)).call().is_ok());
+}
+
+#[test]
+fn requests_sent_in_one_go_are_answered_in_order() {
+    let daemon = Daemon::start("");
+    let mut stream = connect(&daemon);
+    let batch = json!({ "samples": [{ "metric": "a", "value": 1 }] }).to_string();
+    let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    let chunk = format!("{:x}\r\n{batch}\r\n0\r\n\r\n", batch.len());
+    let all = [
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        format!("{head}\r\nContent-Length: {}\r\n\r\n{batch}", batch.len()),
+        "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}"),
+        "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_owned(),
+    ];
+    stream.write_all(all.concat().as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let found = ["\"alive\"", "\"accepted\":1", "not_found", "\"accepted\":1", "\"ready\""];
+    let mut rest = text.as_str();
+    for word in found {
+        let (_, behind) = rest.split_once(word).unwrap_or_else(|| panic!("{word} in {text}"));
+        rest = behind;
+    }
+}
+
+/// Sends a request with these headers; returns status and answer.
+fn send(
+    daemon: &Daemon,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, Value) {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .build()
+        .into();
+    let request =
+        ureq::http::Request::builder().method(method).uri(format!("{}{path}", daemon.url));
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let mut response = agent.run(request.body(body.to_owned()).unwrap()).unwrap();
+    let text = response.body_mut().read_to_string().unwrap();
+    (response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+#[test]
+fn a_web_page_of_another_site_changes_nothing() {
+    let daemon = Daemon::start("");
+    let json_type = ("Content-Type", "application/json");
+    let batch = json!({ "samples": [{ "metric": "a", "value": 1 }] }).to_string();
+    assert_eq!(daemon.post("application/json", batch.as_bytes()).status, 200);
+    let deletion = json!({ "selector": { "metric": "a" } }).to_string();
+    let renaming = json!({ "selector": { "metric": "a" }, "set": { "metric": "b" } }).to_string();
+    let changes = [
+        ("DELETE", "/api/v1/series?metric=a", String::new()),
+        ("POST", "/api/v1/admin/series/delete", deletion.clone()),
+        ("POST", "/api/v1/admin/series/rename", renaming),
+        ("POST", "/api/v1/admin/snapshot", String::new()),
+        ("POST", "/api/v1/ingest", batch),
+        ("POST", "/api/v1/write", String::new()),
+        ("POST", "/write", "a value=2".to_owned()),
+    ];
+    for (method, path, body) in &changes {
+        for strange in [
+            ("Origin", "http://evil.example"),
+            ("Origin", "null"),
+            ("Sec-Fetch-Site", "cross-site"),
+        ] {
+            let (status, answer) = send(&daemon, method, path, &[json_type, strange], body);
+            assert_eq!((status, &answer["error"]), (403, &json!("foreign_origin")), "{path}");
+        }
+        let (status, answer) =
+            send(&daemon, method, path, &[json_type, ("Host", "evil.example")], body);
+        assert_eq!((status, &answer["error"]), (421, &json!("unknown_host")), "{path}");
+        // A name that was pointed here, and a page that was served under it.
+        let rebound = [json_type, ("Host", "evil.example"), ("Origin", "http://evil.example")];
+        assert_eq!(send(&daemon, method, path, &rebound, body).0, 421, "{path}");
+    }
+    for plain in ["text/plain", "application/x-www-form-urlencoded"] {
+        let headers = [("Content-Type", plain)];
+        let (status, answer) =
+            send(&daemon, "POST", "/api/v1/admin/series/delete", &headers, &deletion);
+        assert_eq!(status, 415, "{answer}");
+        let (status, answer) = send(&daemon, "POST", "/api/v1/ingest", &headers, "{}");
+        assert_eq!(status, 415, "{answer}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.contains("use application/json"), "{message}");
+    }
+    assert_eq!(send(&daemon, "GET", "/api/v1/series", &[("Host", "evil.example")], "").0, 421);
+    let listed = daemon.query(&["series"]);
+    assert_eq!(listed["total"], 1, "{listed}");
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_requests_refused_total{reason=\"origin\"} 21"), "{metrics}");
+}
