@@ -59,16 +59,20 @@ pub fn batch(bytes: &[u8]) {
 }
 
 fn decode_bodies(bytes: &[u8]) {
-    let dictionary = store::Dictionary::default();
+    let mut dictionary = store::Dictionary::default();
     let mut sessions = ingest::native::Sessions::new(SeriesLimits::default(), 1000, 2000);
     let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
-        let pending = sessions.learn(&view, &dictionary);
-        let known = |index: usize| store::DefinitionVerdict::Known(SeriesId(index as u32));
-        let verdicts: Vec<_> = (0..pending.len()).map(known).collect();
-        sessions.settle(&pending, &verdicts);
-        if let Ok(admitted) = sessions.admit(&view, &admission, |_| Some(Kind::Gauge)) {
+        let settled = ingest::native::Settled::new();
+        for definition in sessions.learn(&view, &dictionary, &settled) {
+            if dictionary.find(&definition.key).is_none() {
+                dictionary.add(definition);
+            }
+        }
+        assert!(sessions.learn(&view, &dictionary, &settled).is_empty(), "all is known now");
+        let name = |id| Some(dictionary.info(id)?.key.to_string());
+        if let Ok(admitted) = sessions.admit(&view, &admission, |_| Some(Kind::Gauge), name) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
             (0..batch.values.len()).for_each(|index| {

@@ -15,18 +15,19 @@ use super::{Lifeline, WriteFault, WriterHandle, foreign::ForeignMemory};
 use crate::{
     ingest::{
         graphite::Template,
-        native::{Admitted, Sessions, UnknownRef},
+        native::{Admitted, Sessions, Settled, UnknownRef},
         refusals::Refusals,
     },
     model::{Clock, SeriesLimits},
     pipeline::{Admission, RefusalReason},
-    store::{AcceptedBatch, BatchVerdict, Store},
+    store::{AcceptedBatch, BatchVerdict, Definition, Store},
     telemetry::{Metrics, Protocol},
 };
 
 /// Times that a request's series are looked up while others are deleted or renamed; after that its
 /// sender is asked to send it again.
 const RESOLVE_ATTEMPTS: usize = 3;
+const SERIES_CHANGE: &str = "series are deleted or renamed while they are looked up";
 
 /// How the batches of a body are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,36 +152,53 @@ impl Core {
         Ok(self.answer(protocol, verdicts, rest))
     }
 
-    /// Resolves the series of all batches, and judges each sample.
+    /// Resolves the series of all batches, and judges each sample. New series are made known,
+    /// durably, before any sample of theirs is written. Meanwhile other requests may have changed
+    /// the sessions, and series may be deleted or renamed: all is looked up again.
     async fn resolve(&self, views: &[BatchView<'_>]) -> Result<Judged, CollectFault> {
+        let mut settled = Settled::new();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let generation = self.define(views).await?;
-            match self.admit(views) {
-                // Series were deleted or renamed meanwhile, perhaps these.
-                Err(_) if self.sessions.borrow().generation() != generation => {}
-                admitted => return Ok(admitted?),
+            let (judged, unknown) = self.look_up(views, &settled)?;
+            if unknown.is_empty() {
+                return Ok(judged);
             }
+            let keys: Vec<_> = unknown.iter().map(|own| own.key.clone()).collect();
+            let verdicts = self.parts.writer.define(unknown).await?;
+            settled.extend(keys.into_iter().zip(verdicts));
         }
-        self.define(views).await?;
-        Ok(self.admit(views)?)
+        let (judged, unknown) = self.look_up(views, &settled)?;
+        if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
-    fn admit(&self, views: &[BatchView<'_>]) -> Result<Judged, UnknownRef> {
-        let admission = Admission::new(
-            self.parts.store.granularities(),
-            self.parts.future_skew.as_millis() as i64,
-            self.parts.clock.now(),
-        );
-        let mut batches = Vec::with_capacity(views.len());
-        let mut rest = Vec::with_capacity(views.len());
-        let sessions = self.sessions.borrow();
-        let kind = |series| self.parts.store.dictionary().kind(series);
+    /// Judges the batches one by one, each right after its own definitions; stops at nothing but a
+    /// ref that is not known, and judges no batch after a series that has to be made known.
+    fn look_up(
+        &self,
+        views: &[BatchView<'_>],
+        settled: &Settled,
+    ) -> Result<(Judged, Vec<Definition>), UnknownRef> {
+        let store = &self.parts.store;
+        let future_skew_ms = self.parts.future_skew.as_millis() as i64;
+        let admission =
+            Admission::new(store.granularities(), future_skew_ms, self.parts.clock.now());
+        let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
+        let mut unknown = Vec::new();
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.renew(&store.dictionary());
+        let kind = |series| store.dictionary().kind(series);
+        let name = |series| Some(store.dictionary().info(series)?.key.to_string());
         for view in views {
-            let Admitted { batch, samples, refused } = sessions.admit(view, &admission, kind)?;
-            batches.push(batch);
-            rest.push((samples, refused));
+            if !view.series.is_empty() {
+                unknown.extend(sessions.learn(view, &store.dictionary(), settled));
+            }
+            if unknown.is_empty() {
+                let Admitted { batch, samples, refused } =
+                    sessions.admit(view, &admission, kind, name)?;
+                judged.0.push(batch);
+                judged.1.push((samples, refused));
+            }
         }
-        Ok((batches, rest))
+        Ok((judged, unknown))
     }
 
     /// JSON takes the same way as BSON: there is one path to test and to trust.
@@ -190,27 +208,6 @@ impl Core {
             encode_batch(&batch, &mut bson);
         }
         Ok(bson.into())
-    }
-
-    /// Makes new series known, durably, before any sample of theirs is written; returns the
-    /// dictionary's generation in which they were looked up.
-    async fn define(&self, views: &[BatchView<'_>]) -> Result<u64, WriteFault> {
-        let mut pending = Vec::new();
-        let generation = {
-            let dictionary = self.parts.store.dictionary();
-            let mut sessions = self.sessions.borrow_mut();
-            for view in views {
-                pending.extend(sessions.learn(view, &dictionary));
-            }
-            dictionary.generation()
-        };
-        if pending.is_empty() {
-            return Ok(generation);
-        }
-        let definitions = pending.iter().map(|pending| pending.definition.clone()).collect();
-        let verdicts = self.parts.writer.define(definitions).await?;
-        self.sessions.borrow_mut().settle(&pending, &verdicts);
-        Ok(generation)
     }
 
     fn answer(
@@ -231,6 +228,9 @@ impl Core {
                 }
                 BatchVerdict::StaleNumber => {
                     refused = Refusals::of_batch(RefusalReason::StaleNumber, samples);
+                }
+                BatchVerdict::FarNumber => {
+                    refused = Refusals::of_batch(RefusalReason::FarNumber, samples);
                 }
                 BatchVerdict::SenderLimit => {
                     refused = Refusals::of_batch(RefusalReason::SenderLimit, samples);

@@ -16,6 +16,8 @@ use crate::{
 const SESSIONS_MAX: usize = 50_000;
 /// A refused definition with its message takes as much memory as this many refs.
 const FAULT_REFS: usize = 64;
+/// A refused series is shown as far as this.
+const SHOWN_BYTES_MAX: usize = 256;
 
 /// What a ref stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,9 +33,20 @@ enum Resolved {
 struct Session {
     epoch: i64,
     refs: Vec<Resolved>,
-    /// Why a definition was refused.
-    faults: HashMap<u32, String>,
+    /// The definitions that were refused.
+    faults: HashMap<u32, Fault>,
 }
+
+/// A definition that was refused, in words.
+#[derive(Debug)]
+struct Fault {
+    series: String,
+    /// What is wrong with it, where the reason does not say it all.
+    message: Option<String>,
+}
+
+/// What became of definitions that the dictionary did not hold when it was asked.
+pub type Settled = HashMap<SeriesKey, DefinitionVerdict>;
 
 /// What the senders of one collector defined.
 #[derive(Debug)]
@@ -47,16 +60,6 @@ pub struct Sessions {
     refs: usize,
     /// With more refs, all sessions are forgotten; the senders define again.
     refs_max: usize,
-}
-
-/// A definition that the dictionary does not hold yet, and whom it belongs to.
-#[derive(Debug)]
-pub struct Pending {
-    /// What to make known.
-    pub definition: Definition,
-    agent: Box<str>,
-    reference: u32,
-    generation: u64,
 }
 
 /// A ref that the collector does not know; the sender is to define it and send again.
@@ -88,13 +91,8 @@ impl Sessions {
         Self { limits, sender_series_max, by_agent, generation: 0, refs: 0, refs_max }
     }
 
-    /// The dictionary's generation that the refs were resolved by.
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// Forgets the refs of series that were deleted or renamed; their senders define them again.
-    fn renew(&mut self, dictionary: &Dictionary) {
+    pub fn renew(&mut self, dictionary: &Dictionary) {
         let before = std::mem::replace(&mut self.generation, dictionary.generation());
         if before == self.generation {
             return;
@@ -113,10 +111,15 @@ impl Sessions {
         }
     }
 
-    /// Notes a batch's definitions; returns those that the dictionary does not hold yet.
-    pub fn learn(&mut self, view: &BatchView<'_>, dictionary: &Dictionary) -> Vec<Pending> {
-        self.renew(dictionary);
-        let generation = self.generation;
+    /// Notes a batch's definitions; returns those that are known neither to the dictionary nor to
+    /// `settled`. Without such, the batch can be admitted at once; what other requests define
+    /// meanwhile may belong to another epoch, or to a sender of the same name.
+    pub fn learn(
+        &mut self,
+        view: &BatchView<'_>,
+        dictionary: &Dictionary,
+        settled: &Settled,
+    ) -> Vec<Definition> {
         let full = self.by_agent.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_agent.contains_key(view.agent) {
             self.by_agent.clear();
@@ -127,58 +130,32 @@ impl Sessions {
         if session.epoch != view.epoch {
             *session = Session { epoch: view.epoch, ..Session::default() };
         }
-        let mut pending = Vec::new();
+        let mut unknown = Vec::new();
         for series in &view.series {
+            if series.reference as usize >= self.sender_series_max {
+                continue;
+            }
+            let refuse = |reason, series, message| Err((reason, Fault { series, message }));
             let resolved = match definition(series, view.agent, &self.limits) {
-                Ok(_) if series.reference as usize >= self.sender_series_max => {
-                    Resolved::Refused(RefusalReason::SenderSeriesLimit)
-                }
-                Ok(definition) => match dictionary.find(&definition.key) {
-                    Some((id, known)) if known.kind == definition.kind => Resolved::Series(id),
-                    Some(_) => Resolved::Refused(RefusalReason::KindConflict),
+                Err(message) => refuse(RefusalReason::BadSeries, shown(series), Some(message)),
+                Ok(definition) => match known(&definition, dictionary, settled) {
                     None => {
-                        let agent = view.agent.into();
-                        let reference = series.reference;
-                        pending.push(Pending { definition, agent, reference, generation });
-                        Resolved::Unknown
+                        unknown.push(definition);
+                        Ok(Resolved::Unknown)
+                    }
+                    Some(Ok(id)) => Ok(Resolved::Series(id)),
+                    Some(Err((reason, message))) => {
+                        refuse(reason, definition.key.to_string(), message)
                     }
                 },
-                Err(message) => {
-                    if (series.reference as usize) < self.sender_series_max {
-                        session.faults.insert(series.reference, message);
-                    }
-                    Resolved::Refused(RefusalReason::BadSeries)
-                }
             };
-            session.resolve(series.reference, resolved, self.sender_series_max);
+            session.resolve(series.reference, resolved);
         }
         self.refs = (self.refs + session.weight()).saturating_sub(before);
-        pending
+        unknown
     }
 
-    /// Notes what became of the definitions.
-    pub fn settle(&mut self, pending: &[Pending], verdicts: &[DefinitionVerdict]) {
-        // What was resolved before series were deleted or renamed may be one of these.
-        let is_current = |pending: &Pending| pending.generation == self.generation;
-        let settled = pending.iter().zip(verdicts).filter(|(pending, _)| is_current(pending));
-        for (pending, verdict) in settled {
-            let resolved = match verdict {
-                DefinitionVerdict::Known(id) => Resolved::Series(*id),
-                DefinitionVerdict::KindConflict(..) => {
-                    Resolved::Refused(RefusalReason::KindConflict)
-                }
-                DefinitionVerdict::StoreLimit => Resolved::Refused(RefusalReason::SeriesLimit),
-                DefinitionVerdict::SenderLimit => {
-                    Resolved::Refused(RefusalReason::SenderSeriesLimit)
-                }
-            };
-            if let Some(session) = self.by_agent.get_mut(&pending.agent) {
-                session.resolve(pending.reference, resolved, self.sender_series_max);
-            }
-        }
-    }
-
-    /// Resolves and checks each sample of a batch.
+    /// Resolves and checks each sample of a batch. `kind` and `name` are asked for few of them.
     ///
     /// # Errors
     /// When a ref is not known.
@@ -187,6 +164,7 @@ impl Sessions {
         view: &BatchView<'_>,
         admission: &Admission,
         kind: impl Fn(SeriesId) -> Option<Kind>,
+        name: impl Fn(SeriesId) -> Option<String>,
     ) -> Result<Admitted, UnknownRef> {
         let session = self.by_agent.get(view.agent).filter(|own| own.epoch == view.epoch);
         let samples = view.len();
@@ -225,10 +203,16 @@ impl Sessions {
                 Err(reason) => {
                     kept.get_or_insert_with(|| (0..index).collect());
                     refused.add(reason, || {
-                        let message = session.and_then(|own| own.faults.get(&reference).cloned());
-                        let message = message.filter(|_| reason == RefusalReason::BadSeries);
-                        let explain = || admission.explain(reason, at, value);
-                        (format!("ref {reference}"), message.unwrap_or_else(explain))
+                        let fault = session.and_then(|own| own.faults.get(&reference));
+                        let (series, message) = match (resolved, fault) {
+                            (Resolved::Series(id), _) => (name(id), None),
+                            (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
+                            (_, None) => (None, None),
+                        };
+                        (
+                            series.unwrap_or_else(|| format!("ref {reference}")),
+                            message.unwrap_or_else(|| admission.explain(reason, at, value)),
+                        )
                     });
                 }
             }
@@ -254,11 +238,18 @@ impl Session {
         self.refs.len() + self.faults.len() * FAULT_REFS
     }
 
-    fn resolve(&mut self, reference: u32, resolved: Resolved, limit: usize) {
+    fn resolve(&mut self, reference: u32, resolved: Result<Resolved, (RefusalReason, Fault)>) {
+        let resolved = match resolved {
+            Ok(resolved) => {
+                self.faults.remove(&reference);
+                resolved
+            }
+            Err((reason, fault)) => {
+                self.faults.insert(reference, fault);
+                Resolved::Refused(reason)
+            }
+        };
         let index = reference as usize;
-        if index >= limit {
-            return;
-        }
         if index >= self.refs.len() {
             self.refs.resize(index + 1, Resolved::Unknown);
         }
@@ -268,6 +259,45 @@ impl Session {
     fn get(&self, reference: u32) -> Resolved {
         self.refs.get(reference as usize).copied().unwrap_or_default()
     }
+}
+
+/// The series that a definition stands for, or why it stands for none; nothing when it has to be
+/// made known.
+fn known(
+    definition: &Definition,
+    dictionary: &Dictionary,
+    settled: &Settled,
+) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
+    let Some((id, known)) = dictionary.find(&definition.key) else {
+        return match settled.get(&definition.key)? {
+            DefinitionVerdict::StoreLimit => Some(Err((RefusalReason::SeriesLimit, None))),
+            DefinitionVerdict::SenderLimit => Some(Err((RefusalReason::SenderSeriesLimit, None))),
+            // It was deleted since.
+            DefinitionVerdict::Known(_) | DefinitionVerdict::KindConflict(..) => None,
+        };
+    };
+    let refuse = |reason, message| Some(Err((reason, Some(message))));
+    if known.kind != definition.kind {
+        let (own, kind) = (definition.kind, known.kind);
+        let message = format!("the series is a {kind}, not a {own}: use that kind or another name");
+        return refuse(RefusalReason::KindConflict, message);
+    }
+    if !(definition.unit.is_empty() || known.unit.is_empty() || known.unit == definition.unit) {
+        let (own, unit) = (&definition.unit, &known.unit);
+        let message =
+            format!("the series' unit is {unit:?}, not {own:?}: use that unit or another name");
+        return refuse(RefusalReason::UnitConflict, message);
+    }
+    Some(Ok(id))
+}
+
+/// A series that has no key, as its sender names it.
+fn shown(series: &SeriesView<'_>) -> String {
+    let tags = series.tags.iter().map(|(name, value)| format!("{name:?}={value:?}"));
+    let tags = tags.collect::<Vec<_>>().join(",");
+    let mut text = format!("{:?}{{{tags}}}", series.metric);
+    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+    text
 }
 
 fn definition(
@@ -281,4 +311,65 @@ fn definition(
         return Err(format!("a unit of {} bytes is too long", series.unit.len()));
     }
     Ok(Definition { key, kind: series.kind, unit: series.unit.into(), sender: sender.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
+
+    use super::*;
+    use crate::model::GranularitySet;
+
+    const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+
+    /// A batch that defines ref 0 as `metric`, when it is given, and has one sample of ref 0.
+    fn batch(epoch: i64, metric: Option<&str>) -> Vec<u8> {
+        let define = |metric: &str| SeriesDefinition {
+            metric: metric.to_owned(),
+            ..SeriesDefinition::default()
+        };
+        let batch = Batch {
+            agent: "a".to_owned(),
+            epoch,
+            seq: 1,
+            series: metric.map(define).into_iter().collect(),
+            refs: vec![0],
+            times: vec![NOW.0],
+            values: vec![1.0],
+            ..Batch::default()
+        };
+        let mut bytes = Vec::new();
+        encode_batch(&batch, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn an_older_epoch_that_waited_for_the_disk_does_not_change_the_refs_of_a_newer_one() {
+        // A story: while a definition of epoch 1 waited for a slow sync, the agent began epoch 2
+        // with another series under the same ref; the answer then overwrote it.
+        let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
+        let mut dictionary = Dictionary::default();
+        let settled = Settled::new();
+        let admission = Admission::new(&GranularitySet::default(), 0, NOW);
+        let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
+        let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
+        let admit = |sessions: &Sessions, view| {
+            let admitted = sessions.admit(view, &admission, |_| None, |_| None)?;
+            Ok::<_, UnknownRef>(admitted.batch.series)
+        };
+
+        let waiting = sessions.learn(&old, &dictionary, &settled);
+        let other = sessions.learn(&new, &dictionary, &settled);
+        let [old_id, new_id] =
+            [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
+        assert_eq!(sessions.learn(&new, &dictionary, &settled), []);
+        assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
+        // Now the first request goes on, and is judged right after its own definitions.
+        assert_eq!(sessions.learn(&old, &dictionary, &settled), []);
+        assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
+        // The newer epoch defines its refs again rather than use those of the older.
+        assert!(admit(&sessions, &more).is_err());
+        assert_eq!(sessions.learn(&new, &dictionary, &settled), []);
+        assert_eq!(admit(&sessions, &more), Ok(vec![new_id]));
+    }
 }

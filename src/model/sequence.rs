@@ -7,6 +7,10 @@
 /// Numbers below the highest that are remembered one by one.
 pub const WINDOW_BATCHES: u64 = 1024;
 
+/// Numbers that a sender may leave out at once. At one a second it is 136 years of batches, so it
+/// refuses nothing but what is no count, such as a time in nanoseconds.
+pub const SEQ_JUMP_MAX: u64 = 1 << 32;
+
 const WORDS: usize = (WINDOW_BATCHES / 64) as usize;
 /// Epochs remembered for a sender; an agent whose spool was lost begins a new one.
 const EPOCHS_MAX: usize = 4;
@@ -20,6 +24,8 @@ pub enum SequenceVerdict {
     Duplicate,
     /// Too far behind the sender's highest number, or of a forgotten epoch: refuse it.
     TooOld,
+    /// Further ahead than any sender counts: refuse it, or the numbers before it are lost.
+    TooFar,
 }
 
 /// The accepted batches of one epoch.
@@ -46,23 +52,32 @@ impl SenderWindow {
             None if self.epochs.len() == EPOCHS_MAX && epoch < self.epochs[0].epoch => {
                 SequenceVerdict::TooOld
             }
+            None if seq > SEQ_JUMP_MAX => SequenceVerdict::TooFar,
             None => SequenceVerdict::New,
         }
     }
 
-    /// Notes that a batch was accepted.
+    /// Judges a batch, and notes it when it is new: the batches of a group are judged one after
+    /// the other as they will be applied.
+    pub fn take(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
+        let verdict = self.check(epoch, seq);
+        if verdict == SequenceVerdict::New {
+            self.mark(epoch, seq);
+        }
+        verdict
+    }
+
+    /// Notes that a batch was accepted. What is too old to be remembered changes nothing.
     pub fn mark(&mut self, epoch: i64, seq: u64) {
         let index = match self.epochs.binary_search_by_key(&epoch, |window| window.epoch) {
             Ok(index) => index,
+            Err(0) if self.epochs.len() == EPOCHS_MAX => return,
             Err(index) => {
                 let window = EpochWindow { epoch, highest: 0, seen: [0; WORDS] };
                 self.epochs.insert(index, window);
-                if self.epochs.len() > EPOCHS_MAX {
-                    self.epochs.remove(0);
-                    index.saturating_sub(1)
-                } else {
-                    index
-                }
+                let forgotten = self.epochs.len().saturating_sub(EPOCHS_MAX);
+                self.epochs.drain(..forgotten);
+                index - forgotten
             }
         };
         self.epochs[index].mark(seq);
@@ -103,7 +118,8 @@ impl SenderWindow {
 impl EpochWindow {
     fn check(&self, seq: u64) -> SequenceVerdict {
         if seq > self.highest {
-            SequenceVerdict::New
+            let is_near = seq - self.highest <= SEQ_JUMP_MAX;
+            if is_near { SequenceVerdict::New } else { SequenceVerdict::TooFar }
         } else if self.highest - seq >= WINDOW_BATCHES {
             SequenceVerdict::TooOld
         } else if self.bit(seq) {
@@ -126,6 +142,8 @@ impl EpochWindow {
                 self.seen[(bit / 64) as usize] &= !(1 << (bit % 64));
             }
             self.highest = seq;
+        } else if self.highest - seq >= WINDOW_BATCHES {
+            return;
         }
         let bit = seq % WINDOW_BATCHES;
         self.seen[(bit / 64) as usize] |= 1 << (bit % 64);
@@ -134,30 +152,78 @@ impl EpochWindow {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
 
     use super::*;
 
+    /// Every number of every epoch that is remembered: what the window says in 144 bytes.
+    #[derive(Default)]
+    struct Naive(BTreeMap<i64, BTreeSet<u64>>);
+
+    impl Naive {
+        fn take(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
+            let is_full = self.0.len() == EPOCHS_MAX;
+            if is_full && self.0.keys().all(|known| epoch < *known) {
+                return SequenceVerdict::TooOld;
+            }
+            let numbers = self.0.get(&epoch);
+            let highest = numbers.and_then(|numbers| numbers.last().copied()).unwrap_or(0);
+            if seq > highest + SEQ_JUMP_MAX {
+                return SequenceVerdict::TooFar;
+            }
+            if seq + WINDOW_BATCHES <= highest {
+                return SequenceVerdict::TooOld;
+            }
+            if !self.0.entry(epoch).or_default().insert(seq) {
+                return SequenceVerdict::Duplicate;
+            }
+            if self.0.len() > EPOCHS_MAX {
+                self.0.pop_first();
+            }
+            SequenceVerdict::New
+        }
+    }
+
+    /// Near each other, thousands apart, and of no sender at all.
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            8 => 1..50_u64,
+            8 => 1..6000_u64,
+            2 => (1..20_u64).prop_map(|jump| jump << 28),
+            1 => u64::MAX - 5..=u64::MAX,
+        ]
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
         #[test]
         fn the_window_agrees_with_a_set(
-            steps in prop::collection::vec((0..6_i64, 1..3000_u64), 1..200)
+            steps in prop::collection::vec((0..8_i64, number()), 1..200)
         ) {
             let mut window = SenderWindow::default();
-            let mut model = BTreeSet::new();
+            let mut naive = Naive::default();
             for (epoch, seq) in steps {
-                match window.check(epoch, seq) {
-                    SequenceVerdict::New => {
-                        prop_assert!(model.insert((epoch, seq)), "{epoch}/{seq} counted twice");
-                        window.mark(epoch, seq);
-                    }
-                    SequenceVerdict::Duplicate => prop_assert!(model.contains(&(epoch, seq))),
-                    SequenceVerdict::TooOld => {}
-                }
+                let expected = naive.take(epoch, seq);
+                prop_assert_eq!(window.take(epoch, seq), expected, "{}/{}", epoch, seq);
                 let kept = SenderWindow::from_bytes(&window.to_bytes());
                 prop_assert_eq!(kept.as_ref(), Some(&window));
+            }
+        }
+
+        #[test]
+        fn what_is_too_old_to_be_remembered_changes_nothing(
+            steps in prop::collection::vec((0..8_i64, number()), 1..100)
+        ) {
+            let mut window = SenderWindow::default();
+            for (epoch, seq) in steps {
+                let before = window.clone();
+                let verdict = window.check(epoch, seq);
+                window.mark(epoch, seq);
+                let unchanged = [SequenceVerdict::Duplicate, SequenceVerdict::TooOld];
+                prop_assert_eq!(window == before, unchanged.contains(&verdict));
             }
         }
     }
@@ -171,5 +237,21 @@ mod tests {
         assert_eq!(window.check(1, 5), SequenceVerdict::Duplicate);
         window.mark(1, 5 + WINDOW_BATCHES);
         assert_eq!(window.check(1, 5), SequenceVerdict::TooOld);
+    }
+
+    #[test]
+    fn a_number_below_the_window_is_not_taken_for_one_in_it() {
+        // A story: 50 after 2000 set the bit of 1074, which was then answered "duplicate".
+        let mut window = SenderWindow::default();
+        window.mark(1, 2000);
+        window.mark(1, 50);
+        assert_eq!(window.check(1, 1074), SequenceVerdict::New);
+        for epoch in [2, 3, 4, 5, 1] {
+            window.mark(epoch, 1);
+        }
+        // Epoch 1 was forgotten by then, and its number belongs to no other.
+        window.mark(1, 2);
+        let second: Vec<_> = (2..6).map(|epoch| window.check(epoch, 2)).collect();
+        assert_eq!(second, [SequenceVerdict::New; 4]);
     }
 }

@@ -17,6 +17,8 @@ pub enum RefusalReason {
     BadSeries,
     /// The series exists with another kind.
     KindConflict,
+    /// The series exists with another unit.
+    UnitConflict,
     /// The store has as many series as it may.
     SeriesLimit,
     /// The sender has as many series as it may.
@@ -25,6 +27,8 @@ pub enum RefusalReason {
     SenderLimit,
     /// The batch's number is too far behind the sender's latest.
     StaleNumber,
+    /// The batch's epoch or number is further ahead than a sender counts.
+    FarNumber,
     /// The sample is too far behind its series' latest to tell whether it came before.
     OutOfOrder,
     /// A part of a native histogram that is not kept.
@@ -35,16 +39,18 @@ pub enum RefusalReason {
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::TooOld,
         Self::TooNew,
         Self::NotFinite,
         Self::BadSeries,
         Self::KindConflict,
+        Self::UnitConflict,
         Self::SeriesLimit,
         Self::SenderSeriesLimit,
         Self::SenderLimit,
         Self::StaleNumber,
+        Self::FarNumber,
         Self::OutOfOrder,
         Self::NativeHistogram,
         Self::BadSample,
@@ -58,10 +64,12 @@ impl RefusalReason {
             Self::NotFinite => "not_finite",
             Self::BadSeries => "bad_series",
             Self::KindConflict => "kind_conflict",
+            Self::UnitConflict => "unit_conflict",
             Self::SeriesLimit => "series_limit",
             Self::SenderSeriesLimit => "sender_series_limit",
             Self::SenderLimit => "sender_limit",
             Self::StaleNumber => "stale_number",
+            Self::FarNumber => "far_number",
             Self::OutOfOrder => "out_of_order",
             Self::NativeHistogram => "native_histogram",
             Self::BadSample => "bad_sample",
@@ -78,6 +86,9 @@ impl RefusalReason {
             Self::KindConflict => {
                 "the series exists with another kind: use that kind or another name"
             }
+            Self::UnitConflict => {
+                "the series exists with another unit: use that unit or another name"
+            }
             Self::SeriesLimit => "the store has as many series as it may: raise limits.series_max",
             Self::SenderSeriesLimit => {
                 "the sender has as many series as it may: raise limits.sender_series_max"
@@ -85,7 +96,14 @@ impl RefusalReason {
             Self::SenderLimit => {
                 "the store has as many senders as it may: raise limits.senders_max"
             }
-            Self::StaleNumber => "the batch's seq is too far behind the sender's latest",
+            Self::StaleNumber => {
+                "the batch's seq is too far behind the sender's latest, or its epoch before four \
+                 later ones: begin a new epoch, with the time in Unix milliseconds"
+            }
+            Self::FarNumber => {
+                "the batch's epoch is a time in the future, or its seq no count: take the time in \
+                 Unix milliseconds as the epoch, and count batches from 1"
+            }
             Self::OutOfOrder => {
                 "the sample is further behind its series' latest than ingest.out_of_order_window"
             }
@@ -159,10 +177,12 @@ impl Admission {
             }
             RefusalReason::BadSeries
             | RefusalReason::KindConflict
+            | RefusalReason::UnitConflict
             | RefusalReason::SeriesLimit
             | RefusalReason::SenderSeriesLimit
             | RefusalReason::SenderLimit
             | RefusalReason::StaleNumber
+            | RefusalReason::FarNumber
             | RefusalReason::OutOfOrder
             | RefusalReason::NativeHistogram
             | RefusalReason::BadSample => reason.remedy().to_owned(),

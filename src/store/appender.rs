@@ -4,7 +4,7 @@
 //! applies it. When the transaction fails, nothing has changed.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, hash_map::Entry},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -15,7 +15,7 @@ use super::{
     dictionary::SeriesInfo,
     record::{self, AcceptedBatch, BatchNumber},
 };
-use crate::model::{Kind, SequenceVerdict, SeriesId, SeriesKey, UnixMillis};
+use crate::model::{Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesKey, UnixMillis};
 
 /// A series that a sender wants to send samples of.
 pub type Definition = SeriesInfo;
@@ -42,6 +42,8 @@ pub enum BatchVerdict {
     Duplicate,
     /// Its number is too far behind the sender's latest; nothing was changed.
     StaleNumber,
+    /// Its number is further ahead than a sender counts; nothing was changed.
+    FarNumber,
     /// The store has as many senders as it may; nothing was changed.
     SenderLimit,
 }
@@ -205,22 +207,30 @@ impl Appender {
         }
     }
 
-    fn check(&self, batches: &[AcceptedBatch]) -> Vec<BatchVerdict> {
+    /// Runs the group through copies of its senders' windows, in the order in which it will be
+    /// applied.
+    fn check<'a>(&self, batches: &'a [AcceptedBatch]) -> Vec<BatchVerdict> {
         let catalog = self.store.inner.catalog.read();
-        let mut in_group: HashSet<&BatchNumber> = HashSet::new();
-        let mut new_senders: HashSet<&str> = HashSet::new();
-        let mut check = |number| match catalog.check(number) {
-            Some(SequenceVerdict::New) if in_group.insert(number) => ACCEPTED,
-            Some(SequenceVerdict::New | SequenceVerdict::Duplicate) => BatchVerdict::Duplicate,
-            Some(SequenceVerdict::TooOld) => BatchVerdict::StaleNumber,
-            None if new_senders.contains(&*number.agent)
-                || catalog.sender_count() + new_senders.len() < self.limits.senders_max =>
-            {
-                new_senders.insert(&number.agent);
-                let is_new = in_group.insert(number);
-                if is_new { ACCEPTED } else { BatchVerdict::Duplicate }
+        let mut windows: HashMap<&'a str, SenderWindow> = HashMap::new();
+        let mut new_senders = 0;
+        let mut check = |number: &'a BatchNumber| {
+            let window = match windows.entry(&number.agent) {
+                Entry::Occupied(moved) => moved.into_mut(),
+                Entry::Vacant(free) => match catalog.window(&number.agent) {
+                    Some(window) => free.insert(window.clone()),
+                    None if catalog.sender_count() + new_senders < self.limits.senders_max => {
+                        new_senders += 1;
+                        free.insert(SenderWindow::default())
+                    }
+                    None => return BatchVerdict::SenderLimit,
+                },
+            };
+            match window.take(number.epoch, number.seq) {
+                SequenceVerdict::New => ACCEPTED,
+                SequenceVerdict::Duplicate => BatchVerdict::Duplicate,
+                SequenceVerdict::TooOld => BatchVerdict::StaleNumber,
+                SequenceVerdict::TooFar => BatchVerdict::FarNumber,
             }
-            None => BatchVerdict::SenderLimit,
         };
         let numbers = batches.iter().map(|batch| batch.number.as_ref());
         numbers.map(|number| number.map_or(ACCEPTED, &mut check)).collect()

@@ -13,12 +13,12 @@ use std::{
 
 use super::{
     layer::Layer,
-    record::{AcceptedBatch, BatchNumber},
+    record::AcceptedBatch,
     states::{ChangedRows, SeriesStates},
 };
 use crate::model::{
-    Cell, GranularitySet, Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesState, TimeVerdict,
-    UnixMillis, is_stale_marker,
+    Cell, GranularitySet, Kind, SenderWindow, SeriesId, SeriesState, TimeVerdict, UnixMillis,
+    is_stale_marker,
 };
 
 /// What became of the samples of a batch without a number whose times count once.
@@ -85,10 +85,9 @@ impl Catalog {
         self.layers.iter().map(Layer::bytes).sum()
     }
 
-    /// Whether a batch is new; `None` when its sender is.
-    pub(crate) fn check(&self, number: &BatchNumber) -> Option<SequenceVerdict> {
-        let window = self.senders.get(&number.agent)?;
-        Some(window.check(number.epoch, number.seq))
+    /// What a sender's batches were; `None` when it is new.
+    pub(crate) fn window(&self, agent: &str) -> Option<&SenderWindow> {
+        self.senders.get(agent)
     }
 
     /// Time of the latest sample; `None` when there never was one.

@@ -13,6 +13,7 @@ mod export;
 mod faults;
 mod import;
 mod import_resume;
+mod json;
 mod kills;
 mod levels;
 mod limits;

@@ -7,6 +7,7 @@ mod corpus;
 mod golden;
 mod head;
 mod long_series;
+mod numbers;
 mod oracle;
 mod preallocation;
 mod promql;

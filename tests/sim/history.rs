@@ -291,7 +291,9 @@ impl History {
                         self.unsure.clear();
                     }
                     BatchVerdict::Duplicate => self.tally.duplicates += 1,
-                    BatchVerdict::StaleNumber | BatchVerdict::SenderLimit => {
+                    BatchVerdict::StaleNumber
+                    | BatchVerdict::FarNumber
+                    | BatchVerdict::SenderLimit => {
                         panic!("few batches are neither stale nor of too many senders")
                     }
                 }

@@ -105,7 +105,7 @@ impl Delivery {
             match self.send_part(&mut part, summary)? {
                 Ok(answer) => {
                     let samples = part.iter().map(|parcel| parcel.own.batch.refs.len() as u64);
-                    self.show_refused(&part, &answer, inputs, summary);
+                    show_refused(&part, &answer, inputs, summary);
                     summary.add_answer(samples.sum(), answer, read);
                 }
                 Err(_) if part.len() > 1 => {
@@ -221,29 +221,16 @@ impl Delivery {
             Err(cause) => Outcome::Retry { after, cause: format!("{cause:#}"), answered },
         }
     }
+}
 
-    /// Shows what the daemon refused, with the series instead of their refs.
-    fn show_refused(
-        &self,
-        part: &[Parcel],
-        answer: &IngestAnswer,
-        inputs: &[Input],
-        summary: &mut Summary,
-    ) {
-        let single = part.first().zip(part.last()).filter(|(one, other)| one.file == other.file);
-        let known = single.and_then(|(one, _)| self.files.get(&one.file));
-        for example in &answer.examples {
-            if example.reason == crate::pipeline::RefusalReason::StaleNumber.as_str() {
-                continue;
-            }
-            let reference = example.series.strip_prefix("ref ").and_then(|own| own.parse().ok());
-            let found: Option<&Definition> = known
-                .zip(reference)
-                .and_then(|(known, index): (_, usize)| known.definitions.get(index));
-            let series = found.map_or(String::new(), |own| format!("{}: ", own.key));
-            let message = format!("{series}{}", example.message);
-            summary.example(&place(part, inputs), &example.reason, &message);
+/// Shows what the daemon refused.
+fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summary: &mut Summary) {
+    for example in &answer.examples {
+        if example.reason == crate::pipeline::RefusalReason::StaleNumber.as_str() {
+            continue;
         }
+        let message = format!("{}: {}", example.series, example.message);
+        summary.example(&place(part, inputs), &example.reason, &message);
     }
 }
 

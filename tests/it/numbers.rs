@@ -1,0 +1,103 @@
+//! Batch numbers count once: a group of batches is judged as its batches one by one.
+
+use std::sync::Arc;
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    store::{
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, Folder, Store, TimesTally,
+    },
+};
+use proptest::prelude::*;
+
+/// 2026-11-21T12:34:56.789Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
+
+fn open(path: &std::path::Path) -> (Store, Appender) {
+    let folder = Arc::new(Folder::new(path).unwrap());
+    let (store, appender, _) = Store::open(folder, GranularitySet::default(), NOW).unwrap();
+    (store, appender)
+}
+
+fn begin(path: &std::path::Path) -> (Store, Appender) {
+    let (store, mut appender) = open(path);
+    let key = SeriesKey::new("m", [], &SeriesLimits::default()).unwrap();
+    let m = Definition { key, kind: Kind::Gauge, unit: "".into(), sender: "a".into() };
+    appender.commit(&[m], &[], NOW).unwrap();
+    (store, appender)
+}
+
+fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
+    AcceptedBatch {
+        number: Some(BatchNumber { agent: agent.into(), epoch, seq }),
+        series: vec![SeriesId(0)],
+        times: vec![NOW.0],
+        values: vec![1.0],
+        ..AcceptedBatch::default()
+    }
+}
+
+/// Samples that count at the finest granularity.
+fn counted(store: &Store) -> u32 {
+    let view = store.view(0, UnixMillis(NOW.0 - 3_600_000)..NOW, &[SeriesId(0)]).unwrap();
+    view.slots(SeriesId(0)).unwrap().iter().map(|slot| slot.cell.n).sum()
+}
+
+/// Commits one group; how many of its batches were new.
+fn commit(appender: &mut Appender, group: &[AcceptedBatch]) -> Vec<BatchVerdict> {
+    appender.commit(&[], group, NOW).unwrap().batches
+}
+
+#[test]
+fn one_group_with_a_jump_answers_duplicate_to_nothing_that_was_not_accepted() {
+    // A story: after [2000, 50] in one group, 1074 was answered "duplicate" and was lost.
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = begin(dir.path());
+    let accepted = BatchVerdict::Accepted(TimesTally::default());
+    assert_eq!(commit(&mut appender, &[batch("a", 1, 100)]), [accepted]);
+    let group = [2000, 50, 2000, 1074].map(|seq| batch("a", 1, seq));
+    let expected = [accepted, BatchVerdict::StaleNumber, BatchVerdict::Duplicate, accepted];
+    assert_eq!(commit(&mut appender, &group), expected);
+    let first = [5000, 1, 4097].map(|seq| batch("b", 1, seq));
+    assert_eq!(commit(&mut appender, &first), [accepted, BatchVerdict::StaleNumber, accepted]);
+    let epochs = [2, 3, 4, 5].map(|epoch| batch("c", epoch, 1));
+    assert_eq!(commit(&mut appender, &epochs), [accepted; 4]);
+    let late = [batch("c", 6, 1), batch("c", 2, 2), batch("c", 3, 2)];
+    assert_eq!(commit(&mut appender, &late), [accepted, BatchVerdict::StaleNumber, accepted]);
+    assert_eq!(counted(&store), 3 + 2 + 6);
+}
+
+fn number() -> impl Strategy<Value = (u8, i64, u64)> {
+    let seq = prop_oneof![4 => 1..20_u64, 4 => 1..7000_u64, 1 => any::<u64>().prop_map(|n| n | 1)];
+    (0..2_u8, 1..8_i64, seq)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_group_is_judged_as_its_batches_one_by_one(
+        groups in prop::collection::vec(prop::collection::vec(number(), 1..12), 1..12),
+        restart in 0..12_usize,
+    ) {
+        let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [(mut store, mut grouped), (_, mut single)] = [0, 1].map(|own| begin(dirs[own].path()));
+        let mut accepted = 0;
+        for (index, group) in groups.iter().enumerate() {
+            let group: Vec<_> = group
+                .iter()
+                .map(|(agent, epoch, seq)| batch(&format!("agent{agent}"), *epoch, *seq))
+                .collect();
+            let one_by_one: Vec<_> =
+                group.iter().flat_map(|one| commit(&mut single, std::slice::from_ref(one))).collect();
+            let together = commit(&mut grouped, &group);
+            prop_assert_eq!(&together, &one_by_one);
+            accepted += together.iter().filter(|verdict| verdict.is_accepted()).count();
+            if index == restart {
+                drop((store, grouped));
+                (store, grouped) = open(dirs[0].path());
+            }
+        }
+        prop_assert_eq!(counted(&store) as usize, accepted);
+    }
+}
