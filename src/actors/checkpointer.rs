@@ -36,7 +36,7 @@ impl Checkpointer {
     /// Returns whether it was done.
     fn checkpoint(&self) -> bool {
         let watch = Stopwatch::start();
-        match self.store.checkpoint(self.clock.now()) {
+        match self.store.checkpoint(self.clock.moment()) {
             Ok(report) => {
                 let elapsed_ms = watch.millis();
                 self.metrics.checkpoint_duration.observe(watch.seconds());

@@ -11,14 +11,14 @@ use granary_protocol::{
     BatchView, DecodeError, IngestAnswer, decode_batch, decode_json, encode_batch, split_batches,
 };
 
-use super::{Lifeline, WriteFault, WriterHandle, foreign::ForeignMemory};
+use super::{Lifeline, TrustedClock, WriteFault, WriterHandle, foreign::ForeignMemory};
 use crate::{
     ingest::{
         graphite::Template,
         native::{Admitted, Sessions, Settled, UnknownRef},
         refusals::Refusals,
     },
-    model::{Clock, SeriesLimits},
+    model::{SeriesLimits, UnixMillis},
     pipeline::{Admission, RefusalReason},
     store::{AcceptedBatch, BatchVerdict, Definition, Store},
     telemetry::{Metrics, Protocol},
@@ -79,7 +79,7 @@ pub enum CollectFault {
 pub struct CollectorParts {
     pub store: Store,
     pub writer: WriterHandle,
-    pub clock: Arc<dyn Clock>,
+    pub clock: TrustedClock,
     pub metrics: Metrics,
     pub series_limits: SeriesLimits,
     pub sender_series_max: usize,
@@ -137,11 +137,15 @@ impl Handler<Collect> for Collector {
 
 impl Core {
     async fn collect(&self, collect: Collect) -> Result<IngestAnswer, CollectFault> {
+        let now = self.parts.clock.now();
         let (body, protocol) = match collect.encoding {
             Encoding::Bson => (collect.body, Protocol::Native),
-            Encoding::Json => (self.json_to_bson(&collect.body)?, Protocol::Json),
+            Encoding::Json => (json_to_bson(&collect.body, now)?, Protocol::Json),
         };
         let views = decode(&body)?;
+        if self.parts.clock.is_doubted() {
+            self.hear(&views, now);
+        }
         let defined = views.iter().map(|view| view.series.len()).sum();
         let limit = self.parts.request_series_max;
         if defined > limit {
@@ -180,7 +184,7 @@ impl Core {
         let store = &self.parts.store;
         let future_skew_ms = self.parts.future_skew.as_millis() as i64;
         let admission =
-            Admission::new(store.granularities(), future_skew_ms, self.parts.clock.now());
+            Admission::new(store.granularities(), future_skew_ms, self.parts.clock.moment());
         let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         let mut unknown = Vec::new();
         let mut sessions = self.sessions.borrow_mut();
@@ -201,13 +205,14 @@ impl Core {
         Ok((judged, unknown))
     }
 
-    /// JSON takes the same way as BSON: there is one path to test and to trust.
-    fn json_to_bson(&self, body: &[u8]) -> Result<Bytes, DecodeError> {
-        let mut bson = Vec::with_capacity(body.len());
-        for batch in decode_json(body, self.parts.clock.now().0)? {
-            encode_batch(&batch, &mut bson);
+    /// Notes what the senders' clocks say. Times that they left to the daemon say nothing.
+    fn hear(&self, views: &[BatchView<'_>], now: UnixMillis) {
+        for view in views.iter().filter(|view| !view.agent.is_empty()) {
+            let latest = || view.times().filter(|time| *time != now.0).max();
+            if let Some(time) = Some(view.sent).filter(|sent| *sent != 0).or_else(latest) {
+                self.parts.clock.hear(view.agent, UnixMillis(time));
+            }
         }
-        Ok(bson.into())
     }
 
     fn answer(
@@ -254,6 +259,15 @@ impl Core {
         metrics.samples_accepted.with_label_values(&[protocol]).inc_by(answer.accepted);
         metrics.samples_duplicate.with_label_values(&[protocol]).inc_by(answer.duplicates);
     }
+}
+
+/// JSON takes the same way as BSON: there is one path to test and to trust.
+fn json_to_bson(body: &[u8], now: UnixMillis) -> Result<Bytes, DecodeError> {
+    let mut bson = Vec::with_capacity(body.len());
+    for batch in decode_json(body, now.0)? {
+        encode_batch(&batch, &mut bson);
+    }
+    Ok(bson.into())
 }
 
 fn decode(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {

@@ -170,7 +170,7 @@ impl Core {
         let admission = Admission::new(
             parts.store.granularities(),
             parts.future_skew.as_millis() as i64,
-            parts.clock.now(),
+            parts.clock.moment(),
         );
         let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
         let (batch, mut refused) = {

@@ -19,6 +19,7 @@ mod health;
 mod lifeline;
 mod preallocator;
 mod retention;
+mod trusted_clock;
 mod writer;
 
 pub use checkpointer::{CheckpointNow, Checkpointer};
@@ -29,6 +30,7 @@ pub use health::{Condition, Health};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use preallocator::Preallocator;
 pub use retention::Retention;
+pub use trusted_clock::{ClockReport, TrustedClock};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 
 use actix::prelude::Message;

@@ -63,7 +63,7 @@ impl Preallocator {
 
     /// Makes the shells that are due, at most as many as a second may.
     fn preallocate(&mut self) -> Result<(), StoreError> {
-        let now = self.clock.now();
+        let now = self.clock.moment();
         let mut budget = self.per_second as usize;
         for level in 0..self.progress.len() {
             let granularity = &self.store.granularities().levels()[level];
@@ -72,7 +72,8 @@ impl Preallocator {
                 continue;
             };
             if progress.document != Some(due.document) {
-                let live = self.store.live_series(preallocation::live_since(granularity, now));
+                let live =
+                    self.store.live_series(preallocation::live_since(granularity, now.clock));
                 *progress = Progress { document: Some(due.document), live, done: 0 };
                 continue; // the next tick knows how many are due
             }

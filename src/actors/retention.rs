@@ -1,12 +1,12 @@
-//! Retention: drops whole partitions when their time is over.
+//! Retention: drops whole partitions when their time is over. While the clock is doubted it drops
+//! none, and asks whether the senders confirm it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Condition, Health, Lifeline, Stop};
+use super::{Condition, Health, Lifeline, Stop, TrustedClock};
 use crate::{
-    model::Clock,
     pipeline::retention,
     store::{PartitionId, Store},
 };
@@ -16,7 +16,7 @@ use crate::{
 #[expect(missing_docs, reason = "the types say it")]
 pub struct Retention {
     pub store: Store,
-    pub clock: Arc<dyn Clock>,
+    pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
     pub interval: Duration,
@@ -24,9 +24,15 @@ pub struct Retention {
 
 impl Retention {
     fn run(&self) {
+        self.clock.judge();
         let partitions = self.store.partitions();
         let ids = partitions.iter().map(|partition| (partition.id.level, partition.id.start));
-        let expired = retention::expired(self.store.granularities(), ids, self.clock.now());
+        let expired = retention::expired(self.store.granularities(), ids, self.clock.moment());
+        tracing::debug!(
+            partitions = partitions.len(),
+            expired = expired.len(),
+            "looked for expired"
+        );
         let mut failed = None;
         for (level, start) in expired {
             let granularity = &self.store.granularities().levels()[level].name;

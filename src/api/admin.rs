@@ -12,8 +12,8 @@ pub(super) async fn snapshot(parts: web::Data<ApiParts>) -> HttpResponse {
         return answer::error(StatusCode::CONFLICT, "busy", message);
     };
     let made = web::block(move || {
-        let now = parts.clock.now();
-        let name = now.timestamp().strftime("%Y-%m-%dT%H%M%S%.3fZ").to_string();
+        let now = parts.clock.moment();
+        let name = now.clock.timestamp().strftime("%Y-%m-%dT%H%M%S%.3fZ").to_string();
         let target: PathBuf = parts.snapshot_dir.join(name);
         tracing::info!(target = %target.display(), "making a snapshot");
         let report = parts.store.snapshot(&target, now, &mut |file| {

@@ -6,6 +6,7 @@ mod admin;
 mod answer;
 mod body;
 mod changes;
+mod clock;
 mod collectd;
 mod connection;
 mod foreign;
@@ -43,8 +44,8 @@ use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
 use crate::{
-    actors::{Collector, Health, WriterHandle},
-    model::{Clock, SeriesLimits},
+    actors::{Collector, Health, TrustedClock, WriterHandle},
+    model::SeriesLimits,
     query::QueryLimits,
     store::Store,
     telemetry::Metrics,
@@ -56,7 +57,7 @@ use crate::{
 pub struct ApiParts {
     pub store: Store,
     pub writer: WriterHandle,
-    pub clock: Arc<dyn Clock>,
+    pub clock: TrustedClock,
     pub metrics: Metrics,
     pub health: Health,
     pub query_limits: QueryLimits,
@@ -100,6 +101,8 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/api/v1/tail", web::get().to(tail::tail))
         .route("/api/v1/admin/series/delete", web::post().to(changes::delete))
         .route("/api/v1/admin/series/rename", web::post().to(changes::rename))
+        .route("/api/v1/admin/clock", web::get().to(clock::show))
+        .route("/api/v1/admin/clock/confirm", web::post().to(clock::confirm))
         .route("/api/v1/admin/snapshot", web::post().to(admin::snapshot))
         .route("/metrics", web::get().to(operations::metrics))
         .route("/healthz", web::get().to(operations::healthz))

@@ -9,6 +9,9 @@ use super::{ApiParts, answer};
 
 pub(super) async fn metrics(parts: web::Data<ApiParts>) -> HttpResponse {
     parts.metrics.body_memory_bytes.set(parts.body_memory.used_bytes() as i64);
+    let clock = parts.clock.report();
+    parts.metrics.clock_doubted.set(i64::from(clock.doubted));
+    parts.metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);
     let rendered = web::block(move || parts.metrics.render(&parts.store)).await;
     match rendered {
         Ok(Ok(text)) => {
@@ -36,17 +39,20 @@ pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
         let reason = "too much waits for a checkpoint; batches are refused until it is done";
         reasons.insert("backlog", reason.to_owned());
     }
-    if reasons.is_empty() {
-        let damaged = parts.store.damaged_partitions();
-        if damaged.is_empty() {
-            return HttpResponse::Ok().json(json!({ "status": "ready" }));
-        }
-        // The rest is served, so traffic should still come here.
-        let reason = format!("set aside in damaged/: {}", damaged.join(", "));
-        return HttpResponse::Ok()
-            .json(json!({ "status": "degraded", "reasons": { "damaged": reason } }));
+    if !reasons.is_empty() {
+        let answer = json!({ "status": "not ready", "reasons": reasons });
+        return HttpResponse::ServiceUnavailable().json(answer);
     }
-    HttpResponse::ServiceUnavailable().json(json!({ "status": "not ready", "reasons": reasons }))
+    // The rest is served, so traffic should still come here.
+    let damaged = parts.store.damaged_partitions();
+    if !damaged.is_empty() {
+        reasons.insert("damaged", format!("set aside in damaged/: {}", damaged.join(", ")));
+    }
+    reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
+    if reasons.is_empty() {
+        return HttpResponse::Ok().json(json!({ "status": "ready" }));
+    }
+    HttpResponse::Ok().json(json!({ "status": "degraded", "reasons": reasons }))
 }
 
 pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {

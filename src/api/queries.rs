@@ -21,33 +21,33 @@ type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("chart", checked(params), parts, |params, parts| {
-        let now = parts.clock.now();
+        let now = parts.clock.moment();
         let request = ChartRequest {
             selector: params.metric_selector()?,
             resolution: params.resolution(),
-            range: params.range(now)?,
+            range: params.range(now.clock)?,
             displays: params.displays()?,
             time_zone: params.time_zone()?,
             points: params.points()?,
             merge: params.merge(),
             rank: params.rank()?,
         };
-        query::chart(&parts.store, &request, &parts.query_limits, now)
+        query::chart(&parts.store, &request, &parts.query_limits, now.earliest())
     })
     .await
 }
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("documents", checked(params), parts, |params, parts| {
-        let now = parts.clock.now();
+        let now = parts.clock.moment();
         let request = DocumentsRequest {
             selector: params.metric_selector()?,
             resolution: params.resolution(),
-            range: params.range(now)?,
+            range: params.range(now.clock)?,
             form: params.form()?,
             display: params.display()?,
         };
-        query::documents(&parts.store, &request, &parts.query_limits, now)
+        query::documents(&parts.store, &request, &parts.query_limits, now.earliest())
     })
     .await
 }
@@ -55,15 +55,15 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
 /// A page of `granary export`.
 pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("export", checked(params), parts, |params, parts| {
-        let now = parts.clock.now();
+        let now = parts.clock.moment();
         let request = ExportRequest {
             selector: params.selector()?,
             resolution: params.resolution(),
-            range: params.range(now)?,
+            range: params.range(now.clock)?,
             after: params.after,
             upto: params.upto,
         };
-        query::export(&parts.store, &request, &parts.query_limits, now)
+        query::export(&parts.store, &request, &parts.query_limits, now.earliest())
     })
     .await
 }

@@ -1,6 +1,7 @@
 //! The command line: one file or folder for each command.
 
 mod bench;
+mod clock;
 mod export;
 mod http;
 mod import;
@@ -33,6 +34,7 @@ enum Command {
     Series(series::SeriesArgs),
     Tail(tail::TailArgs),
     Verify(verify::VerifyArgs),
+    Clock(clock::ClockArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
@@ -49,6 +51,7 @@ pub fn run() -> ExitCode {
         Command::Series(args) => series::series(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Clock(args) => clock::clock(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),

@@ -27,6 +27,7 @@ pub(crate) struct Raw {
     pub(crate) promql: RawPromql,
     pub(crate) preallocation: RawPreallocation,
     pub(crate) retention: RawRetention,
+    pub(crate) clock: RawClock,
     pub(crate) log: RawLog,
     pub(crate) granularity: Vec<RawGranularity>,
 }
@@ -115,6 +116,13 @@ pub(crate) struct RawPreallocation {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRetention {
     pub(crate) interval: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawClock {
+    pub(crate) step_max: String,
+    pub(crate) senders_min: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

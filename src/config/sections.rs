@@ -17,6 +17,7 @@ use crate::{
     api::PromqlBounds,
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
+    pipeline::TrustRules,
     store::{CheckpointBounds, StoreLimits},
 };
 
@@ -96,6 +97,15 @@ pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> Checkp
             1 << 20,
         ),
     }
+}
+
+/// A sender may be as far ahead as its samples may.
+pub(super) fn clock(raw: &Raw, faults: &mut Faults) -> TrustRules {
+    let mut ms = |key, text: &str| faults.duration(key, text).as_millis() as i64;
+    let step_max_ms = ms("clock.step_max", &raw.clock.step_max);
+    let sender_skew_ms = ms("ingest.future_skew", &raw.ingest.future_skew);
+    let senders_min = faults.some("clock.senders_min", raw.clock.senders_min);
+    TrustRules { step_max_ms, sender_skew_ms, senders_min }
 }
 
 pub(super) fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {

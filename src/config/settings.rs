@@ -7,8 +7,8 @@ use super::{
     faults::Faults,
     raw::Raw,
     sections::{
-        checkpoint_bounds, client_timeout, granularities, graphite, graphite_templates, log_format,
-        promql, series_limits, socket_address, store_limits,
+        checkpoint_bounds, client_timeout, clock, granularities, graphite, graphite_templates,
+        log_format, promql, series_limits, socket_address, store_limits,
     },
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     api::PromqlBounds,
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
+    pipeline::TrustRules,
     store::{CheckpointBounds, StoreLimits},
 };
 
@@ -62,6 +63,7 @@ pub struct Settings {
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
+    pub clock: TrustRules,
     pub log_format: LogFormat,
     pub log_filter: String,
     pub granularities: GranularitySet,
@@ -129,6 +131,7 @@ impl Settings {
                 1,
             ),
             retention_interval: faults.duration("retention.interval", &raw.retention.interval),
+            clock: clock(raw, &mut faults),
             log_format,
             log_filter: raw.log.filter.clone(),
             granularities,

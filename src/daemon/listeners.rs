@@ -13,13 +13,14 @@ use anyhow::Context;
 use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
-    actors::{Collector, CollectorParts, GraphiteListeners, Health, Lifelines, WriterHandle},
+    actors::{
+        Collector, CollectorParts, GraphiteListeners, Health, Lifelines, TrustedClock, WriterHandle,
+    },
     api::{
         self, ApiParts, BodyLimits, BodyMemory, Connections, HostNames, OneAtATime, QueryMemory,
         Tails, Turns,
     },
     config::Settings,
-    model::Clock,
     query::QueryLimits,
     store::Store,
     telemetry::Metrics,
@@ -29,7 +30,7 @@ pub(super) fn api_parts(
     settings: &Settings,
     store: Store,
     writer: WriterHandle,
-    clock: Arc<dyn Clock>,
+    clock: TrustedClock,
     metrics: Metrics,
     health: &Health,
 ) -> ApiParts {

@@ -16,12 +16,12 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, Condition, Death, GraphiteListeners, Health, Preallocator, Retention, Stop,
-        Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     config::Settings,
-    model::{Clock, SystemClock, time::Stopwatch},
-    store::{Folder, Store, StoreError},
+    model::{Clock, SystemClock, UnixMillis, time::Stopwatch},
+    store::{Appender, Folder, Store, StoreError},
     telemetry::Metrics,
 };
 use listeners::{api_parts, start_graphite, start_server};
@@ -64,10 +64,11 @@ struct Daemon {
 impl Daemon {
     fn start(settings: Settings) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let health = Health::default();
         health.raise(Condition::Lifecycle, "starting");
-        let (store, mut appender) = open_store(&settings, &*clock)?;
+        let (store, mut appender, last_run) = open_store(&settings)?;
+        let trusted = TrustedClock::new(settings.clock, last_run);
+        let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         appender.set_limits(settings.store_limits);
         let metrics = Metrics::new().context("register metrics")?;
         let (lifelines, watcher) = lifelines();
@@ -107,13 +108,13 @@ impl Daemon {
             &mut arbiters,
             Retention {
                 store: store.clone(),
-                clock: clock.clone(),
+                clock: trusted.clone(),
                 health: health.clone(),
                 lifeline: lifelines.for_role("retention"),
                 interval: settings.retention_interval,
             },
         );
-        let parts = api_parts(&settings, store, writer_handle.clone(), clock, metrics, &health);
+        let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
         let tails = parts.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines)?;
         let server = start_server(&settings, parts, &lifelines)?;
@@ -178,16 +179,14 @@ impl Daemon {
     }
 }
 
-fn open_store(
-    settings: &Settings,
-    clock: &dyn Clock,
-) -> anyhow::Result<(Store, crate::store::Appender)> {
+/// Opens the store; also says what the time was at least when it was last run.
+fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
     let folder: &Path = &settings.data_dir;
     let medium = Folder::new(folder)
         .with_context(|| format!("create the data directory {}", folder.display()))?;
     let watch = Stopwatch::start();
     let (store, appender, report) =
-        Store::open(Arc::new(medium), settings.granularities.clone(), clock.now())
+        Store::open(Arc::new(medium), settings.granularities.clone(), SystemClock.now())
             .map_err(with_remedy)
             .with_context(|| format!("open the store in {}", folder.display()))?;
     tracing::info!(
@@ -200,7 +199,7 @@ fn open_store(
         elapsed_ms = watch.millis(),
         "opened the store"
     );
-    Ok((store, appender))
+    Ok((store, appender, report.last_run))
 }
 
 /// Damaged partitions are set aside; what stops a start is damage to the journal.

@@ -21,4 +21,4 @@ pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict};
 pub use series::{SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;
-pub use time::{Clock, SystemClock, UnixMillis};
+pub use time::{Clock, Moment, SystemClock, UnixMillis};

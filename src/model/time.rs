@@ -51,10 +51,48 @@ impl fmt::Display for UnixMillis {
     }
 }
 
+/// The present, as far as it is known. While the machine's clock is believed, both are one time;
+/// while it is doubted, one of them is wrong, and nothing may depend on which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// What the machine's clock says.
+    pub clock: UnixMillis,
+    /// What the time must be by what was known before.
+    pub believed: UnixMillis,
+}
+
+impl Moment {
+    /// Whether the machine's clock is doubted.
+    pub fn is_doubted(self) -> bool {
+        self.clock != self.believed
+    }
+
+    /// What is kept at this time is kept: nothing is too old that one of the two still keeps.
+    pub fn earliest(self) -> UnixMillis {
+        self.clock.min(self.believed)
+    }
+
+    /// What is in the past at this time may be: nothing is too new that one of the two allows.
+    pub fn latest(self) -> UnixMillis {
+        self.clock.max(self.believed)
+    }
+}
+
+impl From<UnixMillis> for Moment {
+    fn from(now: UnixMillis) -> Self {
+        Self { clock: now, believed: now }
+    }
+}
+
 /// Where the time comes from. Only the shell (actors, API, command line) reads it.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The time now.
     fn now(&self) -> UnixMillis;
+
+    /// The time now, with what is known against it.
+    fn moment(&self) -> Moment {
+        self.now().into()
+    }
 }
 
 /// The clock of the operating system.
@@ -67,6 +105,12 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         UnixMillis(since.map_or(0, |elapsed| elapsed.as_millis() as i64))
     }
+}
+
+/// Milliseconds since the machine was started, its sleep included: no one can set it.
+pub fn uptime_ms() -> i64 {
+    let since = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    since.tv_sec * 1000 + since.tv_nsec / 1_000_000
 }
 
 /// Measures how long a piece of work takes.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{GranularitySet, Kind, UnixMillis};
+use crate::model::{GranularitySet, Kind, Moment, UnixMillis};
 
 /// Why a sample or series is refused for good. The words are labels in answers and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,15 +129,21 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// What is accepted at `now`.
-    pub fn new(granularities: &GranularitySet, future_skew_ms: i64, now: UnixMillis) -> Self {
+    /// What is accepted at `now`. What is refused is lost, so in doubt either time is enough.
+    pub fn new(
+        granularities: &GranularitySet,
+        future_skew_ms: i64,
+        now: impl Into<Moment>,
+    ) -> Self {
+        let now = now.into();
+        let earliest = now.earliest();
         let kept_from = |level: &crate::model::Granularity| {
-            level.partition_start(level.retention.before(now).plus(1))
+            level.partition_start(level.retention.before(earliest).plus(1))
         };
-        let oldest = granularities.levels().iter().map(kept_from).min().unwrap_or(now);
+        let oldest = granularities.levels().iter().map(kept_from).min().unwrap_or(earliest);
         Self {
             oldest: oldest.max(UnixMillis::MIN),
-            newest: now.plus(future_skew_ms).min(UnixMillis::MAX),
+            newest: now.latest().plus(future_skew_ms).min(UnixMillis::MAX),
         }
     }
 
@@ -218,5 +224,24 @@ mod tests {
         assert_eq!(check(now.plus(60_000), 0.0), Ok(()));
         assert_eq!(check(now.plus(60_001), 0.0), Err(RefusalReason::TooNew));
         assert_eq!(check(UnixMillis(0), 0.0), Err(RefusalReason::TooOld));
+    }
+
+    #[test]
+    fn in_doubt_no_sample_is_refused_that_either_time_allows() {
+        let set = GranularitySet::default();
+        let (early, late) = (UnixMillis(1_763_712_000_000), UnixMillis(5_680_281_600_000));
+        for now in
+            [Moment { clock: late, believed: early }, Moment { clock: early, believed: late }]
+        {
+            let admission = Admission::new(&set, 60_000, now);
+            for at in [early, late] {
+                for skew in [0, 60_000] {
+                    assert_eq!(admission.check(at.plus(skew), 1.0, || None), Ok(()), "{at}");
+                }
+            }
+            let check = |at: UnixMillis| admission.check(at, 1.0, || None);
+            assert_eq!(check(late.plus(60_001)), Err(RefusalReason::TooNew));
+            assert_eq!(check(UnixMillis(0)), Err(RefusalReason::TooOld));
+        }
     }
 }

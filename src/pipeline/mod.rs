@@ -7,5 +7,7 @@ pub mod admission;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;
+pub mod trust;
 
 pub use admission::{Admission, RefusalReason};
+pub use trust::{Change, Doubt, Trust, TrustRules};

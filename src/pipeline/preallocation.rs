@@ -4,7 +4,7 @@
 //! growing share of the series at a time, so that the hour's turn finds everything ready and no
 //! moment has to make it all.
 
-use crate::model::{Granularity, UnixMillis};
+use crate::model::{Granularity, Moment, UnixMillis};
 
 /// Shells of one granularity that should exist by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,14 @@ pub fn live_since(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     granularity.document_start(current.minus(1))
 }
 
-/// What should be there at `now`; `None` in the first half of a period.
-pub fn shells_due(granularity: &Granularity, series: usize, now: UnixMillis) -> Option<ShellsDue> {
+/// What should be there at `now`; `None` in the first half of a period, and while the time is
+/// doubted.
+pub fn shells_due(
+    granularity: &Granularity,
+    series: usize,
+    now: impl Into<Moment>,
+) -> Option<ShellsDue> {
+    let now = Some(now.into()).filter(|now| !now.is_doubted())?.clock;
     let current = granularity.document_start(now);
     let document = granularity.document.next(current);
     let half = (document.0 - current.0) / 2;
@@ -54,5 +60,6 @@ mod tests {
         let at = hour.plus(30 * 60_000);
         assert_eq!(shells_due(minute, 1, at).unwrap().document, hour.plus(3_600_000));
         assert_eq!(live_since(minute, at), hour.minus(3_600_000));
+        assert_eq!(shells_due(minute, 1, Moment { clock: at, believed: hour }), None);
     }
 }

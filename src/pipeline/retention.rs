@@ -1,15 +1,19 @@
-//! Which partitions are past their retention.
+//! Which partitions are past their retention: none, while the time is doubted.
 
-use crate::model::{GranularitySet, UnixMillis};
+use crate::model::{GranularitySet, Moment, UnixMillis};
 
 /// The partitions, given as level and start, that are to be dropped at `now`.
 pub fn expired(
     granularities: &GranularitySet,
     partitions: impl IntoIterator<Item = (usize, UnixMillis)>,
-    now: UnixMillis,
+    now: impl Into<Moment>,
 ) -> Vec<(usize, UnixMillis)> {
+    let now = now.into();
+    if now.is_doubted() {
+        return Vec::new();
+    }
     let keeps = |(level, start): &(usize, UnixMillis)| {
-        granularities.levels()[*level].keeps_partition(*start, now)
+        granularities.levels()[*level].keeps_partition(*start, now.clock)
     };
     partitions.into_iter().filter(|partition| !keeps(partition)).collect()
 }
@@ -27,5 +31,7 @@ mod tests {
         assert_eq!(expired(&set, [(0, start)], last_moment), []);
         assert_eq!(expired(&set, [(0, start)], last_moment.plus(1)), [(0, start)]);
         assert_eq!(expired(&set, [(1, start)], last_moment.plus(1)), []);
+        let doubted = Moment { clock: last_moment.plus(1), believed: start };
+        assert_eq!(expired(&set, [(0, start)], doubted), []);
     }
 }

@@ -18,7 +18,7 @@ use super::{
     partition::{DocumentWriter, Mark, PartitionId, Written},
     partitions::Partitions,
 };
-use crate::model::{Cell, Granularity, GranularitySet, SeriesId, UnixMillis};
+use crate::model::{Cell, Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
 
 /// Documents are written this long after their period, or a period later if that is sooner:
 /// most of what is late comes within that time, and need not be patched in.
@@ -34,7 +34,7 @@ pub(crate) struct Files<'a> {
 
 impl Files<'_> {
     /// Writes the frozen cells of every granularity that still keeps them.
-    pub(crate) fn write(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
         let mut fanned_out: Option<Layer> = None;
         for (level, granularity) in self.granularities.levels().iter().enumerate() {
             // The finest layer is used as it is; each coarser one takes in the one before.
@@ -72,7 +72,7 @@ struct Step<'a> {
     /// The frozen cells; `None` when the head has them already.
     layer: Option<&'a Layer>,
     head: HeadReader,
-    now: UnixMillis,
+    now: Moment,
 }
 
 /// What goes into the documents of one period: slots of the head, and of the frozen cells.
@@ -88,7 +88,7 @@ impl<'a> Step<'a> {
         level: usize,
         through: u64,
         layer: &'a Layer,
-        now: UnixMillis,
+        now: Moment,
     ) -> Result<Self, StoreError> {
         let head = files.head.read(level)?;
         let granularity = &files.granularities.levels()[level];
@@ -97,7 +97,7 @@ impl<'a> Step<'a> {
     }
 
     fn run(&self) -> Result<(), StoreError> {
-        let until = written_until(self.granularity, self.now);
+        let until = written_until(self.granularity, self.now.latest());
         let of_head = self.head.slots(0..until.0)?;
         let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..until.0));
         let mut due: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
@@ -106,7 +106,7 @@ impl<'a> Step<'a> {
             due.entry(start).or_default().push(slot);
         }
         for start in due.into_keys() {
-            if self.granularity.keeps_partition(start, self.now) {
+            if self.granularity.keeps_partition(start, self.now.earliest()) {
                 self.write_partition(PartitionId { level: self.level, start }, until)?;
             }
         }
@@ -234,7 +234,7 @@ impl<'a> Step<'a> {
             };
             Ok::<_, StoreError>(mark.is_some_and(|mark| mark.has_absorbed(through, slot)))
         };
-        let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now);
+        let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now.earliest());
         self.files.head.write(self.level, self.through, |rows| {
             for slot in rows.slots()? {
                 if !is_kept(slot) || has_absorbed(self.head.through, slot)? {

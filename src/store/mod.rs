@@ -57,7 +57,7 @@ pub use reports::CheckpointBounds;
 pub use snapshot::{SnapshotReport, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
-use crate::model::{GranularitySet, SeriesId, UnixMillis};
+use crate::model::{GranularitySet, Moment, SeriesId, UnixMillis};
 use catalog::Catalog;
 use checkpoint::Files;
 use head::Head;
@@ -139,7 +139,8 @@ impl Store {
     ///
     /// # Errors
     /// When a partition or the journal cannot be written.
-    pub fn checkpoint(&self, now: UnixMillis) -> Result<CheckpointReport, StoreError> {
+    pub fn checkpoint(&self, now: impl Into<Moment>) -> Result<CheckpointReport, StoreError> {
+        let now = now.into();
         let inner = &*self.inner;
         let _one_at_a_time = inner.checkpointing.lock();
         let counters = &inner.counters;
@@ -161,7 +162,7 @@ impl Store {
             counters,
         };
         self.or_replace_head(files.write(&frozen, now))?;
-        inner.journal.cut(&frozen)?;
+        inner.journal.cut(&frozen, now.believed)?;
         {
             let mut catalog = inner.catalog.write();
             catalog.thaw();
@@ -169,6 +170,14 @@ impl Store {
         }
         counters.checkpoints.add(1);
         Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+    }
+
+    /// Remembers what the time is; each checkpoint does.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn remember_time(&self, now: UnixMillis) -> Result<(), StoreError> {
+        self.inner.journal.set_last_run(now)
     }
 
     /// After damage of the head the next attempt finds a new one in its place.

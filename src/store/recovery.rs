@@ -26,6 +26,8 @@ pub struct RecoveryReport {
     pub samples: u64,
     /// Whether a checkpoint was cut short when the store was closed; the next one finishes it.
     pub resumes_checkpoint: bool,
+    /// What the time was at least when the store was last run; `None` for a new one.
+    pub last_run: Option<UnixMillis>,
 }
 
 impl Store {
@@ -49,6 +51,9 @@ impl Store {
         changes::load(&journal, &mut dictionary, &mut catalog)?;
         journal.restore(catalog.states_mut())?;
         catalog.restore_senders(journal.senders()?);
+        let last_run = journal.last_run()?;
+        // What was accepted and dropped so far was so at times before this.
+        let now = last_run.or(catalog.latest()).map_or(now, |last| now.min(last));
         let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
         if levels != known {
             journal.set_levels(&levels)?;
@@ -68,6 +73,8 @@ impl Store {
         };
         let store = Self { inner: Arc::new(inner) };
         let report = store.recover(now)?;
+        let last_run = last_run.or(store.inner.catalog.read().latest());
+        let report = RecoveryReport { last_run, ..report };
         Ok((store.clone(), Appender::new(store), report))
     }
 

@@ -20,7 +20,7 @@ use super::{
     journal::JOURNAL_FILE,
     medium::{Folder, Medium},
 };
-use crate::model::UnixMillis;
+use crate::model::Moment;
 
 /// End of the name of a folder that is being made.
 const UNFINISHED: &str = ".partial";
@@ -44,7 +44,7 @@ impl Store {
     pub fn snapshot(
         &self,
         target: &Path,
-        now: UnixMillis,
+        now: impl Into<Moment>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<SnapshotReport, StoreError> {
         // What a checkpoint takes up need not be copied as records.

@@ -12,7 +12,7 @@ use super::labels::{IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 35] = [
+pub const METRIC_NAMES: [(&str, &str); 37] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -46,6 +46,8 @@ pub const METRIC_NAMES: [(&str, &str); 35] = [
     ("granary_connections_total", "Connections accepted"),
     ("granary_datagrams_dropped_total", "Datagrams that could not be written in time"),
     ("granary_body_memory_bytes", "Memory that bodies of ingest requests take"),
+    ("granary_clock_doubted", "1 while the clock is doubted and nothing is dropped"),
+    ("granary_clock_ahead_seconds", "Time that a doubted clock is ahead of what is believed"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
 ];
@@ -71,6 +73,8 @@ pub struct Metrics {
     pub connections_accepted: IntCounter,
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounter,
+    pub clock_doubted: IntGauge,
+    pub clock_ahead_seconds: IntGauge,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
@@ -112,6 +116,8 @@ impl Metrics {
             connections_accepted: counter(r, "granary_connections_total")?,
             datagrams_dropped: counter(r, "granary_datagrams_dropped_total")?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
+            clock_doubted: gauge(r, "granary_clock_doubted")?,
+            clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,

@@ -6,6 +6,7 @@ mod attacks;
 mod backup;
 mod changes;
 mod charts;
+mod clock;
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod damage;

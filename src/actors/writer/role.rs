@@ -69,7 +69,7 @@ impl Role {
     fn commit(&mut self, group: Group) {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
-        let now = parts.clock.now();
+        let now = parts.clock.moment().earliest();
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
         parts.metrics.commit_duration.observe(watch.seconds());
         let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);

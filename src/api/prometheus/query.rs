@@ -15,7 +15,7 @@ use crate::{
 
 pub(super) async fn instant(received: Received) -> HttpResponse {
     respond("promql_instant", received, |asked| {
-        let at = asked.params.time("time")?.unwrap_or(asked.now.0);
+        let at = asked.params.time("time")?.unwrap_or(asked.now.clock.0);
         evaluate(asked, Steps { start: at, end: at, step_ms: 0 })
     })
     .await
@@ -44,7 +44,7 @@ fn evaluate(asked: &Asked<'_>, steps: Steps) -> Result<Answer, Fault> {
         lookback_ms: lookback.unwrap_or(asked.parts.promql.lookback.as_millis() as i64),
         delayed_name_removal: asked.parts.promql.delayed_name_removal,
     };
-    let found = promql(&asked.parts.store, &request, &asked.limits(), asked.now);
+    let found = promql(&asked.parts.store, &request, &asked.limits(), asked.now.earliest());
     let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(of_query)?;
     if limit.is_some_and(|limit| truncate(&mut value, limit)) {
         warnings.push("results truncated due to limit".to_owned());

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     api::{ApiParts, body},
-    model::{UnixMillis, time::Stopwatch},
+    model::{Moment, time::Stopwatch},
     query::PromqlLimits,
 };
 
@@ -34,7 +34,7 @@ pub(super) type Received = (HttpRequest, web::Payload, web::Data<ApiParts>);
 pub(super) struct Asked<'a> {
     pub(super) params: &'a Params,
     pub(super) parts: &'a ApiParts,
-    pub(super) now: UnixMillis,
+    pub(super) now: Moment,
     /// Whether its time is over, or nobody waits for it.
     pub(super) expired: &'a dyn Fn() -> bool,
     take_memory: &'a dyn Fn(usize) -> bool,
@@ -119,7 +119,7 @@ async fn answer(
         };
         let share = parts.query_memory.share();
         let take_memory = |bytes| share.take(bytes);
-        let now = parts.clock.now();
+        let now = parts.clock.moment();
         let (expired, take_memory) = (&expired, &take_memory);
         let answer = run(&Asked { params: &params, parts: &parts, now, expired, take_memory })?;
         share.keep(answer.bytes());

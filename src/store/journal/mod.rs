@@ -23,7 +23,7 @@ use super::{
     states::SeriesStates,
     version::{self, FORMAT_VERSION},
 };
-use crate::model::{SenderWindow, SeriesId};
+use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
 
 /// Name of the journal's file.
@@ -39,6 +39,7 @@ const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
+const LAST_RUN_KEY: &str = "last_run";
 /// Its size is bounded, and it is committed all the time: a start may read it whole.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
@@ -105,7 +106,7 @@ impl Journal {
     }
 
     /// Stores what belongs to a finished checkpoint and removes the records it covers.
-    pub(crate) fn cut(&self, frozen: &Frozen) -> Result<(), StoreError> {
+    pub(crate) fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
         const OPERATION: &str = "cut the journal";
         self.file.transact(OPERATION, |txn| {
             let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
@@ -124,6 +125,26 @@ impl Journal {
             records.retain_in(..=frozen.through, |_, _| false).map_err(fail(OPERATION))?;
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
             meta.insert(THROUGH_KEY, frozen.through).map_err(fail(OPERATION))?;
+            meta.insert(LAST_RUN_KEY, now.0.max(0) as u64).map_err(fail(OPERATION))?;
+            Ok(())
+        })
+    }
+
+    /// What the time was when the store was last run; `None` when it was not, or before releases
+    /// that remember it.
+    pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
+        let txn = self.file.read()?;
+        let meta = txn.open_table(META).map_err(fail("read"))?;
+        let found = meta.get(LAST_RUN_KEY).map_err(fail("read"))?;
+        Ok(found.map(|guard| UnixMillis(guard.value() as i64)))
+    }
+
+    /// Remembers what the time is.
+    pub(crate) fn set_last_run(&self, now: UnixMillis) -> Result<(), StoreError> {
+        const OPERATION: &str = "store the time";
+        self.file.transact(OPERATION, |txn| {
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            meta.insert(LAST_RUN_KEY, now.0.max(0) as u64).map_err(fail(OPERATION))?;
             Ok(())
         })
     }

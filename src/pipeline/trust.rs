@@ -1,0 +1,225 @@
+//! Whether the machine's clock is believed.
+//!
+//! What the time must be follows from the last run's time, or the latest sample of a store that
+//! knows none, and from the machine's uptime since. A clock that is further from that than a bound
+//! is doubted, in either direction: it may be wrong, or the daemon may have been off for long. The
+//! senders' clocks tell, when several agree with it and no more contradict, or an operator does.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Moment, UnixMillis};
+
+/// Senders that are listened to; more are not needed to decide.
+const SENDERS_HEARD_MAX: usize = 1024;
+
+/// When a clock is doubted, and what ends the doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrustRules {
+    /// How far the clock may be from what is expected.
+    pub step_max_ms: i64,
+    /// How far a sender's clock may be from a time that it confirms.
+    pub sender_skew_ms: i64,
+    /// Senders that confirm a time together.
+    pub senders_min: usize,
+}
+
+/// What became of the trust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The clock is doubted from now on.
+    Doubted,
+    /// The clock is again where it must be.
+    Agrees,
+    /// So many senders confirm the clock: it is believed.
+    Confirmed(usize),
+}
+
+/// What is known while the clock is doubted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doubt {
+    /// The two times.
+    pub now: Moment,
+    /// Senders whose clocks agree with the machine's.
+    pub agree: usize,
+    /// Senders whose clocks agree with the time that is believed.
+    pub contradict: usize,
+}
+
+/// See the module. Times are held as what they are more than the uptime.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    rules: TrustRules,
+    /// `None` until the clock of a new store was read.
+    believed: Option<i64>,
+    doubted: Option<Evidence>,
+}
+
+/// What was heard since the doubt began.
+#[derive(Debug, Clone, Default)]
+struct Evidence {
+    /// Each sender's clock: what is late only makes it seem slow, so its latest time counts.
+    senders: BTreeMap<Box<str>, i64>,
+    /// Whether all that send had time to be heard.
+    is_due: bool,
+}
+
+impl Trust {
+    /// `last` is what the time was at least when the store was last run, if it was.
+    pub fn new(rules: TrustRules, last: Option<UnixMillis>, uptime_ms: i64) -> Self {
+        Self { rules, believed: last.map(|last| last.0.saturating_sub(uptime_ms)), doubted: None }
+    }
+
+    /// Takes in what the clock says, and says what the time is.
+    pub fn read(&mut self, clock: UnixMillis, uptime_ms: i64) -> (Moment, Option<Change>) {
+        let offset = clock.0.saturating_sub(uptime_ms);
+        let believed = *self.believed.get_or_insert(offset);
+        if offset.abs_diff(believed) > self.rules.step_max_ms as u64 {
+            let change = self.doubted.is_none().then_some(Change::Doubted);
+            self.doubted.get_or_insert_default();
+            return (Moment { clock, believed: UnixMillis(believed).plus(uptime_ms) }, change);
+        }
+        let change = self.doubted.take().map(|_| Change::Agrees);
+        self.believed = Some(offset);
+        (clock.into(), change)
+    }
+
+    /// Takes in a sender's time.
+    pub fn hear(&mut self, sender: &str, time: UnixMillis, uptime_ms: i64) {
+        let Some(Evidence { senders, .. }) = &mut self.doubted else { return };
+        let offset = time.0.saturating_sub(uptime_ms);
+        if let Some(known) = senders.get_mut(sender) {
+            *known = offset.max(*known);
+        } else if senders.len() < SENDERS_HEARD_MAX {
+            senders.insert(sender.into(), offset);
+        }
+    }
+
+    /// Ends the doubt when the senders do. The first call after the doubt began only notes that
+    /// all should have been heard by the next one.
+    pub fn judge(&mut self, clock: UnixMillis, uptime_ms: i64) -> Option<Change> {
+        let doubt = self.doubt(clock, uptime_ms)?;
+        let was_due = std::mem::replace(&mut self.doubted.as_mut()?.is_due, true);
+        let Doubt { agree, contradict, .. } = doubt;
+        let confirmed = was_due && agree >= self.rules.senders_min && agree > contradict;
+        confirmed.then(|| {
+            self.confirm(clock, uptime_ms);
+            Change::Confirmed(agree)
+        })
+    }
+
+    /// Believes the clock from now on.
+    pub fn confirm(&mut self, clock: UnixMillis, uptime_ms: i64) {
+        self.believed = Some(clock.0.saturating_sub(uptime_ms));
+        self.doubted = None;
+    }
+
+    /// What is known against the clock, while it is doubted.
+    pub fn doubt(&self, clock: UnixMillis, uptime_ms: i64) -> Option<Doubt> {
+        let (evidence, believed) = (self.doubted.as_ref()?, self.believed?);
+        let near = |time: i64| {
+            let skew = self.rules.sender_skew_ms as u64;
+            evidence.senders.values().filter(|sender| sender.abs_diff(time) <= skew).count()
+        };
+        let now = Moment { clock, believed: UnixMillis(believed).plus(uptime_ms) };
+        Some(Doubt {
+            now,
+            agree: near(clock.0.saturating_sub(uptime_ms)),
+            contradict: near(believed),
+        })
+    }
+
+    /// Senders that confirm a time together.
+    pub fn senders_min(&self) -> usize {
+        self.rules.senders_min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+    const UP: i64 = 5_000_000;
+    const DAY: i64 = 86_400_000;
+    const RULES: TrustRules =
+        TrustRules { step_max_ms: DAY, sender_skew_ms: 600_000, senders_min: 2 };
+
+    /// A trust that doubts a clock that is `ahead`.
+    fn doubting(ahead: i64) -> (Trust, UnixMillis) {
+        let mut trust = Trust::new(RULES, Some(NOW), UP);
+        let clock = NOW.plus(ahead);
+        let (now, change) = trust.read(clock, UP);
+        assert_eq!((now, change), (Moment { clock, believed: NOW }, Some(Change::Doubted)));
+        assert_eq!(trust.read(clock.plus(5), UP + 5).1, None, "said once");
+        assert_eq!(trust.judge(clock, UP), None, "nobody had time to be heard");
+        (trust, clock)
+    }
+
+    #[test]
+    fn a_new_store_and_small_steps_are_believed() {
+        let mut trust = Trust::new(RULES, None, UP);
+        assert_eq!(trust.read(NOW, UP), (NOW.into(), None));
+        // Within the bound from where the clock was last.
+        for (clock, up) in [(NOW.plus(DAY), UP), (NOW, UP), (NOW.plus(30 * DAY), UP + 30 * DAY)] {
+            assert_eq!(trust.read(clock, up), (clock.into(), None));
+        }
+        assert_eq!(trust.doubt(NOW, UP), None);
+    }
+
+    #[test]
+    fn steps_in_both_directions_are_doubted_until_the_clock_is_right_again() {
+        for ahead in [3 * DAY, -3 * DAY, 45_000 * DAY, DAY + 1] {
+            let (mut trust, clock) = doubting(ahead);
+            // The time that is believed goes on.
+            let (now, _) = trust.read(clock.plus(7000), UP + 7000);
+            assert_eq!(now.believed, NOW.plus(7000));
+            let right = NOW.plus(9000);
+            assert_eq!(trust.read(right, UP + 9000), (right.into(), Some(Change::Agrees)));
+        }
+    }
+
+    #[test]
+    fn several_senders_confirm_the_clock_and_one_does_not() {
+        for ahead in [30 * DAY, -30 * DAY] {
+            let (mut trust, clock) = doubting(ahead);
+            for _ in 0..5 {
+                trust.hear("web1", clock.minus(10_000), UP);
+                assert_eq!(trust.judge(clock, UP), None);
+            }
+            // A backlog comes first.
+            trust.hear("web2", clock.minus(20 * DAY), UP);
+            assert_eq!(trust.judge(clock, UP), None);
+            trust.hear("web2", clock.minus(15_000), UP);
+            trust.hear("web2", clock.minus(18 * DAY), UP);
+            assert_eq!(trust.judge(clock, UP), Some(Change::Confirmed(2)));
+            assert_eq!(trust.read(clock, UP), (clock.into(), None));
+        }
+    }
+
+    #[test]
+    fn senders_that_contradict_keep_the_doubt() {
+        let (mut trust, clock) = doubting(3 * DAY);
+        for sender in ["here", "here too"] {
+            trust.hear(sender, clock, UP);
+        }
+        for sender in ["web1", "web2"] {
+            trust.hear(sender, NOW.plus(1000), UP);
+        }
+        trust.hear("lost", NOW.minus(400 * DAY), UP);
+        assert_eq!(trust.judge(clock, UP), None);
+        let now = Moment { clock, believed: NOW };
+        assert_eq!(trust.doubt(clock, UP), Some(Doubt { now, agree: 2, contradict: 2 }));
+        trust.confirm(clock, UP);
+        assert_eq!(trust.read(clock, UP), (clock.into(), None));
+    }
+
+    #[test]
+    fn what_is_heard_is_bounded() {
+        let (mut trust, clock) = doubting(3 * DAY);
+        for sender in 0..5000 {
+            trust.hear(&sender.to_string(), clock, UP);
+        }
+        trust.hear("0", UnixMillis(i64::MIN), i64::MAX);
+        assert_eq!(trust.doubt(clock, UP).map(|doubt| doubt.agree), Some(SENDERS_HEARD_MAX));
+    }
+}

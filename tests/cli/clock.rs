@@ -1,0 +1,135 @@
+//! A clock that is far from what is expected: nothing is lost by it, in either direction, and it is
+//! believed again when senders or an operator confirm it.
+
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use granary::{
+    model::{
+        Clock, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, SystemClock, UnixMillis,
+    },
+    store::{AcceptedBatch, Definition, Folder, Store},
+};
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, granary, partition_files};
+
+const HOUR: i64 = 3_600_000;
+const MONTH: i64 = 30 * 24 * HOUR;
+const DEADLINE: Duration = Duration::from_secs(30);
+const SETTINGS: &str = "retention.interval = '1s'\nlog.filter = 'info,granary::actors=debug'\n";
+
+/// A data directory that was last used at a time, with an hour of samples in each granularity.
+fn used_at(last: UnixMillis) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let medium = Arc::new(Folder::new(&data).unwrap());
+    let begin = last.minus(4 * HOUR);
+    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), begin).unwrap();
+    let key = SeriesKey::new("page_views", [], &SeriesLimits::default()).unwrap();
+    let definition = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    appender.commit(&[definition], &[], begin).unwrap();
+    let times: Vec<_> = (0..60).map(|minute| begin.0 + minute * 60_000).collect();
+    let series = vec![SeriesId(0); times.len()];
+    let batch = AcceptedBatch { series, values: vec![1.0; 60], times, ..Default::default() };
+    appender.commit(&[], &[batch], last).unwrap();
+    store.checkpoint(last).unwrap();
+    dir
+}
+
+#[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
+fn wait_until(daemon: &Daemon, what: &str, done: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !done() {
+        assert!(since.elapsed() < DEADLINE, "{what}: {}", daemon.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Lets retention look twice more.
+fn let_retention_run(daemon: &Daemon) {
+    let runs = || daemon.log().matches("looked for expired").count();
+    let before = runs();
+    wait_until(daemon, "retention runs", || runs() >= before + 2);
+}
+
+fn send(daemon: &Daemon, agent: &str, seq: u64, at: UnixMillis) -> Value {
+    let sample = json!({"metric": "load", "tags": {"host": agent}, "value": 1, "time": at.0});
+    let batch = json!({"agent": agent, "epoch": 1, "seq": seq, "samples": [sample]});
+    daemon.post_json(&batch).body
+}
+
+fn readiness(daemon: &Daemon) -> Value {
+    let mut response = ureq::get(format!("{}/readyz", daemon.url)).call().unwrap();
+    serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap()
+}
+
+fn run_clock(daemon: &Daemon, words: &[&str]) -> String {
+    let output = granary().args(["clock", "--url", &daemon.url]).args(words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn files(data: &Path) -> usize {
+    let folders = fs::read_dir(data.join("partitions")).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    folders.map(|folder| partition_files(data, &name(folder.unwrap())).len()).sum()
+}
+
+#[test]
+fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
+    let now = SystemClock.now();
+    let last = now.minus(MONTH);
+    let daemon = Daemon::start_in(used_at(last), SETTINGS);
+    let before = files(&daemon.data(""));
+    assert!(before >= 2, "{before}");
+    let_retention_run(&daemon);
+    assert_eq!(files(&daemon.data("")), before, "{}", daemon.log());
+    let state = readiness(&daemon);
+    assert_eq!(state["status"], "degraded");
+    let reason = state["reasons"]["clock"].as_str().unwrap();
+    assert!(reason.contains("granary clock confirm"), "{reason}");
+    assert!(daemon.log().contains("the clock is doubted"));
+    assert!(daemon.metrics().contains("granary_clock_doubted 1"));
+    // Samples of either time are accepted, and those that the daemon dated are.
+    for (seq, at) in [(1, last), (2, SystemClock.now())] {
+        assert_eq!(send(&daemon, "web1", seq, at)["accepted"], 1);
+    }
+    let undated = json!({"agent": "script", "epoch": 1, "seq": 1,
+                         "samples": [{"metric": "load", "value": 1}]});
+    assert_eq!(daemon.post_json(&undated).body["accepted"], 1);
+    // One sender's clock is no proof, and the daemon's own time is none.
+    let_retention_run(&daemon);
+    assert_eq!(readiness(&daemon)["status"], "degraded");
+    assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));
+    assert_eq!(files(&daemon.data("")), before);
+    assert_eq!(send(&daemon, "web2", 1, SystemClock.now())["accepted"], 1);
+    let expired = || partition_files(&daemon.data(""), "1m").is_empty();
+    wait_until(&daemon, "the clock is confirmed", expired);
+    assert_eq!(readiness(&daemon)["status"], "ready");
+    assert!(daemon.metrics().contains("granary_clock_doubted 0"));
+}
+
+#[test]
+fn a_clock_far_behind_refuses_nothing_until_an_operator_confirms_it() {
+    let now = SystemClock.now();
+    let last = now.plus(MONTH);
+    let mut daemon = Daemon::start_in(used_at(last), SETTINGS);
+    assert_eq!(readiness(&daemon)["status"], "degraded");
+    assert_eq!(send(&daemon, "web1", 1, last)["accepted"], 1);
+    assert_eq!(send(&daemon, "web1", 2, now)["accepted"], 1);
+    let reason = run_clock(&daemon, &[]);
+    assert!(reason.contains("was expected"), "{reason}");
+    let report = run_clock(&daemon, &["confirm"]);
+    assert!(report.contains("is believed"), "{report}");
+    assert_eq!(readiness(&daemon)["status"], "ready");
+    // Also for the next start, whatever becomes of this one.
+    daemon.kill();
+    daemon.restart();
+    assert_eq!(readiness(&daemon)["status"], "ready");
+    assert_eq!(send(&daemon, "web1", 3, last)["refused"]["too_new"], 1);
+}
