@@ -32,8 +32,8 @@ cat <<TEXT
 
 Granary listens on $url and samples this host every 10 s. In another terminal:
   target/release/granary query series --url $url
-  target/release/granary query chart --url $url --metric system_cpu_user --tags core=total --resolution 1m
-  curl '$url/api/v1/chart?metric=system_cpu_user&tags=core=total&resolution=1m&range=10m'
+  target/release/granary query chart --url $url --metric system_cpu_user --resolution 1m
+  curl '$url/api/v1/chart?metric=system_cpu_user&resolution=1m&range=10m'
   curl $url/metrics
 Ctrl-C stops both.
 

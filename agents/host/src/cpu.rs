@@ -1,4 +1,4 @@
-//! CPU time by state, per core and in total.
+//! CPU time by state, of the machine and of each core.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,6 +9,7 @@ use crate::{
     stat::{STATES, Stat, Ticks},
 };
 
+/// Of the whole machine.
 const METRICS: [&str; STATES] = [
     "system_cpu_user",
     "system_cpu_nice",
@@ -21,6 +22,19 @@ const METRICS: [&str; STATES] = [
     "system_cpu_guest",
 ];
 
+/// Of each core: under names of their own, so that those of a host may be added.
+const CORE_METRICS: [&str; STATES] = [
+    "system_cpu_core_user",
+    "system_cpu_core_nice",
+    "system_cpu_core_kernel",
+    "system_cpu_core_idle",
+    "system_cpu_core_iowait",
+    "system_cpu_core_irq",
+    "system_cpu_core_softirq",
+    "system_cpu_core_steal",
+    "system_cpu_core_guest",
+];
+
 /// The kernel's idle and iowait times go back a little now and then; a larger step is a core
 /// that was taken off line and begins again.
 const STEP_BACK_TICKS_MAX: u64 = 1000;
@@ -29,7 +43,7 @@ const STEP_BACK_TICKS_MAX: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct Cpu {
     host: Arc<Host>,
-    highest: HashMap<String, Ticks>,
+    highest: HashMap<Option<String>, Ticks>,
 }
 
 impl Cpu {
@@ -47,15 +61,17 @@ impl Source for Cpu {
         let stat = Stat::parse(&self.host.text("stat")?)?;
         for (core, ticks) in stat.cores {
             let highest = self.highest.entry(core.clone()).or_default();
-            for (index, metric) in METRICS.into_iter().enumerate() {
+            for index in 0..STATES {
                 highest[index] = never_back(highest[index], ticks[index]);
                 let seconds = highest[index] as f64 / self.host.ticks_per_second;
-                self.host.tagged_counters(
-                    readings,
-                    ("core", &core),
-                    "seconds",
-                    [(metric, seconds)],
-                );
+                let host = &self.host;
+                match &core {
+                    None => host.counters(readings, "seconds", [(METRICS[index], seconds)]),
+                    Some(core) => {
+                        let total = [(CORE_METRICS[index], seconds)];
+                        host.tagged_counters(readings, ("core", core), "seconds", total);
+                    }
+                }
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Reads, writes, times and use of block devices.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, fs, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 use procfs::{DiskStat, DiskStats};
@@ -13,6 +13,96 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Devices without a medium of their own.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
+/// Devices that are made of others, where the system does not say of what.
+const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
+
+/// What is counted, in the order of the names below: unit and value.
+const COUNTED: [(&str, fn(&DiskStat) -> f64); 11] = [
+    ("operations", |disk| disk.reads as f64),
+    ("operations", |disk| disk.writes as f64),
+    ("operations", |disk| (disk.reads + disk.writes) as f64),
+    ("operations", |disk| disk.merged as f64),
+    ("operations", |disk| disk.writes_merged as f64),
+    ("bytes", |disk| disk.sectors_read as f64 * SECTOR_BYTES),
+    ("bytes", |disk| disk.sectors_written as f64 * SECTOR_BYTES),
+    ("seconds", |disk| disk.time_reading as f64 / 1000.0),
+    ("seconds", |disk| disk.time_writing as f64 / 1000.0),
+    ("seconds", |disk| disk.time_in_progress as f64 / 1000.0),
+    ("seconds", |disk| disk.weighted_time_in_progress as f64 / 1000.0),
+];
+
+/// The names of one family: each operation counts once in it, so that its series may be added.
+struct Names {
+    counted: [&'static str; COUNTED.len()],
+    in_progress: &'static str,
+}
+
+/// Whole disks.
+const DISKS: Names = Names {
+    counted: [
+        "system_disk_iops_read",
+        "system_disk_iops_write",
+        "system_disk_iops_total",
+        "system_disk_merged_read",
+        "system_disk_merged_write",
+        "system_disk_bytes_read",
+        "system_disk_bytes_written",
+        "system_disk_latency_read",
+        "system_disk_latency_write",
+        "system_disk_utilization",
+        "system_disk_queue_time",
+    ],
+    in_progress: "system_disk_operations_in_progress",
+};
+
+/// Parts of disks.
+const PARTITIONS: Names = Names {
+    counted: [
+        "disk_partition_iops_read",
+        "disk_partition_iops_write",
+        "disk_partition_iops_total",
+        "disk_partition_merged_read",
+        "disk_partition_merged_write",
+        "disk_partition_bytes_read",
+        "disk_partition_bytes_written",
+        "disk_partition_latency_read",
+        "disk_partition_latency_write",
+        "disk_partition_utilization",
+        "disk_partition_queue_time",
+    ],
+    in_progress: "disk_partition_operations_in_progress",
+};
+
+/// What is made of disks and partitions: RAID, logical volumes, encryption.
+const VOLUMES: Names = Names {
+    counted: [
+        "system_volume_iops_read",
+        "system_volume_iops_write",
+        "system_volume_iops_total",
+        "system_volume_merged_read",
+        "system_volume_merged_write",
+        "system_volume_bytes_read",
+        "system_volume_bytes_written",
+        "system_volume_latency_read",
+        "system_volume_latency_write",
+        "system_volume_utilization",
+        "system_volume_queue_time",
+    ],
+    in_progress: "system_volume_operations_in_progress",
+};
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Device<'a> {
+    Disk,
+    /// Of this disk.
+    Partition(&'a str),
+    Volume,
+    /// Its operations count elsewhere: it has no medium, is beneath a volume that counts them, or
+    /// is a part of a volume.
+    LeftOut,
+}
+
 /// The source.
 #[derive(Debug)]
 pub(crate) struct Disk(pub(crate) Arc<Host>);
@@ -24,61 +114,78 @@ impl Source for Disk {
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let stats: DiskStats = self.0.parse("diskstats")?;
-        for disk in stats.0.iter().filter(|disk| is_real(&disk.name)) {
-            self.device(disk, readings);
+        let names: BTreeSet<&str> = stats.0.iter().map(|disk| disk.name.as_str()).collect();
+        for disk in &stats.0 {
+            let name = disk.name.as_str();
+            match self.device(name, &names) {
+                Device::Disk => self.add(disk, &[("disk", name)], &DISKS, readings),
+                Device::Partition(of) => {
+                    self.add(disk, &[("disk", of), ("partition", name)], &PARTITIONS, readings);
+                }
+                Device::Volume => self.add(disk, &[("volume", name)], &VOLUMES, readings),
+                Device::LeftOut => {}
+            }
         }
         Ok(())
     }
 }
 
 impl Disk {
-    fn device(&self, disk: &DiskStat, readings: &mut Readings) {
-        let tag = ("disk", disk.name.as_str());
-        let count = |value: u64| value as f64;
-        let seconds = |millis: u64| millis as f64 / 1000.0;
-        self.0.tagged_counters(
-            readings,
-            tag,
-            "operations",
-            [
-                ("disk_partition_iops_read", count(disk.reads)),
-                ("disk_partition_iops_write", count(disk.writes)),
-                ("disk_partition_iops_total", count(disk.reads + disk.writes)),
-                ("disk_partition_merged_read", count(disk.merged)),
-                ("disk_partition_merged_write", count(disk.writes_merged)),
-            ],
-        );
-        self.0.tagged_counters(
-            readings,
-            tag,
-            "bytes",
-            [
-                ("disk_partition_bytes_read", count(disk.sectors_read) * SECTOR_BYTES),
-                ("disk_partition_bytes_written", count(disk.sectors_written) * SECTOR_BYTES),
-            ],
-        );
-        self.0.tagged_counters(
-            readings,
-            tag,
-            "seconds",
-            [
-                ("disk_partition_latency_read", seconds(disk.time_reading)),
-                ("disk_partition_latency_write", seconds(disk.time_writing)),
-                ("disk_partition_utilization", seconds(disk.time_in_progress)),
-                ("disk_partition_queue_time", seconds(disk.weighted_time_in_progress)),
-            ],
-        );
-        let tags = [("host", self.0.name.as_str()), tag];
-        let in_progress = count(disk.in_progress);
-        readings.gauge("disk_partition_operations_in_progress", "operations", &tags, in_progress);
+    fn device<'a>(&self, name: &str, names: &BTreeSet<&'a str>) -> Device<'a> {
+        if !is_real(name) {
+            return Device::LeftOut;
+        }
+        if let Some(whole) = whole_of(name, names) {
+            let of_disk = self.device(whole, names) == Device::Disk;
+            return if of_disk { Device::Partition(whole) } else { Device::LeftOut };
+        }
+        let has_entries = |folder: &str| {
+            let path = self.0.sys.join("block").join(name).join(folder);
+            fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        };
+        let is_volume = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
+        match is_volume || has_entries("slaves") {
+            false => Device::Disk,
+            // Another volume is above it and counts the same operations.
+            true if has_entries("holders") => Device::LeftOut,
+            true => Device::Volume,
+        }
+    }
+
+    fn add(
+        &self,
+        disk: &DiskStat,
+        of: &[(&'static str, &str)],
+        names: &Names,
+        readings: &mut Readings,
+    ) {
+        let mut tags = vec![("host", self.0.name.as_str())];
+        tags.extend_from_slice(of);
+        for (metric, (unit, value)) in names.counted.into_iter().zip(COUNTED) {
+            readings.counter(metric, unit, &tags, value(disk), Some(self.0.boot_ms));
+        }
+        readings.gauge(names.in_progress, "operations", &tags, disk.in_progress as f64);
     }
 }
 
+/// The disk of which a device is a part: `sda` of `sda1`, `nvme0n1` of `nvme0n1p2`.
+fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
+    let whole = match whole.strip_suffix('p').filter(|whole| ends_in_digit(whole)) {
+        Some(whole) => whole,
+        None => whole,
+    };
+    names.get(whole).copied().filter(|whole| *whole != name)
+}
+
+/// `ram0` is one, a device whose name merely begins so is none.
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
 fn is_real(name: &str) -> bool {
-    !SKIPPED_PREFIXES.iter().any(|prefix| {
-        // `ram0` is one, a device whose name merely begins so is none.
-        name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
-    })
+    !SKIPPED_PREFIXES.iter().any(|prefix| is_numbered(name, prefix))
 }
 
 #[cfg(test)]
@@ -92,6 +199,55 @@ mod tests {
         }
         for other in ["loop0", "ram15", "zram0", "sr0", "fd0"] {
             assert!(!is_real(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_operation_counts_once_in_each_family() {
+        let folder = tempfile::tempdir().unwrap();
+        // LVM on encryption on a partition, beside a mirror of two disks with a part of its own.
+        for (volume, relation, other) in [
+            ("dm-0", "slaves", "sda2"),
+            ("dm-0", "holders", "dm-1"),
+            ("dm-1", "slaves", "dm-0"),
+            ("md0", "slaves", "sdb"),
+            ("zd0", "slaves", "sdb"),
+        ] {
+            fs::create_dir_all(folder.path().join("block").join(volume).join(relation).join(other))
+                .unwrap();
+        }
+        let host = Host { sys: folder.path().to_owned(), ..Host::of_test() };
+        let source = Disk(Arc::new(host));
+        let names: BTreeSet<&str> = [
+            "sda",
+            "sda1",
+            "sda2",
+            "sdb",
+            "sdc",
+            "md0",
+            "md0p1",
+            "dm-0",
+            "dm-1",
+            "nvme0n1",
+            "nvme0n1p2",
+            "zd0",
+            "loop0",
+        ]
+        .into();
+        let check = |name: &str, expected: Device<'_>| {
+            assert_eq!(source.device(name, &names), expected, "{name}");
+        };
+        for disk in ["sda", "sdb", "sdc", "nvme0n1"] {
+            check(disk, Device::Disk);
+        }
+        check("sda1", Device::Partition("sda"));
+        check("sda2", Device::Partition("sda"));
+        check("nvme0n1p2", Device::Partition("nvme0n1"));
+        for volume in ["md0", "dm-1", "zd0"] {
+            check(volume, Device::Volume);
+        }
+        for other in ["dm-0", "md0p1", "loop0"] {
+            check(other, Device::LeftOut);
         }
     }
 }

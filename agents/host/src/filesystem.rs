@@ -23,6 +23,7 @@ pub(crate) struct FileSystem(pub(crate) Arc<Host>);
 struct Mount {
     device: String,
     point: String,
+    is_overlay: bool,
 }
 
 impl Source for FileSystem {
@@ -31,9 +32,17 @@ impl Source for FileSystem {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let mut overlay = None;
         for mount in real_mounts(&self.0.text("self/mounts")?) {
             match statvfs(mount.point.as_str()) {
-                Ok(stat) => self.space(&mount, &stat, readings),
+                // What a container's root lies on, mounted a second time for a file or two.
+                Ok(stat) if overlay == Some(size(&stat)) => {}
+                Ok(stat) => {
+                    if mount.is_overlay {
+                        overlay = Some(size(&stat));
+                    }
+                    self.space(&mount, &stat, readings);
+                }
                 Err(cause) => readings.problem(format!("filesystem {}", mount.point), cause),
             }
         }
@@ -64,6 +73,11 @@ impl FileSystem {
     }
 }
 
+/// What an overlay takes over from the file system beneath it.
+fn size(stat: &StatVfs) -> (u64, u64, u64) {
+    (stat.f_frsize, stat.f_blocks, stat.f_files)
+}
+
 /// As `df` computes it: of what users can have, without the share reserved for root.
 fn percent_used(used: u64, available: u64) -> Option<f64> {
     let sum = used.checked_add(available).filter(|sum| *sum > 0)?;
@@ -85,8 +99,9 @@ fn real_mount(line: &str) -> Option<Mount> {
     let (device, point, kind) = (words.next()?, words.next()?, words.next()?);
     let point = unescape(point);
     // A container's root is an overlay: its space is what the container can use.
-    let is_real = REAL_TYPES.contains(&kind) || (kind == "overlay" && point == "/");
-    is_real.then(|| Mount { device: unescape(device), point })
+    let is_overlay = kind == "overlay" && point == "/";
+    let is_real = REAL_TYPES.contains(&kind) || is_overlay;
+    is_real.then(|| Mount { device: unescape(device), point, is_overlay })
 }
 
 /// Spaces and the like stand as three octal digits after a backslash.

@@ -14,6 +14,8 @@ pub(crate) struct Host {
     pub(crate) name: String,
     /// Normally `/proc`.
     pub(crate) proc: PathBuf,
+    /// Normally `/sys`.
+    pub(crate) sys: PathBuf,
     /// Boot time: the kernel's counters count since then.
     pub(crate) boot_ms: i64,
     /// The unit of CPU times.
@@ -25,9 +27,18 @@ impl Host {
     /// clock, so that a clock step would look like a reboot.
     pub(crate) fn of_this_machine(name: String) -> Result<Self, SourceError> {
         let ticks_per_second = procfs::ticks_per_second() as f64;
-        let mut host = Self { name, proc: PathBuf::from("/proc"), boot_ms: 0, ticks_per_second };
+        let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));
+        let mut host = Self { name, proc, sys, boot_ms: 0, ticks_per_second };
         host.boot_ms = Stat::parse(&host.text("stat")?)?.boot_seconds.saturating_mul(1000);
         Ok(host)
+    }
+
+    /// A host of which only the boot time is known.
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        let nowhere = PathBuf::from("/nonexistent");
+        let (proc, sys) = (nowhere.clone(), nowhere);
+        Self { name: "test".to_owned(), proc, sys, boot_ms: 5000, ticks_per_second: 100.0 }
     }
 
     /// The text of a file under /proc.

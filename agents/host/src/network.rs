@@ -1,11 +1,50 @@
 //! Traffic, errors and drops of network interfaces.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fs, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 use procfs::net::{DeviceStatus, InterfaceDeviceStatus};
 
 use crate::host::Host;
+
+/// Interfaces through which the traffic of others passes, as the kernel calls their kinds.
+const STACKED_KINDS: [&str; 7] = ["bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan"];
+
+/// What is counted, in the order of the names below: unit and value.
+const COUNTED: [(&str, fn(&DeviceStatus) -> u64); 8] = [
+    ("bytes", |device| device.recv_bytes),
+    ("bytes", |device| device.sent_bytes),
+    ("packets", |device| device.recv_packets),
+    ("packets", |device| device.sent_packets),
+    ("packets", |device| device.recv_errs),
+    ("packets", |device| device.sent_errs),
+    ("packets", |device| device.recv_drop),
+    ("packets", |device| device.sent_drop),
+];
+
+/// Interfaces of their own.
+const INTERFACES: [&str; COUNTED.len()] = [
+    "system_network_bytes_in",
+    "system_network_bytes_out",
+    "system_network_packets_in",
+    "system_network_packets_out",
+    "system_network_errors_in",
+    "system_network_errors_out",
+    "system_network_drops_in",
+    "system_network_drops_out",
+];
+
+/// Bridges, bonds, VLANs: what passes them passes interfaces beneath them too.
+const STACKED: [&str; COUNTED.len()] = [
+    "system_network_stacked_bytes_in",
+    "system_network_stacked_bytes_out",
+    "system_network_stacked_packets_in",
+    "system_network_stacked_packets_out",
+    "system_network_stacked_errors_in",
+    "system_network_stacked_errors_out",
+    "system_network_stacked_drops_in",
+    "system_network_stacked_drops_out",
+];
 
 /// The source.
 #[derive(Debug)]
@@ -21,8 +60,13 @@ impl Source for Network {
         let interfaces: BTreeMap<_, _> = status.0.into_iter().collect();
         for (name, device) in &interfaces {
             // The host's end of a container: a new name with each container, without bound.
-            if !name.starts_with("veth") {
-                self.interface(name, device, readings);
+            if name.starts_with("veth") {
+                continue;
+            }
+            let Some(names) = self.names(name) else { continue };
+            let tag = ("interface", name.as_str());
+            for (metric, (unit, value)) in names.into_iter().zip(COUNTED) {
+                self.0.tagged_counters(readings, tag, unit, [(metric, value(device) as f64)]);
             }
         }
         Ok(())
@@ -30,30 +74,56 @@ impl Source for Network {
 }
 
 impl Network {
-    fn interface(&self, name: &str, device: &DeviceStatus, readings: &mut Readings) {
-        let tag = ("interface", name);
-        let count = |value: u64| value as f64;
-        self.0.tagged_counters(
-            readings,
-            tag,
-            "bytes",
-            [
-                ("system_network_bytes_in", count(device.recv_bytes)),
-                ("system_network_bytes_out", count(device.sent_bytes)),
-            ],
-        );
-        self.0.tagged_counters(
-            readings,
-            tag,
-            "packets",
-            [
-                ("system_network_packets_in", count(device.recv_packets)),
-                ("system_network_packets_out", count(device.sent_packets)),
-                ("system_network_errors_in", count(device.recv_errs)),
-                ("system_network_errors_out", count(device.sent_errs)),
-                ("system_network_drops_in", count(device.recv_drop)),
-                ("system_network_drops_out", count(device.sent_drop)),
-            ],
-        );
+    /// The names of an interface's metrics; none for one between two others, which both count what
+    /// passes it.
+    fn names(&self, name: &str) -> Option<[&'static str; COUNTED.len()]> {
+        let folder = self.0.sys.join("class/net").join(name);
+        let links: Vec<_> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let has = |prefix: &str| links.iter().any(|link| link.starts_with(prefix));
+        let kind = fs::read_to_string(folder.join("uevent")).unwrap_or_default();
+        let kind = kind.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
+        let is_stacked = has("lower_")
+            || kind.is_some_and(|kind| STACKED_KINDS.contains(&kind))
+            // Where the traffic of another interface is led through, to be shaped.
+            || name.starts_with("ifb");
+        match is_stacked {
+            false => Some(INTERFACES),
+            true if has("upper_") => None,
+            true => Some(STACKED),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_counts_once_in_each_family() {
+        let folder = tempfile::tempdir().unwrap();
+        let net = folder.path().join("class/net");
+        for link in ["eth0/upper_bond0", "bond0/lower_eth0", "bond0/upper_bond0.7"] {
+            fs::create_dir_all(net.join(link)).unwrap();
+        }
+        for (name, uevent) in [
+            ("bond0.7", "DEVTYPE=vlan\nINTERFACE=bond0.7\n"),
+            ("docker0", "DEVTYPE=bridge\nINTERFACE=docker0\n"),
+            ("wlan0", "DEVTYPE=wlan\nINTERFACE=wlan0\n"),
+        ] {
+            fs::create_dir_all(net.join(name)).unwrap();
+            fs::write(net.join(name).join("uevent"), uevent).unwrap();
+        }
+        let source = Network(Arc::new(Host { sys: folder.path().to_owned(), ..Host::of_test() }));
+        for name in ["eth0", "wlan0", "lo", "not_in_sys"] {
+            assert_eq!(source.names(name), Some(INTERFACES), "{name}");
+        }
+        for name in ["bond0.7", "docker0", "ifb0"] {
+            assert_eq!(source.names(name), Some(STACKED), "{name}");
+        }
+        assert_eq!(source.names("bond0"), None);
     }
 }

@@ -11,8 +11,8 @@ pub(crate) const STATES: usize = 9;
 /// What `/proc/stat` says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// `total` and each core that is online, by number.
-    pub(crate) cores: Vec<(String, Ticks)>,
+    /// The machine, without a name, and each core that is online, by number.
+    pub(crate) cores: Vec<(Option<String>, Ticks)>,
     /// Boot time, Unix seconds.
     pub(crate) boot_seconds: i64,
     pub(crate) interrupts: u64,
@@ -36,8 +36,8 @@ impl Stat {
                 for state in &mut ticks {
                     *state = number().unwrap_or(0);
                 }
-                let core = if core.is_empty() { "total" } else { core };
-                stat.cores.push((core.to_owned(), ticks));
+                let core = (!core.is_empty()).then(|| core.to_owned());
+                stat.cores.push((core, ticks));
                 continue;
             }
             let first = number().unwrap_or(0);
@@ -69,8 +69,8 @@ mod tests {
             intr 99 1 2\nctxt 77\nbtime 1795234648\nprocesses 12\nprocs_running 3\nprocs_blocked 1\n\
             softirq 55 1\n";
         let stat = Stat::parse(text).unwrap();
-        let cores: Vec<_> = stat.cores.iter().map(|(core, _)| core.as_str()).collect();
-        assert_eq!(cores, ["total", "0", "2"]);
+        let cores: Vec<_> = stat.cores.iter().map(|(core, _)| core.as_deref()).collect();
+        assert_eq!(cores, [None, Some("0"), Some("2")]);
         assert_eq!(stat.cores[0].1, [10, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(stat.cores[1].1, [5, 0, 1, 0, 0, 0, 0, 0, 0]);
         let rest = (stat.interrupts, stat.soft_interrupts, stat.context_switches, stat.forks);

@@ -111,10 +111,10 @@ fn the_numbers_agree_with_each_other() {
         .as_slice()
         .iter()
         .filter(|r| r.metric.starts_with("system_cpu_") && r.metric != "system_cpu_guest")
-        .filter(|r| r.tags.iter().any(|(_, value)| value == "total"))
+        .filter(|r| !r.metric.starts_with("system_cpu_core_"))
         .map(|r| r.value)
         .sum();
-    let cores = readings.as_slice().iter().filter(|r| r.metric == "system_cpu_user").count() - 1;
+    let cores = readings.as_slice().iter().filter(|r| r.metric == "system_cpu_core_user").count();
     let expected = value("system_uptime") * cores as f64;
     assert!((0.5..1.2).contains(&(cpu / expected)), "{cpu} s of CPU time, {expected} s expected");
 }
@@ -122,12 +122,7 @@ fn the_numbers_agree_with_each_other() {
 #[test]
 fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Arc::new(Host {
-        name: "test".to_owned(),
-        proc: folder.path().to_owned(),
-        boot_ms: 5000,
-        ticks_per_second: 100.0,
-    });
+    let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
     let mut readings = Readings::default();
     let failed: Vec<String> = sources(&host)
@@ -138,4 +133,22 @@ fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
     assert!(failed[0].contains(&folder.path().join("stat").display().to_string()), "{failed:?}");
     let load = readings.as_slice().iter().find(|r| r.metric == "system_load_1m").unwrap();
     assert_eq!(load.value, 0.24);
+}
+
+#[test]
+fn no_series_is_the_sum_of_others_of_its_name() {
+    // A story: `group_by=host` of system_cpu_user counted the machine beside its cores.
+    let readings = sample_this_machine();
+    let value = |metric: &str| {
+        let own = readings.as_slice().iter().filter(|r| r.metric == metric);
+        own.map(|r| r.value).collect::<Vec<_>>()
+    };
+    let (total, cores) = (value("system_cpu_user"), value("system_cpu_core_user"));
+    let sum: f64 = cores.iter().sum();
+    assert_eq!(total.len(), 1);
+    assert!((sum - total[0]).abs() <= 0.02 * total[0] + 1.0, "{sum} in cores, {total:?} in all");
+    for reading in readings.as_slice() {
+        let of_core = reading.tags.iter().any(|(name, _)| name == "core");
+        assert_eq!(of_core, reading.metric.starts_with("system_cpu_core_"), "{reading:?}");
+    }
 }

@@ -18,7 +18,7 @@ use crate::query::{ChartAnswer, DocumentsAnswer, SeriesAnswer};
 #[command(after_help = "\
 Examples:
   granary query series --tags host=web1
-  granary query chart --metric system_cpu_user --tags core=total --range 1h --resolution 1m
+  granary query chart --metric system_cpu_user --range 1h --resolution 1m
   granary query chart --metric page_views --range 30d --resolution day --tz Europe/Berlin --merge
   granary query chart --metric system_cpu_user --group-by host --top 5 --by max
   granary query aggregate '[{$match: {host: \"web1\"}}, {$unwind: \"$days\"}]'
