@@ -3,7 +3,7 @@
 //! The fuzz targets in `tests/fuzz` call these, and a test runs them over the kept corpus.
 #![allow(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 
-use granary_protocol::{decode_batch, decode_json, encode_batch, split_batches};
+use granary_protocol::{JsonBatch, decode_batch, decode_json, encode_batch, split_batches};
 
 use crate::{
     api,
@@ -85,7 +85,7 @@ fn decode_bodies(bytes: &[u8]) {
 
 /// A JSON ingest body: what can be read can be written as BSON and read back.
 pub fn json(bytes: &[u8]) {
-    for batch in decode_json(bytes, NOW.0).into_iter().flatten() {
+    for JsonBatch { batch, .. } in decode_json(bytes, NOW.0).into_iter().flatten() {
         let mut bson = Vec::new();
         encode_batch(&batch, &mut bson);
         if let Ok(view) = decode_batch(&bson) {

@@ -8,7 +8,8 @@ use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 use actix::prelude::{Actor, Context, Handler, Message, ResponseFuture};
 use bytes::Bytes;
 use granary_protocol::{
-    BatchView, DecodeError, IngestAnswer, decode_batch, decode_json, encode_batch, split_batches,
+    BatchView, DecodeError, IngestAnswer, JsonBatch, Unread, decode_batch, decode_json,
+    encode_batch, split_batches,
 };
 
 use super::{Lifeline, TrustedClock, WriteFault, WriterHandle, foreign::ForeignMemory};
@@ -138,9 +139,12 @@ impl Handler<Collect> for Collector {
 impl Core {
     async fn collect(&self, collect: Collect) -> Result<IngestAnswer, CollectFault> {
         let now = self.parts.clock.now();
-        let (body, protocol) = match collect.encoding {
-            Encoding::Bson => (collect.body, Protocol::Native),
-            Encoding::Json => (json_to_bson(&collect.body, now)?, Protocol::Json),
+        let (body, unread, protocol) = match collect.encoding {
+            Encoding::Bson => (collect.body, Vec::new(), Protocol::Native),
+            Encoding::Json => {
+                let (body, unread) = json_to_bson(&collect.body, now)?;
+                (body, unread, Protocol::Json)
+            }
         };
         let views = decode(&body)?;
         if self.parts.clock.is_doubted() {
@@ -151,7 +155,11 @@ impl Core {
         if defined > limit {
             return Err(CollectFault::TooManySeries { defined, limit });
         }
-        let (batches, rest) = self.resolve(&views).await?;
+        let (batches, mut rest) = self.resolve(&views).await?;
+        for ((samples, refused), unread) in rest.iter_mut().zip(unread) {
+            *samples += unread.samples;
+            refused.add_unread(unread);
+        }
         let verdicts = self.parts.writer.append(batches).await?;
         Ok(self.answer(protocol, verdicts, rest))
     }
@@ -262,12 +270,14 @@ impl Core {
 }
 
 /// JSON takes the same way as BSON: there is one path to test and to trust.
-fn json_to_bson(body: &[u8], now: UnixMillis) -> Result<Bytes, DecodeError> {
+fn json_to_bson(body: &[u8], now: UnixMillis) -> Result<(Bytes, Vec<Unread>), DecodeError> {
     let mut bson = Vec::with_capacity(body.len());
-    for batch in decode_json(body, now.0)? {
+    let mut all = Vec::new();
+    for JsonBatch { batch, unread } in decode_json(body, now.0)? {
         encode_batch(&batch, &mut bson);
+        all.push(unread);
     }
-    Ok(bson.into())
+    Ok((bson.into(), all))
 }
 
 fn decode(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {

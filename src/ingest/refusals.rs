@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use granary_protocol::{IngestAnswer, Refusal};
+use granary_protocol::{IngestAnswer, Refusal, Unread};
 
 use crate::pipeline::RefusalReason;
 
@@ -47,6 +47,15 @@ impl Refusals {
         if self.examples.len() < EXAMPLES_MAX {
             let series = String::new();
             self.examples.push(Refusal { reason: reason.as_str().to_owned(), series, message });
+        }
+    }
+
+    /// Adds samples that could not be read.
+    pub fn add_unread(&mut self, unread: Unread) {
+        if unread.samples > 0 {
+            *self.counts.entry(RefusalReason::BadSample).or_default() += unread.samples;
+            let room = EXAMPLES_MAX.saturating_sub(self.examples.len());
+            self.examples.extend(unread.examples.into_iter().take(room));
         }
     }
 

@@ -19,6 +19,6 @@ pub use granary_protocol::Kind;
 pub use granularity::{Granularity, GranularitySet};
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict};
-pub use series::{SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
+pub use series::{METRIC_TAG, SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;
 pub use time::{Clock, Moment, SystemClock, UnixMillis};

@@ -69,17 +69,32 @@ pub enum SeriesKeyError {
     /// A tag is named twice.
     #[error("tag {0:?} is given twice")]
     DuplicateTag(String),
-    /// A control byte that keys are built with.
+    /// A byte that keys are built with, in a value.
     #[error("{0} holds a NUL byte")]
     Nul(&'static str),
+    /// A character in a name that terminals and line formats take for something else.
+    #[error("{what} name {name:?} holds a control character; send it without")]
+    Control {
+        /// Which part.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The name under which queries ask for the metric.
+    #[error("a tag named {METRIC_TAG:?} is the metric's name to queries; give it another name")]
+    MetricTag,
 }
+
+/// The name under which queries see the metric, as in Prometheus; no tag may have it.
+pub const METRIC_TAG: &str = "__name__";
 
 /// One metric and one tag set, as canonical bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesKey(Box<[u8]>);
 
 impl SeriesKey {
-    /// Builds the key. Tags with an empty value are left out: they mean "no such tag".
+    /// Builds the key. Tags with an empty value are left out: they mean "no such tag". Names may
+    /// be any UTF-8 but control characters, values any but NUL.
     pub fn new<'a>(
         metric: &str,
         tags: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -87,7 +102,7 @@ impl SeriesKey {
     ) -> Result<Self, SeriesKeyError> {
         let mut tags: Vec<_> = tags.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         tags.sort_unstable();
-        check_text("metric", metric, limits.name_bytes_max, "name_bytes_max")?;
+        check_name("metric", metric, limits)?;
         if tags.len() > limits.tags_max {
             let count = tags.len();
             return Err(SeriesKeyError::TooManyTags { count, limit: limits.tags_max });
@@ -97,8 +112,14 @@ impl SeriesKey {
         bytes.push(0);
         let mut before = "";
         for (name, value) in tags {
-            check_text("tag", name, limits.name_bytes_max, "name_bytes_max")?;
-            check_text("tag value", value, limits.value_bytes_max, "value_bytes_max")?;
+            check_name("tag", name, limits)?;
+            check_length("tag value", value, limits.value_bytes_max, "value_bytes_max")?;
+            if value.contains('\0') {
+                return Err(SeriesKeyError::Nul("tag value"));
+            }
+            if name == METRIC_TAG {
+                return Err(SeriesKeyError::MetricTag);
+            }
             if name == before {
                 return Err(SeriesKeyError::DuplicateTag(name.to_owned()));
             }
@@ -164,20 +185,25 @@ impl fmt::Debug for SeriesKey {
     }
 }
 
-fn check_text(
+fn check_name(what: &'static str, name: &str, limits: &SeriesLimits) -> Result<(), SeriesKeyError> {
+    if name.is_empty() {
+        return Err(SeriesKeyError::EmptyName(what));
+    }
+    check_length(what, name, limits.name_bytes_max, "name_bytes_max")?;
+    if name.contains(char::is_control) {
+        return Err(SeriesKeyError::Control { what, name: name.to_owned() });
+    }
+    Ok(())
+}
+
+fn check_length(
     what: &'static str,
     text: &str,
     limit: usize,
     setting: &'static str,
 ) -> Result<(), SeriesKeyError> {
-    if text.is_empty() {
-        return Err(SeriesKeyError::EmptyName(what));
-    }
     if text.len() > limit {
         return Err(SeriesKeyError::TooLong { what, length: text.len(), limit, setting });
-    }
-    if text.contains('\0') {
-        return Err(SeriesKeyError::Nul(what));
     }
     Ok(())
 }
@@ -204,7 +230,13 @@ mod tests {
     fn bad_keys_are_refused_with_the_reason() {
         assert_eq!(key("", &[]), Err(SeriesKeyError::EmptyName("metric")));
         assert_eq!(key("m", &[("", "x")]), Err(SeriesKeyError::EmptyName("tag")));
-        assert_eq!(key("m\0", &[]), Err(SeriesKeyError::Nul("metric")));
+        let control = |what, name: &str| Err(SeriesKeyError::Control { what, name: name.into() });
+        assert_eq!(key("m\0", &[]), control("metric", "m\0"));
+        assert_eq!(key("bad name\n", &[]), control("metric", "bad name\n"));
+        assert_eq!(key("m", &[("\u{9b}31m", "x")]), control("tag", "\u{9b}31m"));
+        assert_eq!(key("m", &[("a", "\0")]), Err(SeriesKeyError::Nul("tag value")));
+        assert_eq!(key("m", &[("__name__", "x")]), Err(SeriesKeyError::MetricTag));
+        assert!(key("größe in m³", &[("Straße/Nr.", "a\nb")]).is_ok());
         let twice = key("m", &[("a", "1"), ("a", "2")]);
         assert_eq!(twice, Err(SeriesKeyError::DuplicateTag("a".into())));
         assert!(matches!(key(&"m".repeat(257), &[]), Err(SeriesKeyError::TooLong { .. })));

@@ -39,13 +39,14 @@ use std::sync::{
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
+pub use crate::model::METRIC_TAG;
 pub use appender::{
     Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, StoreLimits,
 };
 pub use catalog::TimesTally;
 pub use changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate};
 pub use counters::{Count, Counters};
-pub use dictionary::{Dictionary, METRIC_TAG, Matcher, SeriesInfo};
+pub use dictionary::{Dictionary, Matcher, SeriesInfo};
 pub use error::StoreError;
 pub use medium::{Folder, Medium};
 pub use partition::PartitionId;

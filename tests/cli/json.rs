@@ -21,3 +21,60 @@ fn the_batches_of_a_body_do_not_mix_their_series() {
     assert_eq!(answer.body["accepted"], 2, "{}", answer.body);
     assert_eq!((total(&daemon, "first"), total(&daemon, "second")), (3.0, 5.0));
 }
+
+#[test]
+fn each_sample_has_a_verdict_that_names_its_series() {
+    let daemon = Daemon::start("");
+    let body = r#"[
+        {"samples": [
+            {"metric": "ok", "kind": "delta", "tags": {"port": 8080, "up": true}, "value": 2},
+            {"metric": "bad", "tags": {"host": "a"}, "value": null},
+            {"metric": "bad", "value": "1.5"},
+            {"metric": "bad", "time": "noon", "value": 1},
+            {"metric": "bad name\n", "value": 1},
+            {"metric": "bad", "tags": {"a\u0000b": "x"}, "value": 1},
+            {"metric": "bad", "tags": {"__name__": "x"}, "value": 1},
+            {"metric": "old", "tags": {"host": "a"}, "time": 5, "value": 1}]},
+        {"samples": [{"metric": "disk", "tags": {"d": "sda"}, "kind": "delta",
+                      "fields": {"reads": 3, "writes": 4, "model": "x"}}]}]"#;
+    let answer = daemon.post("application/json", body.as_bytes());
+    assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(3)), "{}", answer.body);
+    let refused = json!({"bad_sample": 5, "bad_series": 2, "too_old": 1});
+    assert_eq!(answer.body["refused"], refused, "{}", answer.body);
+    let examples = answer.body["examples"].as_array().unwrap();
+    let named = |series: &str, part: &str| {
+        let is_it = |one: &serde_json::Value| {
+            one["series"] == series && one["message"].as_str().unwrap().contains(part)
+        };
+        assert!(examples.iter().any(is_it), "{series}: {part} in {examples:?}");
+    };
+    named("bad{host=\"a\"}", "value is missing or null");
+    named("bad", "value \"1.5\" is no number");
+    named("bad", "\"noon\" is no time");
+    named("\"bad name\\n\"{}", "control character");
+    named("bad{a\0b=\"x\"}", "NUL");
+    named("\"bad\"{\"__name__\"=\"x\"}", "__name__");
+    named("old{host=\"a\"}", "is before");
+    named("disk_model{d=\"sda\"}", "value \"x\" is no number");
+    let series = daemon.query(&["series", "--metric", "ok"]);
+    assert_eq!(series["series"][0]["tags"], json!({"port": "8080", "up": "true"}));
+    assert_eq!((total(&daemon, "disk_reads"), total(&daemon, "disk_writes")), (3.0, 4.0));
+}
+
+#[test]
+fn another_kind_or_unit_of_a_series_is_refused_and_said() {
+    let daemon = Daemon::start("");
+    let sample = |kind: &str, unit: &str, value: f64| json!({"metric": "m", "kind": kind, "unit": unit, "value": value});
+    let both = json!({"samples": [
+        sample("delta", "bytes", 1.0), sample("counter", "bytes", 2.0), sample("delta", "", 4.0),
+        sample("delta", "seconds", 8.0)]});
+    for times in 1..3 {
+        let answer = daemon.post_json(&both);
+        let refused = json!({"kind_conflict": 1, "unit_conflict": 1});
+        assert_eq!((&answer.body["accepted"], &answer.body["refused"]), (&json!(2), &refused));
+        let messages = answer.body["examples"].to_string();
+        assert!(messages.contains("the series is a delta, not a counter"), "{messages}");
+        assert!(messages.contains("unit is \\\"bytes\\\", not \\\"seconds\\\""), "{messages}");
+        assert_eq!(total(&daemon, "m"), 5.0 * f64::from(times));
+    }
+}

@@ -10,8 +10,8 @@ use crate::{Batch, PROTOCOL_VERSION, SeriesDefinition};
 
 /// Appends the batch to `out` as one BSON document.
 ///
-/// Tag names that hold a NUL byte cannot be BSON keys and are left out; a definition with such a
-/// tag is refused by [`crate::decode_batch`]'s caller in any case.
+/// A tag name that holds a NUL byte cannot be a BSON key. It is written as the empty name, with
+/// which the daemon refuses the series: without the tag it would be another one.
 pub fn encode_batch(batch: &Batch, out: &mut Vec<u8>) {
     let mut doc = RawDocumentBuf::new();
     doc.append(cstr!("v"), PROTOCOL_VERSION);
@@ -45,9 +45,10 @@ fn encode_definition(definition: &SeriesDefinition) -> RawDocumentBuf {
     doc.append(cstr!("metric"), definition.metric.as_str());
     let mut tags = RawDocumentBuf::new();
     for (key, value) in &definition.tags {
-        if let Ok(key) = CString::try_from(key.as_str()) {
-            tags.append(&key, value.as_str());
-        }
+        let key = CString::try_from(key.as_str());
+        // An empty value would mean "no such tag".
+        let value = if key.is_ok() { value.as_str() } else { "?" };
+        tags.append(key.as_deref().unwrap_or(cstr!("")), value);
     }
     doc.append(cstr!("tags"), tags);
     doc.append(cstr!("kind"), definition.kind.as_str());

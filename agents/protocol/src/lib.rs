@@ -16,7 +16,7 @@ pub use answer::{ErrorAnswer, IngestAnswer, Refusal};
 pub use batch::{Batch, Kind, SeriesDefinition, UnknownKind};
 pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches};
 pub use encode::encode_batch;
-pub use json::{JsonBatches, decode_json};
+pub use json::{JsonBatch, Unread, decode_json};
 
 /// Path of the ingest endpoint.
 pub const INGEST_PATH: &str = "/api/v1/ingest";

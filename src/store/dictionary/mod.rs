@@ -16,7 +16,7 @@ use std::{
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::model::{Kind, SeriesId, SeriesKey};
+use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesKey};
 
 /// What is known of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +39,6 @@ pub struct Matcher {
     /// The value that it must have.
     pub value: String,
 }
-
-/// The name under which matchers see the metric, as in Prometheus.
-pub const METRIC_TAG: &str = "__name__";
 
 /// What an id stands for.
 #[derive(Debug)]

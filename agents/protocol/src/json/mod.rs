@@ -1,0 +1,396 @@
+//! The same batch as JSON, for scripts.
+//!
+//! A body is one batch or an array of batches. `samples` is either an object of columns, as in BSON,
+//! or an array of samples, which use refs with definitions in `series` or name their metric and
+//! tags themselves. A sample with `fields` instead of `value` is several: of the metrics
+//! `metric_field`, or `field` when it names no metric. `agent`, `epoch` and `seq` may be left out
+//! together; such a batch counts again when it is sent again.
+//! A sample that cannot be read spoils no other: it is counted and named.
+
+mod values;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::values::{Entry, Pairs, Time, for_each, name_in, number, series_name, without_place};
+use crate::{BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition};
+
+/// Samples that cannot be read which a batch names.
+const EXAMPLES_MAX: usize = 10;
+/// Bytes that the samples of one body may take by saying metric and tags once for many fields.
+const FIELD_BYTES_MAX: usize = 32 << 20;
+
+/// One batch of a JSON body.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JsonBatch {
+    /// What could be read.
+    pub batch: Batch,
+    /// Samples that could not.
+    pub unread: Unread,
+}
+
+/// Samples of a batch that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unread {
+    /// How many.
+    pub samples: u64,
+    /// A few of them.
+    pub examples: Vec<Refusal>,
+}
+
+impl Unread {
+    /// The reason's label for each of them.
+    pub const REASON: &str = "bad_sample";
+
+    fn add(&mut self, describe: impl FnOnce() -> (String, String)) {
+        self.samples += 1;
+        if self.examples.len() < EXAMPLES_MAX {
+            let (series, message) = describe();
+            self.examples.push(Refusal { reason: Self::REASON.to_owned(), series, message });
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBatch<'a> {
+    #[serde(default)]
+    v: Option<i32>,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    epoch: i64,
+    #[serde(default)]
+    seq: u64,
+    #[serde(default)]
+    sent: Option<Time>,
+    #[serde(default, borrow)]
+    series: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    samples: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSeries<'a> {
+    r#ref: u32,
+    metric: String,
+    #[serde(default, borrow)]
+    tags: Pairs<'a>,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default)]
+    unit: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSample<'a> {
+    #[serde(default)]
+    r#ref: Option<u32>,
+    #[serde(default)]
+    metric: Option<String>,
+    #[serde(default, borrow)]
+    tags: Pairs<'a>,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default)]
+    unit: String,
+    #[serde(default)]
+    time: Option<Time>,
+    #[serde(default, borrow)]
+    value: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    fields: Option<Pairs<'a>>,
+    #[serde(default)]
+    start: Option<Time>,
+}
+
+/// A ref of a definition that cannot be read otherwise.
+#[derive(Deserialize)]
+struct OnlyRef {
+    r#ref: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawColumns {
+    refs: Vec<Entry<u32>>,
+    times: Vec<Entry<Time>>,
+    values: Vec<Entry<f64>>,
+    #[serde(default)]
+    starts: Vec<Entry<Time>>,
+}
+
+/// Reads a JSON body. A sample without `time` gets `now`, in Unix milliseconds.
+///
+/// # Errors
+/// When the body is no JSON, or a batch none: with the line and column, or the place in the batch.
+pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError> {
+    let fault = |cause: serde_json::Error| DecodeError::new("JSON body", cause.to_string());
+    let is_array = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+    let mut field_bytes = FIELD_BYTES_MAX;
+    if !is_array {
+        let batch = serde_json::from_slice(body).map_err(fault)?;
+        return Ok(vec![convert(batch, now, &mut field_bytes)?]);
+    }
+    let batches: Vec<&RawValue> = serde_json::from_slice(body).map_err(fault)?;
+    if batches.len() > BATCHES_PER_REQUEST_MAX {
+        let problem = format!("more than {BATCHES_PER_REQUEST_MAX} batches in one request");
+        return Err(DecodeError::new("JSON body", problem));
+    }
+    let several = batches.len() > 1;
+    let mut converted = Vec::with_capacity(batches.len());
+    for (index, raw) in batches.into_iter().enumerate() {
+        let batch = serde_json::from_str(raw.get())
+            .map_err(fault)
+            .and_then(|batch| convert(batch, now, &mut field_bytes));
+        converted.push(batch.map_err(|cause| match several {
+            true => DecodeError::new(format!("batch {index}: {}", cause.place), cause.problem),
+            false => cause,
+        })?);
+    }
+    Ok(converted)
+}
+
+fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonBatch, DecodeError> {
+    if raw.v.is_some_and(|v| v != crate::PROTOCOL_VERSION) {
+        return Err(DecodeError::new("v", "is not known; this daemon reads 1"));
+    }
+    if raw.seq > 0 && raw.agent.is_none() {
+        return Err(DecodeError::new("agent", "missing; a numbered batch names its sender"));
+    }
+    let batch = Batch {
+        agent: raw.agent.unwrap_or_else(|| "script".to_owned()),
+        epoch: raw.epoch,
+        seq: raw.seq,
+        sent: raw.sent.map_or(0, |time| time.0),
+        ..Batch::default()
+    };
+    let mut filling = Filling {
+        now,
+        batch,
+        unread: Unread::default(),
+        bad_refs: HashMap::new(),
+        next_ref: 0,
+        inline: HashMap::new(),
+        field_bytes,
+    };
+    for (index, series) in raw.series.into_iter().enumerate() {
+        filling.define(index, series)?;
+    }
+    if raw.samples.get().starts_with('[') {
+        for_each(raw.samples.get(), |index, row| filling.row(index, row))
+            .map_err(|cause| DecodeError::new("samples", cause.to_string()))?;
+    } else {
+        let columns = serde_json::from_str(raw.samples.get()).map_err(|cause| {
+            let shape = "an array of samples, or an object with refs, times and values";
+            DecodeError::new("samples", format!("{}; expected {shape}", without_place(&cause)))
+        })?;
+        filling.columns(columns)?;
+    }
+    let Filling { mut batch, unread, .. } = filling;
+    if batch.starts.iter().all(|start| *start == 0) {
+        batch.starts.clear();
+    }
+    Ok(JsonBatch { batch, unread })
+}
+
+/// What makes a series that a sample names itself.
+type Inline = (String, Vec<(String, String)>, Kind, String);
+
+/// A batch on its way.
+struct Filling<'b> {
+    now: i64,
+    batch: Batch,
+    unread: Unread,
+    /// Definitions that cannot be read: name and fault.
+    bad_refs: HashMap<u32, (String, String)>,
+    /// The first ref that no definition uses.
+    next_ref: u32,
+    /// Refs of samples that name their series themselves.
+    inline: HashMap<Inline, u32>,
+    /// What fields may still take.
+    field_bytes: &'b mut usize,
+}
+
+impl Filling<'_> {
+    fn define(&mut self, index: usize, raw: &RawValue) -> Result<(), DecodeError> {
+        let fault = match serde_json::from_str::<RawSeries<'_>>(raw.get()) {
+            Ok(series) => match series.tags.tags() {
+                Ok(tags) => {
+                    self.next_ref = self.next_ref.max(series.r#ref.saturating_add(1));
+                    self.batch.series.push(SeriesDefinition {
+                        reference: series.r#ref,
+                        metric: series.metric,
+                        tags,
+                        kind: series.kind,
+                        unit: series.unit,
+                    });
+                    return Ok(());
+                }
+                Err(fault) => fault,
+            },
+            Err(cause) => without_place(&cause),
+        };
+        let fault = format!("series.{index}: {fault}");
+        let OnlyRef { r#ref } = serde_json::from_str(raw.get())
+            .map_err(|_| DecodeError::new("series", fault.clone()))?;
+        self.next_ref = self.next_ref.max(r#ref.saturating_add(1));
+        let name = name_in(raw.get()).unwrap_or_else(|| format!("ref {}", r#ref));
+        self.bad_refs.insert(r#ref, (name, fault));
+        Ok(())
+    }
+
+    fn row(&mut self, index: usize, raw: &RawValue) {
+        if let Err(fault) = self.take_row(raw) {
+            let mut unread = std::mem::take(&mut self.unread);
+            unread.add(|| {
+                let place = format!("samples.{index}");
+                let name = self.name_in_row(raw).unwrap_or_else(|| place.clone());
+                (name, format!("{place}: {fault}"))
+            });
+            self.unread = unread;
+        }
+    }
+
+    fn take_row(&mut self, raw: &RawValue) -> Result<(), String> {
+        const SHAPE: &str = "give ref or metric, and a value, or fields instead of it";
+        let sample: RawSample<'_> =
+            serde_json::from_str(raw.get()).map_err(|cause| without_place(&cause))?;
+        let at = sample.time.map_or(self.now, |time| time.0);
+        let start = sample.start.map_or(0, |start| start.0);
+        let (kind, unit) = (sample.kind, sample.unit);
+        match (sample.r#ref, sample.metric, sample.value, sample.fields) {
+            (Some(reference), None, Some(value), None) => {
+                let value = number(value)?;
+                self.push(reference, at, value, start)
+            }
+            (None, Some(metric), Some(value), None) => {
+                let value = number(value)?;
+                let reference = self.inline((metric, sample.tags.tags()?, kind, unit));
+                self.push(reference, at, value, start)
+            }
+            (None, metric, None, Some(fields)) => {
+                let tags = sample.tags.tags()?;
+                self.take_fields(metric.as_deref(), &tags, &fields, |filling, metric, value| {
+                    let reference = filling.inline((metric, tags.clone(), kind, unit.clone()));
+                    filling.push(reference, at, value, start)
+                })
+            }
+            (_, _, None, None) => Err(format!("value is missing or null; {SHAPE}")),
+            _ => Err(SHAPE.to_owned()),
+        }
+    }
+
+    /// The fields of an event, each a sample of a metric of its own.
+    fn take_fields(
+        &mut self,
+        metric: Option<&str>,
+        tags: &[(String, String)],
+        fields: &Pairs<'_>,
+        mut take: impl FnMut(&mut Self, String, f64) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if fields.0.is_empty() {
+            return Err("fields is empty".to_owned());
+        }
+        // Said once in the body, written once for each field.
+        let said: usize = tags.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let said = said + metric.map_or(0, str::len);
+        let bytes = said.saturating_mul(fields.0.len() - 1);
+        let left = self.field_bytes.checked_sub(bytes).ok_or_else(|| {
+            format!(
+                "the fields of one request take more than {FIELD_BYTES_MAX} bytes with their \
+                tags; send fewer at a time"
+            )
+        })?;
+        *self.field_bytes = left;
+        for (field, raw) in &fields.0 {
+            let name = metric.map_or_else(|| field.clone(), |metric| format!("{metric}_{field}"));
+            let taken = number(raw).and_then(|value| take(self, name.clone(), value));
+            if let Err(fault) = taken {
+                self.unread.add(|| (series_name(&name, tags), format!("field {field:?}: {fault}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, reference: u32, at: i64, value: f64, start: i64) -> Result<(), String> {
+        if let Some((_, fault)) = self.bad_refs.get(&reference) {
+            return Err(fault.clone());
+        }
+        self.batch.refs.push(reference);
+        self.batch.times.push(at);
+        self.batch.values.push(value);
+        self.batch.starts.push(start);
+        Ok(())
+    }
+
+    /// The ref of a series that a sample names itself; another kind or unit is another definition,
+    /// of which the daemon takes the first.
+    fn inline(&mut self, series: Inline) -> u32 {
+        if let Some(reference) = self.inline.get(&series) {
+            return *reference;
+        }
+        let reference = self.next_ref;
+        self.next_ref = self.next_ref.saturating_add(1);
+        let (metric, tags, kind, unit) = series.clone();
+        self.batch.series.push(SeriesDefinition { reference, metric, tags, kind, unit });
+        self.inline.insert(series, reference);
+        reference
+    }
+
+    fn columns(&mut self, columns: RawColumns) -> Result<(), DecodeError> {
+        let samples = columns.values.len();
+        let check = |name: &str, entries: usize, shared: bool| {
+            let problem = format!("{entries} entries for {samples} values");
+            let fits = entries == samples || (shared && entries == 1);
+            if fits { Ok(()) } else { Err(DecodeError::new(format!("samples.{name}"), problem)) }
+        };
+        check("refs", columns.refs.len(), false)?;
+        check("times", columns.times.len(), true)?;
+        if !columns.starts.is_empty() {
+            check("starts", columns.starts.len(), true)?;
+        }
+        let nth = |times: &[Entry<Time>], index: usize| {
+            times.get(if times.len() == 1 { 0 } else { index }).map(|entry| entry.0)
+        };
+        for (index, (reference, value)) in columns.refs.iter().zip(&columns.values).enumerate() {
+            let bad = |column: &str| format!("samples.{column}.{index} cannot be read");
+            let start = nth(&columns.starts, index).unwrap_or(Some(Time(0)));
+            let taken = (|| {
+                let reference = reference.0.ok_or_else(|| bad("refs"))?;
+                let value = value.0.ok_or_else(|| bad("values"))?;
+                let at = nth(&columns.times, index).flatten().ok_or_else(|| bad("times"))?;
+                let start = start.ok_or_else(|| bad("starts"))?;
+                self.push(reference, at.0, value, start.0)
+            })();
+            if let Err(fault) = taken {
+                let mut unread = std::mem::take(&mut self.unread);
+                unread.add(|| (self.name_of(reference.0, index), fault));
+                self.unread = unread;
+            }
+        }
+        Ok(())
+    }
+
+    fn name_in_row(&self, raw: &RawValue) -> Option<String> {
+        let reference = serde_json::from_str(raw.get()).ok().map(|OnlyRef { r#ref }| r#ref);
+        name_in(raw.get()).or_else(|| Some(self.name_of(Some(reference?), 0)))
+    }
+
+    fn name_of(&self, reference: Option<u32>, index: usize) -> String {
+        let Some(reference) = reference else { return format!("samples.{index}") };
+        let mut series = self.batch.series.iter();
+        match (self.bad_refs.get(&reference), series.find(|own| own.reference == reference)) {
+            (Some((name, _)), _) => name.clone(),
+            (None, Some(own)) => series_name(&own.metric, &own.tags),
+            (None, None) => format!("ref {reference}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

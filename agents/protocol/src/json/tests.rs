@@ -1,0 +1,123 @@
+//! JSON bodies: what is read, what is refused, and how it is named.
+
+use super::*;
+
+fn one(text: &str) -> Result<JsonBatch, String> {
+    let mut batches = decode_json(text.as_bytes(), 5).map_err(|cause| cause.to_string())?;
+    Ok(batches.remove(0))
+}
+
+#[test]
+fn columns_and_rows_say_the_same() {
+    let series = r#""series": [{"ref": 0, "metric": "m", "kind": "delta"}]"#;
+    let head = format!(r#"{{"agent": "a", "epoch": 1, "seq": 2, {series}, "samples": "#);
+    let rows = format!(
+        r#"{head}[{{"ref": 0, "time": 7, "value": 1.5}}, {{"ref": 0, "time": 8, "value": 2}}]}}"#
+    );
+    let columns = format!(r#"{head}{{"refs": [0, 0], "times": [7, 8], "values": [1.5, 2]}}}}"#);
+    assert_eq!(one(&rows), one(&columns));
+    let named = r#"{"samples": [{"metric": "m", "kind": "delta", "value": 1.5}]}"#;
+    let batch = one(named).unwrap().batch;
+    assert_eq!((batch.times, batch.seq, batch.refs), (vec![5], 0, vec![0]));
+}
+
+#[test]
+fn faults_of_a_batch_name_their_place() {
+    let check = |text: &str, part: &str| {
+        let message = one(text).unwrap_err();
+        assert!(message.contains(part), "{part} in {message}");
+    };
+    check(r#"{"samples": ["#, "at line 1 column");
+    check(r#"{"sample": []}"#, "unknown field `sample`");
+    check(r#"{"samples": 3}"#, "an array of samples, or an object");
+    check(
+        r#"{"samples": {"refs": [0], "times": [1, 2], "values": [1, 2]}}"#,
+        "samples.refs: 1 entries for 2 values",
+    );
+    check(r#"{"seq": 3, "samples": []}"#, "agent: missing");
+    check(r#"[{"samples": []}, {"seq": 1, "samples": []}]"#, "batch 1: agent");
+    check(r#"{"series": [{"metric": "m"}], "samples": []}"#, "series.0: missing field `ref`");
+}
+
+#[test]
+fn a_sample_that_cannot_be_read_is_named_and_spoils_no_other() {
+    let check = |sample: &str, series: &str, part: &str| {
+        let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
+        let JsonBatch { batch, unread } = one(&text).unwrap();
+        assert_eq!((batch.values, unread.samples), (vec![1.0], 1), "{sample}");
+        let example = &unread.examples[0];
+        assert_eq!(example.series, series);
+        assert!(example.message.contains(part), "{part} in {}", example.message);
+    };
+    let m = r#""metric": "m", "tags": {"host": "a"}"#;
+    let name = r#"m{host="a"}"#;
+    check(&format!(r#"{{{m}, "value": null}}"#), name, "value is missing or null");
+    check(&format!(r#"{{{m}, "value": "1.5"}}"#), name, r#"value "1.5" is no number"#);
+    check(&format!(r#"{{{m}, "value": 1e999}}"#), name, "value 1e999 is no number");
+    check(&format!(r#"{{{m}}}"#), name, "value is missing");
+    check(&format!(r#"{{{m}, "time": "noon", "value": 1}}"#), name, r#""noon" is no time"#);
+    check(&format!(r#"{{{m}, "kind": "level", "value": 1}}"#), name, "unknown variant `level`");
+    check(&format!(r#"{{{m}, "vaule": 1}}"#), name, "unknown field `vaule`");
+    check(&format!(r#"{{{m}, "ref": 1, "value": 1}}"#), name, "give ref or metric");
+    check(&format!(r#"{{{m}, "fields": {{}}}}"#), name, "fields is empty");
+    check(r#"{"metric": "m", "tags": {"a": null}, "value": 1}"#, r#"m{a="null"}"#, "is null");
+    check(r#"{"metric": "m", "tags": {"a": [1]}, "value": 1}"#, r#"m{a="[1]"}"#, "is [1]");
+    let nul = r#"{"metric": "m", "tags": {"a\u0000": "x"}, "value": 1}"#;
+    check(nul, "m{a\0=\"x\"}", "holds a NUL byte");
+    check("7", "samples.0", "invalid type");
+    check(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
+}
+
+#[test]
+fn a_column_or_a_definition_that_cannot_be_read_spoils_only_its_samples() {
+    let text = r#"{"series": [{"ref": 0, "metric": "a"}, {"ref": 1, "metric": "b", "kind": "x"}],
+        "samples": {"refs": [0, 0, 1, 0, "x"], "times": [1, "noon", 1, 1, 1],
+                    "values": [1, 2, 3, null, 5]}}"#;
+    let JsonBatch { batch, unread } = one(text).unwrap();
+    assert_eq!((batch.refs, batch.values, unread.samples), (vec![0], vec![1.0], 4));
+    let named: Vec<_> = unread.examples.iter().map(|one| one.series.as_str()).collect();
+    assert_eq!(named, ["a", "b", "a", "samples.4"]);
+}
+
+#[test]
+fn numbers_and_booleans_are_tag_values_as_they_are_written() {
+    let text = r#"{"samples": [{"metric": "m", "value": 1,
+        "tags": {"port": 8080, "id": 123456789012345678901234567890, "up": true, "v": 1.50}}]}"#;
+    let tags = one(text).unwrap().batch.series.remove(0).tags;
+    let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(tags, ["id=123456789012345678901234567890", "port=8080", "up=true", "v=1.50"]);
+}
+
+#[test]
+fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
+    let text = r#"{"samples": [
+        {"metric": "disk", "tags": {"d": "sda"}, "time": 9, "kind": "counter", "unit": "bytes",
+         "fields": {"read": 1, "write": 2, "bad": "x"}},
+        {"fields": {"load": 0.5}}]}"#;
+    let JsonBatch { batch, unread } = one(text).unwrap();
+    let names: Vec<_> = batch.series.iter().map(|own| own.metric.as_str()).collect();
+    assert_eq!(names, ["disk_read", "disk_write", "load"]);
+    let is_said = |own: &SeriesDefinition| own.tags.len() == 1 && own.kind == Kind::Counter;
+    assert!(batch.series[..2].iter().all(is_said));
+    assert_eq!((batch.times, batch.values), (vec![9, 9, 5], vec![1.0, 2.0, 0.5]));
+    assert_eq!((unread.samples, &*unread.examples[0].series), (1, r#"disk_bad{d="sda"}"#));
+    // A long tag said once does not become gigabytes.
+    let fields: Vec<_> = (0..1000).map(|field| format!(r#""f{field}": 1"#)).collect();
+    let tag = "x".repeat(100_000);
+    let text = format!(
+        r#"{{"samples": [{{"tags": {{"t": "{tag}"}}, "fields": {{{}}}}}]}}"#,
+        fields.join(",")
+    );
+    let JsonBatch { batch, unread } = one(&text).unwrap();
+    assert_eq!((batch.series.len(), unread.samples), (0, 1));
+    assert!(unread.examples[0].message.contains("send fewer at a time"));
+}
+
+#[test]
+fn two_kinds_of_one_series_are_two_definitions() {
+    let text = r#"{"samples": [{"metric": "m", "value": 1},
+        {"metric": "m", "kind": "counter", "value": 2}, {"metric": "m", "value": 3}]}"#;
+    let batch = one(text).unwrap().batch;
+    assert_eq!(batch.refs, [0, 1, 0]);
+    assert_eq!((batch.series[0].kind, batch.series[1].kind), (Kind::Gauge, Kind::Counter));
+}

@@ -1,0 +1,167 @@
+//! The values of a JSON batch: read one by one, so that a bad one spoils nothing but itself.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+/// A value or a series is shown as far as this.
+const SHOWN_BYTES_MAX: usize = 256;
+
+/// Unix milliseconds, written as such or as an RFC 3339 text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Time(pub(super) i64);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        if let Ok(millis) = serde_json::from_str(raw.get()) {
+            return Ok(Self(millis));
+        }
+        let text: Option<String> = serde_json::from_str(raw.get()).ok();
+        let time = text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
+        time.map(|time| Self(time.as_millisecond())).ok_or_else(|| {
+            let raw = shown(raw.get());
+            D::Error::custom(format!(
+                "{raw} is no time; use Unix milliseconds or 2026-11-21T08:00:00Z"
+            ))
+        })
+    }
+}
+
+/// An entry of a column; nothing when it cannot be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry<T>(pub(super) Option<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entry<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(raw.get()).ok()))
+    }
+}
+
+/// Names and values of an object, as they are written; a name that comes twice is there twice.
+#[derive(Debug, Default)]
+pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object<'a>(PhantomData<&'a ()>);
+
+        impl<'de: 'a, 'a> Visitor<'de> for Object<'a> {
+            type Value = Pairs<'a>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Object(PhantomData))
+    }
+}
+
+impl Pairs<'_> {
+    /// The pairs as tags, in order. Numbers, true and false are taken as they are written.
+    pub(super) fn tags(&self) -> Result<Vec<(String, String)>, String> {
+        let mut tags = Vec::with_capacity(self.0.len());
+        for (name, raw) in &self.0 {
+            if name.contains('\0') {
+                return Err(format!("tag name {name:?} holds a NUL byte"));
+            }
+            let raw = raw.get();
+            let value = match raw.as_bytes().first() {
+                Some(b'"') => serde_json::from_str(raw).map_err(|cause| {
+                    format!("tag {name:?} cannot be read: {}", without_place(&cause))
+                })?,
+                Some(b't' | b'f' | b'-' | b'0'..=b'9') => raw.to_owned(),
+                _ => {
+                    let raw = shown(raw);
+                    return Err(format!(
+                        "tag {name:?} is {raw}; give a text, a number, true or false"
+                    ));
+                }
+            };
+            tags.push((name.clone(), value));
+        }
+        tags.sort_unstable();
+        Ok(tags)
+    }
+}
+
+/// A sample's value, or what is wrong with it.
+pub(super) fn number(raw: &RawValue) -> Result<f64, String> {
+    serde_json::from_str(raw.get()).map_err(|_| format!("value {} is no number", shown(raw.get())))
+}
+
+/// Hands out the elements of an array one by one.
+pub(super) fn for_each<'a>(
+    array: &'a str,
+    each: impl FnMut(usize, &'a RawValue),
+) -> Result<(), serde_json::Error> {
+    struct Each<F>(F);
+
+    impl<'de, F: FnMut(usize, &'de RawValue)> Visitor<'de> for Each<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+            let mut index = 0;
+            while let Some(raw) = seq.next_element()? {
+                (self.0)(index, raw);
+                index += 1;
+            }
+            Ok(())
+        }
+    }
+
+    serde_json::Deserializer::from_str(array).deserialize_seq(Each(each))
+}
+
+/// A series in words.
+pub(super) fn series_name(metric: &str, tags: &[(String, String)]) -> String {
+    let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+    let braced = if tags.is_empty() { String::new() } else { format!("{{{}}}", tags.join(",")) };
+    shown(&format!("{metric}{braced}"))
+}
+
+/// The series of a sample that cannot be read, as far as its metric and tags can.
+pub(super) fn name_in(sample: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Names {
+        metric: String,
+        #[serde(default)]
+        tags: Value,
+    }
+    let Names { metric, tags } = serde_json::from_str(sample).ok()?;
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let tags = tags.as_object().into_iter().flatten();
+    let tags: Vec<_> = tags.map(|(name, value)| (name.clone(), text(value))).collect();
+    Some(series_name(&metric, &tags))
+}
+
+/// The beginning of a text.
+pub(super) fn shown(text: &str) -> String {
+    let mut text = text.to_owned();
+    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+    text
+}
+
+/// A fault without the line and column, which count from the beginning of the value.
+pub(super) fn without_place(cause: &serde_json::Error) -> String {
+    let text = cause.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(problem, _)| problem.to_owned())
+}
