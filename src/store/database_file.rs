@@ -1,19 +1,25 @@
-//! One redb file that is opened again after a failed write.
+//! One redb file that is opened again after a read or write that failed.
 //!
-//! redb refuses to go on with a database that had an I/O error. After a failed transaction the
-//! file is closed, and the next use opens it again: what was committed before is there, and what
-//! failed is not, or, when only the last sync failed, may be. A new file is filled under another
-//! name and then renamed, so a file that is there is whole.
+//! redb refuses to go on with a database that had an I/O error. The next use closes the file and
+//! opens it again: what was committed before is there, and what failed is not, or, when only the
+//! last sync failed, may be. A new file is filled under another name and then renamed, so a file
+//! that is there is whole; one that is gone is never made again in passing.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::RwLock;
-use redb::{Builder, Database, Durability, ReadTransaction, ReadableDatabase, WriteTransaction};
+use redb::{
+    Builder, Database, Durability, ReadTransaction, ReadableDatabase, StorageBackend,
+    WriteTransaction,
+};
 
-use super::{assertion, error::StoreError, medium::Medium};
+use super::{assertion, error::StoreError, medium::Medium, watched::Watched};
 
 /// End of the name of a file that is being made.
 pub(crate) const UNFINISHED: &str = ".new";
@@ -34,44 +40,67 @@ pub(crate) struct DatabaseFile {
     medium: Arc<dyn Medium>,
     name: String,
     options: FileOptions,
-    /// `None` after a failed transaction, until the next use.
-    db: RwLock<Option<Database>>,
+    /// `None` until the next use.
+    open: RwLock<Option<Open>>,
     /// The file is damaged; it is not to be written any more.
     doomed: AtomicBool,
 }
 
+#[derive(Debug)]
+struct Open {
+    db: Database,
+    /// Whether an operation failed, after which redb goes on with none.
+    failed: Arc<AtomicBool>,
+}
+
+impl Open {
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+}
+
 impl DatabaseFile {
-    /// Opens the file. When there is none, `fill` writes the first transaction of a new one.
+    /// Opens a file that is there.
     pub(crate) fn open(
+        medium: &Arc<dyn Medium>,
+        name: String,
+        options: FileOptions,
+    ) -> Result<Self, StoreError> {
+        let file = Self::unopened(medium, name, options);
+        medium.settle(&file.name).map_err(file.fault("sync the name of"))?;
+        file.reopen()?;
+        Ok(file)
+    }
+
+    /// Makes a file that is not there; `fill` writes its first transaction.
+    pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         name: String,
         options: FileOptions,
         fill: impl FnOnce(&Self, &WriteTransaction) -> Result<(), StoreError>,
     ) -> Result<Self, StoreError> {
-        let unopened = |name| Self {
-            medium: medium.clone(),
-            name,
-            options,
-            db: RwLock::new(None),
-            doomed: AtomicBool::new(false),
-        };
-        if !medium.exists(&name) {
-            let new_name = format!("{name}{UNFINISHED}");
-            let fault = |operation| {
-                let file = new_name.clone();
-                move |cause| StoreError::Io { operation, file, cause }
-            };
-            if medium.exists(&new_name) {
-                medium.remove(&new_name).map_err(fault("remove"))?;
-            }
-            let new = unopened(new_name.clone());
-            new.transact("create", |txn| fill(&new, txn))?;
-            drop(new);
-            medium.rename(&new_name, &name).map_err(fault("rename"))?;
-        }
-        let file = unopened(name);
-        file.reopen()?;
-        Ok(file)
+        let new = Self::unopened(medium, format!("{name}{UNFINISHED}"), options);
+        medium.remove(&new.name).map_err(new.fault("remove"))?;
+        let empty = medium.create(&new.name).map_err(new.fault("create"))?;
+        *new.open.write() = Some(new.guard("create", || new.begin(empty))?);
+        new.transact("create", |txn| fill(&new, txn))?;
+        let new_name = new.name.clone();
+        drop(new);
+        medium.rename(&new_name, &name).map_err(|cause| StoreError::Io {
+            operation: "rename",
+            file: new_name,
+            cause,
+        })?;
+        Self::open(medium, name, options)
+    }
+
+    fn unopened(medium: &Arc<dyn Medium>, name: String, options: FileOptions) -> Self {
+        let (open, doomed) = (RwLock::new(None), AtomicBool::new(false));
+        Self { medium: medium.clone(), name, options, open, doomed }
+    }
+
+    fn fault(&self, operation: &'static str) -> impl FnOnce(io::Error) -> StoreError + use<'_> {
+        move |cause| StoreError::Io { operation, file: self.name.clone(), cause }
     }
 
     /// Path below the data directory.
@@ -107,16 +136,16 @@ impl DatabaseFile {
             Ok(out)
         };
         let outcome = self.with(|db| self.guard(operation, || transaction(db)));
-        if outcome.is_err() {
-            self.close();
+        if outcome.is_err() && self.is_damaged() {
+            self.shut(&mut self.open.write());
         }
         outcome
     }
 
-    /// Closes the file until its next use; transactions under way finish.
-    pub(crate) fn close(&self) {
-        let Some(db) = self.db.write().take() else { return };
-        if self.doomed.load(Ordering::Relaxed) {
+    /// Closes the file until its next use; transactions under way finish or fail.
+    fn shut(&self, open: &mut Option<Open>) {
+        let Some(Open { db, .. }) = open.take() else { return };
+        if self.is_damaged() {
             // Closing writes to the file, and redb may end the process when that fails, too.
             Box::leak(Box::new(db));
         } else if let Err(place) = assertion::catch(|| drop(db)) {
@@ -162,28 +191,44 @@ impl DatabaseFile {
         run: impl FnOnce(&Database) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         loop {
-            if let Some(db) = &*self.db.read() {
-                return run(db);
+            if let Some(open) = &*self.open.read()
+                && !open.has_failed()
+            {
+                return run(&open.db);
             }
             self.reopen()?;
         }
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
-        let mut db = self.db.write();
-        if db.is_none() {
-            let mut builder = Builder::new();
-            builder.set_cache_size(self.options.cache_bytes);
-            let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
-            let open = || self.medium.open(&builder, &self.name).map_err(fault);
-            *db = Some(self.guard("open", open)?);
+        let mut open = self.open.write();
+        if open.as_ref().is_some_and(Open::has_failed) {
+            tracing::info!(file = self.name, "opening a file again, after an operation failed");
+            self.shut(&mut open);
+        }
+        if open.is_none() {
+            let fault = |cause: io::Error| StoreError::Open {
+                file: self.name.clone(),
+                cause: cause.into(),
+            };
+            let opened = || self.begin(self.medium.open(&self.name).map_err(fault)?);
+            *open = Some(self.guard("open", opened)?);
         }
         Ok(())
+    }
+
+    /// Begins to use a file.
+    fn begin(&self, file: Box<dyn StorageBackend>) -> Result<Open, StoreError> {
+        let (file, failed) = Watched::new(file);
+        let mut builder = Builder::new();
+        builder.set_cache_size(self.options.cache_bytes);
+        let fault = |cause| StoreError::Open { file: self.name.clone(), cause };
+        Ok(Open { db: builder.create_with_backend(file).map_err(fault)?, failed })
     }
 }
 
 impl Drop for DatabaseFile {
     fn drop(&mut self) {
-        self.close();
+        self.shut(&mut self.open.write());
     }
 }

@@ -1,26 +1,45 @@
 //! Where the files are: a folder, or in tests a medium that fails on purpose.
+//!
+//! Must never know: what is in the files.
 
 use std::{
+    collections::BTreeSet,
     fmt::Debug,
-    fs::{self, File},
+    fs::{self, DirBuilder, File, OpenOptions},
     io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use redb::{Builder, Database, DatabaseError};
+use parking_lot::Mutex;
+use redb::{StorageBackend, backends::FileBackend};
+use rustix::fs::{Advice, OFlags, fadvise};
+
+/// Files are for the daemon's user alone.
+const FILE_MODE: u32 = 0o600;
+/// So are folders.
+const FOLDER_MODE: u32 = 0o700;
 
 /// A place for redb files. Names are paths below the data directory, with `/`.
 pub trait Medium: Send + Sync + Debug {
-    /// Opens a database, creating it if it is not there.
-    fn open(&self, builder: &Builder, name: &str) -> Result<Database, DatabaseError>;
-    /// Files in a folder, sorted; none when the folder is not there.
+    /// Opens a file that is there; never makes one. What the system holds of it in memory without
+    /// having been able to write it is forgotten first, so that what is read is on the medium.
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
+    /// Makes an empty file; there must be none of this name. Its name is durable after `settle`.
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
+    /// Files in a folder, sorted; none when the folder is not there. What is no file, or has a
+    /// name that no file here has, is passed over.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
-    /// Removes a file for good.
+    /// Folders in a folder, likewise.
+    fn folders(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// Removes a file, if it is there; durable when it returns.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Whether there is such a file.
-    fn exists(&self, name: &str) -> bool;
+    fn exists(&self, name: &str) -> io::Result<bool>;
     /// Gives a file another name, replacing what has that name; durable when it returns.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Makes the name of a file that is there durable: it may not be, when a rename failed late.
+    fn settle(&self, name: &str) -> io::Result<()>;
     /// Bytes that a file takes on the medium.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
     /// Copies a file that nobody writes to meanwhile out of the medium, durably; returns its
@@ -28,84 +47,338 @@ pub trait Medium: Send + Sync + Debug {
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64>;
 }
 
-/// A folder of the file system.
-#[derive(Debug, Clone)]
+/// A folder of the file system. It may be reached through symbolic links; below it there are none.
+#[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
+    /// Folders whose names are durable. Locked while names change.
+    settled: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Folder {
     /// Uses the folder, creating it if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be created.
     pub fn new(root: &Path) -> io::Result<Self> {
-        fs::create_dir_all(root)?;
+        let is_new = !root.exists();
+        create_folders(root)?;
+        // Whoever made it may not have made its name durable.
+        let above = root.canonicalize()?;
+        match above.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all()) {
+            Err(cause) if is_new || cause.kind() != io::ErrorKind::PermissionDenied => {
+                return Err(cause);
+            }
+            Ok(()) | Err(_) => {}
+        }
         Ok(Self::at(root))
     }
 
     /// Uses the folder as it is.
     pub(crate) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), settled: Mutex::default() }
+    }
+
+    /// The path of a file or folder. A link there could lead anywhere.
+    pub(super) fn path(&self, name: &str) -> io::Result<PathBuf> {
+        let mut path = self.root.clone();
+        for part in name.split('/') {
+            path.push(part);
+            match fs::symlink_metadata(&path) {
+                Ok(found) if found.is_symlink() => {
+                    let problem = format!(
+                        "{} is a symbolic link, and none is followed in a data directory: put \
+                         what it names in its place, or mount it there",
+                        path.display()
+                    );
+                    return Err(io::Error::other(problem));
+                }
+                Ok(_) => {}
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(path)
+    }
+
+    /// The path of a file that is to be there, its folders made.
+    fn new_path(&self, name: &str, settled: &mut BTreeSet<PathBuf>) -> io::Result<PathBuf> {
+        let path = self.path(name)?;
+        if let Some(parent) = path.parent() {
+            create_folders(parent)?;
+        }
+        for folder in path.ancestors().skip(1) {
+            settled.remove(folder);
+        }
+        Ok(path)
     }
 
     /// Makes the names in the folders above a path durable.
-    fn sync_folders(&self, path: &Path) -> io::Result<()> {
+    fn sync_folders(&self, path: &Path, settled: &mut BTreeSet<PathBuf>) -> io::Result<()> {
         let inside = |folder: &&Path| folder.starts_with(&self.root);
         for folder in path.ancestors().skip(1).take_while(inside) {
-            File::open(folder)?.sync_all()?;
+            if !settled.contains(folder) {
+                File::open(folder)?.sync_all()?;
+                settled.insert(folder.to_owned());
+            }
         }
         Ok(())
     }
-}
 
-impl Medium for Folder {
-    fn open(&self, builder: &Builder, name: &str) -> Result<Database, DatabaseError> {
-        let path = self.root.join(name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        builder.create(&path)
-    }
-
-    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(self.root.join(folder)) {
+    /// Names in a folder, sorted, of those entries that `fits` takes.
+    fn names(&self, folder: &str, fits: fn(&fs::FileType) -> bool) -> io::Result<Vec<String>> {
+        let path = self.path(folder)?;
+        let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(cause) => return Err(cause),
         };
         let mut names = Vec::new();
         for entry in entries {
-            names.push(entry?.file_name().to_string_lossy().into_owned());
+            let entry = entry?;
+            // A link is passed on, so that opening it says what is wrong with it.
+            let kind = entry.file_type()?;
+            match entry.file_name().into_string() {
+                Ok(name) if fits(&kind) || kind.is_symlink() => names.push(name),
+                Ok(_) if kind.is_file() || kind.is_dir() => {}
+                Ok(_) | Err(_) => {
+                    let name = entry.file_name();
+                    tracing::warn!(folder, ?name, "passed over what is no file of a store");
+                }
+            }
         }
         names.sort();
         Ok(names)
     }
+}
+
+impl Medium for Folder {
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let path = self.path(name)?;
+        if !fs::symlink_metadata(&path)?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let flags = OFlags::NOFOLLOW.bits() as i32;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path)?;
+        if file.metadata()?.len() == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+        }
+        // After a sync that failed the kernel keeps the pages as if they had been written.
+        if let Err(cause) = fadvise(&file, 0, None, Advice::DontNeed) {
+            tracing::warn!(name, %cause, "cannot drop what the system has cached of a file");
+        }
+        backend(file)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let path = self.new_path(name, &mut self.settled.lock())?;
+        backend(create_file(&path)?)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.names(folder, fs::FileType::is_file)
+    }
+
+    fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.names(folder, fs::FileType::is_dir)
+    }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let path = self.root.join(name);
-        fs::remove_file(&path)?;
-        path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        let mut settled = self.settled.lock();
+        let path = self.path(name)?;
+        for folder in path.ancestors().skip(1) {
+            settled.remove(folder);
+        }
+        match fs::remove_file(&path) {
+            // It may have been removed before, and that not have been durable.
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+            Ok(()) | Err(_) => {}
+        }
+        match self.sync_folders(&path, &mut settled) {
+            // Nothing can be in a folder that is not there.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let to = self.root.join(to);
-        if let Some(parent) = to.parent() {
-            fs::create_dir_all(parent)?;
+        let mut settled = self.settled.lock();
+        let from = self.path(from)?;
+        let to = self.new_path(to, &mut settled)?;
+        for folder in from.ancestors().skip(1) {
+            settled.remove(folder);
         }
-        fs::rename(self.root.join(from), &to)?;
-        self.sync_folders(&to)
+        fs::rename(&from, &to)?;
+        self.sync_folders(&to, &mut settled)?;
+        self.sync_folders(&from, &mut settled)
     }
 
-    fn exists(&self, name: &str) -> bool {
-        self.root.join(name).exists()
+    fn settle(&self, name: &str) -> io::Result<()> {
+        let mut settled = self.settled.lock();
+        self.sync_folders(&self.path(name)?, &mut settled)
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        match fs::symlink_metadata(self.path(name)?) {
+            Ok(found) => Ok(found.is_file()),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(cause),
+        }
     }
 
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
-        Ok(fs::metadata(self.root.join(name))?.blocks() * 512)
+        Ok(fs::metadata(self.path(name)?)?.blocks() * 512)
     }
 
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
-        let bytes = fs::copy(self.root.join(name), target)?;
-        File::open(target)?.sync_all()?;
-        Ok(bytes)
+        copy_file(&self.path(name)?, target)
+    }
+}
+
+fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
+    Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
+}
+
+/// Makes a folder and those above it that are not there, for the daemon's user alone, durably.
+pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().unwrap_or_else(|| Path::new(""));
+    create_folders(parent)?;
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Ok(()) => {
+            let above = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            File::open(above)?.sync_all()
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Makes a file that is not there yet, for the daemon's user alone.
+fn create_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits() as i32;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(FILE_MODE).custom_flags(flags);
+    options.open(path)
+}
+
+/// Copies a file to one that is not there yet, durably; returns its bytes.
+pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
+    let mut copy = create_file(to)?;
+    let bytes = io::copy(&mut File::open(from)?, &mut copy)?;
+    copy.sync_all()?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(&dir.path().join("a/b")).unwrap();
+        (dir, folder)
+    }
+
+    fn put(folder: &Folder, name: &str, bytes: &[u8]) {
+        let file = folder.create(name).unwrap();
+        file.set_len(bytes.len() as u64).unwrap();
+        file.write(0, bytes).unwrap();
+        file.sync_data().unwrap();
+    }
+
+    #[test]
+    fn what_is_made_is_for_its_user_alone() {
+        let (_dir, folder) = folder();
+        put(&folder, "one/two/file", b"x");
+        folder.copy("one/two/file", &folder.root.join("copy")).unwrap();
+        let mode =
+            |name: &str| fs::metadata(folder.root.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!([".", "one", "one/two"].map(mode), [FOLDER_MODE; 3]);
+        assert_eq!(["one/two/file", "copy"].map(mode), [FILE_MODE; 2]);
+    }
+
+    #[test]
+    fn a_file_is_opened_only_where_it_is_and_created_only_where_it_is_not() {
+        let (_dir, folder) = folder();
+        assert_eq!(folder.open("file").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(!folder.exists("file").unwrap());
+        put(&folder, "file", b"x");
+        assert_eq!(folder.open("file").unwrap().len().unwrap(), 1);
+        assert_eq!(folder.create("file").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(folder.create("empty").unwrap());
+        assert_eq!(folder.open("empty").unwrap_err().kind(), io::ErrorKind::InvalidData);
+        folder.remove("file").unwrap();
+        folder.remove("file").unwrap();
+        folder.remove("nowhere/file").unwrap();
+        assert!(!folder.exists("file").unwrap());
+    }
+
+    #[test]
+    fn no_link_is_followed_and_what_is_no_file_is_passed_over() {
+        let (dir, folder) = folder();
+        put(&folder, "real/file", b"x");
+        symlink(folder.root.join("real"), folder.root.join("link")).unwrap();
+        symlink(folder.root.join("real/file"), folder.root.join("real/to_file")).unwrap();
+        for outcome in [
+            folder.open("link/file").map(drop),
+            folder.open("real/to_file").map(drop),
+            folder.create("link/new").map(drop),
+            folder.remove("link/file"),
+            folder.rename("real/file", "link/other"),
+            folder.exists("real/to_file").map(drop),
+            folder.list("link").map(drop),
+        ] {
+            assert!(outcome.unwrap_err().to_string().contains("is a symbolic link"));
+        }
+        assert!(dir.path().join("a/b/real/file").exists());
+        let pipe = folder.root.join("real/pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        let strange = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff.redb");
+        fs::write(folder.root.join("real").join(strange), "x").unwrap();
+        assert_eq!(folder.list("real").unwrap(), ["file", "to_file"]);
+        assert_eq!(folder.folders("real").unwrap(), ["to_file"]);
+        assert!(folder.open("real/pipe").is_err());
+        assert!(!folder.exists("real/pipe").unwrap());
+    }
+
+    /// After a sync that failed, the kernel has pages in memory that are on no disk.
+    #[test]
+    fn opening_a_file_drops_what_the_system_has_cached_of_it() {
+        let (_dir, folder) = folder();
+        put(&folder, "file", &vec![7; 1 << 20]);
+        let file = File::open(folder.root.join("file")).unwrap();
+        let is_cached = || {
+            let mut byte = [0];
+            let flags = rustix::io::ReadWriteFlags::NOWAIT;
+            let mut parts = [io::IoSliceMut::new(&mut byte)];
+            rustix::io::preadv2(&file, &mut parts, 900_000, flags)
+        };
+        if is_cached() != Ok(1) {
+            eprintln!("skipped: this file system does not say what is cached");
+            return;
+        }
+        drop(folder.open("file").unwrap());
+        match is_cached() {
+            Err(rustix::io::Errno::AGAIN) => {}
+            _ if is_in_memory(&file) => eprintln!("skipped: this file system has no disk"),
+            outcome => panic!("still cached: {outcome:?}"),
+        }
+    }
+
+    fn is_in_memory(file: &File) -> bool {
+        const TMPFS: i64 = 0x0102_1994;
+        rustix::fs::fstatfs(file).unwrap().f_type == TMPFS
     }
 }

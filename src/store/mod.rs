@@ -25,12 +25,14 @@ mod partitions;
 mod reader;
 mod record;
 mod recovery;
+mod register;
 mod reports;
 mod series_row;
 mod snapshot;
 mod states;
 mod verify;
 mod version;
+mod watched;
 
 use std::sync::{
     Arc,
@@ -64,6 +66,7 @@ use checkpoint::Files;
 use head::Head;
 use journal::Journal;
 use partitions::Partitions;
+use register::Register;
 
 /// The store, shared by all roles. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -75,7 +78,8 @@ pub struct Store {
 struct Inner {
     granularities: Arc<GranularitySet>,
     medium: Arc<dyn Medium>,
-    journal: Journal,
+    journal: Arc<Journal>,
+    register: Arc<Register>,
     head: Head,
     partitions: Partitions,
     dictionary: RwLock<Dictionary>,
@@ -184,7 +188,7 @@ impl Store {
     /// After damage of the head the next attempt finds a new one in its place.
     fn or_replace_head<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(fault) = &outcome {
-            self.inner.head.replace_if_damaged(fault, &self.inner.partitions)?;
+            self.inner.head.replace_if_damaged(fault)?;
         }
         outcome
     }

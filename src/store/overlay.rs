@@ -3,17 +3,10 @@
 //! Opening a redb file may repair it, and opening a store may finish a checkpoint. Checking does
 //! both without changing a byte on the disk, also on read-only mounts.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io,
-    os::unix::fs::{FileExt, MetadataExt},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use parking_lot::Mutex;
-use redb::{Builder, Database, DatabaseError, StorageBackend};
+use redb::StorageBackend;
 
 use super::medium::{Folder, Medium};
 
@@ -22,7 +15,7 @@ const PAGE_BYTES: u64 = 4096;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyFolder {
-    root: PathBuf,
+    folder: Folder,
     /// Files that were opened, made, renamed or removed; `None` for removed ones.
     files: Mutex<BTreeMap<String, Option<Arc<Mutex<Image>>>>>,
 }
@@ -38,29 +31,28 @@ struct Image {
 
 impl ReadOnlyFolder {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), files: Mutex::default() }
+        Self { folder: Folder::at(root), files: Mutex::default() }
     }
 
-    /// The image of a file, which stays the same however often it is opened.
-    fn image(&self, name: &str) -> Result<Arc<Mutex<Image>>, DatabaseError> {
+    /// The image of a file that is there, which stays the same however often it is opened.
+    fn image(&self, name: &str) -> io::Result<Arc<Mutex<Image>>> {
         let mut files = self.files.lock();
-        if let Some(Some(image)) = files.get(name) {
-            return Ok(image.clone());
+        match files.get(name) {
+            Some(Some(image)) => return Ok(image.clone()),
+            Some(None) => return Err(io::ErrorKind::NotFound.into()),
+            None => {}
         }
-        let removed = files.contains_key(name);
-        let image = match File::open(self.root.join(name)) {
-            Ok(file) if !removed => {
-                // redb holds this lock while a database is open for writing.
-                file.try_lock_shared().map_err(|cause| match cause {
-                    std::fs::TryLockError::WouldBlock => DatabaseError::DatabaseAlreadyOpen,
-                    std::fs::TryLockError::Error(cause) => cause.into(),
-                })?;
-                let length = file.metadata()?.len();
-                Image { base: Some(file), length, pages: BTreeMap::new() }
-            }
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause.into()),
-            Ok(_) | Err(_) => Image::default(),
-        };
+        if !self.folder.exists(name)? {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let file = File::open(self.folder.path(name)?)?;
+        // redb holds this lock while a database is open for writing.
+        file.try_lock_shared().map_err(|cause| match cause {
+            std::fs::TryLockError::WouldBlock => io::Error::from(io::ErrorKind::ResourceBusy),
+            std::fs::TryLockError::Error(cause) => cause,
+        })?;
+        let length = file.metadata()?.len();
+        let image = Image { base: Some(file), length, pages: BTreeMap::new() };
         let image = Arc::new(Mutex::new(image));
         files.insert(name.to_owned(), Some(image.clone()));
         Ok(image)
@@ -68,14 +60,35 @@ impl ReadOnlyFolder {
 }
 
 impl Medium for ReadOnlyFolder {
-    fn open(&self, builder: &Builder, name: &str) -> Result<Database, DatabaseError> {
-        builder.create_with_backend(OverlayFile(self.image(name)?))
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let image = self.image(name)?;
+        if image.lock().length == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+        }
+        Ok(Box::new(OverlayFile(image)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        if self.exists(name)? {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let image = Arc::new(Mutex::new(Image::default()));
+        self.files.lock().insert(name.to_owned(), Some(image.clone()));
+        Ok(Box::new(OverlayFile(image)))
+    }
+
+    fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.folder.folders(folder)
+    }
+
+    fn settle(&self, _name: &str) -> io::Result<()> {
+        Ok(())
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let files = self.files.lock();
         let path = |name: &str| format!("{folder}/{name}");
-        let mut names = Folder::at(&self.root).list(folder)?;
+        let mut names = self.folder.list(folder)?;
         names.retain(|name| !matches!(files.get(&path(name)), Some(None)));
         let made = files.iter().filter(|(_, image)| image.is_some());
         let prefix = path("");
@@ -90,13 +103,13 @@ impl Medium for ReadOnlyFolder {
         Ok(())
     }
 
-    fn exists(&self, name: &str) -> bool {
-        let files = self.files.lock();
-        files.get(name).map_or_else(|| self.root.join(name).exists(), Option::is_some)
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        let made = self.files.lock().get(name).map(Option::is_some);
+        made.map_or_else(|| self.folder.exists(name), Ok)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let image = self.image(from).map_err(io::Error::other)?;
+        let image = self.image(from)?;
         let mut files = self.files.lock();
         files.insert(from.to_owned(), None);
         files.insert(to.to_owned(), Some(image));
@@ -104,11 +117,11 @@ impl Medium for ReadOnlyFolder {
     }
 
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
-        Ok(std::fs::metadata(self.root.join(name))?.blocks() * 512)
+        self.folder.allocated_bytes(name)
     }
 
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
-        std::fs::copy(self.root.join(name), target)
+        self.folder.copy(name, target)
     }
 }
 
@@ -209,30 +222,32 @@ impl StorageBackend for OverlayFile {
 
 #[cfg(test)]
 mod tests {
-    use redb::{ReadableDatabase, TableDefinition};
+    use redb::{Builder, ReadableDatabase, TableDefinition};
 
     use super::*;
+    use crate::store::watched::Watched;
 
     const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("table");
 
     #[test]
     fn nothing_reaches_the_disk_and_everything_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
-        let put = |medium: &dyn Medium, keys: std::ops::Range<u64>| {
-            let db = medium.open(&Builder::new(), "file").unwrap();
+        let open = |file| Builder::new().create_with_backend(Watched::new(file).0).unwrap();
+        let put = |file, keys: std::ops::Range<u64>| {
+            let db = open(file);
             let txn = db.begin_write().unwrap();
             for key in keys {
                 txn.open_table(TABLE).unwrap().insert(key, key * 3).unwrap();
             }
             txn.commit().unwrap();
         };
-        put(&Folder::new(dir.path()).unwrap(), 0..10);
+        put(Folder::new(dir.path()).unwrap().create("file").unwrap(), 0..10);
         let before = std::fs::read(dir.path().join("file")).unwrap();
         let overlay = ReadOnlyFolder::new(dir.path());
-        put(&overlay, 5..500);
+        put(overlay.open("file").unwrap(), 5..500);
         overlay.rename("file", "other").unwrap();
-        assert!(!overlay.exists("file") && overlay.exists("other"));
-        let db = overlay.open(&Builder::new(), "other").unwrap();
+        assert!(!overlay.exists("file").unwrap() && overlay.exists("other").unwrap());
+        let db = open(overlay.open("other").unwrap());
         let table = db.begin_read().unwrap().open_table(TABLE).unwrap();
         let found = (0..500).all(|key| table.get(key).unwrap().unwrap().value() == key * 3);
         assert!(found);
@@ -243,8 +258,9 @@ mod tests {
     fn a_file_in_use_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::new(dir.path()).unwrap();
-        let _in_use = folder.open(&Builder::new(), "file").unwrap();
-        let refused = ReadOnlyFolder::new(dir.path()).open(&Builder::new(), "file");
-        assert!(matches!(refused, Err(DatabaseError::DatabaseAlreadyOpen)), "{refused:?}");
+        let file = folder.create("file").unwrap();
+        let _in_use = Builder::new().create_with_backend(Watched::new(file).0).unwrap();
+        let refused = ReadOnlyFolder::new(dir.path()).open("file").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
     }
 }

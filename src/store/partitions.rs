@@ -2,14 +2,15 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::{
     database_file::UNFINISHED,
     error::StoreError,
     layouts::Layouts,
     medium::Medium,
-    partition::{Partition, PartitionId, set_aside_name},
+    partition::{Partition, PartitionId},
+    register::Register,
 };
 use crate::model::{GranularitySet, UnixMillis};
 
@@ -19,13 +20,12 @@ pub(crate) struct Partitions {
     granularities: Arc<GranularitySet>,
     layouts: Vec<Arc<Layouts>>,
     medium: Arc<dyn Medium>,
+    register: Arc<Register>,
     open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Files set aside, now or by an earlier start, until an operator removes them.
-    damaged: RwLock<Vec<String>>,
+    /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
+    /// a partition up.
+    changing: Mutex<()>,
 }
-
-/// Where damaged partitions are set aside.
-const DAMAGED_FOLDER: &str = "damaged";
 
 /// What is known of a partition from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,7 @@ impl Partitions {
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         granularities: Arc<GranularitySet>,
+        register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let layouts =
             granularities.levels().iter().map(|level| Arc::new(Layouts::new(level))).collect();
@@ -52,12 +53,13 @@ impl Partitions {
             granularities,
             layouts,
             medium,
+            register,
             open: RwLock::default(),
-            damaged: RwLock::default(),
+            changing: Mutex::default(),
         };
-        *this.damaged.write() = this.list(DAMAGED_FOLDER)?;
+        let mut files = Vec::new();
         for (level, granularity) in this.granularities.levels().iter().enumerate() {
-            let folder = format!("partitions/{}", granularity.name);
+            let folder = Partition::folder(granularity);
             for name in this.list(&folder)? {
                 if name.ends_with(UNFINISHED) {
                     this.remove_unfinished(&format!("{folder}/{name}"))?;
@@ -67,9 +69,13 @@ impl Partitions {
                     tracing::warn!(name, "passed over a file that is no partition");
                     continue;
                 };
-                this.get_or_create(PartitionId { level, start })?;
+                let id = PartitionId { level, start };
+                let partition = this.open_or_set_aside(id)?;
+                files.push(partition.file_path().to_owned());
+                this.open.write().insert(id, Arc::new(partition));
             }
         }
+        this.register.note(&files)?;
         Ok(this)
     }
 
@@ -84,11 +90,6 @@ impl Partitions {
         self.medium.remove(file).map_err(fault)
     }
 
-    /// Files that were set aside because they are damaged.
-    pub(crate) fn damaged(&self) -> Vec<String> {
-        self.damaged.read().clone()
-    }
-
     /// Opens a partition; a damaged one is set aside and a new one begun in its place.
     fn open_or_set_aside(&self, id: PartitionId) -> Result<Partition, StoreError> {
         let granularity = &self.granularities.levels()[id.level];
@@ -98,28 +99,12 @@ impl Partitions {
         };
         match open() {
             Err(fault) if fault.is_damage() => {
-                self.set_aside(&Partition::file_name(granularity, id.start), &fault)?;
+                let file = Partition::file_name(granularity, id.start);
+                self.register.set_aside(&file, &fault)?;
                 open()
             }
             outcome => outcome,
         }
-    }
-
-    /// Moves a damaged file out of the way, and says so.
-    pub(crate) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
-        let name = set_aside_name(file);
-        let cause: &dyn std::error::Error = fault;
-        tracing::error!(
-            file,
-            set_aside = format!("{DAMAGED_FOLDER}/{name}"),
-            cause,
-            "a file is damaged: the samples in it are missing, in a partition only at its \
-             granularity; restore it from a snapshot or remove it"
-        );
-        let fault = |cause| StoreError::Io { operation: "set aside", file: file.to_owned(), cause };
-        self.medium.rename(file, &format!("{DAMAGED_FOLDER}/{name}")).map_err(fault)?;
-        self.damaged.write().push(name);
-        Ok(())
     }
 
     /// Sets a partition aside when an operation on it failed because it is damaged; returns
@@ -132,15 +117,14 @@ impl Partitions {
         if !fault.is_damage_of(partition.file_path()) {
             return Ok(false);
         }
-        let mut open = self.open.write();
-        let is_current =
-            open.get(&partition.id).is_some_and(|current| Arc::ptr_eq(current, partition));
-        if !is_current {
+        let _one_at_a_time = self.changing.lock();
+        let current = self.get(partition.id);
+        if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
             return Ok(true);
         }
-        self.set_aside(partition.file_path(), fault)?;
-        let new = Arc::new(self.open_or_set_aside(partition.id)?);
-        open.insert(partition.id, new);
+        self.register.set_aside(partition.file_path(), fault)?;
+        self.open.write().remove(&partition.id);
+        self.add(partition.id)?;
         Ok(true)
     }
 
@@ -154,12 +138,15 @@ impl Partitions {
         if let Some(partition) = self.get(id) {
             return Ok(partition);
         }
-        let mut open = self.open.write();
-        if let Some(partition) = open.get(&id) {
-            return Ok(partition.clone());
-        }
+        let _one_at_a_time = self.changing.lock();
+        self.get(id).map_or_else(|| self.add(id), Ok)
+    }
+
+    /// Opens or makes a partition, and registers it before anything is in it.
+    fn add(&self, id: PartitionId) -> Result<Arc<Partition>, StoreError> {
         let partition = Arc::new(self.open_or_set_aside(id)?);
-        open.insert(id, partition.clone());
+        self.register.note(&[partition.file_path().to_owned()])?;
+        self.open.write().insert(id, partition.clone());
         Ok(partition)
     }
 
@@ -204,14 +191,16 @@ impl Partitions {
         self.all().into_iter().map(describe).collect()
     }
 
-    /// Takes a partition out of the map and removes its file. Readers that hold it finish.
+    /// Removes a partition and its file. Readers that hold it finish. When it fails, the partition
+    /// is still there, to be removed again.
     pub(crate) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
-        let Some(partition) = self.open.write().remove(&id) else { return Ok(false) };
-        self.medium.remove(partition.file_path()).map_err(|cause| StoreError::Io {
-            operation: "remove",
-            file: partition.file_path().to_owned(),
-            cause,
-        })?;
+        let _one_at_a_time = self.changing.lock();
+        let Some(partition) = self.get(id) else { return Ok(false) };
+        let file = partition.file_path();
+        self.register.forget(file)?;
+        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
+        self.medium.remove(file).map_err(fault)?;
+        self.open.write().remove(&id);
         Ok(true)
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{
     AcceptedBatch, Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
     catalog::Catalog, changes, head, head::Head, journal, journal::Journal, levels,
-    partitions::Partitions,
+    partitions::Partitions, register::Register,
 };
 use crate::model::{GranularitySet, UnixMillis};
 
@@ -41,11 +41,12 @@ impl Store {
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
-        let journal = Journal::open(&medium)?;
+        let journal = Arc::new(Journal::open(&medium)?);
         let known = journal.levels()?;
         levels::check(&known, &granularities, journal::JOURNAL_FILE)?;
-        let partitions = Partitions::open(medium.clone(), granularities.clone())?;
-        let head = Head::open(medium.clone(), &granularities, &partitions)?;
+        let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
+        let partitions = Partitions::open(medium.clone(), granularities.clone(), register.clone())?;
+        let head = Head::open(medium.clone(), &granularities, register.clone())?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         changes::load(&journal, &mut dictionary, &mut catalog)?;
@@ -62,6 +63,7 @@ impl Store {
             granularities,
             medium,
             journal,
+            register,
             head,
             partitions,
             dictionary: RwLock::new(dictionary),
@@ -124,7 +126,7 @@ impl Store {
         for level in 0..inner.granularities.count() {
             let through = match inner.head.read(level) {
                 Ok(head) => head.through,
-                Err(fault) if inner.head.replace_if_damaged(&fault, &inner.partitions)? => 0,
+                Err(fault) if inner.head.replace_if_damaged(&fault)? => 0,
                 Err(fault) => return Err(fault),
             };
             last = last.max((through, head::HEAD_FILE.to_owned()));

@@ -57,9 +57,9 @@ impl Store {
         self.inner.partitions.infos()
     }
 
-    /// Files of partitions that were set aside because they are damaged.
+    /// Files that were set aside because they are damaged, and marks of missing ones.
     pub fn damaged_partitions(&self) -> Vec<String> {
-        self.inner.partitions.damaged()
+        self.inner.register.damaged()
     }
 
     /// Bytes that the head takes on the medium.

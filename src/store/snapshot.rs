@@ -18,7 +18,7 @@ use super::{
     Store, StoreError,
     head::HEAD_FILE,
     journal::JOURNAL_FILE,
-    medium::{Folder, Medium},
+    medium::{Folder, Medium, copy_file, create_folders},
 };
 use crate::model::Moment;
 
@@ -52,17 +52,19 @@ impl Store {
         let _no_checkpoint = self.inner.checkpointing.lock();
         make_folder(target, |folder| {
             let mut report = SnapshotReport { path: target.to_owned(), files: 0, bytes: 0 };
+            let mut copied_files = vec![HEAD_FILE.to_owned()];
             for partition in self.inner.partitions.all() {
                 let name = partition.file_path();
                 progress(name);
                 let to = folder.join(name);
                 if let Some(parent) = to.parent() {
-                    fs::create_dir_all(parent).map_err(fault("create", parent))?;
+                    create_folders(parent).map_err(fault("create", parent))?;
                 }
                 let copied =
                     partition.file.while_unwritten(|| self.inner.medium.copy(name, &to))?;
                 match copied {
                     Ok(bytes) => {
+                        copied_files.push(name.to_owned());
                         report.files += 1;
                         report.bytes += bytes;
                     }
@@ -78,7 +80,7 @@ impl Store {
             report.files += 1;
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
-            self.inner.journal.copy_to(&medium)?;
+            self.inner.journal.copy_to(&medium, &copied_files)?;
             report.files += 1;
             report.bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0);
             Ok(report)
@@ -114,15 +116,20 @@ fn copy_folder(
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (source, copy) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() {
-            fs::create_dir_all(&copy).map_err(fault("create", &copy))?;
+        let kind = entry.file_type().map_err(fault("look at", &source))?;
+        if !kind.is_dir() && !kind.is_file() {
+            let problem =
+                "it is neither file nor folder: this is no snapshot of granary".to_owned();
+            return Err(StoreError::Mismatch { file: source.display().to_string(), problem });
+        }
+        if kind.is_dir() {
+            create_folders(&copy).map_err(fault("create", &copy))?;
             copy_folder(&source, &copy, report, progress)?;
             continue;
         }
         progress(&source.strip_prefix(from).unwrap_or(&source).to_string_lossy());
-        report.bytes += fs::copy(&source, &copy).map_err(fault("copy", &source))?;
+        report.bytes += copy_file(&source, &copy).map_err(fault("copy", &source))?;
         report.files += 1;
-        sync(&copy)?;
     }
     Ok(())
 }
@@ -160,7 +167,7 @@ fn make_folder(
     if unfinished.exists() {
         fs::remove_dir_all(&unfinished).map_err(fault("remove", &unfinished))?;
     }
-    fs::create_dir_all(&unfinished).map_err(fault("create", &unfinished))?;
+    create_folders(&unfinished).map_err(fault("create", &unfinished))?;
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
     let filled = fill(&unfinished).and_then(|report| {

@@ -4,6 +4,9 @@
 mod calendar;
 mod changes;
 mod corpus;
+#[path = "../support/failing.rs"]
+mod failing;
+mod files;
 mod golden;
 mod head;
 mod long_series;

@@ -2,14 +2,14 @@
 //! that were not synced, and answers ENOSPC or EIO; then the surviving image is opened again.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::Path,
     sync::{Arc, Mutex, MutexGuard},
 };
 
 use granary::store::Medium;
-use redb::{Builder, Database, DatabaseError, StorageBackend};
+use redb::StorageBackend;
 
 /// What fails, and when. Counted over all files of the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,10 @@ impl FaultyMedium {
     /// Whether a fault is armed.
     pub(crate) fn has_fault(&self) -> bool {
         self.disk().fault.is_some()
+    }
+
+    fn file(&self, name: &str, generation: u64) -> Box<dyn StorageBackend> {
+        Box::new(FaultyFile { medium: self.clone(), name: name.to_owned(), generation })
     }
 
     /// Whether the power was cut.
@@ -199,17 +203,42 @@ impl StorageBackend for FaultyFile {
 }
 
 impl Medium for FaultyMedium {
-    fn open(&self, builder: &Builder, name: &str) -> Result<Database, DatabaseError> {
-        let generation = {
-            let mut disk = self.disk();
-            if disk.dead {
-                return Err(io::Error::from_raw_os_error(EIO).into());
-            }
-            disk.files.entry(name.to_owned()).or_default();
-            disk.generation
-        };
-        let file = FaultyFile { medium: self.clone(), name: name.to_owned(), generation };
-        builder.create_with_backend(file)
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let disk = self.disk();
+        if disk.dead {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        let file = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        if file.live.is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(self.file(name, disk.generation))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let mut disk = self.disk();
+        if disk.dead {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        if disk.files.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        disk.files.insert(name.to_owned(), FileImage::default());
+        Ok(self.file(name, disk.generation))
+    }
+
+    fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
+        let prefix = format!("{folder}/");
+        let disk = self.disk();
+        let names = disk.files.keys().filter_map(|name| name.strip_prefix(&prefix));
+        let folders: BTreeSet<_> = names.filter_map(|name| name.split_once('/')).collect();
+        let mut folders: Vec<_> = folders.into_iter().map(|(name, _)| name.to_owned()).collect();
+        folders.dedup();
+        Ok(folders)
+    }
+
+    fn settle(&self, _name: &str) -> io::Result<()> {
+        Ok(())
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -220,11 +249,12 @@ impl Medium for FaultyMedium {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk().files.remove(name).map(drop).ok_or(io::ErrorKind::NotFound.into())
+        self.disk().files.remove(name);
+        Ok(())
     }
 
-    fn exists(&self, name: &str) -> bool {
-        self.disk().files.contains_key(name)
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        Ok(self.disk().files.contains_key(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -20,7 +20,7 @@ use super::{
     head_row::{self, Row, SERIES_PER_ROW},
     layer::SlotCells,
     medium::Medium,
-    partitions::Partitions,
+    register::Register,
     version::{self, FORMAT_VERSION},
 };
 use crate::model::{Cell, GranularitySet, SeriesId, UnixMillis};
@@ -39,6 +39,7 @@ pub(crate) struct Head {
     medium: Arc<dyn Medium>,
     /// Names of the granularities, finest first.
     names: Vec<String>,
+    register: Arc<Register>,
     file: RwLock<Arc<DatabaseFile>>,
 }
 
@@ -47,17 +48,18 @@ impl Head {
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         granularities: &GranularitySet,
-        partitions: &Partitions,
+        register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let names: Vec<_> = granularities.levels().iter().map(|level| level.name.clone()).collect();
         let file = match open_file(&medium, &names) {
             Err(fault) if fault.is_damage() => {
-                partitions.set_aside(HEAD_FILE, &fault)?;
+                register.set_aside(HEAD_FILE, &fault)?;
                 open_file(&medium, &names)?
             }
             outcome => outcome?,
         };
-        Ok(Self { medium, names, file: RwLock::new(Arc::new(file)) })
+        register.note(&[HEAD_FILE.to_owned()])?;
+        Ok(Self { medium, names, register, file: RwLock::new(Arc::new(file)) })
     }
 
     /// Bytes that the head takes on the medium.
@@ -101,11 +103,7 @@ impl Head {
 
     /// Sets the head aside when an operation on it failed because it is damaged, and begins a new
     /// one; returns whether that was done.
-    pub(crate) fn replace_if_damaged(
-        &self,
-        fault: &StoreError,
-        partitions: &Partitions,
-    ) -> Result<bool, StoreError> {
+    pub(crate) fn replace_if_damaged(&self, fault: &StoreError) -> Result<bool, StoreError> {
         if !fault.is_damage_of(HEAD_FILE) {
             return Ok(false);
         }
@@ -114,8 +112,9 @@ impl Head {
             // Another thread met the damage first.
             return Ok(true);
         }
-        partitions.set_aside(HEAD_FILE, fault)?;
+        self.register.set_aside(HEAD_FILE, fault)?;
         *file = Arc::new(open_file(&self.medium, &self.names)?);
+        self.register.note(&[HEAD_FILE.to_owned()])?;
         Ok(true)
     }
 
@@ -136,7 +135,13 @@ fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile,
         }
         Ok(())
     };
-    let file = DatabaseFile::open(medium, HEAD_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?;
+    let name = HEAD_FILE.to_owned();
+    let fault = |cause| StoreError::Io { operation: "look for", file: name.clone(), cause };
+    let file = if medium.exists(HEAD_FILE).map_err(fault)? {
+        DatabaseFile::open(medium, name, OPTIONS)?
+    } else {
+        DatabaseFile::create(medium, name, OPTIONS, |_, txn| create(txn))?
+    };
     let found = file.guard("open", || {
         let txn = file.read()?;
         let meta = txn.open_table(META).map_err(fail("open"))?;

@@ -5,7 +5,7 @@
 
 mod append;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
@@ -18,6 +18,7 @@ use super::{
     error::StoreError,
     levels::StoredLevel,
     medium::Medium,
+    partition,
     record::{self, AcceptedBatch},
     series_row,
     states::SeriesStates,
@@ -36,6 +37,8 @@ const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders"
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
 const LEVELS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
 const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
+/// The files that are to be there, see the register.
+const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
@@ -51,39 +54,20 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal, creating it when there is none.
+    /// Opens the journal, or makes the first one of a store. Where others of its files are, the
+    /// journal was lost, and a new one would have every batch counted again.
     pub(crate) fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
-        const OPERATION: &str = "create tables";
-        let file = DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| {
-            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-            txn.open_table(RECORDS).map_err(fail(OPERATION))?;
-            txn.open_table(SERIES).map_err(fail(OPERATION))?;
-            txn.open_table(CHANGES).map_err(fail(OPERATION))?;
-            txn.open_table(SENDERS).map_err(fail(OPERATION))?;
-            txn.open_table(STATES).map_err(fail(OPERATION))?;
-            txn.open_table(SEEN).map_err(fail(OPERATION))?;
-            txn.open_table(LEVELS).map_err(fail(OPERATION))?;
-            Ok(())
-        })?;
+        let fault =
+            |cause| StoreError::Io { operation: "look for", file: JOURNAL_FILE.to_owned(), cause };
+        let file = if medium.exists(JOURNAL_FILE).map_err(fault)? {
+            DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), OPTIONS)?
+        } else {
+            refuse_orphans(medium)?;
+            DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?
+        };
         let journal = Self { file, unsure: Mutex::default() };
         journal.file.guard("open", || journal.check_version())?;
-        journal.file.guard("open", || journal.add_changes_table())?;
         Ok(journal)
-    }
-
-    /// Journals that are older than the table have none.
-    fn add_changes_table(&self) -> Result<(), StoreError> {
-        const OPERATION: &str = "add a table";
-        let txn = self.file.read()?;
-        let mut tables = txn.list_tables().map_err(fail(OPERATION))?;
-        if tables.any(|table| table.name() == CHANGES.name()) {
-            return Ok(());
-        }
-        self.file.transact(OPERATION, |txn| {
-            txn.open_table(CHANGES).map_err(fail(OPERATION))?;
-            Ok(())
-        })
     }
 
     fn check_version(&self) -> Result<(), StoreError> {
@@ -98,11 +82,7 @@ impl Journal {
         version::check(JOURNAL_FILE, found)?;
         drop((meta, txn));
         // Releases that only know the old format must not open it any more.
-        self.file.transact("raise the version", |txn| {
-            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-            Ok(())
-        })
+        self.file.transact("raise the version", create)
     }
 
     /// Stores what belongs to a finished checkpoint and removes the records it covers.
@@ -156,11 +136,16 @@ impl Journal {
         Ok(meta.get(THROUGH_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
     }
 
-    /// Writes a journal of the same content, as it is at one moment, into another medium.
-    pub(crate) fn copy_to(&self, target: &Arc<dyn Medium>) -> Result<(), StoreError> {
+    /// Writes a journal of the same content, as it is at one moment, into another medium, where
+    /// only these files are.
+    pub(crate) fn copy_to(
+        &self,
+        target: &Arc<dyn Medium>,
+        files: &[String],
+    ) -> Result<(), StoreError> {
         let from = self.file.read()?;
         let name = JOURNAL_FILE.to_owned();
-        DatabaseFile::open(target, name, OPTIONS, |_, to| {
+        DatabaseFile::create(target, name, OPTIONS, |_, to| {
             copy_table(&from, to, META)?;
             copy_table(&from, to, RECORDS)?;
             copy_table(&from, to, SERIES)?;
@@ -168,9 +153,38 @@ impl Journal {
             copy_table(&from, to, SENDERS)?;
             copy_table(&from, to, STATES)?;
             copy_table(&from, to, SEEN)?;
-            copy_table(&from, to, LEVELS)
+            copy_table(&from, to, LEVELS)?;
+            note_files(to, files)
         })?;
         Ok(())
+    }
+
+    /// The files that were registered.
+    pub(crate) fn files(&self) -> Result<BTreeSet<String>, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let table = txn.open_table(FILES).map_err(fail("read"))?;
+            let mut files = BTreeSet::new();
+            for entry in table.iter().map_err(fail("read"))? {
+                files.insert(entry.map_err(fail("read"))?.0.value().to_owned());
+            }
+            Ok(files)
+        })
+    }
+
+    /// Registers files.
+    pub(crate) fn note_files(&self, files: &[String]) -> Result<(), StoreError> {
+        self.file.transact("register files", |txn| note_files(txn, files))
+    }
+
+    /// Strikes out a file.
+    pub(crate) fn forget_file(&self, file: &str) -> Result<(), StoreError> {
+        const OPERATION: &str = "strike out a file";
+        self.file.transact(OPERATION, |txn| {
+            let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
+            table.remove(file).map_err(fail(OPERATION))?;
+            Ok(())
+        })
     }
 
     /// The granularities that the store was last run with, finest first.
@@ -268,6 +282,42 @@ impl Journal {
             Ok(())
         })
     }
+}
+
+/// Makes all tables, and those that an older version did not have.
+fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
+    const OPERATION: &str = "create tables";
+    let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+    txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+    txn.open_table(SERIES).map_err(fail(OPERATION))?;
+    txn.open_table(CHANGES).map_err(fail(OPERATION))?;
+    txn.open_table(SENDERS).map_err(fail(OPERATION))?;
+    txn.open_table(STATES).map_err(fail(OPERATION))?;
+    txn.open_table(SEEN).map_err(fail(OPERATION))?;
+    txn.open_table(LEVELS).map_err(fail(OPERATION))?;
+    txn.open_table(FILES).map_err(fail(OPERATION))?;
+    Ok(())
+}
+
+fn note_files(txn: &WriteTransaction, files: &[String]) -> Result<(), StoreError> {
+    const OPERATION: &str = "register files";
+    let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
+    for file in files {
+        table.insert(&**file, ()).map_err(fail(OPERATION))?;
+    }
+    Ok(())
+}
+
+/// Refuses a store whose journal is gone.
+fn refuse_orphans(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
+    let Some(other) = partition::data_files(medium)?.into_iter().next() else { return Ok(()) };
+    let problem = format!(
+        "it is missing, but {other} is there: see that the whole disk is mounted, put the journal \
+         back, or make a new data directory of a snapshot with `granary restore`; to begin anew, \
+         name an empty data directory"
+    );
+    Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem })
 }
 
 fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use redb::TableDefinition;
 
 pub(crate) use documents::{DocumentWriter, PartitionReader, Written};
-pub(crate) use name::set_aside_name;
+pub(crate) use name::data_files;
 
 use super::{
     database_file::{DatabaseFile, FileOptions},
@@ -81,14 +81,19 @@ impl Partition {
             ("width", granularity.width_ms),
             ("document", granularity.document.longest_ms()),
         ];
-        let file = DatabaseFile::open(medium, name, OPTIONS, |file, txn| {
-            txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
-            let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
-            for (key, value) in expected.iter().chain([&(THROUGH_KEY, 0)]) {
-                meta.insert(key, value).map_err(file.fail("create"))?;
-            }
-            Ok(())
-        })?;
+        let fault = |cause| StoreError::Io { operation: "look for", file: name.clone(), cause };
+        let file = if medium.exists(&name).map_err(fault)? {
+            DatabaseFile::open(medium, name, OPTIONS)?
+        } else {
+            DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
+                txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
+                let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
+                for (key, value) in expected.iter().chain([&(THROUGH_KEY, 0)]) {
+                    meta.insert(key, value).map_err(file.fail("create"))?;
+                }
+                Ok(())
+            })?
+        };
         let partition = Self { id, end, file, layouts };
         partition.check_meta(&expected)?;
         Ok(partition)

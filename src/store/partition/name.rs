@@ -2,14 +2,28 @@
 //!
 //! Must never know: what is in the files.
 
+use std::sync::Arc;
+
 use super::Partition;
-use crate::model::{Granularity, UnixMillis};
+use crate::{
+    model::{Granularity, UnixMillis},
+    store::{StoreError, head::HEAD_FILE, medium::Medium},
+};
+
+/// Where partitions are, a folder for each granularity.
+const FOLDER: &str = "partitions";
+const FILE_END: &str = ".redb";
 
 /// What a partition's span is a multiple of, in ms, and how its start is written then.
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
 
 impl Partition {
+    /// The folder of a granularity's files below the data directory.
+    pub(crate) fn folder(granularity: &Granularity) -> String {
+        format!("{FOLDER}/{}", granularity.name)
+    }
+
     /// Name of a partition's file below the data directory.
     pub(crate) fn file_name(granularity: &Granularity, start: UnixMillis) -> String {
         let span_ms = granularity.partition.longest_ms();
@@ -19,12 +33,12 @@ impl Partition {
             None => FILE_NAMES[FILE_NAMES.len() - 1].1,
         };
         let name = start.civil().strftime(format);
-        format!("partitions/{}/{name}.redb", granularity.name)
+        format!("{}/{name}{FILE_END}", Self::folder(granularity))
     }
 
     /// The start that a file's name says; `None` for files of other names.
     pub(crate) fn start_of_file(granularity: &Granularity, name: &str) -> Option<UnixMillis> {
-        let stem = name.strip_suffix(".redb")?;
+        let stem = name.strip_suffix(FILE_END)?;
         let read = |(_, format): &(i64, &str)| {
             let parsed = jiff::fmt::strtime::parse(format, stem).ok()?;
             let date = parsed.to_date().ok()?;
@@ -37,9 +51,23 @@ impl Partition {
     }
 }
 
-/// The name that a partition's file gets when it is set aside as damaged.
-pub(crate) fn set_aside_name(file: &str) -> String {
-    file.trim_start_matches("partitions/").replace('/', "-")
+/// Names of the files that hold cells, the head first.
+pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
+    let fault = |operation: &'static str, file: &str| {
+        let file = file.to_owned();
+        move |cause| StoreError::Io { operation, file, cause }
+    };
+    let mut names = Vec::new();
+    if medium.exists(HEAD_FILE).map_err(fault("look for", HEAD_FILE))? {
+        names.push(HEAD_FILE.to_owned());
+    }
+    for granularity in medium.folders(FOLDER).map_err(fault("list", FOLDER))? {
+        let folder = format!("{FOLDER}/{granularity}");
+        let files = medium.list(&folder).map_err(fault("list", &folder))?;
+        let files = files.into_iter().filter(|name| name.ends_with(FILE_END));
+        names.extend(files.map(|name| format!("{folder}/{name}")));
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Each file for itself: checksums of its pages, and what its documents hold.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use redb::Builder;
 
@@ -8,25 +8,20 @@ use super::VerifyReport;
 use crate::{
     model::{Cell, Kind, SeriesId, UnixMillis},
     store::{
-        Store, StoreError, assertion, database_file::UNFINISHED, head::HEAD_FILE,
-        head_row::SERIES_PER_ROW, journal::JOURNAL_FILE, medium::Medium, partition::Partition,
+        Store, StoreError, assertion,
+        head::HEAD_FILE,
+        head_row::SERIES_PER_ROW,
+        journal::JOURNAL_FILE,
+        medium::Medium,
+        partition::{Partition, data_files},
+        watched::Watched,
     },
 };
 
 /// Names of all files that hold data, the journal first.
 pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let mut names = vec![JOURNAL_FILE.to_owned()];
-    // A directory of the first format has none yet.
-    names.extend(medium.exists(HEAD_FILE).then(|| HEAD_FILE.to_owned()));
-    let list = |folder: &str| {
-        let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
-        medium.list(folder).map_err(fault)
-    };
-    for granularity in list("partitions")? {
-        let folder = format!("partitions/{granularity}");
-        let files = list(&folder)?.into_iter().filter(|name| !name.ends_with(UNFINISHED));
-        names.extend(files.map(|name| format!("{folder}/{name}")));
-    }
+    names.extend(data_files(medium)?);
     Ok(names)
 }
 
@@ -42,8 +37,11 @@ pub(super) fn check_integrity(
     report.files += 1;
     report.bytes += medium.allocated_bytes(name).unwrap_or(0);
     let check = || {
-        let mut db = medium.open(&Builder::new(), name)?;
-        db.check_integrity()
+        let file = medium.open(name).map_err(|cause| match cause.kind() {
+            io::ErrorKind::ResourceBusy => redb::DatabaseError::DatabaseAlreadyOpen,
+            _ => cause.into(),
+        })?;
+        Builder::new().create_with_backend(Watched::new(file).0)?.check_integrity()
     };
     match assertion::catch(check) {
         Ok(Ok(true)) => {}

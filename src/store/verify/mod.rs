@@ -16,6 +16,7 @@ use super::{
     medium::Medium,
     overlay,
     partition::{Partition, PartitionId},
+    register,
 };
 use crate::model::UnixMillis;
 
@@ -96,7 +97,9 @@ pub fn verify(
     progress: &mut dyn FnMut(VerifyProgress<'_>),
 ) -> Result<VerifyReport, StoreError> {
     let medium: Arc<dyn Medium> = Arc::new(overlay::ReadOnlyFolder::new(folder));
-    if !medium.exists(JOURNAL_FILE) {
+    let fault =
+        |cause| StoreError::Io { operation: "look for", file: JOURNAL_FILE.to_owned(), cause };
+    if !medium.exists(JOURNAL_FILE).map_err(fault)? {
         return Err(StoreError::Mismatch {
             file: JOURNAL_FILE.to_owned(),
             problem: "it is missing: this is not a data directory of granary".to_owned(),
@@ -114,7 +117,9 @@ pub fn verify(
     report.series = store.dictionary().len() as u64;
     let damaged = store.damaged_partitions();
     if !damaged.is_empty() {
-        report.notes.push(format!("not compared, because damaged: {}", damaged.join(", ")));
+        report
+            .notes
+            .push(format!("not compared, because damaged or missing: {}", damaged.join(", ")));
     }
     if let Err(cause) = check_cells(&store, now, &mut report, &mut |doing, done| {
         progress(VerifyProgress { doing, done: names.len() as u64 + done, steps });
@@ -169,10 +174,16 @@ fn check_partition(
 
 /// Opens the store as the daemon would, with the granularities that its journal names.
 fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) -> Option<Store> {
-    let opened = Journal::open(medium)
-        .and_then(|journal| journal.levels())
-        .and_then(|known| levels::as_set(&known, JOURNAL_FILE))
-        .and_then(|granularities| Store::open(medium.clone(), granularities, now));
+    let missing = Journal::open(medium).and_then(|journal| {
+        let set = levels::as_set(&journal.levels()?, JOURNAL_FILE)?;
+        Ok((set, register::missing(medium, &journal)?))
+    });
+    let opened = missing.and_then(|(granularities, missing)| {
+        for file in missing {
+            report.fault(&file, "it is missing: the journal knows it");
+        }
+        Store::open(medium.clone(), granularities, now)
+    });
     match opened {
         Ok((store, _, recovery)) => {
             report.records = recovery.records;

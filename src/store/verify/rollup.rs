@@ -7,7 +7,7 @@ use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
     store::{
         Store, StoreError, View,
-        partition::{Partition, PartitionId, set_aside_name},
+        partition::{Partition, PartitionId},
     },
 };
 
@@ -99,7 +99,6 @@ fn whole_partitions(
     now: UnixMillis,
 ) -> BTreeSet<UnixMillis> {
     let granularity = &store.granularities().levels()[level];
-    let damaged = store.damaged_partitions();
     let files = store.inner.partitions.overlapping(level, range.start.0..range.end.0);
     let files = files.iter().map(|partition| partition.id.start);
     let first = PartitionId { level, start: granularity.partition_start(range.start) };
@@ -107,7 +106,7 @@ fn whole_partitions(
     let is_whole = |start: &UnixMillis| {
         let file = Partition::file_name(granularity, *start);
         // Past its retention, only coarser levels took in late samples.
-        granularity.keeps_partition(*start, now) && !damaged.contains(&set_aside_name(&file))
+        granularity.keeps_partition(*start, now) && !store.inner.register.is_lost(&file)
     };
     files.chain(rows).filter(is_whole).collect()
 }

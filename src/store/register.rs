@@ -1,0 +1,151 @@
+//! The register: which files hold data, as the journal knows them, and which were lost.
+//!
+//! A file is made, then registered, then filled; it leaves the register before it is removed. So a
+//! registered file that is not there was lost, whenever the process ended, and a file that is there
+//! without being registered holds nothing that anybody was promised. Must never know: what is in
+//! the files.
+
+use std::{collections::BTreeSet, io, sync::Arc};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{error::StoreError, journal::Journal, medium::Medium};
+
+/// Where damaged files are set aside, and where marks say which are missing.
+const DAMAGED_FOLDER: &str = "damaged";
+/// End of the name of a mark: there is nothing to set aside.
+const MISSING: &str = ".missing";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Register {
+    medium: Arc<dyn Medium>,
+    journal: Arc<Journal>,
+    known: Mutex<BTreeSet<String>>,
+    /// What lies in the folder of damaged files, until an operator removes it.
+    damaged: RwLock<Vec<String>>,
+}
+
+impl Register {
+    /// Reads the register, and says which files are missing.
+    pub(crate) fn open(medium: Arc<dyn Medium>, journal: Arc<Journal>) -> Result<Self, StoreError> {
+        let damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
+        let known = journal.files()?;
+        let (known, damaged) = (Mutex::new(known), RwLock::new(damaged));
+        let this = Self { medium, journal, known, damaged };
+        for file in missing(&this.medium, &this.journal)? {
+            this.mark_missing(&file)?;
+        }
+        Ok(this)
+    }
+
+    /// Registers files that are there.
+    pub(crate) fn note(&self, files: &[String]) -> Result<(), StoreError> {
+        let mut known = self.known.lock();
+        let new: Vec<_> = files.iter().filter(|file| !known.contains(*file)).cloned().collect();
+        if !new.is_empty() {
+            self.journal.note_files(&new)?;
+            known.extend(new);
+        }
+        Ok(())
+    }
+
+    /// Strikes out a file that is to be removed.
+    pub(crate) fn forget(&self, file: &str) -> Result<(), StoreError> {
+        let mut known = self.known.lock();
+        if known.contains(file) {
+            self.journal.forget_file(file)?;
+            known.remove(file);
+        }
+        Ok(())
+    }
+
+    /// Files that were set aside because they are damaged, and marks of missing ones.
+    pub(crate) fn damaged(&self) -> Vec<String> {
+        self.damaged.read().clone()
+    }
+
+    /// Whether a file was set aside or missing once, so that cells may be missing in its place.
+    pub(crate) fn is_lost(&self, file: &str) -> bool {
+        let name = aside_name(file);
+        let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        self.damaged.read().iter().any(|lost| lost.strip_prefix(&name).is_some_and(is_of))
+    }
+
+    /// Moves a damaged file out of the way, and says so.
+    pub(crate) fn set_aside(&self, file: &str, fault_found: &StoreError) -> Result<(), StoreError> {
+        if !self.medium.exists(file).map_err(fault("look for", file))? {
+            // That was done, and making a new one failed.
+            return Ok(());
+        }
+        let name = self.free_name(&aside_name(file))?;
+        let cause: &dyn std::error::Error = fault_found;
+        tracing::error!(
+            file,
+            set_aside = format!("{DAMAGED_FOLDER}/{name}"),
+            cause,
+            "a file is damaged: the samples in it are missing, in a partition only at its \
+             granularity; restore it from a snapshot or remove it"
+        );
+        self.forget(file)?;
+        let to = format!("{DAMAGED_FOLDER}/{name}");
+        self.medium.rename(file, &to).map_err(fault("set aside", file))?;
+        self.damaged.write().push(name);
+        Ok(())
+    }
+
+    /// Leaves a mark of a file that is gone, and says so.
+    fn mark_missing(&self, file: &str) -> Result<(), StoreError> {
+        let name = format!("{}{MISSING}", aside_name(file));
+        let mark = format!("{DAMAGED_FOLDER}/{name}");
+        tracing::error!(
+            file,
+            mark,
+            "a file is missing: the samples in it are, too, in a partition only at its \
+             granularity; stop the daemon and put it back, from a snapshot if need be, or remove \
+             the mark"
+        );
+        if !self.damaged.read().contains(&name) {
+            drop(self.medium.create(&mark).map_err(fault("create", &mark))?);
+            self.medium.settle(&mark).map_err(fault("create", &mark))?;
+            self.damaged.write().push(name);
+        }
+        self.forget(file)
+    }
+
+    /// The name, or with a number behind it when an earlier file has it.
+    fn free_name(&self, name: &str) -> Result<String, StoreError> {
+        let mut free = name.to_owned();
+        for number in 2_u32.. {
+            let path = format!("{DAMAGED_FOLDER}/{free}");
+            if !self.medium.exists(&path).map_err(fault("look for", &path))? {
+                break;
+            }
+            free = format!("{name}.{number}");
+        }
+        Ok(free)
+    }
+}
+
+/// Registered files that are not there.
+pub(crate) fn missing(
+    medium: &Arc<dyn Medium>,
+    journal: &Journal,
+) -> Result<Vec<String>, StoreError> {
+    let mut missing = Vec::new();
+    for file in journal.files()? {
+        if !medium.exists(&file).map_err(fault("look for", &file))? {
+            missing.push(file);
+        }
+    }
+    Ok(missing)
+}
+
+/// The name that a partition's file, or the head, gets when it is set aside.
+fn aside_name(file: &str) -> String {
+    file.trim_start_matches("partitions/").replace('/', "-")
+}
+
+fn fault<'a>(operation: &'static str, file: &'a str) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |cause| StoreError::Io { operation, file: file.to_owned(), cause }
+}

@@ -1,0 +1,89 @@
+//! A file that remembers whether an operation on it failed.
+//!
+//! redb refuses to go on with a database after its first I/O error, of reads too, and says so only
+//! to whoever comes next. Who opened the file can tell by this, and open it again.
+
+use std::{
+    io,
+    ops::Bound,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use redb::{BackendError, StorageBackend};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    file: Box<dyn StorageBackend>,
+    failed: Arc<AtomicBool>,
+}
+
+impl Watched {
+    /// Watches a file; also returns what says whether it failed.
+    pub(crate) fn new(file: Box<dyn StorageBackend>) -> (Self, Arc<AtomicBool>) {
+        let failed = Arc::new(AtomicBool::new(false));
+        (Self { file, failed: failed.clone() }, failed)
+    }
+
+    fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        if outcome.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+}
+
+type Locked<T> = Result<T, BackendError>;
+
+impl StorageBackend for Watched {
+    fn len(&self) -> io::Result<u64> {
+        self.note(self.file.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.note(self.file.read(offset, out))
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.note(self.file.set_len(length))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.note(self.file.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.note(self.file.write(offset, data))
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.file.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.file.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.file.query_lock_range(start, end)
+    }
+}

@@ -1,0 +1,227 @@
+//! Files that are lost, damaged, or cannot be read or removed for a while.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
+
+use granary::{
+    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    store::{
+        AcceptedBatch, Appender, Definition, Folder, Medium, PartitionId, Store, restore, verify,
+    },
+};
+use redb::{Builder, TableDefinition};
+
+use crate::failing::FailingFolder;
+
+/// 2026-11-21T12:34:56Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const HOUR: i64 = 3_600_000;
+const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
+
+fn open_on(medium: Arc<dyn Medium>) -> (Store, Appender) {
+    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+    (store, appender)
+}
+
+fn open(dir: &Path) -> (Store, Appender) {
+    open_on(Arc::new(Folder::new(dir).unwrap()))
+}
+
+/// A store with one series, a sample each minute of 30 hours, in documents and in the head.
+fn fill(dir: &Path) {
+    let (store, mut appender) = open(dir);
+    define(&mut appender);
+    assert!(try_commit(&mut appender, (0..1800).map(|minute| NOW.0 - minute * 60_000)));
+    store.checkpoint(NOW).unwrap();
+}
+
+fn define(appender: &mut Appender) {
+    let key = SeriesKey::new("m", [("host", "a")], &SeriesLimits::default()).unwrap();
+    let info = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    appender.commit(&[info], &[], NOW).unwrap();
+}
+
+fn try_commit(appender: &mut Appender, times: impl IntoIterator<Item = i64>) -> bool {
+    let times: Vec<_> = times.into_iter().collect();
+    let (series, values) = (vec![SeriesId(0); times.len()], vec![1.0; times.len()]);
+    let batch = AcceptedBatch { number: None, window_ms: 0, series, times, starts: vec![], values };
+    appender.commit(&[], &[batch], NOW).is_ok()
+}
+
+fn commit(appender: &mut Appender, at: i64) {
+    assert!(try_commit(appender, [at]));
+}
+
+/// Samples of the last 100 days at a level.
+fn count(store: &Store, level: usize) -> u64 {
+    let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
+    let slots = store.view(level, range, &[SeriesId(0)]).unwrap().slots(SeriesId(0)).unwrap();
+    slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
+}
+
+fn faults(dir: &Path) -> Vec<String> {
+    let report = verify(dir, NOW, &mut |_| {}).unwrap();
+    report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
+}
+
+#[test]
+fn a_lost_journal_is_not_replaced_by_an_empty_one() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let journal = dir.path().join("journal.redb");
+    let kept = fs::read(&journal).unwrap();
+    let refused = || {
+        fs::remove_file(&journal).unwrap();
+        let medium = Arc::new(Folder::new(dir.path()).unwrap());
+        let refused = Store::open(medium, GranularitySet::default(), NOW).unwrap_err().chain();
+        assert!(!journal.exists());
+        fs::write(&journal, &kept).unwrap();
+        refused
+    };
+    let said = refused();
+    assert!(said.contains("it is missing, but head.redb is there"), "{said}");
+    fs::remove_file(dir.path().join("head.redb")).unwrap();
+    let said = refused();
+    assert!(said.contains("it is missing, but partitions/1"), "{said}");
+}
+
+#[test]
+fn files_that_vanished_are_said_to_be_missing_until_their_mark_is_removed() {
+    for file in ["head.redb", "partitions/1m/2026-11-20T1200.redb"] {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path());
+        assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
+        fs::remove_file(dir.path().join(file)).unwrap();
+        let named = faults(dir.path());
+        let expected = format!("{file}: it is missing: the journal knows it");
+        assert!(named.contains(&expected), "{named:?}");
+        let mark = format!("{}.missing", file.trim_start_matches("partitions/").replace('/', "-"));
+        for _ in 0..2 {
+            let (store, mut appender) = open(dir.path());
+            assert_eq!(store.damaged_partitions(), [mark.as_str()]);
+            commit(&mut appender, NOW.0);
+            store.checkpoint(NOW).unwrap();
+        }
+        fs::remove_file(dir.path().join("damaged").join(mark)).unwrap();
+        assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
+    }
+}
+
+/// As after a kill between making a file and registering it, or between striking it out and
+/// removing it.
+#[test]
+fn a_file_that_is_not_registered_is_taken_as_it_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let file = "partitions/5m/2026-11-20.redb";
+    {
+        let journal = Builder::new().open(dir.path().join("journal.redb")).unwrap();
+        let txn = journal.begin_write().unwrap();
+        assert!(txn.open_table(FILES).unwrap().remove(file).unwrap().is_some());
+        txn.commit().unwrap();
+    }
+    let before = count(&open(dir.path()).0, 1);
+    assert_eq!(before, 1800);
+    assert_eq!(faults(dir.path()), [""; 0]);
+    // And from then on it is registered.
+    fs::remove_file(dir.path().join(file)).unwrap();
+    assert_eq!(open(dir.path()).0.damaged_partitions(), ["5m-2026-11-20.redb.missing"]);
+}
+
+#[test]
+fn every_damaged_file_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("partitions/1h/2026-11-16.redb");
+    for turn in 1..=3_u8 {
+        fill(dir.path());
+        fs::write(&file, vec![turn; 8192]).unwrap();
+        drop(open(dir.path()));
+    }
+    let names = ["1h-2026-11-16.redb", "1h-2026-11-16.redb.2", "1h-2026-11-16.redb.3"];
+    assert_eq!(open(dir.path()).0.damaged_partitions(), names);
+    for (name, turn) in names.iter().zip(1..) {
+        assert_eq!(fs::read(dir.path().join("damaged").join(name)).unwrap(), [turn; 8192]);
+    }
+}
+
+#[test]
+fn a_removal_that_failed_is_done_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let medium = Arc::new(FailingFolder::new(dir.path()));
+    let faults = medium.faults.clone();
+    let (store, _appender) = open_on(medium);
+    let id = PartitionId { level: 0, start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR) };
+    let is_there = || store.partitions().iter().any(|partition| partition.id == id);
+    assert!(is_there());
+    faults.removals.store(true, Ordering::Relaxed);
+    store.drop_partition(id).unwrap_err();
+    assert!(is_there());
+    faults.removals.store(false, Ordering::Relaxed);
+    assert!(store.drop_partition(id).unwrap());
+    assert!(!is_there() && !store.drop_partition(id).unwrap());
+    drop((store, _appender));
+    assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
+}
+
+#[test]
+fn a_file_that_vanished_while_it_was_open_is_not_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let medium = Arc::new(FailingFolder::new(dir.path()));
+    let faults = medium.faults.clone();
+    let (store, mut appender) = open_on(medium);
+    define(&mut appender);
+    commit(&mut appender, NOW.0);
+    // The mount goes away, and the folder that it lay on shows.
+    faults.syncs.store(true, Ordering::Relaxed);
+    assert!(!try_commit(&mut appender, [NOW.0 + 1]));
+    let aside = dir.path().join("aside");
+    fs::rename(dir.path().join("journal.redb"), &aside).unwrap();
+    faults.syncs.store(false, Ordering::Relaxed);
+    assert!(!try_commit(&mut appender, [NOW.0 + 2]));
+    assert!(!dir.path().join("journal.redb").exists());
+    // And comes back.
+    fs::rename(&aside, dir.path().join("journal.redb")).unwrap();
+    commit(&mut appender, NOW.0 + 3);
+    assert_eq!(count(&store, 0), 2);
+}
+
+#[test]
+fn a_read_that_failed_once_stops_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let medium = Arc::new(FailingFolder::new(dir.path()));
+    let faults = medium.faults.clone();
+    let (store, mut appender) = open_on(medium);
+    commit(&mut appender, NOW.0 - 20 * HOUR);
+    faults.reads.store(true, Ordering::Relaxed);
+    store.checkpoint(NOW).unwrap_err();
+    faults.reads.store(false, Ordering::Relaxed);
+    store.checkpoint(NOW).unwrap();
+    assert_eq!(count(&store, 0), 1801);
+    assert_eq!(store.damaged_partitions(), [""; 0]);
+}
+
+#[test]
+fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fill(&path("data"));
+    let (store, _appender) = open(&path("data"));
+    let mut begun = false;
+    let made_meanwhile = store.clone();
+    store
+        .snapshot(&path("copy"), NOW, &mut |_| {
+            if !std::mem::replace(&mut begun, true) {
+                let start = UnixMillis(NOW.0 - NOW.0 % HOUR + 24 * HOUR);
+                made_meanwhile.preallocate(0, start, &[SeriesId(0)]).unwrap();
+            }
+        })
+        .unwrap();
+    restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+    assert_eq!(faults(&path("restored")), [""; 0]);
+    assert_eq!(open(&path("restored")).0.damaged_partitions(), [""; 0]);
+}
