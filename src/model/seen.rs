@@ -99,14 +99,20 @@ impl SeenTimes {
         TimeVerdict::New
     }
 
-    /// Forgets runs that end before `since`, and the oldest when there are too many.
+    /// Forgets runs that end before `since`, and the oldest when there are too many. The floor
+    /// moves with them: under a longer window later on, what is forgotten must not be new.
     fn forget(&mut self, since: i64) {
         let newest = self.runs.len() - 1;
-        let mut index = 0;
+        let (mut index, mut floor) = (0, self.floor);
         self.runs.retain(|run| {
             index += 1;
-            index > newest || run.last() >= since
+            let is_kept = index > newest || run.last() >= since;
+            if !is_kept {
+                floor = floor.max(run.last());
+            }
+            is_kept
         });
+        self.floor = floor;
         if self.runs.len() > RUNS_MAX {
             let older = self.runs[..self.runs.len() - 1].iter().enumerate();
             if let Some((oldest, run)) = older.min_by_key(|(_, run)| run.last()) {
@@ -172,25 +178,41 @@ mod tests {
         assert_eq!(seen.note(15_000 * 5000 + 1, WINDOW), TimeVerdict::TooOld);
     }
 
+    #[test]
+    fn a_longer_window_does_not_count_again_what_was_forgotten_under_a_shorter_one() {
+        let mut seen = SeenTimes::default();
+        for at in [1_000_000, 1_003_000, 1_004_000, 9_000_000, 9_001_000, 9_005_000] {
+            assert_eq!(seen.note(at, WINDOW), TimeVerdict::New);
+        }
+        let mut bytes = Vec::new();
+        seen.to_bytes(&mut bytes);
+        let mut seen = SeenTimes::from_bytes(&mut &bytes[..]).unwrap();
+        assert_eq!(seen.note(1_003_000, 20 * WINDOW), TimeVerdict::TooOld);
+        assert_eq!(seen.note(1_005_000, 20 * WINDOW), TimeVerdict::New);
+    }
+
     proptest! {
         #[test]
         fn no_time_is_accepted_twice_and_recent_ones_are_never_refused(
-            steps in prop::collection::vec((0..3_u8, 1..20_000_i64), 1..200)
+            steps in prop::collection::vec((0..3_u8, 1..20_000_i64, 1..=3_i64), 1..200)
         ) {
             let (mut seen, mut model) = (SeenTimes::default(), BTreeSet::new());
             let mut latest = 1_000_000_i64;
-            for (kind, length) in steps {
+            let mut shortest = i64::MAX;
+            for (kind, length, windows) in steps {
+                let window = windows * WINDOW / 100;
+                shortest = shortest.min(window);
                 let at = match kind {
                     0 => latest + 10_000,
                     1 => latest + length,
                     _ => latest - length,
                 };
                 let behind = model.range(at..).count();
-                match seen.note(at, WINDOW) {
+                match seen.note(at, window) {
                     TimeVerdict::New => prop_assert!(model.insert(at), "{at} twice"),
                     TimeVerdict::Duplicate => prop_assert!(model.contains(&at)),
                     TimeVerdict::TooOld => {
-                        prop_assert!(at < latest - WINDOW || behind >= RUNS_MAX, "{at} {behind}");
+                        prop_assert!(at < latest - shortest || behind >= RUNS_MAX, "{at} {behind}");
                     }
                 }
                 latest = latest.max(at);
