@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Message};
+use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Message, SpawnHandle};
 
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
@@ -19,10 +19,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[rtype(result = "()")]
 pub struct CheckpointNow;
 
-/// See the module. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// What the checkpointer is made of.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
-pub struct Checkpointer {
+pub struct CheckpointerParts {
     pub store: Store,
     pub clock: Arc<dyn Clock>,
     pub metrics: Metrics,
@@ -32,35 +32,71 @@ pub struct Checkpointer {
     pub bounds: CheckpointBounds,
 }
 
+/// See the module. It blocks its thread while it writes, so it needs an arbiter of its own.
+#[derive(Debug)]
+pub struct Checkpointer {
+    parts: CheckpointerParts,
+    /// The only checkpoint that is to come.
+    next: Option<SpawnHandle>,
+    turn: Turn,
+}
+
+/// Why the next checkpoint comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The interval will be over, counted from the end of the last one.
+    Interval,
+    /// One was asked for.
+    Asked,
+    /// The last one failed. No request makes the retry come sooner.
+    Retry,
+}
+
 impl Checkpointer {
+    /// A checkpointer that has not begun.
+    pub fn new(parts: CheckpointerParts) -> Self {
+        Self { parts, next: None, turn: Turn::Interval }
+    }
+
     /// Returns whether it was done.
     fn checkpoint(&self) -> bool {
+        let parts = &self.parts;
         let watch = Stopwatch::start();
-        match self.store.checkpoint(self.clock.moment()) {
+        match parts.store.checkpoint(parts.clock.moment()) {
             Ok(report) => {
                 let elapsed_ms = watch.millis();
-                self.metrics.checkpoint_duration.observe(watch.seconds());
-                self.health.clear(Condition::Checkpoint);
+                parts.metrics.checkpoint_duration.observe(watch.seconds());
+                parts.health.clear(Condition::Checkpoint);
                 let (documents, through) = (report.documents, report.through);
                 tracing::info!(documents, through, elapsed_ms, "wrote a checkpoint");
                 true
             }
             Err(cause) => {
-                self.metrics.checkpoint_errors.inc();
-                self.health.raise(Condition::Checkpoint, cause.to_string());
+                parts.metrics.checkpoint_errors.inc();
+                parts.health.raise(Condition::Checkpoint, cause.to_string());
                 let cause: &dyn std::error::Error = &cause;
                 tracing::error!(cause, "a checkpoint failed; it will be tried again");
                 false
             }
         }
     }
-}
 
-impl Checkpointer {
-    fn checkpoint_or_retry(&mut self, ctx: &mut Context<Self>) {
-        if !self.checkpoint() {
-            ctx.notify_later(CheckpointNow, RETRY_AFTER);
+    /// Puts the next checkpoint in place of the one that was to come. It waits behind the messages
+    /// that are there, so a stop never waits for more than the one under way.
+    fn schedule(&mut self, turn: Turn, ctx: &mut Context<Self>) {
+        if let Some(other) = self.next.take() {
+            ctx.cancel_future(other);
         }
+        let after = match turn {
+            Turn::Interval => self.parts.interval,
+            Turn::Asked => Duration::ZERO,
+            Turn::Retry => RETRY_AFTER,
+        };
+        self.turn = turn;
+        self.next = Some(ctx.run_later(after, |actor, ctx| {
+            let is_done = actor.checkpoint();
+            actor.schedule(if is_done { Turn::Interval } else { Turn::Retry }, ctx);
+        }));
     }
 }
 
@@ -68,7 +104,7 @@ impl Actor for Checkpointer {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.interval, Self::checkpoint_or_retry);
+        self.schedule(Turn::Interval, ctx);
         // One that was cut short by the end of the last process is finished first.
         ctx.notify(CheckpointNow);
     }
@@ -78,9 +114,12 @@ impl Handler<CheckpointNow> for Checkpointer {
     type Result = ();
 
     fn handle(&mut self, _: CheckpointNow, ctx: &mut Self::Context) {
+        let parts = &self.parts;
         // Several requests may have waited while the last checkpoint ran.
-        if self.store.is_checkpoint_cut_short() || self.store.needs_checkpoint(&self.bounds) {
-            self.checkpoint_or_retry(ctx);
+        let is_due =
+            || parts.store.is_checkpoint_cut_short() || parts.store.needs_checkpoint(&parts.bounds);
+        if self.turn == Turn::Interval && is_due() {
+            self.schedule(Turn::Asked, ctx);
         }
     }
 }
@@ -90,7 +129,7 @@ impl Handler<Stop> for Checkpointer {
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
         self.checkpoint();
-        self.lifeline.release();
+        self.parts.lifeline.release();
         ctx.stop();
     }
 }

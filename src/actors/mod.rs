@@ -22,7 +22,7 @@ mod retention;
 mod trusted_clock;
 mod writer;
 
-pub use checkpointer::{CheckpointNow, Checkpointer};
+pub use checkpointer::{CheckpointNow, Checkpointer, CheckpointerParts};
 pub use collector::{Collect, CollectFault, Collector, CollectorParts, Encoding};
 pub use foreign::{CollectForeign, Foreign, ForeignAnswer, ForeignFault};
 pub use graphite::{GraphiteListeners, GraphiteSettings};

@@ -15,8 +15,8 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, Condition, Death, GraphiteListeners, Health, Preallocator, Retention, Stop,
-        TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, Preallocator,
+        Retention, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     config::Settings,
@@ -75,7 +75,7 @@ impl Daemon {
         let mut arbiters = Vec::new();
         let checkpointer = start_on_arbiter(
             &mut arbiters,
-            Checkpointer {
+            Checkpointer::new(CheckpointerParts {
                 store: store.clone(),
                 clock: clock.clone(),
                 metrics: metrics.clone(),
@@ -83,7 +83,7 @@ impl Daemon {
                 lifeline: lifelines.for_role("checkpointer"),
                 interval: settings.checkpoint_interval,
                 bounds: settings.checkpoint_bounds,
-            },
+            }),
         );
         let (writer, writer_handle) = Writer::start(WriterParts {
             store: store.clone(),

@@ -64,9 +64,14 @@ impl Granularity {
         self.partition_end(start) > self.retention.before(now)
     }
 
+    /// Samples from this time on have a living partition at `now`: it begins a partition.
+    pub fn kept_since(&self, now: UnixMillis) -> UnixMillis {
+        self.partition_start(self.retention.before(now))
+    }
+
     /// Whether a sample of time `at` still has a living partition at `now`.
     pub fn keeps(&self, at: UnixMillis, now: UnixMillis) -> bool {
-        self.keeps_partition(self.partition_start(at), now)
+        at >= self.kept_since(now)
     }
 
     fn faults(&self, out: &mut Vec<String>) {
@@ -268,6 +273,10 @@ mod tests {
             prop_assert!(index < level.slots(document));
             let slot = document.plus(index as i64 * level.width_ms);
             prop_assert_eq!(slot, level.slot_start(at));
+            for age in [0, 1, level.retention.longest_ms() - 1, level.retention.longest_ms()] {
+                let now = level.partition_end(partition).plus(age);
+                prop_assert_eq!(level.keeps(at, now), level.keeps_partition(partition, now));
+            }
         }
     }
 }

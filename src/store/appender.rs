@@ -130,7 +130,7 @@ impl Appender {
         };
         if accepted().next().is_some() || !new_series.rows.is_empty() {
             self.record.clear();
-            record::encode(accepted(), &mut self.record);
+            record::encode(now, accepted(), &mut self.record);
             let inner = &*self.store.inner;
             let sequence = inner.catalog.read().applied() + 1;
             let series_count = inner.dictionary.read().id_count() as u32;
@@ -152,6 +152,7 @@ impl Appender {
                 for (id, info) in (series_count..).zip(new_series.rows) {
                     assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
                 }
+                inner.living_series.store(dictionary.len(), Ordering::Relaxed);
             }
             let accepted = batches_verdicts.iter_mut().filter(|verdict| verdict.is_accepted());
             for (verdict, tally) in accepted.zip(tallies) {
@@ -182,7 +183,9 @@ impl Appender {
         if !updates.is_empty() {
             let sequence = inner.catalog.read().applied() + 1;
             inner.journal.change_series(sequence, series_count, &updates)?;
-            inner.dictionary.write().update(&updates);
+            let mut dictionary = inner.dictionary.write();
+            dictionary.update(&updates);
+            inner.living_series.store(dictionary.len(), Ordering::Relaxed);
         }
         Ok(Ok(updates.len()))
     }

@@ -17,8 +17,8 @@ use super::{
     states::{ChangedRows, SeriesStates},
 };
 use crate::model::{
-    Cell, GranularitySet, Kind, SenderWindow, SeriesId, SeriesState, TimeVerdict, UnixMillis,
-    is_stale_marker,
+    Cell, GranularitySet, Keeping, Kind, SenderWindow, SeriesId, SeriesState, TimeVerdict,
+    UnixMillis, is_stale_marker,
 };
 
 /// What became of the samples of a batch without a number whose times count once.
@@ -123,7 +123,8 @@ impl Catalog {
         &mut self.states
     }
 
-    /// Applies the batches of one journal record; tells what became of each one's times.
+    /// Applies the batches of one journal record, which were accepted at `now`; tells what became
+    /// of each one's times.
     pub(crate) fn apply<'a>(
         &mut self,
         sequence: u64,
@@ -132,69 +133,70 @@ impl Catalog {
     ) -> Vec<TimesTally> {
         assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
         self.applied = sequence;
-        batches.map(|batch| self.apply_batch(batch, now)).collect()
+        let keeping = Keeping::new(&self.granularities, now);
+        batches.map(|batch| self.apply_batch(batch, &keeping)).collect()
     }
 
-    fn apply_batch(&mut self, batch: &AcceptedBatch, now: UnixMillis) -> TimesTally {
+    fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &Keeping) -> TimesTally {
         if let Some(number) = &batch.number {
             let agent = number.agent.clone();
             self.changed_senders.insert(agent.clone());
             self.senders.entry(agent).or_default().mark(number.epoch, number.seq);
         }
-        let mut run = Run { tally: TimesTally::default(), corrections: Vec::new() };
-        let mut index = 0;
-        while index < batch.values.len() {
-            index = self.apply_run(batch, index, now, &mut run);
+        let mut left = Left { tally: TimesTally::default(), corrections: Vec::new() };
+        let granularities = self.granularities.clone();
+        for run in runs(&granularities, keeping, batch) {
+            self.apply_run(batch, &run, &mut left);
         }
-        for (series, at, increase) in run.corrections {
-            if let Some(level) = self.granularities.finest_keeping(at, now) {
+        for (series, at, increase) in left.corrections {
+            if let Some(level) = keeping.finest(at) {
                 let slot = self.granularities.levels()[level].slot_start(at).0;
                 self.layers[level].slot(slot).merge(series, &Cell::correction(increase));
             }
         }
-        run.tally
+        left.tally
     }
 
-    /// Applies the samples from `from` on that fall into the same slot; returns the next index.
-    fn apply_run(
-        &mut self,
-        batch: &AcceptedBatch,
-        from: usize,
-        now: UnixMillis,
-        run: &mut Run,
-    ) -> usize {
-        let at = UnixMillis(batch.time(from));
+    fn apply_run(&mut self, batch: &AcceptedBatch, run: &Run, left: &mut Left) {
         // Without a living granularity the counter states still move on.
-        let finest = self.granularities.finest_keeping(at, now);
-        let level = &self.granularities.levels()[finest.unwrap_or(0)];
-        let slot_start = level.slot_start(at).0;
-        let slot_end = slot_start + level.width_ms;
-        let mut slot = finest.map(|finest| self.layers[finest].slot(slot_start));
-        for index in from..batch.values.len() {
+        let mut slot = run.level.map(|level| self.layers[level].slot(run.slot_start));
+        for index in run.samples.clone() {
             let at = batch.time(index);
-            if at < slot_start || at >= slot_end {
-                return index;
-            }
             let (series, value) = (batch.series[index], batch.values[index]);
             if is_stale_marker(value) {
                 self.states.end(series, UnixMillis(at));
                 continue;
             }
             if batch.window_ms > 0
-                && !run.is_new(self.states.note_time(series, at, batch.window_ms))
+                && !left.is_new(self.states.note_time(series, at, batch.window_ms))
             {
                 continue;
             }
             let start = batch.start(index);
-            let observed = self.states.observe(series, UnixMillis(at), value, start, slot_start);
+            let observed =
+                self.states.observe(series, UnixMillis(at), value, start, run.slot_start);
             if let Some(slot) = &mut slot {
                 slot.merge(series, &observed.cell);
             }
             if let Some((at, increase)) = observed.correction {
-                run.corrections.push((series, at, increase));
+                left.corrections.push((series, at, increase));
             }
         }
-        batch.values.len()
+    }
+
+    /// Bytes of memory that batches would take when they are applied, at most.
+    pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
+        let keeping = Keeping::new(&self.granularities, now);
+        let of_run = |batch: &AcceptedBatch, run: &Run| {
+            run.level.map_or(0, |level| {
+                self.layers[level].growth(run.slot_start, &batch.series[run.samples.clone()])
+            })
+        };
+        let of_batch = |batch| {
+            let runs = runs(&self.granularities, &keeping, batch);
+            runs.map(|run| of_run(batch, &run)).sum::<usize>()
+        };
+        batches.iter().map(of_batch).sum()
     }
 
     /// Sets the cells aside for a checkpoint. There must be no other one under way.
@@ -223,9 +225,10 @@ impl Catalog {
         self.frozen.as_ref()
     }
 
-    /// Forgets the cells set aside: they are in documents now.
-    pub(crate) fn thaw(&mut self) {
-        self.frozen = None;
+    /// Forgets the cells set aside: they are in documents now. What is returned is dropped without
+    /// the catalog's lock.
+    pub(crate) fn thaw(&mut self) -> Option<Arc<Frozen>> {
+        self.frozen.take()
     }
 
     /// Hands out the cells of a series that are not yet set aside, in slots of `level`.
@@ -240,14 +243,48 @@ impl Catalog {
     }
 }
 
-/// What the samples of a batch leave behind besides cells.
+/// Samples of a batch, one after the other, that fall into the same slot.
 struct Run {
+    samples: Range<usize>,
+    /// The finest level that keeps them, and their slot there; of the finest of all when none does.
+    level: Option<usize>,
+    slot_start: i64,
+}
+
+/// The runs of a batch. One ends where the slot does, or a finer level keeps what comes: slots need
+/// not lie within one partition of a finer level.
+fn runs<'a>(
+    granularities: &'a GranularitySet,
+    keeping: &'a Keeping,
+    batch: &'a AcceptedBatch,
+) -> impl Iterator<Item = Run> + 'a {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let from = next;
+        if from == batch.values.len() {
+            return None;
+        }
+        let at = UnixMillis(batch.time(from));
+        let level = keeping.finest(at);
+        let granularity = &granularities.levels()[level.unwrap_or(0)];
+        let slot_start = granularity.slot_start(at).0;
+        let slot = slot_start..keeping.same_until(at).0.min(slot_start + granularity.width_ms);
+        // A single time is that of all samples.
+        let others = batch.times.iter().skip(from);
+        let length = others.take_while(|time| slot.contains(time)).count();
+        next = if batch.times.len() == 1 { batch.values.len() } else { from + length };
+        Some(Run { samples: from..next, level, slot_start })
+    })
+}
+
+/// What the samples of a batch leave behind besides cells.
+struct Left {
     tally: TimesTally,
     /// What late readings take from the readings after them.
     corrections: Vec<(SeriesId, UnixMillis, f64)>,
 }
 
-impl Run {
+impl Left {
     fn is_new(&mut self, verdict: TimeVerdict) -> bool {
         match verdict {
             TimeVerdict::New => return true,

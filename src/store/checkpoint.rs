@@ -6,7 +6,7 @@
 //! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
 //! all is written is the journal cut.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::{
     catalog::Frozen,
@@ -18,7 +18,7 @@ use super::{
     partition::{DocumentWriter, Mark, PartitionId, Written},
     partitions::Partitions,
 };
-use crate::model::{Cell, Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
+use crate::model::{Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
 
 /// Documents are written this long after their period, or a period later if that is sooner:
 /// most of what is late comes within that time, and need not be patched in.
@@ -164,29 +164,21 @@ impl<'a> Step<'a> {
         period: &Period<'_>,
     ) -> Result<(), StoreError> {
         let index = |slot: i64| self.granularity.slot_index(document, UnixMillis(slot));
-        let frozen_rows = period.cells.iter().map(|(_, cells)| cells.row_count::<SERIES_PER_ROW>());
-        let frozen_rows = frozen_rows.max().unwrap_or(0) as u32;
+        let frozen = period.cells.iter().flat_map(|(_, cells)| cells.row_numbers());
+        let frozen: BTreeSet<u32> = frozen.collect();
+        let mut frozen = frozen.into_iter().peekable();
         let mut cursor = self.head.cursor(&period.rows)?;
         let mut cells: Vec<(usize, Box<RowCells>)> = Vec::new();
-        let mut row = 0;
-        loop {
-            if row >= frozen_rows {
-                match cursor.next_row()? {
-                    None => return Ok(()),
-                    Some(next) => row = next,
-                }
-            }
+        while let Some(row) = frozen.peek().copied().into_iter().chain(cursor.next_row()?).min() {
+            frozen.next_if_eq(&row);
             cells.clear();
             cursor.take(row, |slot, own| cells.push((index(slot), own)))?;
-            for (slot, frozen) in &period.cells {
-                let mut own = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-                if frozen.copy_row(row as usize, &mut own) {
-                    cells.push((index(*slot), own));
-                }
+            for (slot, own) in &period.cells {
+                cells.extend(own.copy_row(row).map(|own| (index(*slot), own)));
             }
             self.write_row(writer, document, row, &cells)?;
-            row += 1;
         }
+        Ok(())
     }
 
     fn write_row(

@@ -1,72 +1,129 @@
 //! A layer of the catalog: cells of one granularity, by slot and series.
+//!
+//! Memory follows what is there: a slot has rows of 64 neighbouring series, only those in which a
+//! series has a sample, and a row has only the cells that are needed. So a lone sample costs some
+//! hundred bytes, whatever the id of its series.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, collections::HashMap, ops::Range};
 
+use foldhash::fast::FixedState;
+
+use super::head_row::{RowCells, SERIES_PER_ROW};
 use crate::model::{Cell, Granularity, SeriesId, UnixMillis};
 
-/// Cells lie in pages of this many neighbouring series, so that the series of one host, which
-/// were defined together, share cache lines and pages.
-const SERIES_PER_PAGE: usize = 32;
+/// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
+const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<i64>());
+/// Bytes of the index for each row that it has room for.
+const INDEX_BYTES: usize = 11;
+/// Bytes that a row takes besides its cells: what doubles may be half empty.
+const ROW_BYTES: usize = 2 * (size_of::<CellRow>() + 4 * INDEX_BYTES);
+/// Bytes that a cell takes in a row that may be half empty.
+const CELL_BYTES: usize = 2 * size_of::<Cell>();
+/// About how many bytes a sample takes that is alone in its slot.
+pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
 
-type Page = Box<[Cell; SERIES_PER_PAGE]>;
+/// The cells of neighbouring series in one slot.
+#[derive(Debug, Clone)]
+pub(crate) struct CellRow {
+    number: u32,
+    /// By series: one more than the place of its cell; 0 when it has none.
+    places: [u8; SERIES_PER_ROW],
+    /// In the order in which they came.
+    cells: Vec<Cell>,
+}
+
+impl CellRow {
+    fn new(number: u32) -> Self {
+        Self { number, places: [0; SERIES_PER_ROW], cells: Vec::with_capacity(1) }
+    }
+
+    fn cell(&self, lane: usize) -> Option<&Cell> {
+        let before = usize::from(self.places[lane]).checked_sub(1)?;
+        self.cells.get(before)
+    }
+
+    /// Merges a cell into that of a series; `grown` gets the bytes that this took.
+    fn merge(&mut self, lane: usize, cell: &Cell, grown: &mut usize) {
+        let place = usize::from(self.places[lane]);
+        if let Some(own) = place.checked_sub(1).and_then(|before| self.cells.get_mut(before)) {
+            own.merge(cell);
+            return;
+        }
+        let room = self.cells.capacity();
+        self.cells.push(*cell);
+        self.places[lane] = self.cells.len() as u8;
+        *grown += (self.cells.capacity() - room) * size_of::<Cell>();
+    }
+
+    /// The cells that are not empty, with their series, ascending.
+    fn filled(&self) -> impl Iterator<Item = (SeriesId, &Cell)> {
+        let first = self.number * SERIES_PER_ROW as u32;
+        let lanes = (0..SERIES_PER_ROW).filter_map(|lane| Some((lane, self.cell(lane)?)));
+        lanes
+            .filter(|(_, cell)| !cell.is_empty())
+            .map(move |(lane, cell)| (SeriesId(first + lane as u32), cell))
+    }
+}
 
 /// The cells of one slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SlotCells {
-    pages: Vec<Option<Page>>,
+    /// In the order in which they came.
+    rows: Vec<CellRow>,
+    /// Where a row is, by its number.
+    index: HashMap<u32, u32, FixedState>,
 }
 
 impl SlotCells {
-    /// The cell of a series, made if it is not there; `grown` gets the bytes that this took.
-    fn cell_mut(&mut self, series: SeriesId, grown: &mut usize) -> &mut Cell {
-        let (page, lane) = split(series);
-        if page >= self.pages.len() {
-            *grown += (page + 1 - self.pages.len()) * size_of::<Option<Page>>();
-            self.pages.resize_with(page + 1, || None);
-        }
-        let page = self.pages[page].get_or_insert_with(|| {
-            *grown += size_of::<[Cell; SERIES_PER_PAGE]>();
-            Box::new([Cell::EMPTY; SERIES_PER_PAGE])
-        });
-        &mut page[lane]
-    }
-
     /// The cell of a series, if any sample fell into it.
     pub(crate) fn cell(&self, series: SeriesId) -> Option<&Cell> {
-        let (page, lane) = split(series);
-        let cell = &self.pages.get(page)?.as_ref()?[lane];
-        (!cell.is_empty()).then_some(cell)
+        let (number, lane) = split(series);
+        self.row(number)?.cell(lane).filter(|cell| !cell.is_empty())
     }
 
-    /// Series whose page is there, ascending; their cells may still be empty.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = (usize, &[Cell; SERIES_PER_PAGE])> {
-        let pages = self.pages.iter().enumerate();
-        pages.filter_map(|(index, page)| Some((index, page.as_deref()?)))
+    fn row(&self, number: u32) -> Option<&CellRow> {
+        self.rows.get(*self.index.get(&number)? as usize)
     }
 
-    /// Number of rows of `N` neighbouring series, whole pages each.
-    pub(crate) fn row_count<const N: usize>(&self) -> usize {
-        const { assert!(N.is_multiple_of(SERIES_PER_PAGE)) };
-        self.pages.len().div_ceil(N / SERIES_PER_PAGE)
+    /// Numbers of the rows that are there, ascending.
+    pub(crate) fn row_numbers(&self) -> Vec<u32> {
+        let mut numbers: Vec<_> = self.rows.iter().map(|row| row.number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
-    /// Copies the cells of a row; false when no page of it is there.
-    pub(crate) fn copy_row<const N: usize>(&self, row: usize, out: &mut [Cell; N]) -> bool {
-        let first = row * (N / SERIES_PER_PAGE);
-        let mut found = false;
-        for (lanes, page) in out.chunks_mut(SERIES_PER_PAGE).zip(self.pages.iter().skip(first)) {
-            if let Some(page) = page {
-                lanes.copy_from_slice(&page[..]);
-                found = true;
-            }
+    /// The cells of a row, those without samples empty.
+    pub(crate) fn copy_row(&self, number: u32) -> Option<Box<RowCells>> {
+        let row = self.row(number)?;
+        let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
+        for (lane, own) in cells.iter_mut().enumerate() {
+            *own = row.cell(lane).copied().unwrap_or(Cell::EMPTY);
         }
-        found
+        Some(cells)
+    }
+
+    /// Where a row is, made if it is not there; `grown` gets the bytes that this took.
+    fn enter(&mut self, number: u32, grown: &mut usize) -> usize {
+        let next = self.rows.len() as u32;
+        let room = self.room_bytes();
+        let place = *self.index.entry(number).or_insert(next);
+        if place == next {
+            if next == 0 {
+                self.rows.reserve_exact(1);
+            }
+            self.rows.push(CellRow::new(number));
+            *grown += self.room_bytes() - room + size_of::<Cell>();
+        }
+        place as usize
+    }
+
+    fn room_bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<CellRow>() + self.index.capacity() * INDEX_BYTES
     }
 }
 
-fn split(series: SeriesId) -> (usize, usize) {
-    let id = series.0 as usize;
-    (id / SERIES_PER_PAGE, id % SERIES_PER_PAGE)
+fn split(series: SeriesId) -> (u32, usize) {
+    (series.0 / SERIES_PER_ROW as u32, series.0 as usize % SERIES_PER_ROW)
 }
 
 /// Cells of one granularity.
@@ -85,7 +142,12 @@ impl Layer {
 
     /// A cursor that writes many cells of one slot without looking the slot up again.
     pub(crate) fn slot(&mut self, start: i64) -> SlotWriter<'_> {
-        SlotWriter { cells: self.slots.entry(start).or_default(), bytes: &mut self.bytes }
+        let bytes = &mut self.bytes;
+        let cells = self.slots.entry(start).or_insert_with(|| {
+            *bytes += SLOT_BYTES;
+            SlotCells::default()
+        });
+        SlotWriter { cells, bytes, row: None }
     }
 
     /// The slots that begin within the range, ascending.
@@ -98,17 +160,38 @@ impl Layer {
         self.slots.iter().map(|(start, cells)| (*start, cells))
     }
 
+    /// Bytes that samples of one slot make the layer grow by, at most.
+    pub(crate) fn growth(&self, start: i64, series: &[SeriesId]) -> usize {
+        let slot = self.slots.get(&start);
+        let mut bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
+        // What is full doubles.
+        let mut doubled = slot.map_or(0, SlotCells::room_bytes);
+        let (mut entered, mut row, mut row_doubled) = (None, None, 0);
+        for id in series {
+            let (number, lane) = split(*id);
+            if entered != Some(number) {
+                entered = Some(number);
+                row = slot.and_then(|slot| slot.row(number));
+                row_doubled = row.map_or(0, |row| row.cells.len() * size_of::<Cell>());
+                if row.is_none() {
+                    bytes += ROW_BYTES + std::mem::take(&mut doubled);
+                }
+            }
+            if row.is_none_or(|row| row.places[lane] == 0) {
+                bytes += CELL_BYTES + std::mem::take(&mut row_doubled);
+            }
+        }
+        bytes
+    }
+
     /// Merges the cells of a finer, or the same, granularity into this layer's slots.
     pub(crate) fn absorb(&mut self, finer: &Self, granularity: &Granularity) {
         for (start, cells) in finer.all_slots() {
             let own_start = granularity.slot_start(UnixMillis(start)).0;
             let shift = (start - own_start) as u32;
             let mut slot = self.slot(own_start);
-            for (page, page_cells) in cells.pages() {
-                for (lane, cell) in page_cells.iter().enumerate().filter(|(_, c)| !c.is_empty()) {
-                    let series = SeriesId((page * SERIES_PER_PAGE + lane) as u32);
-                    slot.merge(series, &cell.shifted(shift));
-                }
+            for (series, cell) in cells.rows.iter().flat_map(CellRow::filled) {
+                slot.merge(series, &cell.shifted(shift));
             }
         }
     }
@@ -118,11 +201,82 @@ impl Layer {
 pub(crate) struct SlotWriter<'a> {
     cells: &'a mut SlotCells,
     bytes: &'a mut usize,
+    /// Number and place of the row that was written last: neighbours come one after the other.
+    row: Option<(u32, usize)>,
 }
 
 impl SlotWriter<'_> {
     /// Merges a cell into that of a series.
     pub(crate) fn merge(&mut self, series: SeriesId, cell: &Cell) {
-        self.cells.cell_mut(series, self.bytes).merge(cell);
+        if cell.is_empty() {
+            return;
+        }
+        let (number, lane) = split(series);
+        let place = match self.row {
+            Some((own, place)) if own == number => place,
+            _ => self.cells.enter(number, self.bytes),
+        };
+        self.row = Some((number, place));
+        self.cells.rows[place].merge(lane, cell, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn cells_are_found_as_they_were_merged_and_growth_is_never_more_than_estimated(
+            samples in prop::collection::vec((0..3_i64, 0..700_u32, 0..9_u32), 0..300)
+        ) {
+            let mut layer = Layer::default();
+            let mut model: BTreeMap<(i64, u32), Cell> = BTreeMap::new();
+            for (slot, series, times) in samples {
+                let cell = Cell { n: times, ..Cell::single(0, f64::from(times)) };
+                let estimated = layer.growth(slot, &[SeriesId(series)]);
+                let before = layer.bytes();
+                layer.slot(slot).merge(SeriesId(series), &cell);
+                prop_assert!(layer.bytes() - before <= estimated);
+                model.entry((slot, series)).or_insert(Cell::EMPTY).merge(&cell);
+            }
+            let find = |slot: i64, series: u32| {
+                let cells = layer.slots.get(&slot)?;
+                cells.cell(SeriesId(series)).copied()
+            };
+            for ((slot, series), cell) in &model {
+                let expected = (!cell.is_empty()).then_some(*cell);
+                prop_assert_eq!(find(*slot, *series), expected);
+            }
+            for (slot, cells) in layer.all_slots() {
+                let numbers = cells.row_numbers();
+                prop_assert!(numbers.is_sorted());
+                let copied: usize = numbers.iter().map(|number| {
+                    let row = cells.copy_row(*number).unwrap();
+                    row.iter().filter(|cell| !cell.is_empty()).count()
+                }).sum();
+                let there = model.iter().filter(|((own, _), c)| *own == slot && !c.is_empty());
+                prop_assert_eq!(copied, there.count());
+                prop_assert!(cells.copy_row(700).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_backfill_of_a_late_series_costs_what_its_samples_do() {
+        let mut layer = Layer::default();
+        let series = SeriesId(5_000_000);
+        let estimated: usize = (0..10_000).map(|slot| layer.growth(slot, &[series])).sum();
+        for slot in 0..10_000 {
+            layer.slot(slot).merge(series, &Cell::single(0, 1.0));
+        }
+        assert!(layer.bytes() < 8 << 20, "{}", layer.bytes());
+        assert!(estimated < 16 << 20, "{estimated}");
+        // Of many neighbours, a cell costs little more than itself.
+        let mut dense = Layer::default();
+        (0..64_000).for_each(|id| dense.slot(0).merge(SeriesId(id), &Cell::single(0, 1.0)));
+        assert!(dense.bytes() < 64_000 * 64, "{}", dense.bytes());
     }
 }

@@ -36,7 +36,7 @@ mod watched;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -56,7 +56,7 @@ pub use partitions::PartitionInfo;
 pub use reader::{Slot, View};
 pub use record::{AcceptedBatch, BatchNumber};
 pub use recovery::RecoveryReport;
-pub use reports::CheckpointBounds;
+pub use reports::{CheckpointBounds, Room};
 pub use snapshot::{SnapshotReport, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
@@ -88,6 +88,10 @@ struct Inner {
     catalog_bytes: AtomicUsize,
     /// Bytes of journal records that no checkpoint has taken up yet.
     journal_pending: AtomicUsize,
+    /// Series that are not deleted.
+    living_series: AtomicUsize,
+    /// Batches were refused for want of room: a checkpoint is due.
+    room_wanted: AtomicBool,
     /// Held through a checkpoint: there is one at a time.
     checkpointing: Mutex<()>,
     counters: Counters,
@@ -95,10 +99,11 @@ struct Inner {
 
 /// For fuzzing: reads bytes as rows of the journal's tables.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
-    if let Some(batches) = record::decode(bytes) {
-        let mut again = Vec::new();
-        record::encode(batches.iter(), &mut again);
-        assert_eq!(record::decode(&again).map(|read| read.len()), Some(batches.len()));
+    if let Some(record) = record::decode(bytes) {
+        let (now, mut again) = (record.now.unwrap_or(UnixMillis(0)), Vec::new());
+        record::encode(now, record.batches.iter(), &mut again);
+        let read = record::decode(&again);
+        assert_eq!(read.map(|read| read.batches.len()), Some(record.batches.len()));
     }
     series_row::fuzz_rows(bytes);
     states::fuzz_rows(bytes);
@@ -157,6 +162,7 @@ impl Store {
             let left_over = catalog.frozen().cloned();
             left_over.unwrap_or_else(|| {
                 inner.journal_pending.store(0, Ordering::Relaxed);
+                inner.room_wanted.store(false, Ordering::Relaxed);
                 catalog.freeze()
             })
         };
@@ -168,11 +174,13 @@ impl Store {
         };
         self.or_replace_head(files.write(&frozen, now))?;
         inner.journal.cut(&frozen, now.believed)?;
-        {
+        let thawed = {
             let mut catalog = inner.catalog.write();
-            catalog.thaw();
+            let thawed = catalog.thaw();
             inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
-        }
+            thawed
+        };
+        drop(thawed);
         counters.checkpoints.add(1);
         Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
     }

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
-use crate::model::SeriesId;
+use crate::model::{SeriesId, UnixMillis};
 
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
+/// Its records do not say when they were accepted.
+const TIMELESS_VERSION: u8 = 1;
 
 /// Who sent a batch, and its number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,9 +60,23 @@ impl AcceptedBatch {
     }
 }
 
-/// Appends batches to `out` as one record.
-pub(crate) fn encode<'a>(batches: impl Iterator<Item = &'a AcceptedBatch>, out: &mut Vec<u8>) {
+/// What one group commit accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    /// The clock when it was: which granularities keep a sample is decided by it, the same way in
+    /// every replay. `None` in records of old releases.
+    pub(crate) now: Option<UnixMillis>,
+    pub(crate) batches: Vec<AcceptedBatch>,
+}
+
+/// Appends batches that are accepted at `now` to `out` as one record.
+pub(crate) fn encode<'a>(
+    now: UnixMillis,
+    batches: impl Iterator<Item = &'a AcceptedBatch>,
+    out: &mut Vec<u8>,
+) {
     out.push(RECORD_VERSION);
+    out.extend_from_slice(&now.0.to_le_bytes());
     for batch in batches {
         let (agent, epoch, seq) = batch
             .number
@@ -81,11 +97,13 @@ pub(crate) fn encode<'a>(batches: impl Iterator<Item = &'a AcceptedBatch>, out: 
 }
 
 /// Reads a record; `None` when it is damaged.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<AcceptedBatch>> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     let mut rest = bytes;
-    if take::<1>(&mut rest)? != [RECORD_VERSION] {
-        return None;
-    }
+    let now = match take(&mut rest)? {
+        [RECORD_VERSION] => Some(UnixMillis(i64::from_le_bytes(take(&mut rest)?))),
+        [TIMELESS_VERSION] => None,
+        [_] => return None,
+    };
     let mut batches = Vec::new();
     while !rest.is_empty() {
         let agent_bytes = u16::from_le_bytes(take(&mut rest)?);
@@ -110,7 +128,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<AcceptedBatch>> {
             values: column(&mut rest, samples, f64::from_le_bytes)?,
         });
     }
-    Some(batches)
+    Some(Record { now, batches })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -154,10 +172,15 @@ mod tests {
             batches in prop::collection::vec(batch(), 0..4), at: usize, flip: u8
         ) {
             let mut bytes = Vec::new();
-            encode(batches.iter(), &mut bytes);
-            prop_assert_eq!(decode(&bytes), Some(batches));
+            let now = UnixMillis(1_795_264_496_000);
+            encode(now, batches.iter(), &mut bytes);
+            let mut timeless = bytes.clone();
+            timeless.splice(..9, [TIMELESS_VERSION]);
+            let old = Record { now: None, batches: batches.clone() };
+            prop_assert_eq!(decode(&timeless), Some(old));
+            prop_assert_eq!(decode(&bytes), Some(Record { now: Some(now), batches }));
             let at = at % bytes.len();
-            prop_assert!(at == 0 || decode(&bytes[..at]).is_none_or(|cut| cut.len() < 4));
+            prop_assert!(at == 0 || decode(&bytes[..at]).is_none_or(|cut| cut.batches.len() < 4));
             bytes[at] ^= flip;
             let _damaged = decode(&bytes);
         }

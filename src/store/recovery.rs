@@ -5,7 +5,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -59,6 +59,7 @@ impl Store {
         if levels != known {
             journal.set_levels(&levels)?;
         }
+        let living_series = AtomicUsize::new(dictionary.len());
         let inner = Inner {
             granularities,
             medium,
@@ -70,6 +71,8 @@ impl Store {
             catalog: RwLock::new(catalog),
             catalog_bytes: AtomicUsize::new(0),
             journal_pending: AtomicUsize::new(0),
+            living_series,
+            room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
             counters: Counters::default(),
         };
@@ -87,7 +90,8 @@ impl Store {
         let inner = &*self.inner;
         let after = inner.catalog.read().applied();
         let (begun_through, begun_in) = self.begun_through()?;
-        inner.journal.replay(after, |sequence, batches| {
+        inner.journal.replay(after, |sequence, record| {
+            let batches = record.batches;
             let mut catalog = inner.catalog.write();
             if sequence == begun_through + 1 && sequence > after + 1 {
                 catalog.freeze();
@@ -97,7 +101,7 @@ impl Store {
             let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
             inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
-            catalog.apply(sequence, batches.iter(), now);
+            catalog.apply(sequence, batches.iter(), record.now.unwrap_or(now));
             Ok(())
         })?;
         let mut catalog = inner.catalog.write();

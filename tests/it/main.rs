@@ -17,6 +17,7 @@ mod promql;
 mod promql_semantics;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
+mod replay;
 mod retention;
 mod tidy;
 mod verify;

@@ -52,6 +52,24 @@ impl Group {
         !(self.definitions.is_empty() && self.batches.is_empty())
     }
 
+    /// Refuses the batches of each command for which there is no room.
+    pub(super) fn refuse_unless(
+        &mut self,
+        mut has_room: impl FnMut(&[AcceptedBatch]) -> bool,
+        fault: &WriteFault,
+    ) {
+        let mut batches = std::mem::take(&mut self.batches).into_iter();
+        for (count, reply) in std::mem::take(&mut self.append_replies) {
+            let own: Vec<_> = batches.by_ref().take(count).collect();
+            if has_room(&own) {
+                self.batches.extend(own);
+                self.append_replies.push((count, reply));
+            } else {
+                deliver(reply, Err(fault.clone()));
+            }
+        }
+    }
+
     pub(super) fn answer(self, result: Result<GroupVerdict, WriteFault>) {
         match result {
             Ok(verdict) => {

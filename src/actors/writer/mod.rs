@@ -33,6 +33,9 @@ use role::Role;
 /// Commands that may wait. Full: the request is refused with 429 and the sender keeps it.
 const QUEUE_COMMANDS: usize = 1024;
 
+/// Why batches are refused until a checkpoint makes room.
+const BACKLOG: &str = "checkpoints do not keep up; too much waits for one";
+
 /// Why nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteFault {
@@ -157,7 +160,7 @@ impl WriterHandle {
         let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
         let pressure = &self.pressure;
         if self.is_full() {
-            return Err(WriteFault::Busy("checkpoints do not keep up; too much waits for one"));
+            return Err(WriteFault::Busy(BACKLOG));
         }
         if pressure.queued_bytes.fetch_add(weight, Ordering::Relaxed) > pressure.queued_bytes_max {
             pressure.queued_bytes.fetch_sub(weight, Ordering::Relaxed);

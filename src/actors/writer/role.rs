@@ -10,7 +10,7 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    ChangeVerdict, Command, Pressure, Reply, WriteFault, WriterParts,
+    BACKLOG, ChangeVerdict, Command, Pressure, Reply, WriteFault, WriterParts,
     group::{Group, deliver},
 };
 use crate::{
@@ -66,10 +66,14 @@ impl Role {
         self.parts.lifeline.release();
     }
 
-    fn commit(&mut self, group: Group) {
+    fn commit(&mut self, mut group: Group) {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
         let now = parts.clock.moment().earliest();
+        let mut room = parts.store.room(&parts.bounds, now);
+        if !room.take_easily(&group.batches) {
+            group.refuse_unless(|batches| room.take(batches), &WriteFault::Busy(BACKLOG));
+        }
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
         parts.metrics.commit_duration.observe(watch.seconds());
         let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);

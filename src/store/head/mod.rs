@@ -23,7 +23,7 @@ use super::{
     register::Register,
     version::{self, FORMAT_VERSION},
 };
-use crate::model::{Cell, GranularitySet, SeriesId, UnixMillis};
+use crate::model::{GranularitySet, SeriesId, UnixMillis};
 
 /// Name of the head's file.
 pub(crate) const HEAD_FILE: &str = "head.redb";
@@ -242,12 +242,9 @@ impl HeadWriter<'_> {
         slot_start: i64,
         cells: &SlotCells,
     ) -> Result<(), StoreError> {
-        for row in 0..cells.row_count::<SERIES_PER_ROW>() {
-            let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
-            if !cells.copy_row(row, &mut merged) {
-                continue;
-            }
-            let key = key(slot_start, row as u32);
+        for row in cells.row_numbers() {
+            let Some(mut merged) = cells.copy_row(row) else { continue };
+            let key = key(slot_start, row);
             if let Some(guard) = self.rows.get(key).map_err(fail("write"))? {
                 Row::parse(guard.value()).ok_or_else(|| damaged(key))?.merge_into(&mut merged);
             }

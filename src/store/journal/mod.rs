@@ -19,7 +19,7 @@ use super::{
     levels::StoredLevel,
     medium::Medium,
     partition,
-    record::{self, AcceptedBatch},
+    record::{self, Record},
     series_row,
     states::SeriesStates,
     version::{self, FORMAT_VERSION},
@@ -263,7 +263,7 @@ impl Journal {
     pub(crate) fn replay(
         &self,
         after: u64,
-        mut out: impl FnMut(u64, Vec<AcceptedBatch>) -> Result<(), StoreError>,
+        mut out: impl FnMut(u64, Record) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let txn = self.file.read()?;
         self.file.guard("replay", || {
@@ -275,9 +275,9 @@ impl Journal {
                 if sequence != expected {
                     return Err(corrupt(format!("record {expected} is missing before {sequence}")));
                 }
-                let batches = record::decode(bytes.value())
+                let record = record::decode(bytes.value())
                     .ok_or_else(|| corrupt(format!("record {sequence} cannot be read")))?;
-                out(sequence, batches)?;
+                out(sequence, record)?;
             }
             Ok(())
         })
