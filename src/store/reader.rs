@@ -1,8 +1,13 @@
 //! Reading: documents merged with what is not yet in them, each sample exactly once.
 //!
-//! A view takes the catalog's lock once and begins all its reads under it. No freeze can happen
-//! meanwhile, so the head either holds the frozen cells or does not, a partition's mark tells what
-//! it took in, and the view is consistent.
+//! A view copies what is in memory first, under the catalog's lock for a moment, then begins its
+//! read of the head, then those of the partitions, without any lock. What it copied has a number:
+//! everything up to a journal record. Cells move one way, from memory to the head and to documents,
+//! and with them moves the number of the last record that is there, in the same transaction. So a
+//! copied cell counts unless the head or its documents say that they have everything up to its
+//! number, and a row of the head counts unless its documents do. Checkpoints may begin and end
+//! meanwhile: a view has all that was accepted before it, each sample once, and perhaps some of
+//! what came since.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,10 +43,13 @@ pub struct View {
     level: usize,
     range: Range<i64>,
     frozen: Option<Arc<Frozen>>,
-    /// Cells that are in no document, a slot perhaps several times; not the frozen ones.
-    active: HashMap<SeriesId, Vec<Slot>, FixedState>,
+    /// Cells that are in no document; not the frozen ones.
+    loose: Cells,
     readers: Vec<PartitionReader>,
 }
+
+/// Cells by series, a slot perhaps several times.
+type Cells = HashMap<SeriesId, Vec<Slot>, FixedState>;
 
 /// Series by the row of the head that holds them.
 type Rows = BTreeMap<u32, Vec<(usize, SeriesId)>>;
@@ -61,30 +69,43 @@ impl Store {
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
+        let (active, frozen, through) = self.copy_memory(level, &range, series);
+        // Before the partitions: what leaves the head is in documents by then.
+        let head = self.or_replace_head(self.inner.head.read(level))?;
+        let frozen = frozen.filter(|frozen| frozen.through > head.through);
+        let mut readers = Vec::new();
+        for partition in self.inner.partitions.overlapping(level, range.clone()) {
+            readers.push(partition.read()?);
+        }
+        let mut rows = Rows::new();
+        for id in series {
+            let (row, lane) = head::place(*id);
+            rows.entry(row).or_default().push((lane, *id));
+        }
+        let loose = if head.through < through { active } else { Cells::default() };
+        let mut view = View { store: self.clone(), level, range, frozen, loose, readers };
+        view.drop_absorbed(through);
+        self.or_replace_head(view.take_head(&head, &rows))?;
+        Ok(view)
+    }
+
+    /// What the catalog holds: the active cells of series, the frozen ones, and the last record that
+    /// is in them.
+    fn copy_memory(
+        &self,
+        level: usize,
+        range: &Range<i64>,
+        series: &[SeriesId],
+    ) -> (Cells, Option<Arc<Frozen>>, u64) {
         let catalog = self.inner.catalog.read();
-        let mut active: HashMap<SeriesId, Vec<Slot>, FixedState> = HashMap::default();
+        let mut active = Cells::default();
         for id in series {
             catalog.active_cells(level, *id, range.clone(), |start, cell| {
                 let start = UnixMillis(start);
                 active.entry(*id).or_default().push(Slot { start, cell });
             });
         }
-        // Before the partitions: what leaves the head is in documents by then.
-        let head = self.or_replace_head(self.inner.head.read(level))?;
-        let frozen = catalog.frozen().filter(|frozen| frozen.through > head.through).cloned();
-        let mut readers = Vec::new();
-        for partition in self.inner.partitions.overlapping(level, range.clone()) {
-            readers.push(partition.read()?);
-        }
-        drop(catalog);
-        let mut rows = Rows::new();
-        for id in series {
-            let (row, lane) = head::place(*id);
-            rows.entry(row).or_default().push((lane, *id));
-        }
-        let mut view = View { store: self.clone(), level, range, frozen, active, readers };
-        self.or_replace_head(view.take_head(&head, &rows))?;
-        Ok(view)
+        (active, catalog.frozen().cloned(), catalog.applied())
     }
 }
 
@@ -126,12 +147,21 @@ impl View {
                 }
             });
         }
-        slots.extend_from_slice(self.active.get(&series).map_or(&[], Vec::as_slice));
+        slots.extend_from_slice(self.loose.get(&series).map_or(&[], Vec::as_slice));
         if slots.len() > in_documents {
             merge_equal(slots);
             slots.retain(|slot| !slot.cell.is_empty());
         }
         Ok(())
+    }
+
+    /// Drops those of the loose cells, which are everything up to a record, that documents have.
+    fn drop_absorbed(&mut self, through: u64) {
+        let mut loose = std::mem::take(&mut self.loose);
+        loose.values_mut().for_each(|slots| {
+            slots.retain(|slot| !self.has_absorbed(through, slot.start.0));
+        });
+        self.loose = loose;
     }
 
     /// Takes over the cells of the head that are not in documents.
@@ -145,7 +175,7 @@ impl View {
                     for (lane, id) in series {
                         if let Some(cell) = cells.cell(*lane) {
                             let start = UnixMillis(slot);
-                            self.active.entry(*id).or_default().push(Slot { start, cell });
+                            self.loose.entry(*id).or_default().push(Slot { start, cell });
                         }
                     }
                 })?;
