@@ -43,6 +43,8 @@ pub(super) fn api_parts(
         query_limits: QueryLimits {
             series_max: settings.query_series_max,
             points_max: settings.query_points_max,
+            read_series_max: settings.promql.series_max,
+            read_points_max: settings.promql.points_max,
         },
         queries: Arc::new(Semaphore::new(settings.queries_max)),
         promql: settings.promql,

@@ -74,6 +74,11 @@ impl Granularity {
         at >= self.kept_since(now)
     }
 
+    /// Start of the oldest partition that is still kept at `now`.
+    pub fn kept_from(&self, now: UnixMillis) -> UnixMillis {
+        self.partition_start(self.retention.before(now).plus(1))
+    }
+
     fn faults(&self, out: &mut Vec<String>) {
         let name = &self.name;
         if !(1000..=DAY_MS).contains(&self.width_ms)

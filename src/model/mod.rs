@@ -5,6 +5,7 @@
 pub mod cell;
 pub mod counter;
 pub mod document;
+pub mod gaps;
 pub mod granularity;
 pub mod keeping;
 pub mod seen;
@@ -16,6 +17,7 @@ pub mod time;
 pub use cell::Cell;
 pub use counter::{Observed, Reading, SeriesState, is_stale_marker};
 pub use document::DocumentLayout;
+pub use gaps::Gaps;
 pub use granary_protocol::Kind;
 pub use granularity::{Granularity, GranularitySet};
 pub use keeping::Keeping;

@@ -4,9 +4,11 @@
 //! what is decided.
 
 pub mod admission;
+pub mod coverage;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;
+mod times;
 pub mod trust;
 
 pub use admission::{Admission, RefusalReason};

@@ -1,31 +1,25 @@
-//! Which granularity answers which part of a range.
+//! Which granularity answers a query.
+//!
+//! Where it does not hold all samples others go on, see `coverage.rs`.
 
 use std::ops::Range;
 
+use super::coverage::Coverage;
 use crate::model::{Granularity, GranularitySet, UnixMillis};
 
-/// A part of a range, and the granularity that answers it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
-    /// Index of the granularity.
-    pub level: usize,
-    /// The part, whole slots of this granularity.
-    pub range: Range<UnixMillis>,
-}
-
 /// The finest granularity whose slots over the range are not more than `points` and that still
-/// keeps the whole range; when none does, the finest that fits, and the coarsest when none fits.
+/// holds the whole range; when none does, the finest that fits, and the coarsest when none fits.
 pub fn level_for_points(
-    granularities: &GranularitySet,
+    coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,
     points: usize,
-    now: UnixMillis,
 ) -> usize {
     let span = range.end.0.saturating_sub(range.start.0);
-    let levels = granularities.levels();
-    let fits = |level: &Granularity| span / level.width_ms <= points as i64;
-    let kept = levels.iter().position(|level| fits(level) && level.keeps(range.start, now));
-    kept.or_else(|| levels.iter().position(fits)).unwrap_or(levels.len() - 1)
+    let levels = coverage.granularities().levels();
+    let fits = |level: &usize| span / levels[*level].width_ms <= points as i64;
+    let fitting = || (0..levels.len()).filter(fits);
+    let whole = fitting().find(|level| coverage.makes_whole(*level, range));
+    whole.or_else(|| fitting().next()).unwrap_or(levels.len() - 1)
 }
 
 /// The coarsest granularity whose slots end at all of these borders; `None` when none does.
@@ -100,123 +94,25 @@ impl Windows {
 }
 
 /// The granularity that answers windows: of several windows the coarsest whose slots serve as
-/// well as finer ones would, of a single one the finest that keeps all of it.
-pub fn level_for_windows(
-    granularities: &GranularitySet,
-    windows: &Windows,
-    now: UnixMillis,
-) -> usize {
+/// well as finer ones would, of a single one the finest that holds all of it.
+pub fn level_for_windows(coverage: &Coverage<'_>, windows: &Windows, now: UnixMillis) -> usize {
+    let granularities = coverage.granularities();
     let levels = granularities.levels();
     if windows.count < 2 {
-        let start = windows.span().start;
-        return granularities.finest_keeping(start, now).unwrap_or(levels.len() - 1);
+        let span = windows.span();
+        let kept = || granularities.finest_keeping(span.start, now);
+        return coverage.finest_whole(&span).or_else(kept).unwrap_or(levels.len() - 1);
     }
     levels.iter().rposition(|level| windows.served_by(level.width_ms)).unwrap_or(0)
 }
 
-/// Cuts a range, oldest part first: `level` answers as far back as it is kept, and each coarser
-/// granularity goes on where the finer one ends.
-pub fn segments(
-    granularities: &GranularitySet,
-    level: usize,
-    range: Range<UnixMillis>,
-    now: UnixMillis,
-) -> Vec<Segment> {
-    let mut out = Vec::new();
-    let mut end = range.end;
-    for (index, granularity) in granularities.levels().iter().enumerate().skip(level) {
-        let kept_from = granularity.partition_start(granularity.retention.before(now).plus(1));
-        // A coarser slot must not hold samples that the finer segment shows too.
-        let from = match granularities.levels().get(index + 1) {
-            Some(coarser) => {
-                let floor = coarser.slot_start(kept_from);
-                if floor < kept_from { floor.plus(coarser.width_ms) } else { floor }
-            }
-            None => kept_from,
-        };
-        let start = range.start.max(from);
-        if start < end {
-            out.push(Segment { level: index, range: start..end });
-            end = start;
-        }
-    }
-    out.reverse();
-    out
-}
-
-/// Lets finer granularities answer for the slot that the last segment ends in, as far as they keep
-/// it: what lies in that slot behind the end is not to be counted.
-pub fn with_fine_end(
-    granularities: &GranularitySet,
-    mut segments: Vec<Segment>,
-    now: UnixMillis,
-) -> Vec<Segment> {
-    let Some(Segment { level: coarsest, range }) = segments.pop() else { return segments };
-    let Range { mut start, end } = range;
-    let levels = granularities.levels();
-    for level in (0..=coarsest).rev() {
-        let border = levels[level].slot_start(end).max(start);
-        let ends_here = level == 0 || !levels[level - 1].keeps(border, now);
-        let upto = if ends_here { end } else { border };
-        if start < upto {
-            segments.push(Segment { level, range: start..upto });
-            start = upto;
-        }
-        if ends_here {
-            break;
-        }
-    }
-    segments
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use crate::model::Gaps;
 
-    proptest! {
-        #[test]
-        fn segments_join_without_gap_or_overlap_from_coarse_to_fine(
-            now in 1_700_000_000_000..1_900_000_000_000_i64,
-            back in 0..170_000_000_000_i64,
-            span in 1..170_000_000_000_i64,
-            level in 0..4_usize,
-        ) {
-            let set = GranularitySet::default();
-            let now = UnixMillis(now);
-            let range = now.minus(back + span)..now.minus(back);
-            let cut = segments(&set, level, range.clone(), now);
-            for pair in cut.windows(2) {
-                prop_assert_eq!(pair[0].range.end, pair[1].range.start);
-                prop_assert!(pair[0].level > pair[1].level);
-                // The border is a border of slots of the coarser granularity.
-                let coarser = &set.levels()[pair[0].level];
-                prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
-            }
-            for segment in &cut {
-                prop_assert!(set.levels()[segment.level].keeps(segment.range.start, now));
-                prop_assert!(segment.level >= level);
-            }
-            if let Some(last) = cut.last() {
-                prop_assert_eq!(last.range.end, range.end);
-            }
-            let fine = with_fine_end(&set, cut.clone(), now);
-            prop_assert_eq!(fine.first().map(|own| own.range.start), cut.first().map(|own| own.range.start));
-            prop_assert_eq!(fine.last().map(|own| own.range.end), cut.last().map(|own| own.range.end));
-            for pair in fine.windows(2) {
-                prop_assert_eq!(pair[0].range.end, pair[1].range.start);
-                prop_assert!(pair[0].level > pair[1].level);
-                let coarser = &set.levels()[pair[0].level];
-                prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
-                prop_assert!(set.levels()[pair[1].level].keeps(pair[1].range.start, now));
-            }
-            if let Some(last) = fine.last().filter(|last| last.level > 0) {
-                let finer = &set.levels()[last.level - 1];
-                let border = set.levels()[last.level].slot_start(last.range.end);
-                prop_assert!(!finer.keeps(border.max(last.range.start), now));
-            }
-        }
+    fn coverage(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
+        Coverage::new(set, vec![Gaps::NONE; set.count()], now)
     }
 
     #[test]
@@ -230,7 +126,7 @@ mod tests {
             let first = now.minus(step_ms * (count as i64 - 1) + shift);
             let lookback_ms = 5 * MINUTE;
             let windows = Windows { first, step_ms, count, range_ms, lookback_ms, detail };
-            set.levels()[level_for_windows(&set, &windows, now)].name.clone()
+            set.levels()[level_for_windows(&coverage(&set, now), &windows, now)].name.clone()
         };
         let check = |range, step, count, shift| with(Detail::Aggregates, range, step, count, shift);
         // Whole slots tell neither readings nor samples.
@@ -270,7 +166,7 @@ mod tests {
         let set = GranularitySet::default();
         let level = |hours: i64| {
             let now = UnixMillis(1_795_264_496_000);
-            level_for_points(&set, &(now.minus(hours * 3_600_000)..now), 1500, now)
+            level_for_points(&coverage(&set, now), &(now.minus(hours * 3_600_000)..now), 1500)
         };
         assert_eq!(
             [level(1), level(24), level(48), level(24 * 30), level(24 * 365)],
@@ -284,7 +180,7 @@ mod tests {
         let now = UnixMillis(1_795_264_496_000);
         let level = |days_ago: i64| {
             let start = now.minus(days_ago * 86_400_000);
-            level_for_points(&set, &(start..start.plus(3_600_000)), 1500, now)
+            level_for_points(&coverage(&set, now), &(start..start.plus(3_600_000)), 1500)
         };
         assert_eq!([level(1), level(5), level(30), level(300)], [0, 1, 2, 3]);
         assert_eq!(level(3000), 0, "nothing keeps it: what fits");

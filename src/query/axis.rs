@@ -2,43 +2,25 @@
 //!
 //! Must never know: which series are shown, or how.
 
-use std::{ops::Range, str::FromStr};
+use std::ops::Range;
 
 use jiff::tz::TimeZone;
 
-use super::{CalendarUnit, QueryError, QueryLimits};
+use super::{
+    CalendarUnit, QueryError, QueryLimits, Resolution,
+    resolution::{AUTO_POINTS, auto_width, level_of_width, named_width, slot_start, whole_slots},
+};
 use crate::{
-    model::{Cell, Granularity, GranularitySet, UnixMillis},
-    pipeline::query_plan::{self, Segment},
+    model::{Cell, Span, UnixMillis},
+    pipeline::{
+        coverage::{Coverage, Segment},
+        query_plan,
+    },
     store::Slot,
 };
 
-/// Slots of a chart whose resolution is left to the daemon, at most, unless told otherwise.
-const AUTO_POINTS: usize = 1500;
+const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
-
-/// Width of a chart's slots.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Resolution {
-    /// The finest granularity that gives a readable number of points.
-    Auto,
-    /// A granularity, by name.
-    Named(String),
-    /// Buckets of the calendar.
-    Calendar(CalendarUnit),
-}
-
-impl FromStr for Resolution {
-    type Err = std::convert::Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        Ok(match (word, CalendarUnit::named(word)) {
-            ("auto", _) => Self::Auto,
-            (_, Some(unit)) => Self::Calendar(unit),
-            (name, None) => Self::Named(name.to_owned()),
-        })
-    }
-}
 
 /// What the slots depend on.
 pub(super) struct AxisRequest<'a> {
@@ -49,12 +31,14 @@ pub(super) struct AxisRequest<'a> {
     pub(super) points: Option<usize>,
     /// Series that are read.
     pub(super) series: usize,
+    /// Lines that are shown of them.
+    pub(super) lines: usize,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Axis {
-    /// Name of the granularity or of the calendar's unit.
+    /// Width of the slots, or the calendar's unit.
     pub(super) resolution: String,
     /// Which granularity is read where, oldest part first.
     pub(super) segments: Vec<Segment>,
@@ -70,61 +54,81 @@ impl Axis {
     /// # Errors
     /// When the resolution is not known, or there are too many slots.
     pub(super) fn plan(
-        granularities: &GranularitySet,
+        coverage: &Coverage<'_>,
         request: &AxisRequest<'_>,
         limits: &QueryLimits,
-        now: UnixMillis,
     ) -> Result<Self, QueryError> {
-        let utc = TimeZone::UTC;
-        let zone = request.zone.unwrap_or(&utc);
-        if let Resolution::Calendar(unit) = request.resolution {
-            return Self::of_calendar(granularities, *unit, zone, request, limits, now);
-        }
-        let budget = limits.points_max / request.series.max(1);
-        let points = request.points.unwrap_or(AUTO_POINTS).min(budget);
-        let level = level_of(granularities, request.resolution, request.range, points, now)?;
-        let granularity = &granularities.levels()[level];
-        let elsewhere = request.zone.is_some_and(|zone| *zone != TimeZone::UTC);
-        if elsewhere && granularity.width_ms == DAY_MS && *request.resolution == Resolution::Auto {
-            return Self::of_calendar(granularities, CalendarUnit::Day, zone, request, limits, now);
-        }
-        let segments = query_plan::segments(granularities, level, request.range.clone(), now);
-        check_count(slots_of(granularities, &segments), request.series, limits)?;
-        let mut slots = Vec::with_capacity(slots_of(granularities, &segments) as usize);
+        let width = match request.resolution {
+            Resolution::Calendar(unit) => {
+                return Self::of_calendar(coverage, *unit, request, limits);
+            }
+            Resolution::Named(name) => named_width(coverage.granularities(), name)?,
+            Resolution::Auto => {
+                let points = request.points.unwrap_or(AUTO_POINTS);
+                let points = points.min(request.slots_max(limits)).max(1);
+                let width = auto_width(coverage, request.range, points);
+                if request.is_elsewhere() && width % DAY_MS == 0 {
+                    let unit = request.local_days(width / DAY_MS, points);
+                    return Self::of_calendar(coverage, unit, request, limits);
+                }
+                width
+            }
+        };
+        Self::of_width(coverage, width, request, limits)
+    }
+
+    fn of_width(
+        coverage: &Coverage<'_>,
+        width: i64,
+        request: &AxisRequest<'_>,
+        limits: &QueryLimits,
+    ) -> Result<Self, QueryError> {
+        let granularities = coverage.granularities();
+        let level = level_of_width(granularities, width).unwrap_or(0);
+        let segments = coverage.segments(level, whole_slots(width, request.range));
+        request.check(coverage, &segments, limits)?;
+        let mut slots: Vec<(i64, i64)> = Vec::new();
         for segment in &segments {
-            let granularity = &granularities.levels()[segment.level];
-            let first = granularity.slot_start(segment.range.start).0;
-            let starts = (first..segment.range.end.0).step_by(granularity.width_ms as usize);
-            slots.extend(starts.map(|start| (start, granularity.width_ms)));
+            let step = common_multiple(width, granularities.levels()[segment.level].width_ms);
+            let mut start = slot_start(step, segment.range.start).0;
+            while start < segment.range.end.0 {
+                let end = start.saturating_add(step);
+                let from = slots.last().map_or(start, |(last, width)| start.max(last + width));
+                if from < end {
+                    slots.push((from, end - from));
+                }
+                start = end;
+            }
         }
-        let mut notes = notes(granularities, level, &segments, request.range);
-        if elsewhere && granularity.width_ms == DAY_MS {
+        request.check_points(slots.len(), limits)?;
+        let resolution = Span::Fixed(width).to_string();
+        let mut notes = coverage.notes(level, &segments, request.range);
+        if request.is_elsewhere() && width > HOUR_MS {
             notes.push(format!(
-                "the slots of {} are days in UTC; resolution=day gives those of the time zone",
-                granularity.name
+                "the slots of {resolution} begin by UTC; resolution=day, week or month gives those \
+                 of the time zone"
             ));
         }
-        Ok(Self { resolution: granularity.name.clone(), segments, slots, notes })
+        Ok(Self { resolution, segments, slots, notes })
     }
 
     fn of_calendar(
-        granularities: &GranularitySet,
+        coverage: &Coverage<'_>,
         unit: CalendarUnit,
-        zone: &TimeZone,
         request: &AxisRequest<'_>,
         limits: &QueryLimits,
-        now: UnixMillis,
     ) -> Result<Self, QueryError> {
-        let buckets_max = limits.points_max / request.series.max(1);
-        let Some(borders) = unit.borders(request.range, zone, buckets_max) else {
-            return Err(too_much(request.series, &format!("more than {buckets_max}"), limits));
+        let granularities = coverage.granularities();
+        let (zone, slots_max) = (request.zone(), request.slots_max(limits));
+        let Some(borders) = unit.borders(request.range, &zone, slots_max) else {
+            return Err(request.too_much(request.lines, &format!("more than {slots_max}"), limits));
         };
         let aligned = query_plan::level_for_borders(granularities, &borders);
         let level = aligned.unwrap_or(0);
         let range = borders[0]..borders[borders.len() - 1];
-        let segments = query_plan::segments(granularities, level, range.clone(), now);
-        check_count(slots_of(granularities, &segments), request.series, limits)?;
-        let mut notes = notes(granularities, level, &segments, &range);
+        let segments = coverage.segments(level, range.clone());
+        request.check(coverage, &segments, limits)?;
+        let mut notes = coverage.notes(level, &segments, &range);
         let cuts = |segment: &&Segment| aligned.is_none_or(|aligned| segment.level > aligned);
         if let Some(cut) = segments.iter().find(cuts) {
             notes.push(format!(
@@ -139,7 +143,7 @@ impl Axis {
         let pairs = borders.windows(2).map(|pair| (pair[0].0, pair[1].0));
         let kept = pairs.filter(|(_, end)| *end > oldest.0);
         let slots = kept.map(|(start, end)| (start, end - start)).collect();
-        Ok(Self { resolution: unit.name().to_owned(), segments, slots, notes })
+        Ok(Self { resolution: unit.name().into_owned(), segments, slots, notes })
     }
 
     /// Number of slots.
@@ -176,100 +180,85 @@ impl Axis {
             while self.slots.get(index + 1).is_some_and(|(next, _)| *next <= slot.start.0) {
                 index += 1;
             }
-            let Some((start, _)) = self.slots.get(index) else { return };
-            let shift = u32::try_from(slot.start.0 - start).unwrap_or(0);
-            cells[index].merge(&slot.cell.shifted(shift));
+            let Some((start, width)) = self.slots.get(index) else { return };
+            cells[index].merge(&within(*width, slot.start.0 - start, &slot.cell));
         }
     }
 }
 
-fn slots_of(granularities: &GranularitySet, segments: &[Segment]) -> i64 {
-    let count = |segment: &Segment| {
-        let granularity = &granularities.levels()[segment.level];
-        let first = granularity.slot_start(segment.range.start).0;
-        (segment.range.end.0 - first + granularity.width_ms - 1) / granularity.width_ms
-    };
-    segments.iter().map(count).sum()
+/// A cell as part of a slot that begins some time earlier. Offsets in a slot that is longer than
+/// they can tell are counted in longer units than milliseconds.
+fn within(width: i64, later: i64, cell: &Cell) -> Cell {
+    let unit = width / i64::from(u32::MAX) + 1;
+    let offset = |own: u32| u32::try_from((later + i64::from(own)) / unit).unwrap_or(0);
+    Cell { first_at: offset(cell.first_at), last_at: offset(cell.last_at), ..*cell }
 }
 
-fn check_count(slots: i64, series: usize, limits: &QueryLimits) -> Result<(), QueryError> {
-    if slots.saturating_mul(series.max(1) as i64) > limits.points_max as i64 {
-        return Err(too_much(series, &slots.to_string(), limits));
+fn common_multiple(a: i64, b: i64) -> i64 {
+    let (mut divisor, mut rest) = (a, b);
+    while rest != 0 {
+        (divisor, rest) = (rest, divisor % rest);
     }
-    Ok(())
+    a / divisor * b
 }
 
-fn too_much(series: usize, slots: &str, limits: &QueryLimits) -> QueryError {
-    QueryError::TooMuch(format!(
-        "{series} series of {slots} slots are more than {}: ask for a shorter range, a coarser \
-         resolution or fewer series, or raise limits.query_points_max",
-        limits.points_max
-    ))
-}
+impl AxisRequest<'_> {
+    fn zone(&self) -> TimeZone {
+        self.zone.cloned().unwrap_or(TimeZone::UTC)
+    }
 
-/// The granularity that is asked for.
-pub(super) fn level_of(
-    granularities: &GranularitySet,
-    resolution: &Resolution,
-    range: &Range<UnixMillis>,
-    points: usize,
-    now: UnixMillis,
-) -> Result<usize, QueryError> {
-    let known = || {
-        let names: Vec<_> = granularities.levels().iter().map(|level| &*level.name).collect();
-        names.join(", ")
-    };
-    match resolution {
-        Resolution::Auto => Ok(query_plan::level_for_points(granularities, range, points, now)),
-        Resolution::Named(name) => {
-            granularities.named(name).map(|(level, _)| level).ok_or_else(|| {
-                let units = CalendarUnit::ALL.map(|(_, unit)| unit).join(", ");
-                QueryError::Invalid(format!(
-                    "resolution={name:?} is not kept; use auto, one of {}, or for charts one of \
-                     {units}",
-                    known()
-                ))
-            })
+    fn is_elsewhere(&self) -> bool {
+        self.zone.is_some_and(|zone| *zone != TimeZone::UTC)
+    }
+
+    /// Slots of a line, at most.
+    fn slots_max(&self, limits: &QueryLimits) -> usize {
+        let shown = limits.points_max / self.lines.max(1);
+        shown.min(limits.read_points_max / self.series.max(1))
+    }
+
+    /// Days of the zone, so many together that their slots are not more than `points`.
+    fn local_days(&self, days: i64, points: usize) -> CalendarUnit {
+        let mut unit = CalendarUnit::of_days(days);
+        for doubled in (1..32).map(|times| days.saturating_mul(1 << times)) {
+            if unit.borders(self.range, &self.zone(), points).is_some() {
+                break;
+            }
+            unit = CalendarUnit::of_days(doubled);
         }
-        Resolution::Calendar(unit) => Err(QueryError::Invalid(format!(
-            "resolution={} is for charts; use auto or one of {}",
-            unit.name(),
-            known()
-        ))),
+        unit
     }
-}
 
-/// Slots of a document query whose resolution is left to the daemon.
-pub(super) fn level_of_documents(
-    granularities: &GranularitySet,
-    resolution: &Resolution,
-    range: &Range<UnixMillis>,
-    now: UnixMillis,
-) -> Result<usize, QueryError> {
-    level_of(granularities, resolution, range, AUTO_POINTS, now)
-}
-
-fn notes(
-    granularities: &GranularitySet,
-    level: usize,
-    segments: &[Segment],
-    range: &Range<UnixMillis>,
-) -> Vec<String> {
-    let named = |level: usize| -> &Granularity { &granularities.levels()[level] };
-    let coarser = segments.iter().filter(|segment| segment.level != level);
-    let mut notes: Vec<_> = coarser
-        .map(|segment| {
-            format!(
-                "{} is no longer kept before {}: {} is shown there",
-                named(level).name,
-                segment.range.end,
-                named(segment.level).name
-            )
-        })
-        .collect();
-    let oldest = segments.first().map_or(range.end, |segment| segment.range.start);
-    if oldest > range.start {
-        notes.push(format!("nothing is kept before {oldest}"));
+    /// Refuses to read more slots than allowed.
+    fn check(
+        &self,
+        coverage: &Coverage<'_>,
+        segments: &[Segment],
+        limits: &QueryLimits,
+    ) -> Result<(), QueryError> {
+        let slots = coverage.slots_of(segments);
+        if slots.saturating_mul(self.series.max(1) as i64) > limits.read_points_max as i64 {
+            return Err(QueryError::TooMuch(format!(
+                "{} series of {slots} slots are more than {} that may be read: ask for a shorter \
+                 range, a coarser resolution or fewer series, or raise promql.points_max",
+                self.series, limits.read_points_max
+            )));
+        }
+        Ok(())
     }
-    notes
+
+    fn check_points(&self, slots: usize, limits: &QueryLimits) -> Result<(), QueryError> {
+        if slots.saturating_mul(self.lines.max(1)) > limits.points_max {
+            return Err(self.too_much(self.lines, &slots.to_string(), limits));
+        }
+        Ok(())
+    }
+
+    fn too_much(&self, lines: usize, slots: &str, limits: &QueryLimits) -> QueryError {
+        QueryError::TooMuch(format!(
+            "{lines} series of {slots} slots are more than {}: ask for a shorter range, a coarser \
+             resolution or fewer series, or raise limits.query_points_max",
+            limits.points_max
+        ))
+    }
 }

@@ -1,9 +1,9 @@
-//! Buckets of the calendar in a time zone: hours, days, weeks and months, as long as they are
-//! there, also on the days when clocks are changed.
+//! Buckets of the calendar in a time zone: from hours to years, as long as they are there, also on
+//! the days when clocks are changed.
 //!
 //! Must never know: series or the store. Charts and the pipeline's `$dateTrunc` call it.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use jiff::{
     ToSpan, Zoned,
@@ -13,7 +13,7 @@ use jiff::{
 
 use crate::model::UnixMillis;
 
-/// Two weeks are counted from this Monday.
+/// Two weeks, and several days, are counted from this Monday.
 const ANCHOR: Date = jiff::civil::date(1970, 1, 5);
 const HOUR_MS: i64 = 3_600_000;
 
@@ -30,26 +30,46 @@ pub enum CalendarUnit {
     TwoWeeks,
     /// From the first of the month on.
     Month,
+    /// From the first of January, April, July or October on.
+    Quarter,
+    /// From the first of January on.
+    Year,
+    /// So many days together, counted from Monday, 5 January 1970.
+    Days(i32),
 }
 
 impl CalendarUnit {
-    /// Every unit with its name, shortest first.
-    pub const ALL: [(Self, &'static str); 5] = [
+    /// The units that have a name, shortest first.
+    pub const NAMED: [(Self, &'static str); 7] = [
         (Self::Hour, "hour"),
         (Self::Day, "day"),
         (Self::Week, "week"),
         (Self::TwoWeeks, "2weeks"),
         (Self::Month, "month"),
+        (Self::Quarter, "quarter"),
+        (Self::Year, "year"),
     ];
 
     /// The unit of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(unit, _)| unit)
+        Self::NAMED.into_iter().find(|(_, known)| *known == name).map(|(unit, _)| unit)
+    }
+
+    /// So many days.
+    pub fn of_days(days: i64) -> Self {
+        match i32::try_from(days) {
+            Ok(1) => Self::Day,
+            Ok(days) => Self::Days(days.max(1)),
+            Err(_) => Self::Days(i32::MAX),
+        }
     }
 
     /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(unit, _)| *unit == self).map_or("", |(_, name)| name)
+    pub fn name(self) -> Cow<'static, str> {
+        if let Self::Days(days) = self {
+            return format!("{days}d").into();
+        }
+        Self::NAMED.into_iter().find(|(unit, _)| *unit == self).map_or("", |(_, name)| name).into()
     }
 
     /// Start of the bucket that holds `at`.
@@ -57,9 +77,13 @@ impl CalendarUnit {
         let local = at.timestamp().to_zoned(zone.clone());
         match self {
             Self::Hour => hour_start(&local),
-            Self::Day | Self::Week | Self::TwoWeeks | Self::Month => {
-                midnight(self.first_date(local.date()), zone)
-            }
+            Self::Day
+            | Self::Week
+            | Self::TwoWeeks
+            | Self::Month
+            | Self::Quarter
+            | Self::Year
+            | Self::Days(_) => midnight(self.first_date(local.date()), zone),
         }
     }
 
@@ -72,6 +96,9 @@ impl CalendarUnit {
             Self::Week => 1.week(),
             Self::TwoWeeks => 2.weeks(),
             Self::Month => 1.month(),
+            Self::Quarter => 3.months(),
+            Self::Year => 1.year(),
+            Self::Days(days) => jiff::Span::new().try_days(days).unwrap_or_else(|_| 10_000.years()),
         };
         let next = midnight(self.first_date(date).saturating_add(length), zone);
         // Only the end of the calendar stands still.
@@ -82,11 +109,16 @@ impl CalendarUnit {
         match self {
             Self::Hour | Self::Day => date,
             Self::Month => date.first_of_month(),
+            Self::Quarter => {
+                let month = (date.month() - 1) / 3 * 3 + 1;
+                Date::new(date.year(), month, 1).unwrap_or(date)
+            }
+            Self::Year => date.first_of_year(),
             Self::Week => monday(date),
-            Self::TwoWeeks => {
-                let monday = monday(date);
-                let days = ANCHOR.until(monday).map_or(0, |span| span.get_days());
-                monday.saturating_sub(i64::from(days.rem_euclid(14)).days())
+            Self::TwoWeeks => Self::Days(14).first_date(date),
+            Self::Days(days) => {
+                let since = ANCHOR.until(date).map_or(0, |span| span.get_days());
+                date.saturating_sub(i64::from(since.rem_euclid(days.max(1))).days())
             }
         }
     }
@@ -112,16 +144,50 @@ impl CalendarUnit {
     }
 }
 
-/// The time zone of this name.
+/// The time zone of this name, or so many hours and minutes from UTC: `+02:00`.
 ///
 /// # Errors
 /// When there is none, with what to write instead.
 pub fn time_zone(name: &str) -> Result<TimeZone, String> {
-    TimeZone::get(name).map_err(|_| {
+    TimeZone::get(name).ok().or_else(|| offset(name)).ok_or_else(|| {
         format!(
-            "tz={name:?} is no time zone; use a name such as Europe/Berlin, Asia/Kolkata or UTC"
+            "tz={name:?} is no time zone; use a name such as Europe/Berlin, Asia/Kolkata or UTC, or \
+             an offset such as +02:00"
         )
     })
+}
+
+/// How [`time_zone`] knows it.
+pub fn zone_name(zone: &TimeZone) -> String {
+    let offset = || {
+        let seconds = zone.to_fixed_offset().map_or(0, jiff::tz::Offset::seconds);
+        let minutes = seconds.abs() / 60;
+        let sign = if seconds < 0 { '-' } else { '+' };
+        format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    };
+    zone.iana_name().map_or_else(offset, str::to_owned)
+}
+
+/// `+02:00`, `+0200` or `+02`; in a query a plus that is not escaped comes as a space.
+fn offset(text: &str) -> Option<TimeZone> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+" | " ", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = match (digits.len(), digits.split_once(':')) {
+        (2, None) => (digits, "0"),
+        (4, None) => digits.split_at_checked(2)?,
+        (5, Some(parts)) => parts,
+        _ => return None,
+    };
+    let number = |text: &str, most: i32| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|number| is_number && *number <= most)
+    };
+    let seconds = number(hours, 23)? * 3600 + number(minutes, 59)? * 60;
+    let offset = jiff::tz::Offset::from_seconds(sign * seconds).ok()?;
+    Some(if seconds == 0 { TimeZone::UTC } else { TimeZone::fixed(offset) })
 }
 
 fn monday(date: Date) -> Date {
@@ -246,6 +312,37 @@ mod tests {
     }
 
     #[test]
+    fn quarters_and_years_begin_with_their_months() {
+        let zone = time_zone("Europe/Berlin").unwrap();
+        let start = |unit: CalendarUnit| unit.start_of(at("2026-08-15T12:00:00Z"), &zone);
+        assert_eq!(start(CalendarUnit::Quarter), at("2026-06-30T22:00:00Z"));
+        assert_eq!(start(CalendarUnit::Year), at("2025-12-31T23:00:00Z"));
+        let next = |unit: CalendarUnit| unit.next(start(unit), &zone);
+        assert_eq!(next(CalendarUnit::Quarter), at("2026-09-30T22:00:00Z"));
+        assert_eq!(next(CalendarUnit::Year), at("2026-12-31T23:00:00Z"));
+        assert_eq!(
+            (CalendarUnit::of_days(1), CalendarUnit::of_days(2).name()),
+            (CalendarUnit::Day, "2d".into())
+        );
+    }
+
+    #[test]
+    fn offsets_are_time_zones() {
+        let zone = |text: &str| time_zone(text).map(|zone| zone_name(&zone));
+        for text in ["+02:00", " 02:00", "+0200", "+02"] {
+            assert_eq!(zone(text).as_deref(), Ok("+02:00"), "{text}");
+        }
+        assert_eq!(zone("-03:30").as_deref(), Ok("-03:30"));
+        assert_eq!(zone("+00:00").as_deref(), Ok("UTC"));
+        for text in ["+2", "+24:00", "+02:60", "02:00", "++2:0", "+é", ""] {
+            assert!(zone(text).is_err(), "{text}");
+        }
+        let day =
+            CalendarUnit::Day.start_of(at("2026-08-15T12:00:00Z"), &time_zone("+05:30").unwrap());
+        assert_eq!(day, at("2026-08-14T18:30:00Z"));
+    }
+
+    #[test]
     fn too_many_buckets_are_refused() {
         let range = UnixMillis(0)..UnixMillis(86_400_000 * 10);
         assert_eq!(CalendarUnit::Day.borders(&range, &TimeZone::UTC, 9), None);
@@ -257,14 +354,16 @@ mod tests {
         #[test]
         fn buckets_join_and_every_moment_is_in_its_bucket(
             at in 0..1_900_000_000_000_i64,
-            unit in 0..5_usize,
+            unit in 0..8_usize,
             zone in prop::sample::select(vec![
                 "UTC", "Europe/Berlin", "Asia/Kolkata", "Asia/Kathmandu", "America/New_York",
                 "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham", "America/Santiago", "Africa/Casablanca",
+                "+05:30", "-0700",
             ]),
         ) {
             let (at, zone) = (UnixMillis(at), time_zone(zone).unwrap());
-            let unit = CalendarUnit::ALL[unit].0;
+            let named = CalendarUnit::NAMED.get(unit);
+            let unit = named.map_or(CalendarUnit::Days(3), |(unit, _)| *unit);
             let start = unit.start_of(at, &zone);
             let next = unit.next(start, &zone);
             prop_assert!(start <= at && at < next, "{start} {at} {next}");

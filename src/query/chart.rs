@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::{
     Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
     axis::{Axis, AxisRequest},
+    axis_reader::AxisReader,
+    coverage,
     grouping::{Group, Ranking, group},
+    zone_name,
 };
 use crate::{
-    model::{Cell, SeriesId, UnixMillis},
-    store::{Slot, Store, View},
+    model::{Cell, UnixMillis},
+    store::Store,
 };
 
 /// What is asked.
@@ -98,54 +101,56 @@ pub fn chart(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let found = request.selector.select_within(store, limits)?;
+    let merges = request.merge != Merge::Nothing || request.rank.is_some();
+    let found = request.selector.select_within(store, limits, merges)?;
+    let groups = group(&found, &request.merge);
+    let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
+    if lines > limits.series_max {
+        return Err(QueryError::TooMuch(format!(
+            "{lines} lines are more than {}: group by fewer tags, name more of them or raise \
+             limits.query_series_max",
+            limits.series_max
+        )));
+    }
     let asked = AxisRequest {
         resolution: &request.resolution,
         range: &request.range,
         zone: request.time_zone.as_ref(),
         points: request.points,
-        series: found.len() * request.displays.len().max(1),
+        series: found.len(),
+        lines: lines * request.displays.len().max(1),
     };
-    let mut axis = Axis::plan(store.granularities(), &asked, limits, now)?;
-    let ids: Vec<SeriesId> = found.iter().map(|(id, _)| *id).collect();
-    let views = axis
-        .segments
-        .iter()
-        .map(|segment| store.view(segment.level, segment.range.clone(), &ids))
-        .collect::<Result<Vec<_>, _>>()?;
-    let groups = group(&found, &request.merge);
+    let mut axis = Axis::plan(&coverage(store, now), &asked, limits)?;
     if groups.iter().any(|group| !group.is_one_kind) {
         axis.notes.push("series of several kinds are merged: name more tags".to_owned());
     }
     Ok(ChartAnswer {
         resolution: std::mem::take(&mut axis.resolution),
-        time_zone: request.time_zone.as_ref().and_then(|zone| Some(zone.iana_name()?.to_owned())),
+        time_zone: request.time_zone.as_ref().map(zone_name),
         start: axis.start_or(request.range.start),
         end: axis.end_or(request.range.end),
         incomplete_from: axis.incomplete_from(now),
-        series: lines(&axis, &views, groups, request)?,
+        series: shown(store, &axis, groups, request)?,
         notes: axis.notes,
     })
 }
 
 /// The lines that are shown, in their order.
-fn lines(
+fn shown(
+    store: &Store,
     axis: &Axis,
-    views: &[View],
     groups: Vec<Group>,
     request: &ChartRequest,
 ) -> Result<Vec<ChartSeries>, QueryError> {
     let mut ranking = request.rank.map(Ranking::new);
     let mut shown = Vec::new();
     let mut cells = vec![Cell::EMPTY; axis.len()];
-    let mut filled: Vec<Slot> = Vec::new();
+    let members = groups.iter().flat_map(|group| &group.members).copied().collect();
+    let mut reader = AxisReader::new(store, axis, members);
     for group in groups {
         cells.fill(Cell::EMPTY);
-        for id in &group.members {
-            for view in views {
-                view.slots_into(*id, &mut filled)?;
-                axis.merge(&filled, &mut cells);
-            }
+        for _ in &group.members {
+            reader.merge_next(&mut cells)?;
         }
         let by_kind = [Display::of_kind(group.entry.kind)];
         let displays = if request.displays.is_empty() { &by_kind } else { &request.displays[..] };

@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, ops::Range};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Display, LevelsDocument, QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
-    axis::level_of_documents,
+    Display, LevelsDocument, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
     levels::{Ladder, levels_document},
+    resolution::level_of_documents,
 };
 use crate::{
     model::{Cell, Granularity, SeriesId, Span, UnixMillis},
@@ -144,12 +144,11 @@ pub fn documents(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
-    let found = request.selector.select_within(store, limits)?;
+    let found = request.selector.select_within(store, limits, false)?;
     if request.form == DocumentsForm::Levels {
         return levels(store, request, &found, limits, now);
     }
-    let level =
-        level_of_documents(store.granularities(), &request.resolution, &request.range, now)?;
+    let level = level_of_documents(&coverage(store, now), &request.resolution, &request.range)?;
     let granularity = &store.granularities().levels()[level];
     let start = granularity.document_start(request.range.start);
     let mut starts = vec![start];
@@ -218,7 +217,7 @@ fn levels(
     // More days than points are refused before the months are listed.
     check_count((request.range.end.0 - request.range.start.0) / DAY_MS, found.len(), limits)?;
     let everything = UnixMillis::MIN..UnixMillis::MAX;
-    let ladder = Ladder::new(store.granularities(), &request.range, &everything, 3, now);
+    let ladder = Ladder::new(&coverage(store, now), &request.range, &everything, 3);
     check_count(ladder.parts(), found.len(), limits)?;
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let open = ladder.open(store, &ids)?;
@@ -226,7 +225,7 @@ fn levels(
     for (id, info) in found {
         let entry = SeriesEntry::new(info);
         let parts = open.read(*id)?;
-        let months = open.ladder.months.iter().map(|start| *start..open.ladder.month_end(*start));
+        let months = open.ladder.months();
         documents.extend(months.filter_map(|month| levels_document(&entry, month, &parts)));
     }
     Ok(DocumentsAnswer::Levels { documents })

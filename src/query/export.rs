@@ -10,9 +10,9 @@ use std::{
 use serde::{Serialize, Serializer, ser::SerializeTuple};
 
 use super::{
-    QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
-    axis::level_of_documents,
+    QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
     documents::{check_count, timestamp_name},
+    resolution::level_of_documents,
 };
 use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
@@ -121,7 +121,7 @@ pub fn export(
         }
     };
     let levels = store.granularities();
-    let level = level_of_documents(levels, &request.resolution, &request.range, now)?;
+    let level = level_of_documents(&coverage(store, now), &request.resolution, &request.range)?;
     let granularity = &levels.levels()[level];
     let first = granularity.document_start(request.range.start);
     let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));

@@ -1,5 +1,5 @@
 //! The levels of a month: days, their hours, and their minutes, each with the sums of all that is
-//! below, read from the granularities that are kept.
+//! below, read from the granularities that hold them whole.
 //!
 //! Must never know: HTTP, or how a document is shown. All times are UTC.
 
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{QueryError, SeriesEntry, Timestamp};
 use crate::{
-    model::{Cell, GranularitySet, SeriesId, Span, UnixMillis},
+    model::{Cell, SeriesId, Span, UnixMillis},
+    pipeline::coverage::{Coverage, Segment},
     store::{Store, View},
 };
 
@@ -53,94 +54,129 @@ pub struct LevelPart {
 /// Where the parts of one level are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rung {
-    /// Index of the granularity.
-    level: usize,
     part_ms: i64,
-    /// What is read: whole days, or whole months for days.
-    range: Range<i64>,
+    /// What is read: whole days, ascending.
+    segments: Vec<Segment>,
+    /// The days of the segments.
+    kept: Vec<Range<i64>>,
 }
 
 /// Which granularities the levels of some months are read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ladder {
-    /// Start of each month.
-    pub(super) months: Vec<UnixMillis>,
-    end: i64,
+    /// Whole months.
+    pub(super) range: Range<UnixMillis>,
     rungs: Vec<Rung>,
 }
 
 /// A ladder with the views it reads from.
 pub(super) struct OpenLadder {
     pub(super) ladder: Ladder,
-    views: Vec<View>,
+    views: Vec<Vec<View>>,
 }
 
-/// The parts of one series at one level, without gaps.
+/// The parts of one series at one level.
 #[derive(Debug)]
 pub(super) struct Parts {
-    range: Range<i64>,
     part_ms: i64,
-    cells: Vec<Cell>,
+    /// The days that are kept, ascending.
+    kept: Vec<Range<i64>>,
+    /// The parts that are not empty, ascending.
+    filled: Vec<(i64, Cell)>,
 }
 
 impl Ladder {
     /// The levels of the months that overlap `range`, `depth` of them: 1 days, 2 with hours, 3
     /// with minutes. Below the days only those that overlap `fine` are read.
     pub(super) fn new(
-        granularities: &GranularitySet,
+        coverage: &Coverage<'_>,
         range: &Range<UnixMillis>,
         fine: &Range<UnixMillis>,
         depth: usize,
-        now: UnixMillis,
     ) -> Self {
         let month = Span::Months(1);
-        let mut months = vec![month.start_of(range.start)];
-        let mut end = month.next(months[0]);
-        while end < range.end {
-            months.push(end);
-            end = month.next(end);
-        }
+        let last = range.end.minus(1).max(range.start);
+        let range = month.start_of(range.start)..month.next(month.start_of(last));
         let mut rungs = Vec::new();
         for (index, part_ms) in PARTS_MS.into_iter().enumerate().take(depth) {
             let serves = |width_ms: i64| width_ms <= part_ms && part_ms % width_ms == 0;
-            let levels = granularities.levels();
+            let levels = coverage.granularities().levels();
             let Some(level) = levels.iter().rposition(|level| serves(level.width_ms)) else {
                 break;
             };
-            let granularity = &levels[level];
-            let kept_from = granularity.partition_start(granularity.retention.before(now).plus(1));
-            let day = |at: i64, up: i64| (at + up).div_euclid(PARTS_MS[0]) * PARTS_MS[0];
-            let from = day(kept_from.0, PARTS_MS[0] - 1);
             let within = if index == 0 {
-                months[0].0..end.0
+                range.clone()
             } else {
-                let last = day(fine.end.0.min(end.0), PARTS_MS[0] - 1).min(end.0);
-                day(fine.start.0.max(months[0].0), 0)..last
+                fine.start.max(range.start)..fine.end.min(range.end).max(range.start)
             };
-            let from = from.max(within.start);
-            rungs.push(Rung { level, part_ms, range: from..within.end.max(from) });
+            let mut segments = coverage.segments(level, whole_days(&within));
+            segments.retain(|own| own.level <= level);
+            rungs.push(Rung::new(part_ms, segments));
         }
-        Self { months, end: end.0, rungs }
+        Self { range, rungs }
     }
 
-    /// Slots that are read and parts that are made for one series.
+    /// Parts of one series, empty ones too.
     pub(super) fn parts(&self) -> i64 {
-        self.rungs.iter().map(|rung| (rung.range.end - rung.range.start) / rung.part_ms).sum()
+        let parts = |rung: &Rung| -> i64 {
+            rung.kept.iter().map(|days| (days.end - days.start) / rung.part_ms).sum()
+        };
+        self.rungs.iter().map(parts).sum()
     }
 
-    /// Start of the month after `start`.
-    pub(super) fn month_end(&self, start: UnixMillis) -> UnixMillis {
-        Span::Months(1).next(start).min(UnixMillis(self.end))
+    /// The months of the ladder.
+    pub(super) fn months(&self) -> impl Iterator<Item = Range<UnixMillis>> + use<> {
+        let end = self.range.end;
+        let starts = std::iter::successors(Some(self.range.start), |start| {
+            Some(Span::Months(1).next(*start))
+        });
+        starts.take_while(move |start| *start < end).map(month)
     }
 
     /// Begins to read.
     pub(super) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<OpenLadder, QueryError> {
-        let view = |rung: &Rung| {
-            let range = UnixMillis(rung.range.start)..UnixMillis(rung.range.end);
-            Ok(store.view(rung.level, range, ids)?)
-        };
-        let views = self.rungs.iter().map(view).collect::<Result<_, QueryError>>()?;
+        let view = |own: &Segment| Ok(store.view(own.level, own.range.clone(), ids)?);
+        let views = self.rungs.iter().map(|rung| rung.segments.iter().map(view).collect());
+        let views = views.collect::<Result<_, QueryError>>()?;
         Ok(OpenLadder { ladder: self, views })
+    }
+}
+
+/// The month that begins at a time.
+fn month(start: UnixMillis) -> Range<UnixMillis> {
+    start..Span::Months(1).next(start)
+}
+
+/// The days that overlap a range.
+fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
+    let border = |at: i64| at.div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0]);
+    UnixMillis(border(range.start.0))
+        ..UnixMillis(border(range.end.0.saturating_add(PARTS_MS[0] - 1)))
+}
+
+impl Rung {
+    /// Of the whole days of segments.
+    fn new(part_ms: i64, segments: Vec<Segment>) -> Self {
+        let mut kept: Vec<Range<i64>> = Vec::new();
+        for Segment { range, .. } in &segments {
+            match kept.last_mut() {
+                Some(last) if last.end == range.start.0 => last.end = range.end.0,
+                _ => kept.push(range.start.0..range.end.0),
+            }
+        }
+        let day = |at: i64| at.div_euclid(PARTS_MS[0]) * PARTS_MS[0];
+        let whole = kept.into_iter().map(|own| day(own.start + PARTS_MS[0] - 1)..day(own.end));
+        let kept: Vec<_> = whole.filter(|own| !own.is_empty()).collect();
+        let inside = |own: &Segment| {
+            let days = kept
+                .iter()
+                .find(|days| days.start < own.range.end.0 && own.range.start.0 < days.end)?;
+            let (start, end) = (UnixMillis(days.start), UnixMillis(days.end));
+            let range = own.range.start.max(start)..own.range.end.min(end);
+            Some(Segment { level: own.level, range })
+        };
+        let segments = segments.iter().filter_map(inside).collect();
+        Self { part_ms, segments, kept }
     }
 }
 
@@ -148,38 +184,55 @@ impl OpenLadder {
     /// The parts of a series at each level, outermost first.
     pub(super) fn read(&self, series: SeriesId) -> Result<Vec<Parts>, QueryError> {
         let mut out = Vec::with_capacity(self.views.len());
-        let mut filled = Vec::new();
-        for (rung, view) in self.ladder.rungs.iter().zip(&self.views) {
-            let Range { start, end } = rung.range;
-            let mut cells = vec![Cell::EMPTY; ((end - start) / rung.part_ms) as usize];
-            if !cells.is_empty() {
-                view.slots_into(series, &mut filled)?;
-                for slot in &filled {
-                    let offset = slot.start.0 - start;
-                    let shift = offset.rem_euclid(rung.part_ms) as u32;
-                    let part = usize::try_from(offset.div_euclid(rung.part_ms));
-                    if let Some(cell) = part.ok().and_then(|part| cells.get_mut(part)) {
-                        cell.merge(&slot.cell.shifted(shift));
+        let mut slots = Vec::new();
+        for (rung, views) in self.ladder.rungs.iter().zip(&self.views) {
+            let mut filled: Vec<(i64, Cell)> = Vec::new();
+            for view in views {
+                view.slots_into(series, &mut slots)?;
+                for slot in &slots {
+                    let at = slot.start.0.div_euclid(rung.part_ms) * rung.part_ms;
+                    let cell = slot.cell.shifted((slot.start.0 - at) as u32);
+                    match filled.last_mut() {
+                        Some((last, part)) if *last == at => part.merge(&cell),
+                        _ => filled.push((at, cell)),
                     }
                 }
             }
-            out.push(Parts { range: start..end, part_ms: rung.part_ms, cells });
+            out.push(Parts { part_ms: rung.part_ms, kept: rung.kept.clone(), filled });
         }
         Ok(out)
     }
 }
 
 impl Parts {
-    /// The cell of the part that begins at `at`; `None` where nothing is kept.
+    /// The cell of the part that begins at `at`; `None` where it is empty.
     pub(super) fn cell(&self, at: i64) -> Option<&Cell> {
-        let index = usize::try_from((at - self.range.start).div_euclid(self.part_ms)).ok()?;
-        self.cells.get(index)
+        let found = self.filled.binary_search_by_key(&at, |(start, _)| *start).ok()?;
+        self.filled.get(found).map(|(_, cell)| cell)
     }
 
     /// Starts of the parts within a range that are kept.
-    pub(super) fn starts(&self, range: Range<i64>) -> impl Iterator<Item = i64> + use<> {
-        let from = range.start.max(self.range.start);
-        (from..range.end.min(self.range.end)).step_by(self.part_ms as usize)
+    pub(super) fn starts(&self, range: Range<i64>) -> impl Iterator<Item = i64> {
+        let within = move |own: &Range<i64>| own.start.max(range.start)..own.end.min(range.end);
+        self.kept.iter().map(within).flat_map(|own| own.step_by(self.part_ms as usize))
+    }
+
+    /// The parts within a range that are not empty.
+    pub(super) fn filled(&self, range: Range<i64>) -> &[(i64, Cell)] {
+        let from = self.filled.partition_point(|(at, _)| *at < range.start);
+        let to = self.filled.partition_point(|(at, _)| *at < range.end);
+        self.filled.get(from..to).unwrap_or_default()
+    }
+
+    /// The months in which anything is.
+    pub(super) fn months(&self) -> Vec<Range<UnixMillis>> {
+        let mut months: Vec<Range<UnixMillis>> = Vec::new();
+        for (at, _) in &self.filled {
+            if months.last().is_none_or(|last| last.end.0 <= *at) {
+                months.push(month(Span::Months(1).start_of(UnixMillis(*at))));
+            }
+        }
+        months
     }
 }
 
@@ -227,27 +280,45 @@ fn below(parts: &[Parts], range: Range<i64>) -> Option<Vec<LevelPart>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Gaps, GranularitySet};
+
+    fn at(text: &str) -> UnixMillis {
+        UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    fn kept(rung: &Rung) -> Vec<String> {
+        let shown = |days: &Range<i64>| {
+            let date = |at: i64| UnixMillis(at).civil().date();
+            format!("{} to {}", date(days.start), date(days.end))
+        };
+        rung.kept.iter().map(shown).collect()
+    }
 
     #[test]
     fn each_level_is_read_from_the_coarsest_granularity_that_serves_it() {
         let set = GranularitySet::default();
-        let at = |text: &str| UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond());
         let now = at("2026-11-21T12:00:00Z");
         let range = at("2026-08-10T00:00:00Z")..now;
-        let ladder = Ladder::new(&set, &range, &range, 3, now);
-        assert_eq!(ladder.months.len(), 4);
-        let levels: Vec<_> = ladder.rungs.iter().map(|rung| rung.level).collect();
+        let mut gaps = vec![Gaps::NONE; 4];
+        let coverage = Coverage::new(&set, gaps.clone(), now);
+        let ladder = Ladder::new(&coverage, &range, &range, 3);
+        assert_eq!(ladder.months().count(), 4);
+        let levels: Vec<_> = ladder.rungs.iter().map(|rung| rung.segments[0].level).collect();
         assert_eq!(levels, [3, 2, 0]);
-        let starts: Vec<_> =
-            ladder.rungs.iter().map(|rung| UnixMillis(rung.range.start).to_string()).collect();
         // Hours are kept for 9 weeks from a Monday, minutes for two days; whole days are read.
+        assert_eq!(kept(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
+        assert_eq!(kept(&ladder.rungs[1]), ["2026-09-14 to 2026-11-22"]);
+        assert_eq!(kept(&ladder.rungs[2]), ["2026-11-20 to 2026-11-22"]);
+        assert_eq!(Ladder::new(&coverage, &range, &range, 1).parts(), 31 + 30 + 31 + 30);
+        // Days that are not complete are made of hours, and hours that are not are left out.
+        gaps[3].complete_since = at("2026-11-01T00:00:00Z");
+        gaps[2].holes.push(at("2026-11-02T03:00:00Z")..at("2026-11-02T05:00:00Z"));
+        let ladder = Ladder::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
+        let levels: Vec<_> = ladder.rungs[0].segments.iter().map(|own| own.level).collect();
+        assert_eq!(levels, [3, 2, 3]);
         assert_eq!(
-            starts,
-            ["2026-08-01T00:00:00Z", "2026-09-14T00:00:00Z", "2026-11-20T00:00:00Z"]
+            kept(&ladder.rungs[1]),
+            ["2026-09-14 to 2026-11-02", "2026-11-03 to 2026-11-22"]
         );
-        assert_eq!(ladder.rungs[0].range.end, at("2026-12-01T00:00:00Z").0);
-        assert_eq!(ladder.rungs[2].range.end, at("2026-11-22T00:00:00Z").0);
-        let days = Ladder::new(&set, &range, &range, 1, now);
-        assert_eq!(days.parts(), 31 + 30 + 31 + 30);
     }
 }

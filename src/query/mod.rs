@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod axis;
+mod axis_reader;
 mod calendar;
 mod changes;
 mod chart;
@@ -16,13 +17,13 @@ mod levels;
 mod listing;
 mod matchers;
 mod promql;
+mod resolution;
 mod select;
 mod timestamp;
 
 pub(crate) use aggregate::fuzz as fuzz_aggregate;
 pub use aggregate::{AggregateAnswer, AggregateRequest, aggregate};
-pub use axis::Resolution;
-pub use calendar::{CalendarUnit, time_zone};
+pub use calendar::{CalendarUnit, time_zone, zone_name};
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 mod tail;
 
@@ -42,11 +43,16 @@ pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     Texts, VectorSample, check_promql, format_promql, promql, series_matchers,
 };
+pub use resolution::Resolution;
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};
 pub use timestamp::Timestamp;
 
-use crate::store::StoreError;
+use crate::{
+    model::UnixMillis,
+    pipeline::coverage::Coverage,
+    store::{Store, StoreError},
+};
 
 /// Bounds of one answer.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +61,17 @@ pub struct QueryLimits {
     pub series_max: usize,
     /// Points or rows, at most.
     pub points_max: usize,
+    /// Series that may be read for fewer lines of an answer.
+    pub read_series_max: usize,
+    /// Slots that may be read.
+    pub read_points_max: usize,
+}
+
+impl QueryLimits {
+    /// Limits under which no more is read than an answer may show.
+    pub fn new(series_max: usize, points_max: usize) -> Self {
+        Self { series_max, points_max, read_series_max: series_max, read_points_max: points_max }
+    }
 }
 
 /// Why there is no answer.
@@ -69,4 +86,9 @@ pub enum QueryError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What each granularity of the store holds.
+fn coverage(store: &Store, now: UnixMillis) -> Coverage<'_> {
+    Coverage::new(store.granularities(), store.gaps(), now)
 }

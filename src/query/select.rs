@@ -71,12 +71,18 @@ impl Selector {
         with_infos(&dictionary, ids)
     }
 
-    /// The same, refused when they are more than an answer may hold.
+    /// The same, refused when they are more than an answer may hold, or, when they become fewer
+    /// lines, than may be read.
     pub(super) fn select_within(
         &self,
         store: &Store,
         limits: &QueryLimits,
+        merges: bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
+        if merges {
+            let max = (limits.read_series_max, "promql.series_max");
+            return self.select_up_to(store, max, |_| true);
+        }
         self.select_where(store, limits, |_| true)
     }
 
@@ -87,14 +93,22 @@ impl Selector {
         limits: &QueryLimits,
         keep: impl Fn(&SeriesInfo) -> bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
+        self.select_up_to(store, (limits.series_max, "limits.query_series_max"), keep)
+    }
+
+    fn select_up_to(
+        &self,
+        store: &Store,
+        (max, setting): (usize, &str),
+        keep: impl Fn(&SeriesInfo) -> bool,
+    ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
         let dictionary = store.dictionary();
         let mut ids = dictionary.select(&self.matchers());
         ids.retain(|id| dictionary.info(*id).is_some_and(&keep));
-        if ids.len() > limits.series_max {
+        if ids.len() > max {
             return Err(QueryError::TooMuch(format!(
-                "{} series match, more than {}: name more tags or raise limits.query_series_max",
+                "{} series match, more than {max}: name more tags or raise {setting}",
                 ids.len(),
-                limits.series_max
             )));
         }
         Ok(with_infos(&dictionary, ids))

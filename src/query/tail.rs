@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{QueryError, QueryLimits, Resolution, Selector, SeriesEntry, axis::level_of_documents};
+use super::{
+    QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
+    resolution::level_of_documents,
+};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{SeriesInfo, Store},
@@ -103,10 +106,10 @@ impl Tail {
         let level = match &request.resolution {
             Resolution::Auto => 0,
             named @ (Resolution::Named(_) | Resolution::Calendar(_)) => {
-                level_of_documents(store.granularities(), named, &(now..now), now)?
+                level_of_documents(&coverage(store, now), named, &(now..now))?
             }
         };
-        let found = request.selector.select_within(store, &limits)?;
+        let found = request.selector.select_within(store, &limits, false)?;
         let (known, dictionary) = (BTreeMap::new(), (0, 0));
         let store = store.clone();
         Ok(Self { store, request, limits, level, found, dictionary, record: None, known })
@@ -155,7 +158,7 @@ impl Tail {
         let now = (dictionary.id_count(), dictionary.generation());
         drop(dictionary);
         if now != self.dictionary {
-            self.found = self.request.selector.select_within(&self.store, &self.limits)?;
+            self.found = self.request.selector.select_within(&self.store, &self.limits, false)?;
             self.dictionary = now;
             let living: BTreeSet<_> = self.found.iter().map(|(id, _)| *id).collect();
             self.known.retain(|(_, id), _| living.contains(id));
@@ -207,7 +210,7 @@ mod tests {
         add(&mut appender, "b", NOW.minus(600_000), 9.0);
         let selector = Selector { metric: Some("load".into()), tags: vec![] };
         let request = TailRequest { selector, resolution: Resolution::Auto, ahead_ms: 600_000 };
-        let limits = QueryLimits { series_max: 3, points_max: 1 };
+        let limits = QueryLimits::new(3, 1);
         let mut tail = Tail::new(&store, request, limits, NOW).unwrap();
         let row = |host: &str, start, n, sum| (host.to_owned(), start, n, sum);
         let first = shown(&mut tail, NOW);

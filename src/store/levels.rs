@@ -4,7 +4,7 @@
 //! old store is not expected to hold what came before.
 
 use super::StoreError;
-use crate::model::{Granularity, GranularitySet, Span, UnixMillis};
+use crate::model::{Gaps, Granularity, GranularitySet, Span, UnixMillis};
 
 /// One granularity as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,11 @@ impl StoredLevel {
     pub(crate) fn to_text(&self) -> String {
         let Granularity { document, partition, retention, .. } = &self.granularity;
         format!("{document} {partition} {retention} {}", self.complete_since.0)
+    }
+
+    /// What the granularity lacks, but for holes.
+    pub(crate) fn gaps(&self) -> Gaps {
+        Gaps { complete_since: self.complete_since, ..Gaps::NONE }
     }
 
     /// Reads a row; `None` when it is damaged.

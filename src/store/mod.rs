@@ -60,7 +60,7 @@ pub use reports::{CheckpointBounds, Room};
 pub use snapshot::{SnapshotReport, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
-use crate::model::{GranularitySet, Moment, SeriesId, UnixMillis};
+use crate::model::{Gaps, GranularitySet, Moment, SeriesId, UnixMillis};
 use catalog::Catalog;
 use checkpoint::Files;
 use head::Head;
@@ -82,6 +82,8 @@ struct Inner {
     register: Arc<Register>,
     head: Head,
     partitions: Partitions,
+    /// Of each granularity.
+    gaps: RwLock<Vec<Gaps>>,
     dictionary: RwLock<Dictionary>,
     catalog: RwLock<Catalog>,
     /// Bytes of cells in memory, readable without waiting for the writer.
@@ -137,6 +139,11 @@ impl Store {
     /// The levels of pre-aggregation, finest first.
     pub fn granularities(&self) -> &GranularitySet {
         &self.inner.granularities
+    }
+
+    /// What each of them lacks of the time that it keeps.
+    pub fn gaps(&self) -> Vec<Gaps> {
+        self.inner.gaps.read().clone()
     }
 
     /// All series. Held only briefly: new series wait meanwhile.

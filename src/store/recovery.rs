@@ -60,6 +60,7 @@ impl Store {
             journal.set_levels(&levels)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
+        let gaps = levels.iter().map(levels::StoredLevel::gaps).collect();
         let inner = Inner {
             granularities,
             medium,
@@ -67,6 +68,7 @@ impl Store {
             register,
             head,
             partitions,
+            gaps: RwLock::new(gaps),
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),
             catalog_bytes: AtomicUsize::new(0),

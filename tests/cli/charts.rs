@@ -277,7 +277,10 @@ fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
         |words: &str| chart(&daemon, &format!("--metric views {words}"))["resolution"].clone();
     assert_eq!(chosen("--range 24h"), "1m");
     assert_eq!(chosen("--range 24h --points 300"), "5m");
-    assert_eq!(chosen("--range 24h --points 10"), "1d");
+    assert_eq!(chosen("--range 24h --points 100"), "15m");
+    assert_eq!(chosen("--range 24h --points 10"), "3h");
+    assert_eq!(chosen("--range 5y"), "2d");
+    assert_eq!(chosen("--range 5y --tz Europe/Berlin"), "2d");
     assert_eq!(chosen("--range 3d"), "5m");
     // Minutes would fit and are no longer kept.
     let day = |ago: i64| (jiff::Timestamp::now().as_millisecond() - ago * 24 * HOUR).to_string();
@@ -290,6 +293,114 @@ fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
         message.contains("1d, or for charts one of hour, day, week, 2weeks, month"),
         "{message}"
     );
+}
+
+#[test]
+fn points_are_a_bound_whatever_the_range_and_the_zone() {
+    let daemon = Daemon::start("");
+    accept(&daemon, &json!([{"metric": "views", "kind": "delta", "value": 1}]));
+    for range in ["1h", "25h", "31d", "1y", "5y"] {
+        for points in [1, 2, 10, 99, 1000] {
+            for zone in ["", " --tz Asia/Kolkata"] {
+                let words = format!("--metric views --range {range} --points {points}{zone}");
+                let answer = chart(&daemon, &words);
+                let shown = answer["series"][0]["points"].as_array().unwrap().len();
+                assert!((1..=points).contains(&shown), "{words}: {shown}");
+                assert_eq!(total_of(&answer), 1.0, "{words}");
+            }
+        }
+    }
+}
+
+fn total_of(answer: &Value) -> f64 {
+    numbers(&answer["series"][0]["points"]).into_iter().flatten().sum()
+}
+
+#[test]
+fn slots_are_any_multiple_of_a_granularity_and_quarters_and_years() {
+    let daemon = Daemon::start(LONG);
+    views(&daemon, "2026-01-01T00:00:00Z", "2026-07-15T00:00:00Z", HOUR);
+    let shown = |words: &str| {
+        let answer = chart(&daemon, &format!("--metric views --display total {words}"));
+        assert_eq!(answer["notes"], json!([]), "{words}");
+        (starts(&answer), totals(&answer))
+    };
+    let (starts, sums) = shown("--resolution quarter --start 2026-02-03 --end 2026-07-03");
+    assert_eq!(starts, ["2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", "2026-07-01T00:00:00Z"]);
+    assert_eq!(sums, [90.0 * 24.0, 91.0 * 24.0, 14.0 * 24.0]);
+    let year = "--resolution year --start 2026-02-03 --end 2026-07-03";
+    assert_eq!(shown(year).1, [195.0 * 24.0]);
+    assert_eq!(shown(&format!("{year} --tz Europe/Berlin")).1, [195.0 * 24.0]);
+    let (starts, sums) =
+        shown("--resolution 6h --start 2026-02-03T07:00:00Z --end 2026-02-03T13:00:00Z");
+    assert_eq!(starts, ["2026-02-03T06:00:00Z", "2026-02-03T12:00:00Z"]);
+    assert_eq!(sums, [6.0, 6.0]);
+    // Weeks begin on a Monday.
+    let (starts, sums) = shown("--resolution 1w --start 2026-02-03 --end 2026-02-04");
+    assert_eq!((starts, sums), (vec!["2026-02-02T00:00:00Z".to_owned()], vec![168.0]));
+    // First and last of a year, whose milliseconds are more than an offset can tell.
+    for (display, hours) in [("first", 0.0), ("last", 194.0 * 24.0 + 23.0)] {
+        let own = json!([{"metric": "hours", "time": at("2026-01-01T00:00:00Z"), "value": 0},
+            {"metric": "hours", "time": at("2026-07-14T23:00:00Z"), "value": 194 * 24 + 23},
+            {"metric": "hours", "time": at("2026-03-14T23:00:00Z"), "value": -5}]);
+        accept(&daemon, &own);
+        let words = format!(
+            "--metric hours --display {display} --resolution year --start 2026-01-01 --end 2026-12-01"
+        );
+        assert_eq!(totals(&chart(&daemon, &words)), [hours]);
+    }
+    let message = refused(&daemon, "--metric views --resolution 90s");
+    assert!(message.contains("whole multiple of a granularity"), "{message}");
+}
+
+#[test]
+fn more_series_are_merged_and_ranked_than_an_answer_may_show() {
+    let daemon = Daemon::start(&format!("limits.query_series_max = 10\n{LONG}"));
+    let sample = |host: usize, core: usize| {
+        json!({"metric": "load", "tags": {"host": format!("h{host:02}"), "core": core.to_string()},
+               "time": "2026-01-01T00:00:10Z", "value": host})
+    };
+    let samples: Vec<_> =
+        (0..30).flat_map(|host| (0..4).map(move |core| sample(host, core))).collect();
+    accept(&daemon, &samples.into());
+    let hosts = |words: &str| {
+        let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
+        let name = |own: &Value| {
+            (own["tags"]["host"].as_str().unwrap().to_owned(), own["merged"].as_u64())
+        };
+        answer["series"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    let top = ["h29", "h28"].map(|host| (host.to_owned(), Some(4)));
+    assert_eq!(hosts("--group-by host --top 2"), top);
+    assert_eq!(hosts("--top 1")[0].1, None);
+    assert_eq!(chart(&daemon, &format!("{TWO_HOURS} --merge"))["series"][0]["merged"], 120);
+    let message = refused(&daemon, TWO_HOURS);
+    assert!(message.contains("120 series match, more than 10"), "{message}");
+    let message = refused(&daemon, &format!("{TWO_HOURS} --group-by host"));
+    assert!(message.contains("30 lines are more than 10"), "{message}");
+    drop(daemon);
+    let daemon = Daemon::start(&format!("promql.series_max = 2\n{LONG}"));
+    fleet(&daemon);
+    let message = refused(&daemon, &format!("{TWO_HOURS} --merge"));
+    assert!(
+        message.contains("more than 2: name more tags or raise promql.series_max"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_time_zone_may_be_an_offset() {
+    let daemon = Daemon::start(LONG);
+    views(&daemon, "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
+    let days = "metric=views&resolution=day&start=2026-03-28T12:00:00Z&end=2026-03-29T12:00:00Z";
+    for zone in ["+02:00", "%2B02:00", "%2B0200"] {
+        let url = format!("{}/api/v1/chart?{days}&tz={zone}", daemon.url);
+        let answer = ureq::get(&url).call().unwrap().body_mut().read_to_vec().unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["time_zone"], "+02:00");
+        assert_eq!(starts(&answer), ["2026-03-27T22:00:00Z", "2026-03-28T22:00:00Z"]);
+        assert_eq!(totals(&answer), [24.0; 2]);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod backup;
 mod changes;
 mod charts;
 mod clock;
+mod coverage;
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod damage;

@@ -14,7 +14,12 @@ use granary::{
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
-const LIMITS: QueryLimits = QueryLimits { series_max: 10, points_max: 1_000_000 };
+const LIMITS: QueryLimits = QueryLimits {
+    series_max: 10,
+    points_max: 1_000_000,
+    read_series_max: 10,
+    read_points_max: 1_000_000,
+};
 
 fn files(root: &Path) -> BTreeSet<String> {
     let mut out = BTreeSet::new();

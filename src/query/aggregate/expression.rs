@@ -145,7 +145,7 @@ impl Expression {
             let (date, zone) = options(name, fields, &["date", "unit", "timezone"])?;
             let unit = fields.get("unit").and_then(Value::as_text);
             let unit = unit.and_then(|unit| CalendarUnit::named(unit)).ok_or_else(|| {
-                let units = CalendarUnit::ALL.map(|(_, unit)| unit).join(", ");
+                let units = CalendarUnit::NAMED.map(|(_, unit)| unit).join(", ");
                 format!("$dateTrunc: unit is one of {units}")
             })?;
             return Ok(Self::DateTrunc(unit, Box::new(date), zone));

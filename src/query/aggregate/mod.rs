@@ -42,6 +42,7 @@ pub struct AggregateRequest {
     range: Option<Range<UnixMillis>>,
     stages: Vec<Stage>,
     words: Words,
+    wanted: Wanted,
 }
 
 /// The answer.
@@ -81,6 +82,7 @@ impl AggregateRequest {
             selector: selector(fields)?,
             range: range(fields, now)?,
             words: Words::of(&pipeline, &stages),
+            wanted: Wanted::of(&pipeline, &stages),
             stages,
         })
     }
@@ -157,7 +159,7 @@ pub fn aggregate(
         selector: &request.selector,
         range: request.range.as_ref(),
         words: &request.words,
-        wanted: Wanted::of(&request.stages),
+        wanted: &request.wanted,
     };
     let source = Source::open(store, &asked, limits, now)?;
     let documents = flow::run(&request.stages, source.documents(), limits.points_max)?;
@@ -167,7 +169,6 @@ pub fn aggregate(
 /// For fuzzing: reads a request and runs it over a document of its own making.
 pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     let Ok(request) = AggregateRequest::read(text, now) else { return };
-    drop(Wanted::of(&request.stages));
     let part = |at: i64| {
         let own = [("date".into(), Value::Date(now.plus(at))), ("views".into(), Value::Int(at))];
         Value::Fields(own.into_iter().collect())

@@ -135,7 +135,7 @@ fn what_is_held_and_done_is_bounded() {
 fn the_first_stages_say_what_is_read() {
     let wanted = |pipeline: &str| {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
-        (Wanted::of(&request.stages), request.words)
+        (request.wanted, request.words)
     };
     let day = |text: &str| reader::date(text).unwrap();
     let (own, words) = wanted(

@@ -96,12 +96,15 @@ pub(super) struct Wanted {
     pub(super) dates: Range<UnixMillis>,
     /// `date` of the elements of `days`, once those are documents of their own.
     pub(super) days: Range<UnixMillis>,
+    /// Paths of lists that are left out before anything sees them.
+    pub(super) hidden: BTreeSet<String>,
 }
 
 impl Wanted {
-    pub(super) fn of(stages: &[Stage]) -> Self {
+    pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let always = UnixMillis::MIN..UnixMillis::MAX;
-        let mut own = Self { texts: Vec::new(), dates: always.clone(), days: always };
+        let hidden = hidden(pipeline, stages);
+        let mut own = Self { texts: Vec::new(), dates: always.clone(), days: always, hidden };
         let mut unwound: Vec<&Path> = Vec::new();
         let mut sees_all_days = false;
         for stage in stages {
@@ -154,6 +157,23 @@ impl Wanted {
             }
         });
     }
+}
+
+/// The paths that a `$project` leaves out, when no stage before it names any list.
+fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
+    let Value::List(values) = pipeline else { return BTreeSet::new() };
+    for (stage, value) in stages.iter().zip(values) {
+        if let Stage::Project(Projection::Exclude(paths)) = stage {
+            return paths.iter().map(|path| path.names().join(".")).collect();
+        }
+        let mut words = Words { words: BTreeSet::new(), everything: false };
+        words.note(value, true);
+        let narrows = matches!(stage, Stage::Group { .. } | Stage::Project(_) | Stage::Count(_));
+        if narrows || CONTAINERS.iter().any(|name| words.wants(name)) {
+            break;
+        }
+    }
+    BTreeSet::new()
 }
 
 fn is_days(name: &Arc<str>) -> bool {

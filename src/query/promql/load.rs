@@ -15,8 +15,11 @@ use super::{
 };
 use crate::{
     model::{Kind, SeriesId, UnixMillis},
-    pipeline::query_plan::{self, Detail, Segment, Windows},
-    query::select_series,
+    pipeline::{
+        coverage::{Coverage, Segment},
+        query_plan::{self, Detail, Windows},
+    },
+    query::{coverage, select_series},
     store::SeriesInfo,
 };
 
@@ -87,8 +90,9 @@ impl Evaluator<'_> {
         selector: &VectorSelector,
         windows: &Windows,
     ) -> Result<Rc<Loaded>, PromqlError> {
-        let granularities = self.store.granularities();
-        let level = query_plan::level_for_windows(granularities, windows, self.now);
+        let coverage = coverage(self.store, self.now);
+        let granularities = coverage.granularities();
+        let level = query_plan::level_for_windows(&coverage, windows, self.now);
         let mut span = windows.span();
         let width_ms = granularities.levels()[level].width_ms;
         if windows.range_ms > 0 {
@@ -112,11 +116,11 @@ impl Evaluator<'_> {
             return self.load(selector, &Windows { detail: Detail::Samples, ..*windows });
         }
         self.check_points(found.len(), windows.count)?;
-        let mut segments = query_plan::segments(granularities, level, span, self.now);
+        let mut segments = coverage.segments(level, span);
         if windows.count < 2 {
-            segments = query_plan::with_fine_end(granularities, segments, self.now);
+            segments = coverage.with_fine_end(segments);
         }
-        self.warn_of_coarse(level, &segments);
+        self.warn_of_coarse(&coverage, level, &segments);
         let mut series = self.read(found, &segments)?;
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
         let width = |segment: &Segment| granularities.levels()[segment.level].width_ms;
@@ -190,18 +194,20 @@ impl Evaluator<'_> {
         Ok(series)
     }
 
-    fn warn_of_coarse(&self, level: usize, segments: &[Segment]) {
-        let levels = self.store.granularities().levels();
-        let coarse = segments.iter().rfind(|segment| segment.level > level);
-        if let Some(segment) = coarse {
+    fn warn_of_coarse(&self, coverage: &Coverage<'_>, level: usize, segments: &[Segment]) {
+        let levels = coverage.granularities().levels();
+        let is_other =
+            |own: &&Segment| own.level > level || !coverage.is_whole(own.level, &own.range);
+        let coarse = segments.iter().rfind(is_other);
+        if let Some(Segment { level: shown, range }) = coarse {
             self.notes.borrow_mut().warn(|| {
-                format!(
-                    "values before {} come from {} slots: {} is kept for {} only",
-                    segment.range.end,
-                    levels[segment.level].name,
-                    levels[level].name,
-                    levels[level].retention
-                )
+                let (asked, end) = (&levels[level], range.end);
+                let why = if coverage.keeps(level, range.start) {
+                    coverage.why_not(level, range)
+                } else {
+                    format!("{} is kept for {} only", asked.name, asked.retention)
+                };
+                format!("values before {end} come from {} slots: {why}", levels[*shown].name)
             });
         }
     }

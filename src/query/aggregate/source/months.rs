@@ -14,7 +14,7 @@ use crate::{
             flow::Documents,
             value::{Fields, Value},
         },
-        documents::check_count,
+        coverage,
         levels::{Ladder, OpenLadder, PARTS_MS, Parts},
     },
     store::Store,
@@ -31,8 +31,8 @@ pub(in crate::query::aggregate) struct Months {
     open: OpenLadder,
     /// Tags, and the metrics that have them.
     sets: Vec<(Fields, Vec<Metric>)>,
-    /// Which days are in the documents; their own sums are of the whole month.
-    days: Range<i64>,
+    /// Which days are in the documents, if any are; their own sums are of the whole month.
+    days: Option<Range<i64>>,
     with_counts: bool,
 }
 
@@ -52,11 +52,10 @@ pub(super) fn months(
     let days = day(days.start, 0)..day(days.end, PARTS_MS[0] - 1);
     let month_start = crate::model::Span::Months(1).start_of(UnixMillis(days.start));
     let seen = overlap(&(month_start..UnixMillis(days.end)), &request.wanted.dates);
-    let depth = LISTS.iter().rposition(|list| request.words.wants(list)).map_or(1, |last| last + 1);
-    check_count((seen.end.0 - seen.start.0) / PARTS_MS[0], found.len(), limits)?;
+    let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
     let fine = UnixMillis(days.start)..UnixMillis(days.end);
-    let ladder = Ladder::new(store.granularities(), &seen, &fine, depth, now);
-    check_count(ladder.parts(), found.len(), limits)?;
+    let coverage = coverage(store, now);
+    let ladder = Ladder::new(&coverage, &seen, &fine, depth.map_or(1, |depth| depth + 1));
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let open = ladder.open(store, &ids)?;
     let mut sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
@@ -66,7 +65,14 @@ pub(super) fn months(
     }
     let sets = sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
     let sets = if seen.is_empty() { Vec::new() } else { sets.collect() };
+    let days = depth.map(|_| days);
     Ok(Months { open, sets, days, with_counts: request.words.wants("num_samples") })
+}
+
+/// Whether a pipeline sees the list at a depth.
+fn shows(request: &SourceRequest<'_>, depth: usize) -> bool {
+    LISTS.get(depth).is_some_and(|list| request.words.wants(list))
+        && (0..=depth).all(|outer| !request.wanted.hidden.contains(&LISTS[..=outer].join(".")))
 }
 
 impl Months {
@@ -77,8 +83,11 @@ impl Months {
             let levels: Result<Vec<_>, QueryError> = series.iter().map(read).collect();
             match levels {
                 Ok(levels) => {
-                    let months = self.open.ladder.months.iter();
-                    Box::new(months.filter_map(move |month| self.month(tags, *month, &levels)))
+                    let days = levels.iter().filter_map(|(_, parts)| parts.first());
+                    let months: BTreeMap<i64, Range<UnixMillis>> =
+                        days.flat_map(Parts::months).map(|month| (month.start.0, month)).collect();
+                    let document = move |month| self.month(tags, &month, &levels);
+                    Box::new(months.into_values().filter_map(document))
                 }
                 Err(cause) => Box::new(std::iter::once(Err(cause))),
             }
@@ -89,27 +98,28 @@ impl Months {
     fn month(
         &self,
         tags: &Fields,
-        month: UnixMillis,
+        month: &Range<UnixMillis>,
         levels: &[(Arc<str>, Vec<Parts>)],
     ) -> Option<Result<Fields, QueryError>> {
-        let range = month.0..self.open.ladder.month_end(month).0;
+        let range = month.start.0..month.end.0;
         let names: Vec<_> = tags
             .iter()
             .filter_map(|(name, tag)| Some(format!("{name}={}", tag.as_text()?)))
             .collect();
         let mut out = Fields::default();
-        out.set("_id".into(), Value::text(&format!("{month} {}", names.join(","))));
-        out.set("date".into(), Value::Date(month));
+        out.set("_id".into(), Value::text(&format!("{} {}", month.start, names.join(","))));
+        out.set("date".into(), Value::Date(month.start));
         for (name, tag) in tags.iter() {
             out.set(name.clone(), tag.clone());
         }
         let mut counts = Fields::default();
         for (name, parts) in levels {
             let Some(days) = parts.first() else { continue };
-            let cells = || days.starts(range.clone()).filter_map(|at| days.cell(at));
-            let n: u64 = cells().map(|cell| u64::from(cell.n)).sum();
+            let cells = days.filled(range.clone());
+            let n: u64 = cells.iter().map(|(_, cell)| u64::from(cell.n)).sum();
             if n > 0 {
-                out.set(name.clone(), Value::Float(cells().map(|cell| cell.sum).sum()));
+                let sum = cells.iter().map(|(_, cell)| cell.sum).sum();
+                out.set(name.clone(), Value::Float(sum));
                 counts.set(name.clone(), Value::Int(n as i64));
             }
         }
@@ -119,9 +129,11 @@ impl Months {
         if self.with_counts {
             out.set("num_samples".into(), Value::Fields(counts));
         }
-        let shown = range.start.max(self.days.start)..range.end.min(self.days.end);
-        let days = self.list(levels, 0, shown).unwrap_or_default();
-        out.set(LISTS[0].into(), Value::List(days));
+        if let Some(days) = &self.days {
+            let shown = range.start.max(days.start)..range.end.min(days.end);
+            let days = self.list(levels, 0, shown).unwrap_or_default();
+            out.set(LISTS[0].into(), Value::List(days));
+        }
         Some(Ok(out))
     }
 

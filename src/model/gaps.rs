@@ -1,0 +1,21 @@
+//! What a granularity lacks of the time that it keeps.
+//!
+//! The store knows it, the query plan goes round it.
+
+use std::ops::Range;
+
+use super::UnixMillis;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gaps {
+    /// Slots that begin before this may hold less than those of other granularities.
+    pub complete_since: UnixMillis,
+    /// Where documents are damaged or missing.
+    pub holes: Vec<Range<UnixMillis>>,
+}
+
+impl Gaps {
+    /// Of a granularity that lacks nothing.
+    pub const NONE: Self = Self { complete_since: UnixMillis(i64::MIN), holes: Vec::new() };
+}

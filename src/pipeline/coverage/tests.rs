@@ -1,0 +1,193 @@
+//! What is answered by which granularity, against a model that looks at single times.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
+const HOUR: i64 = 3_600_000;
+
+fn whole(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
+    Coverage::new(set, vec![Gaps::NONE; set.count()], now)
+}
+
+/// The segments as names and hours before `NOW`.
+fn shown(coverage: &Coverage<'_>, level: usize, hours: Range<i64>) -> Vec<(String, f64, f64)> {
+    let range = NOW.minus(hours.start * HOUR)..NOW.minus(hours.end * HOUR);
+    let ago = |at: UnixMillis| (NOW.0 - at.0) as f64 / HOUR as f64;
+    let own = |segment: &Segment| {
+        let name = coverage.granularities().levels()[segment.level].name.clone();
+        (name, ago(segment.range.start).round(), ago(segment.range.end).round())
+    };
+    coverage.segments(level, range).iter().map(own).collect()
+}
+
+fn named(name: &str, from: i64, to: i64) -> (String, f64, f64) {
+    (name.to_owned(), from as f64, to as f64)
+}
+
+#[test]
+fn a_longer_retention_goes_on_with_the_next_coarser_level() {
+    let set = GranularitySet::default();
+    let mut gaps = vec![Gaps::NONE; 4];
+    gaps[0].complete_since = NOW.minus(6 * HOUR - 1);
+    let coverage = Coverage::new(&set, gaps, NOW);
+    assert_eq!(shown(&coverage, 0, 40..0), [named("5m", 40, 6), named("1m", 6, 0)]);
+    let range = NOW.minus(40 * HOUR)..NOW;
+    let notes = coverage.notes(0, &coverage.segments(0, range.clone()), &range);
+    assert_eq!(
+        notes,
+        ["1m does not hold all samples before 2026-11-21T06:35:00Z: 5m is shown there"]
+    );
+    assert!(!coverage.makes_whole(0, &range) && coverage.makes_whole(1, &range));
+    assert_eq!(coverage.finest_whole(&range), Some(1));
+}
+
+#[test]
+fn an_added_level_is_made_of_finer_ones_where_those_are() {
+    let set = GranularitySet::default();
+    let mut gaps = vec![Gaps::NONE; 4];
+    gaps[2].complete_since = NOW.minus(HOUR);
+    let coverage = Coverage::new(&set, gaps, NOW);
+    let found = shown(&coverage, 2, 500..0);
+    assert_eq!(found, [named("1d", 500, 349), named("5m", 349, 1), named("1h", 1, 0)]);
+    let range = NOW.minus(300 * HOUR)..NOW;
+    assert!(coverage.makes_whole(2, &range));
+    let segments = coverage.segments(2, range.clone());
+    assert_eq!(coverage.notes(2, &segments, &range), Vec::<String>::new());
+}
+
+#[test]
+fn the_coarsest_level_shows_what_it_has_with_a_note() {
+    let set = GranularitySet::default();
+    let mut gaps = vec![Gaps::NONE; 4];
+    gaps[3].complete_since = NOW.minus(HOUR);
+    let coverage = Coverage::new(&set, gaps, NOW);
+    let range = NOW.minus(2400 * HOUR)..NOW;
+    let segments = coverage.segments(3, range.clone());
+    let levels: Vec<_> = segments.iter().map(|own| own.level).collect();
+    assert_eq!(levels, [3, 2]);
+    let notes = coverage.notes(3, &segments, &range);
+    assert_eq!(
+        notes,
+        ["1d does not hold all samples before 2026-09-14T00:00:00Z: samples may be missing there"]
+    );
+}
+
+#[test]
+fn a_hole_is_filled_from_the_coarser_level() {
+    let set = GranularitySet::default();
+    let mut gaps = vec![Gaps::NONE; 4];
+    gaps[0].holes.push(NOW.minus(30 * HOUR)..NOW.minus(24 * HOUR));
+    let coverage = Coverage::new(&set, gaps, NOW);
+    assert_eq!(
+        shown(&coverage, 0, 40..0),
+        [named("1m", 40, 30), named("5m", 30, 24), named("1m", 24, 0)]
+    );
+    let range = NOW.minus(40 * HOUR)..NOW;
+    let notes = coverage.notes(0, &coverage.segments(0, range.clone()), &range);
+    assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
+}
+
+/// Gaps of a granularity: since when it is complete, if not always, and a hole.
+fn gaps() -> impl Strategy<Value = Gaps> {
+    let days = |most: i64| 0..most * 24 * 60;
+    let hole = (days(70), 0..3000_i64).prop_map(|(at, length)| {
+        let start = NOW.minus(at * 60_000);
+        start..start.plus(length * 60_000)
+    });
+    let since = prop::option::of(days(70));
+    (since, prop::collection::vec(hole, 0..2)).prop_map(|(since, holes)| Gaps {
+        complete_since: since.map_or(Gaps::NONE.complete_since, |at| NOW.minus(at * 60_000 + 7)),
+        holes,
+    })
+}
+
+proptest! {
+    #[test]
+    fn segments_join_without_gap_or_overlap(
+        now in 1_700_000_000_000..1_900_000_000_000_i64,
+        back in 0..170_000_000_000_i64,
+        span in 1..170_000_000_000_i64,
+        level in 0..4_usize,
+    ) {
+        let set = GranularitySet::default();
+        let now = UnixMillis(now);
+        let range = now.minus(back + span)..now.minus(back);
+        let coverage = whole(&set, now);
+        let cut = coverage.segments(level, range.clone());
+        for pair in cut.windows(2) {
+            prop_assert_eq!(pair[0].range.end, pair[1].range.start);
+            prop_assert!(pair[0].level > pair[1].level);
+            // The border is a border of slots of the coarser granularity.
+            let coarser = &set.levels()[pair[0].level];
+            prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
+        }
+        for segment in &cut {
+            prop_assert!(set.levels()[segment.level].keeps(segment.range.start, now));
+            prop_assert!(segment.level >= level);
+        }
+        if let Some(last) = cut.last() {
+            prop_assert_eq!(last.range.end, range.end);
+        }
+        let fine = coverage.with_fine_end(cut.clone());
+        let first = |segments: &[Segment]| segments.first().map(|own| own.range.start);
+        let last = |segments: &[Segment]| segments.last().map(|own| own.range.end);
+        prop_assert_eq!((first(&fine), last(&fine)), (first(&cut), last(&cut)));
+        for pair in fine.windows(2) {
+            prop_assert_eq!(pair[0].range.end, pair[1].range.start);
+            prop_assert!(pair[0].level > pair[1].level);
+            let coarser = &set.levels()[pair[0].level];
+            prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
+            prop_assert!(set.levels()[pair[1].level].keeps(pair[1].range.start, now));
+        }
+        if let Some(last) = fine.last().filter(|last| last.level > 0) {
+            let finer = &set.levels()[last.level - 1];
+            let border = set.levels()[last.level].slot_start(last.range.end);
+            prop_assert!(!finer.keeps(border.max(last.range.start), now));
+        }
+    }
+
+    #[test]
+    fn every_time_is_answered_once_by_a_level_that_holds_it(
+        own_gaps in prop::collection::vec(gaps(), 4),
+        from in 0..80 * 24 * 60_i64,
+        length in 1..40 * 24 * 60_i64,
+        level in 0..4_usize,
+        probe in 0.0..1.0_f64,
+    ) {
+        let set = GranularitySet::default();
+        let coverage = Coverage::new(&set, own_gaps.clone(), NOW);
+        let start = NOW.minus(from * 60_000);
+        let range = start..start.plus(length * 60_000);
+        let cut = coverage.segments(level, range.clone());
+        for pair in cut.windows(2) {
+            prop_assert!(pair[0].range.end <= pair[1].range.start);
+            // No slot is cut, so none is counted by two.
+            let wider = &set.levels()[pair[0].level.max(pair[1].level)];
+            if pair[0].range.end == pair[1].range.start {
+                prop_assert_eq!(wider.slot_start(pair[0].range.end), pair[0].range.end);
+            }
+        }
+        let holds = |level: usize, at: UnixMillis| {
+            let (own, gaps) = (&set.levels()[level], &own_gaps[level]);
+            let slot = own.slot_start(at);
+            let end = slot.plus(own.width_ms);
+            own.keeps(slot, NOW)
+                && slot >= gaps.complete_since
+                && gaps.holes.iter().all(|hole| end <= hole.start || hole.end <= slot)
+        };
+        let at = range.start.plus((probe * (length * 60_000 - 1) as f64) as i64);
+        let answers: Vec<_> = cut.iter().filter(|own| own.range.contains(&at)).collect();
+        prop_assert!(answers.len() <= 1);
+        let somebody = (0..4).any(|level| holds(level, at));
+        match answers.first() {
+            Some(own) => {
+                prop_assert!(holds(own.level, at) || (!somebody && own.level == 3), "{own:?}");
+                // Only beside what a coarser slot has to show is a level passed over.
+                prop_assert!(!holds(level, at) || own.level >= level, "{own:?}");
+            }
+            None => prop_assert!(!somebody),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Reads the cells of series along an axis, some series at a time.
+//!
+//! Must never know: what is shown of them. Each view holds up the writer for a moment, and the
+//! longer, the more series it is of.
+
+use super::{QueryError, axis::Axis};
+use crate::{
+    model::{Cell, SeriesId},
+    store::{Slot, Store, View},
+};
+
+/// Series that are read with one view of each segment.
+const SERIES_PER_VIEW: usize = 1024;
+
+/// See the module.
+pub(super) struct AxisReader<'a> {
+    store: &'a Store,
+    axis: &'a Axis,
+    /// In the order in which they are read.
+    series: Vec<SeriesId>,
+    next: usize,
+    views: Vec<View>,
+    filled: Vec<Slot>,
+}
+
+impl<'a> AxisReader<'a> {
+    pub(super) fn new(store: &'a Store, axis: &'a Axis, series: Vec<SeriesId>) -> Self {
+        Self { store, axis, series, next: 0, views: Vec::new(), filled: Vec::new() }
+    }
+
+    /// Merges the slots of the next series into the cells of the axis.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(super) fn merge_next(&mut self, cells: &mut [Cell]) -> Result<(), QueryError> {
+        let Some(id) = self.series.get(self.next).copied() else { return Ok(()) };
+        if self.next.is_multiple_of(SERIES_PER_VIEW) {
+            let ids = &self.series[self.next..self.series.len().min(self.next + SERIES_PER_VIEW)];
+            let segments = self.axis.segments.iter();
+            // Those of the series before are given up first.
+            self.views.clear();
+            for own in segments {
+                self.views.push(self.store.view(own.level, own.range.clone(), ids)?);
+            }
+        }
+        self.next += 1;
+        for view in &self.views {
+            view.slots_into(id, &mut self.filled)?;
+            self.axis.merge(&self.filled, cells);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Granularities that do not hold all samples: others go on in their place, and the answer says so.
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::Daemon,
+    prometheus_api::get,
+    reference_cases::{accept, numbers},
+};
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+
+/// Granularities, a minute among them when it is told how long it is kept.
+fn levels(minutes: Option<&str>) -> String {
+    let level = |(slot, document, partition, retention): (&str, &str, &str, &str)| {
+        format!(
+            "[[granularity]]\nslot = '{slot}'\ndocument = '{document}'\n\
+             partition = '{partition}'\nretention = '{retention}'\n"
+        )
+    };
+    let minutes = minutes.map(|retention| ("1m", "1h", "6h", retention));
+    let others = [("5m", "4h", "1d", "14d"), ("1h", "1d", "1w", "9w")];
+    minutes.into_iter().chain(others).map(level).collect()
+}
+
+/// Restarts on the same data with other granularities.
+fn change(daemon: &mut Daemon, minutes: Option<&str>) {
+    assert_eq!(daemon.stop(), Some(0));
+    std::fs::write(daemon.dir.path().join("granary.toml"), levels(minutes)).unwrap();
+    daemon.restart();
+}
+
+/// The hour under way.
+fn this_hour() -> i64 {
+    jiff::Timestamp::now().as_millisecond() / HOUR * HOUR
+}
+
+fn views(daemon: &Daemon, time: i64, value: i64) {
+    let sample = |metric: &str, kind: &str| json!({"metric": metric, "kind": kind, "time": time, "value": value});
+    accept(daemon, &json!([sample("views", "delta"), sample("load", "gauge")]));
+}
+
+/// The sum over a range, and the notes.
+fn total(daemon: &Daemon, range: (i64, i64), resolution: &str) -> (f64, Vec<String>) {
+    let words = format!(
+        "chart --metric views --start {} --end {} --resolution {resolution}",
+        range.0, range.1
+    );
+    let answer = daemon.query(&words.split_whitespace().collect::<Vec<_>>());
+    let notes = answer["notes"].as_array().unwrap().iter();
+    let notes = notes.map(|note| note.as_str().unwrap().to_owned()).collect();
+    (numbers(&answer["series"][0]["points"]).into_iter().flatten().sum(), notes)
+}
+
+/// What PromQL answers at a time.
+fn promql(daemon: &Daemon, expression: &str, time: i64) -> Value {
+    let path = format!("/api/v1/query?query={expression}&time={}", time / 1000);
+    get(daemon, &path).1["data"]["result"][0]["value"][1].clone()
+}
+
+fn check(daemon: &Daemon, old: i64, value: i64, why: &str) {
+    let range = (old - 3 * HOUR, old + 5 * HOUR);
+    let (sum, notes) = total(daemon, range, "1m");
+    assert_eq!(sum, value as f64, "{notes:?}");
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].starts_with(why) && notes[0].ends_with("5m is shown there"), "{notes:?}");
+    for resolution in ["auto", "5m", "15m", "1h", "day --tz Asia/Kolkata"] {
+        assert_eq!(total(daemon, range, resolution), (value as f64, Vec::new()), "{resolution}");
+    }
+    let later = old + 7 * MINUTE;
+    assert_eq!(promql(daemon, "sum_over_time(views[1h])", later), json!(value.to_string()));
+    let times = format!("start={}&end={}&step=60", (later - MINUTE) / 1000, later / 1000);
+    let (_, answer) =
+        get(daemon, &format!("/api/v1/query_range?query=last_over_time(load[20m])&{times}"));
+    assert_eq!(answer["data"]["result"].as_array().unwrap().len(), 1, "{answer}");
+    assert!(answer["warnings"][0].as_str().unwrap().contains("come from 5m slots"), "{answer}");
+}
+
+#[test]
+fn a_level_that_was_lengthened_goes_on_with_the_next_coarser_one() {
+    let mut daemon = Daemon::start(&levels(Some("6h")));
+    let old = this_hour() - 36 * HOUR + 7 * MINUTE;
+    views(&daemon, old, 1);
+    check(&daemon, old, 1, "1m is no longer kept before");
+    change(&mut daemon, Some("48h"));
+    check(&daemon, old, 1, "1m does not hold all samples before");
+    // A late sample is at every level, and counts once.
+    views(&daemon, old + MINUTE, 2);
+    check(&daemon, old, 3, "1m does not hold all samples before");
+    let verified = {
+        daemon.stop();
+        daemon.verify()
+    };
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+#[test]
+fn a_level_that_was_added_is_shown_from_then_on() {
+    let mut daemon = Daemon::start(&levels(None));
+    let old = this_hour() - 2 * HOUR + 7 * MINUTE;
+    views(&daemon, old, 1);
+    change(&mut daemon, Some("48h"));
+    check(&daemon, old, 1, "1m does not hold all samples before");
+    let now = jiff::Timestamp::now().as_millisecond();
+    views(&daemon, now, 4);
+    let (sum, notes) = total(&daemon, (old - HOUR, now + MINUTE), "1m");
+    assert_eq!(sum, 5.0);
+    assert_eq!(notes.len(), 1);
+}
