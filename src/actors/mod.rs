@@ -9,6 +9,7 @@
 //! | checkpointer | arbiter thread | mailbox; a request that does not fit is dropped, the timer comes |
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
+//! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
 
 mod checkpointer;
@@ -19,6 +20,7 @@ mod health;
 mod lifeline;
 mod preallocator;
 mod retention;
+mod snapshots;
 mod trusted_clock;
 mod writer;
 
@@ -30,6 +32,7 @@ pub use health::{Condition, Health};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use preallocator::Preallocator;
 pub use retention::Retention;
+pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 pub use trusted_clock::{ClockReport, TrustedClock};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 

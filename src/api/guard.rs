@@ -21,6 +21,9 @@ use super::answer;
 /// RFC 8375, and `internal` as ICANN reserved it).
 const PRIVATE_ENDINGS: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "lan"];
 
+/// Stands for a header that is no text, and is nobody's name.
+const NOT_TEXT: &str = "?.?";
+
 /// The names under which the daemon may be asked, besides addresses, names without a dot and
 /// names that are private by their ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +62,7 @@ impl HostNames {
 
     /// Judges a request by its head.
     pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Stranger> {
-        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(NOT_TEXT));
         let host = text(header::HOST);
         if host.is_some_and(|host| !self.has(host)) {
             return Err(Stranger::Host);

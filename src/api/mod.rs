@@ -26,7 +26,7 @@ mod streamed;
 mod tail;
 mod turns;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 pub(crate) use body::fuzz_decompress;
 pub use body::{BodyLimits, BodyMemory};
@@ -44,7 +44,7 @@ use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
 use crate::{
-    actors::{Collector, Health, TrustedClock, WriterHandle},
+    actors::{Collector, Health, Snapshots, TrustedClock, WriterHandle},
     model::SeriesLimits,
     query::QueryLimits,
     store::Store,
@@ -68,9 +68,7 @@ pub struct ApiParts {
     pub body_limits: BodyLimits,
     pub body_memory: BodyMemory,
     pub client_timeout: Duration,
-    pub snapshot_dir: PathBuf,
-    /// One permit: there is one snapshot at a time.
-    pub snapshots: Arc<Semaphore>,
+    pub snapshots: Snapshots,
     pub series_limits: SeriesLimits,
     pub future_skew: Duration,
     pub tails: Tails,

@@ -28,6 +28,7 @@ pub(crate) struct Raw {
     pub(crate) preallocation: RawPreallocation,
     pub(crate) retention: RawRetention,
     pub(crate) clock: RawClock,
+    pub(crate) snapshots: RawSnapshots,
     pub(crate) log: RawLog,
     pub(crate) granularity: Vec<RawGranularity>,
 }
@@ -123,6 +124,14 @@ pub(crate) struct RawRetention {
 pub(crate) struct RawClock {
     pub(crate) step_max: String,
     pub(crate) senders_min: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSnapshots {
+    pub(crate) count_max: usize,
+    pub(crate) bytes_max: u64,
+    pub(crate) retention: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

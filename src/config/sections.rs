@@ -10,14 +10,14 @@ use std::{
 use super::{
     LogFormat,
     faults::Faults,
-    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawStorage},
+    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawSnapshots, RawStorage},
 };
 use crate::{
     actors::GraphiteSettings,
     api::PromqlBounds,
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
-    pipeline::TrustRules,
+    pipeline::{SnapshotPolicy, TrustRules},
     store::{CheckpointBounds, StoreLimits},
 };
 
@@ -106,6 +106,15 @@ pub(super) fn clock(raw: &Raw, faults: &mut Faults) -> TrustRules {
     let sender_skew_ms = ms("ingest.future_skew", &raw.ingest.future_skew);
     let senders_min = faults.some("clock.senders_min", raw.clock.senders_min);
     TrustRules { step_max_ms, sender_skew_ms, senders_min }
+}
+
+pub(super) fn snapshots(raw: &RawSnapshots, faults: &mut Faults) -> SnapshotPolicy {
+    let retention = faults.duration("snapshots.retention", &raw.retention);
+    SnapshotPolicy {
+        count_max: faults.some("snapshots.count_max", raw.count_max),
+        bytes_max: raw.bytes_max,
+        retention_ms: i64::try_from(retention.as_millis()).unwrap_or(i64::MAX),
+    }
 }
 
 pub(super) fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {

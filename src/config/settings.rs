@@ -8,7 +8,7 @@ use super::{
     raw::Raw,
     sections::{
         checkpoint_bounds, client_timeout, clock, granularities, graphite, graphite_templates,
-        log_format, promql, series_limits, socket_address, store_limits,
+        log_format, promql, series_limits, snapshots, socket_address, store_limits,
     },
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     api::PromqlBounds,
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
-    pipeline::TrustRules,
+    pipeline::{SnapshotPolicy, TrustRules},
     store::{CheckpointBounds, StoreLimits},
 };
 
@@ -64,6 +64,7 @@ pub struct Settings {
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
     pub clock: TrustRules,
+    pub snapshots: SnapshotPolicy,
     pub log_format: LogFormat,
     pub log_filter: String,
     pub granularities: GranularitySet,
@@ -132,6 +133,7 @@ impl Settings {
             ),
             retention_interval: faults.duration("retention.interval", &raw.retention.interval),
             clock: clock(raw, &mut faults),
+            snapshots: snapshots(&raw.snapshots, &mut faults),
             log_format,
             log_filter: raw.log.filter.clone(),
             granularities,

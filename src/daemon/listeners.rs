@@ -14,7 +14,8 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, Health, Lifelines, TrustedClock, WriterHandle,
+        Collector, CollectorParts, GraphiteListeners, Health, Lifelines, SnapshotSettings,
+        Snapshots, TrustedClock, WriterHandle,
     },
     api::{
         self, ApiParts, BodyLimits, BodyMemory, Connections, HostNames, OneAtATime, QueryMemory,
@@ -22,7 +23,7 @@ use crate::{
     },
     config::Settings,
     query::QueryLimits,
-    store::Store,
+    store::{SnapshotFolder, Store},
     telemetry::Metrics,
 };
 
@@ -34,7 +35,18 @@ pub(super) fn api_parts(
     metrics: Metrics,
     health: &Health,
 ) -> ApiParts {
+    let snapshots = SnapshotSettings {
+        folder: SnapshotFolder::new(settings.data_dir.join(&settings.snapshot_dir)),
+        policy: settings.snapshots,
+        reserve_bytes: 2 * settings.checkpoint_bounds.journal_bytes_max as u64,
+    };
     ApiParts {
+        snapshots: Snapshots::new(
+            store.clone(),
+            Arc::new(clock.clone()),
+            metrics.clone(),
+            snapshots,
+        ),
         store,
         writer,
         clock,
@@ -56,8 +68,6 @@ pub(super) fn api_parts(
         },
         body_memory: BodyMemory::new(settings.body_memory_max),
         client_timeout: settings.client_timeout,
-        snapshot_dir: settings.data_dir.join(&settings.snapshot_dir),
-        snapshots: Arc::new(Semaphore::new(1)),
         series_limits: settings.series_limits,
         future_skew: settings.future_skew,
         tails: Tails::new(settings.tails_max),

@@ -13,3 +13,6 @@ pub mod trust;
 
 pub use admission::{Admission, RefusalReason};
 pub use trust::{Change, Doubt, Trust, TrustRules};
+pub mod snapshots;
+
+pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};

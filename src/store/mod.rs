@@ -29,6 +29,7 @@ mod register;
 mod reports;
 mod series_row;
 mod snapshot;
+mod snapshot_folder;
 mod states;
 mod verify;
 mod version;
@@ -58,6 +59,7 @@ pub use record::{AcceptedBatch, BatchNumber};
 pub use recovery::RecoveryReport;
 pub use reports::{CheckpointBounds, Room};
 pub use snapshot::{SnapshotReport, restore};
+pub use snapshot_folder::SnapshotFolder;
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
 use crate::model::{Gaps, GranularitySet, Moment, SeriesId, UnixMillis};

@@ -95,6 +95,12 @@ impl Store {
         self.inner.medium.allocated_bytes(journal::JOURNAL_FILE).unwrap_or(0)
     }
 
+    /// Bytes that all files take on the medium.
+    pub fn file_bytes(&self) -> u64 {
+        let partitions: u64 = self.partitions().iter().map(|partition| partition.bytes).sum();
+        partitions + self.head_bytes() + self.journal_bytes()
+    }
+
     /// Whether a checkpoint was begun and not finished.
     pub fn is_checkpoint_cut_short(&self) -> bool {
         self.inner.checkpointing.try_lock().is_some()

@@ -23,7 +23,7 @@ use super::{
 use crate::model::Moment;
 
 /// End of the name of a folder that is being made.
-const UNFINISHED: &str = ".partial";
+pub(super) const UNFINISHED: &str = ".partial";
 
 /// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

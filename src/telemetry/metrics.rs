@@ -12,7 +12,7 @@ use super::labels::{IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 37] = [
+pub const METRIC_NAMES: [(&str, &str); 38] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -48,6 +48,7 @@ pub const METRIC_NAMES: [(&str, &str); 37] = [
     ("granary_body_memory_bytes", "Memory that bodies of ingest requests take"),
     ("granary_clock_doubted", "1 while the clock is doubted and nothing is dropped"),
     ("granary_clock_ahead_seconds", "Time that a doubted clock is ahead of what is believed"),
+    ("granary_snapshots_refused_total", "Snapshots for which there was no room"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
 ];
@@ -75,6 +76,7 @@ pub struct Metrics {
     pub datagrams_dropped: IntCounter,
     pub clock_doubted: IntGauge,
     pub clock_ahead_seconds: IntGauge,
+    pub snapshots_refused: IntCounter,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
@@ -118,6 +120,7 @@ impl Metrics {
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
+            snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,

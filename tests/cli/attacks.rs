@@ -152,3 +152,24 @@ fn a_web_page_of_another_site_changes_nothing() {
     let metrics = daemon.metrics();
     assert!(metrics.contains("granary_requests_refused_total{reason=\"origin\"} 21"), "{metrics}");
 }
+
+#[test]
+fn snapshots_do_not_fill_the_disk() {
+    let daemon = Daemon::start("[snapshots]\ncount_max = 3\nbytes_max = 1000000000");
+    let folder = daemon.data("snapshots");
+    let cut_short = folder.join("2020-01-01T000000.000Z.partial/partitions");
+    let old = folder.join("2020-01-01T000000.000Z");
+    fs::create_dir_all(&cut_short).unwrap();
+    fs::create_dir_all(&old).unwrap();
+    let json_type = [("Content-Type", "application/json")];
+    let answers: Vec<_> =
+        (0..20).map(|_| send(&daemon, "POST", "/api/v1/admin/snapshot", &json_type, "")).collect();
+    let made = answers.iter().filter(|(status, _)| *status == 200).count();
+    assert_eq!(made, 3, "{answers:?}");
+    let (status, answer) = answers.last().unwrap();
+    assert_eq!((*status, &answer["error"]), (409, &json!("limit")));
+    assert!(answer["message"].as_str().unwrap().contains("snapshots.count_max"), "{answer}");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+    assert!(!old.exists() && !cut_short.exists());
+    assert!(daemon.metrics().contains("granary_snapshots_refused_total 17"));
+}

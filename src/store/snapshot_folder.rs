@@ -1,0 +1,150 @@
+//! The folder in which snapshots lie, one below the other, each named after its time.
+//!
+//! Must never know: which ones are to go. What has another name is not touched.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::snapshot::UNFINISHED;
+use crate::model::UnixMillis;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct SnapshotFolder {
+    root: PathBuf,
+}
+
+impl SnapshotFolder {
+    /// The folder need not be there yet.
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Where a snapshot of a time lies.
+    pub fn path(&self, at: UnixMillis) -> PathBuf {
+        self.root.join(name(at))
+    }
+
+    /// The snapshots that are there, each with the bytes that it takes.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self) -> io::Result<Vec<(UnixMillis, u64)>> {
+        let mut found = Vec::new();
+        for (file_name, path) in entries(&self.root)? {
+            if let Some(at) = time(&file_name) {
+                found.push((at, allocated_bytes(&path)?));
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Removes a snapshot.
+    ///
+    /// # Errors
+    /// When it cannot be removed whole.
+    pub fn remove(&self, at: UnixMillis) -> io::Result<()> {
+        fs::remove_dir_all(self.path(at))
+    }
+
+    /// Removes what a snapshot left that was cut short; there must be none under way. Returns how
+    /// many there were.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn remove_unfinished(&self) -> io::Result<usize> {
+        let mut removed = 0;
+        for (file_name, path) in entries(&self.root)? {
+            if file_name.strip_suffix(UNFINISHED).and_then(time).is_some() {
+                fs::remove_dir_all(path)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Bytes that are free where the snapshots lie, or will lie.
+    ///
+    /// # Errors
+    /// When the file system does not say.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let there = self.root.ancestors().find(|folder| folder.exists());
+        let volume = rustix::fs::statvfs(there.unwrap_or_else(|| Path::new(".")))?;
+        Ok(volume.f_bavail.saturating_mul(volume.f_frsize))
+    }
+}
+
+/// Names and paths of the folders in a folder; none when it is not there. Links are not followed.
+fn entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let listed = match fs::read_dir(folder) {
+        Ok(listed) => listed,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(cause),
+    };
+    let mut out = Vec::new();
+    for entry in listed {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            out.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        }
+    }
+    Ok(out)
+}
+
+fn allocated_bytes(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += metadata.blocks() * 512;
+        if metadata.is_dir() {
+            bytes += allocated_bytes(&entry.path())?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// `2026-11-21T123456.789Z`
+fn name(at: UnixMillis) -> String {
+    at.timestamp().strftime("%Y-%m-%dT%H%M%S%.3fZ").to_string()
+}
+
+fn time(name: &str) -> Option<UnixMillis> {
+    let read = jiff::fmt::strtime::parse("%Y-%m-%dT%H%M%S%.fZ", name).ok()?;
+    let utc = read.to_datetime().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(UnixMillis(utc.timestamp().as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_times_and_what_has_another_name_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = SnapshotFolder::new(dir.path().join("snapshots"));
+        assert_eq!(folder.list().unwrap(), []);
+        assert_eq!(folder.remove_unfinished().unwrap(), 0);
+        assert!(folder.free_bytes().unwrap() > 0);
+        let at = UnixMillis(1_795_264_496_789);
+        assert!(folder.path(at).ends_with("2026-11-21T123456.789Z"));
+        let cut_short =
+            folder.path(at.plus(1)).into_os_string().into_string().unwrap() + UNFINISHED;
+        let other = dir.path().join("snapshots/monthly");
+        for path in [folder.path(at), cut_short.into(), other.clone()] {
+            fs::create_dir_all(path.join("partitions")).unwrap();
+            fs::write(path.join("partitions/file"), [1; 9000]).unwrap();
+        }
+        let listed = folder.list().unwrap();
+        assert_eq!(listed.len(), 1);
+        assert!(listed[0].0 == at && listed[0].1 >= 9000, "{listed:?}");
+        assert_eq!(folder.remove_unfinished().unwrap(), 1);
+        folder.remove(at).unwrap();
+        assert_eq!(folder.list().unwrap(), []);
+        assert!(other.exists());
+    }
+}
