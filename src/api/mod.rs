@@ -11,7 +11,6 @@ mod collectd;
 mod connection;
 mod foreign;
 mod guard;
-mod held;
 mod influx;
 mod ingest;
 mod operations;

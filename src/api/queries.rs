@@ -8,7 +8,11 @@ use actix_web::{
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::{ApiParts, answer, body, params::Params, streamed};
+use super::{
+    ApiParts, answer, body,
+    params::Params,
+    streamed::{self, Slow},
+};
 use crate::{
     query::{self, AggregateRequest, ChartRequest, DocumentsRequest, ExportRequest, QueryError},
     telemetry::QueryOutcome,
@@ -130,12 +134,15 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, begun) = oneshot::channel();
-    let work = move || {
+    let slow = Slow::of(&parts);
+    let work = move |is_gone: &dyn Fn() -> bool| {
         // Charts and documents are bounded in points; they need no slices.
-        let _turn = parts.turns.take();
+        let Some(_turn) = parts.turns.take(is_gone) else {
+            return Err(QueryError::Invalid("nobody waits for the answer".to_owned()));
+        };
         run(&params, &parts)
     };
-    let writing = move || streamed::write(sender, permit, work);
+    let writing = move || streamed::write(sender, permit, slow, work);
     // It goes on by itself: the beginning of the answer comes from the channel.
     drop(actix_web::rt::task::spawn_blocking(writing));
     match begun.await.map(streamed::response) {

@@ -3,28 +3,60 @@
 //!
 //! Must never know: what is answered.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use actix_web::{HttpResponse, web::Bytes};
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    time::timeout,
+};
 
-use super::held::HeldBody;
+use super::ApiParts;
+use crate::telemetry::QueryOutcome;
 
 /// Bytes that are handed to the connection at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Room for a small answer.
 const FIRST_BYTES: usize = 8 << 10;
 /// Chunks that wait for the client; full: the query's thread waits, and with it its place among
-/// the queries. A client that reads nothing is cut off by `server.client_timeout`.
+/// the queries, at most for [`Slow::chunk_within`].
 const CHUNKS_WAITING: usize = 4;
+
+/// A client may take so many times `server.client_timeout` over a chunk: at least 2 KB a second on
+/// the defaults.
+const TIMEOUTS_FOR_A_CHUNK: u32 = 3;
+
+/// What becomes of clients that read slowly.
+#[derive(Debug, Clone)]
+pub(super) struct Slow {
+    /// How long a client may take over a chunk; then the answer is broken off.
+    pub(super) chunk_within: Duration,
+    /// Counts answers that were broken off.
+    pub(super) broken_off: prometheus::IntCounter,
+}
+
+impl Slow {
+    /// As the settings have it.
+    pub(super) fn of(parts: &ApiParts) -> Self {
+        let outcome = QueryOutcome::Slow.as_str();
+        Self {
+            chunk_within: parts.client_timeout * TIMEOUTS_FOR_A_CHUNK,
+            broken_off: parts.metrics.queries_refused.with_label_values(&[outcome]),
+        }
+    }
+}
 
 /// The beginning of an answer, or why there is none.
 #[derive(Debug)]
 pub(super) enum Begun<E> {
-    /// All of it, with the place among the queries that it keeps until it is read.
-    Whole(Vec<u8>, OwnedSemaphorePermit),
+    /// All of it: no more than a chunk, so it needs no place among the queries any more.
+    Whole(Vec<u8>),
     /// More than a chunk.
     Chunks(mpsc::Receiver<io::Result<Bytes>>),
     /// The query failed.
@@ -32,18 +64,20 @@ pub(super) enum Begun<E> {
 }
 
 /// Runs a query and writes its answer; the receiver gets the beginning as soon as there is one,
-/// and nothing when the query panics. To be called where waiting is allowed.
+/// and nothing when the query panics. The query is told whether nobody waits for it any more. To be
+/// called in a runtime, where waiting is allowed.
 pub(super) fn write<T: Serialize, E>(
     begun: oneshot::Sender<Begun<E>>,
     permit: OwnedSemaphorePermit,
-    run: impl FnOnce() -> Result<T, E>,
+    slow: Slow,
+    run: impl FnOnce(&dyn Fn() -> bool) -> Result<T, E>,
 ) {
-    let found = match run() {
+    let found = match run(&|| begun.is_closed()) {
         Ok(found) => found,
         Err(cause) => return drop(begun.send(Begun::Failed(cause))),
     };
-    let mut writer =
-        ChunkWriter { begun: Some(begun), chunk: Vec::with_capacity(FIRST_BYTES), chunks: None };
+    let chunk = Vec::with_capacity(FIRST_BYTES);
+    let mut writer = ChunkWriter { begun: Some(begun), chunk, chunks: None, slow };
     match serde_json::to_writer(&mut writer, &found) {
         Ok(()) => writer.finish(permit),
         Err(cause) => writer.fail(cause.into()),
@@ -59,9 +93,7 @@ pub(super) fn response<E>(begun: Begun<E>) -> Result<HttpResponse, E> {
         Begun::Chunks(mut chunks) => {
             Ok(builder.streaming(stream::poll_fn(move |context| chunks.poll_recv(context))))
         }
-        Begun::Whole(body, permit) => Ok(builder
-            .message_body(HeldBody::new(body, permit))
-            .map_or_else(HttpResponse::from_error, HttpResponse::map_into_boxed_body)),
+        Begun::Whole(body) => Ok(builder.body(body)),
     }
 }
 
@@ -70,6 +102,7 @@ struct ChunkWriter<E> {
     begun: Option<oneshot::Sender<Begun<E>>>,
     chunk: Vec<u8>,
     chunks: Option<mpsc::Sender<io::Result<Bytes>>>,
+    slow: Slow,
 }
 
 impl<E> ChunkWriter<E> {
@@ -79,15 +112,25 @@ impl<E> ChunkWriter<E> {
             self.chunks = Some(sender);
             begun.send(Begun::Chunks(receiver)).map_err(|_| io::ErrorKind::BrokenPipe)?;
         }
-        // Without a reader there is nothing more to do.
-        let sent = self.chunks.as_ref().map(|chunks| chunks.blocking_send(chunk));
-        sent.and_then(Result::ok).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+        let Some(chunks) = &self.chunks else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let within = self.slow.chunk_within;
+        let sent = Handle::current().block_on(async { timeout(within, chunks.send(chunk)).await });
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            // Without a reader there is nothing more to do.
+            Ok(Err(_)) => Err(io::ErrorKind::BrokenPipe.into()),
+            Err(_) => {
+                self.slow.broken_off.inc();
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
     }
 
     fn finish(mut self, permit: OwnedSemaphorePermit) {
         let rest = std::mem::take(&mut self.chunk);
         if let Some(begun) = self.begun.take() {
-            return drop(begun.send(Begun::Whole(rest, permit)));
+            drop(permit);
+            return drop(begun.send(Begun::Whole(rest)));
         }
         drop(self.send(Ok(rest.into())));
         // Before the client sees the end, which is when this writer is dropped.
@@ -96,7 +139,14 @@ impl<E> ChunkWriter<E> {
 
     /// Breaks the answer off, so that the client does not take it for a whole one.
     fn fail(mut self, cause: io::Error) {
-        drop(self.send(Err(cause)));
+        if cause.kind() != io::ErrorKind::TimedOut {
+            return drop(self.send(Err(cause)));
+        }
+        // The chunks that wait go nowhere soon: the place is given back now, the end told when
+        // there is room for it.
+        if let Some(chunks) = self.chunks.take() {
+            drop(Handle::current().spawn(async move { chunks.send(Err(cause)).await }));
+        }
     }
 }
 
@@ -120,35 +170,40 @@ impl<E> Write for ChunkWriter<E> {
 mod tests {
     use std::sync::Arc;
 
-    use tokio::sync::Semaphore;
+    use tokio::{sync::Semaphore, task::spawn_blocking};
 
     use super::*;
 
-    fn begin(numbers: usize) -> (oneshot::Receiver<Begun<String>>, Arc<Semaphore>) {
+    fn slow(chunk_within: Duration) -> Slow {
+        Slow { chunk_within, broken_off: prometheus::IntCounter::new("slow", "slow").unwrap() }
+    }
+
+    const PATIENT: Duration = Duration::from_secs(600);
+
+    /// A query that answers with so many numbers.
+    fn begin(numbers: usize, slow: Slow) -> (oneshot::Receiver<Begun<String>>, Arc<Semaphore>) {
         let places = Arc::new(Semaphore::new(1));
         let permit = places.clone().try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
-        std::thread::spawn(move || write(sender, permit, || Ok(vec![7; numbers])));
+        drop(spawn_blocking(move || write(sender, permit, slow, |_| Ok(vec![7; numbers]))));
         (receiver, places)
     }
 
-    #[test]
-    fn a_small_answer_comes_whole_and_keeps_its_place_until_it_is_read() {
-        let (receiver, places) = begin(3);
-        let Begun::Whole(body, permit) = receiver.blocking_recv().unwrap() else { panic!() };
-        assert_eq!((&body[..], places.available_permits()), (&b"[7,7,7]"[..], 0));
-        drop(permit);
-        assert_eq!(places.available_permits(), 1);
+    #[tokio::test]
+    async fn a_small_answer_comes_whole_and_its_place_is_free_again() {
+        let (receiver, places) = begin(3, slow(PATIENT));
+        let Begun::Whole(body) = receiver.await.unwrap() else { panic!() };
+        assert_eq!((&body[..], places.available_permits()), (&b"[7,7,7]"[..], 1));
     }
 
-    #[test]
-    fn a_large_answer_comes_in_chunks_and_waits_for_its_reader() {
+    #[tokio::test]
+    async fn a_large_answer_comes_in_chunks_and_waits_for_its_reader() {
         const NUMBERS: usize = 500_000;
-        let (receiver, places) = begin(NUMBERS);
-        let Begun::Chunks(mut chunks) = receiver.blocking_recv().unwrap() else { panic!() };
+        let (receiver, places) = begin(NUMBERS, slow(PATIENT));
+        let Begun::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
         assert_eq!(places.available_permits(), 0);
         let mut body = Vec::new();
-        while let Some(chunk) = chunks.blocking_recv() {
+        while let Some(chunk) = chunks.recv().await {
             let chunk = chunk.unwrap();
             assert!(chunk.len() <= CHUNK_BYTES);
             body.extend_from_slice(&chunk);
@@ -157,19 +212,36 @@ mod tests {
         assert_eq!(numbers.len(), NUMBERS);
     }
 
-    #[test]
-    fn a_reader_that_leaves_ends_the_query_and_a_failure_is_told() {
-        let (receiver, places) = begin(500_000);
+    #[tokio::test]
+    async fn a_reader_that_leaves_ends_the_query_and_a_failure_is_told() {
+        let (receiver, places) = begin(500_000, slow(PATIENT));
         drop(receiver);
-        let waited = std::thread::spawn(move || {
-            while places.available_permits() == 0 {
-                std::thread::yield_now();
-            }
-        });
-        waited.join().unwrap();
+        drop(places.acquire().await.unwrap());
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
-        write::<(), _>(sender, permit, || Err("no"));
-        assert!(matches!(receiver.blocking_recv(), Ok(Begun::Failed("no"))));
+        write::<(), _>(sender, permit, slow(PATIENT), |_| Err("no"));
+        assert!(matches!(receiver.await, Ok(Begun::Failed("no"))));
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let (sender, receiver) = oneshot::channel::<Begun<&str>>();
+        drop(receiver);
+        write::<(), _>(sender, permit, slow(PATIENT), |is_gone| {
+            assert!(is_gone(), "the query can know that nobody waits");
+            Ok(())
+        });
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_takes_nothing_loses_the_answer_and_its_place_is_free_again() {
+        let slow = slow(Duration::from_millis(5));
+        let broken_off = slow.broken_off.clone();
+        let (receiver, places) = begin(500_000, slow);
+        let Begun::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
+        drop(places.acquire().await.unwrap());
+        assert_eq!(broken_off.get(), 1);
+        let mut last = None;
+        while let Some(chunk) = chunks.recv().await {
+            last = Some(chunk);
+        }
+        assert!(last.unwrap().is_err(), "the client must not take it for a whole answer");
     }
 }

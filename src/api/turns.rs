@@ -5,9 +5,11 @@
 //! again. Short queries go in between the slices of long ones; of long ones, which hold much
 //! memory, one ends before the next goes on.
 
-use std::{cell::Cell, sync::Arc, thread::available_parallelism, time::Duration};
+use std::{
+    cell::Cell, collections::VecDeque, sync::Arc, thread::available_parallelism, time::Duration,
+};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::model::time::Stopwatch;
 
@@ -17,6 +19,8 @@ const NICENESS: i32 = 10;
 const SLICE: Duration = Duration::from_millis(5);
 /// Slices after which a query is a long one.
 const SHORT_SLICES: u32 = 4;
+/// How often one that waits looks whether to give up.
+const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -41,11 +45,15 @@ impl Turns {
         Self::new(available_parallelism().map_or(1, usize::from) / 2)
     }
 
-    /// Waits for a turn. The thread is nice from then on.
-    pub(super) fn take(&self) -> Turn<'_> {
+    /// Waits for a turn, at most until `give_up` says so. The thread is nice from then on.
+    pub(super) fn take(&self, give_up: &dyn Fn() -> bool) -> Option<Turn<'_>> {
         give_way();
-        self.0.turns.enter();
-        Turn { gates: &self.0, slices: Cell::new(0), slice: Cell::new(Stopwatch::start()) }
+        self.0.turns.enter(give_up).then(|| Turn {
+            gates: &self.0,
+            holds: Cell::new(Places { turn: true, long: false }),
+            slices: Cell::new(0),
+            slice: Cell::new(Stopwatch::start()),
+        })
     }
 }
 
@@ -67,35 +75,49 @@ fn give_way() {
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     gates: &'a Gates,
+    holds: Cell<Places>,
     /// Slices that are over.
     slices: Cell<u32>,
     slice: Cell<Stopwatch>,
 }
 
+/// What a turn holds of the gates. After a wait that was given up it is nothing.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    turn: bool,
+    long: bool,
+}
+
 impl Turn<'_> {
-    /// Lets those that wait go first when the slice is over. Not to be called with a lock held.
-    pub(super) fn pass(&self) {
-        if self.slice.get().elapsed() < SLICE {
-            return;
+    /// Lets those that wait go first when the slice is over, and waits for the next turn, at most
+    /// until `give_up` says so. False when it was given up: the query must end. Not to be called
+    /// with a lock held.
+    pub(super) fn pass(&self, give_up: &dyn Fn() -> bool) -> bool {
+        let mut holds = self.holds.get();
+        if !holds.turn || self.slice.get().elapsed() < SLICE {
+            return holds.turn;
         }
         self.slices.set(self.slices.get().saturating_add(1));
         let Gates { turns, long } = self.gates;
-        if self.slices.get() == SHORT_SLICES {
+        let is_long = self.slices.get() >= SHORT_SLICES && !holds.long;
+        if is_long || turns.is_waited_for() {
             turns.leave();
-            long.enter();
-            turns.enter();
-        } else if turns.is_waited_for() {
-            turns.leave();
-            turns.enter();
+            holds.long |= is_long && long.enter(give_up);
+            holds.turn = (holds.long || !is_long) && turns.enter(give_up);
+            self.holds.set(holds);
         }
         self.slice.set(Stopwatch::start());
+        holds.turn
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.gates.turns.leave();
-        if self.slices.get() >= SHORT_SLICES {
+        let holds = self.holds.get();
+        if holds.turn {
+            self.gates.turns.leave();
+        }
+        if holds.long {
             self.gates.long.leave();
         }
     }
@@ -111,26 +133,37 @@ struct Gate {
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// The ticket that is next, and the one to be given out next.
-    serving: u64,
+    /// The tickets of those that wait, in order, and the one to be given out next.
+    waiting: VecDeque<u64>,
     tickets: u64,
 }
 
 impl Gate {
     fn new(places: usize) -> Self {
-        let state = State { free: places, serving: 0, tickets: 0 };
+        let state = State { free: places, waiting: VecDeque::new(), tickets: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn enter(&self) {
+    /// Waits for a place; false when the wait was given up.
+    fn enter(&self, give_up: &dyn Fn() -> bool) -> bool {
         let mut state = self.state.lock();
         let ticket = state.tickets;
         state.tickets += 1;
-        self.changed.wait_while(&mut state, |state| state.serving != ticket || state.free == 0);
-        state.serving += 1;
+        state.waiting.push_back(ticket);
+        while state.free == 0 || state.waiting.front() != Some(&ticket) {
+            let waited = self.changed.wait_for(&mut state, GIVE_UP_CHECK);
+            if waited.timed_out() && MutexGuard::unlocked(&mut state, give_up) {
+                state.waiting.retain(|own| *own != ticket);
+                // Whoever waits behind it may be the next.
+                self.changed.notify_all();
+                return false;
+            }
+        }
+        state.waiting.pop_front();
         state.free -= 1;
         // Another place may be free for the next.
         self.changed.notify_all();
+        true
     }
 
     fn leave(&self) {
@@ -139,8 +172,7 @@ impl Gate {
     }
 
     fn is_waited_for(&self) -> bool {
-        let state = self.state.lock();
-        state.serving < state.tickets
+        !self.state.lock().waiting.is_empty()
     }
 }
 
@@ -163,11 +195,11 @@ mod tests {
             for long in [false, true, false, true, true, true] {
                 let (turns, work) = (&turns, &work);
                 scope.spawn(move || {
-                    let turn = turns.take();
+                    let turn = turns.take(&|| false).unwrap();
                     let slices = if long { SHORT_SLICES + 2 } else { 3 };
                     while turn.slices.get() < slices {
                         work();
-                        turn.pass();
+                        assert!(turn.pass(&|| false));
                     }
                 });
             }
@@ -175,28 +207,61 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 2);
         for gate in [&turns.0.turns, &turns.0.long] {
             let state = gate.state.lock();
-            assert_eq!((state.free, state.serving), (2, state.tickets));
+            assert_eq!((state.free, state.waiting.len()), (2, 0));
         }
     }
 
     #[test]
     fn a_short_query_goes_in_between_a_long_one() {
         let turns = Turns::new(1);
-        let long = turns.take();
+        let long = turns.take(&|| false).unwrap();
         while long.slices.get() < SHORT_SLICES {
-            long.pass();
+            assert!(long.pass(&|| false));
         }
         let is_done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                drop(turns.take());
+                drop(turns.take(&|| false));
                 is_done.store(1, Ordering::SeqCst);
             });
             // It ends only because the long one passes its turn on.
             while is_done.load(Ordering::SeqCst) == 0 {
-                long.pass();
+                long.pass(&|| false);
                 std::thread::yield_now();
             }
         });
+    }
+
+    #[test]
+    fn a_wait_can_be_given_up_and_holds_up_nobody() {
+        let turns = Turns::new(1);
+        let holder = turns.take(&|| false).unwrap();
+        assert!(turns.take(&|| true).is_none(), "the only place is taken");
+        // One that gives up while it is passed over has no place, and gives none back.
+        let asked = Cell::new(0);
+        let late = || asked.replace(asked.get() + 1) > 0;
+        let done = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let next = turns.take(&|| false).unwrap();
+                while done.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+                drop(next);
+            });
+            while !turns.0.turns.is_waited_for() {
+                std::thread::yield_now();
+            }
+            while holder.pass(&late) {
+                std::thread::yield_now();
+            }
+            assert!(!holder.pass(&|| false), "what gave up has no place to pass on");
+            done.store(1, Ordering::SeqCst);
+        });
+        drop(holder);
+        for gate in [&turns.0.turns, &turns.0.long] {
+            let state = gate.state.lock();
+            assert_eq!((state.free, state.waiting.len()), (1, 0));
+        }
     }
 }

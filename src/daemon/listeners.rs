@@ -141,6 +141,8 @@ pub(super) fn start_server(
                 })
                 .keep_alive(keep_alive)
                 .client_request_timeout(client_timeout)
+                // A client that is gone ends the work for it.
+                .h1_allow_half_closed(false)
                 .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
                     connections.note(connection, data);
                 })

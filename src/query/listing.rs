@@ -2,7 +2,7 @@
 //!
 //! Must never know: HTTP, cells. The dictionary's lock is held for a part of a list at a time.
 
-use super::PromqlError;
+use super::{PromqlError, PromqlLimits};
 use crate::{
     model::{Kind, SeriesId, UnixMillis},
     store::{METRIC_TAG, SeriesInfo, Store},
@@ -26,17 +26,17 @@ pub struct ListedMetric {
 /// since a time, when one is given.
 ///
 /// # Errors
-/// When `expired` says that the time is over.
+/// When the time is over, or there is no memory left.
 pub fn list_label_names(
     store: &Store,
     since: Option<UnixMillis>,
-    expired: &dyn Fn() -> bool,
+    limits: &PromqlLimits<'_>,
 ) -> Result<Vec<String>, PromqlError> {
     let mut names = Vec::new();
     for name in store.dictionary().tag_names() {
         let mut is_live = since.is_none();
         if !is_live {
-            visit_values(store, &name, since, expired, |_| {
+            visit_values(store, &name, since, limits, |_| {
                 is_live = true;
                 false
             })?;
@@ -52,15 +52,15 @@ pub fn list_label_names(
 /// is given.
 ///
 /// # Errors
-/// When `expired` says that the time is over.
+/// When the time is over, or there is no memory left.
 pub fn list_label_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
-    expired: &dyn Fn() -> bool,
+    limits: &PromqlLimits<'_>,
 ) -> Result<Vec<String>, PromqlError> {
     let mut all: Vec<String> = Vec::new();
-    visit_values(store, name, since, expired, |value| {
+    visit_values(store, name, since, limits, |value| {
         all.push(value.into());
         true
     })?;
@@ -72,14 +72,15 @@ fn visit_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
-    expired: &dyn Fn() -> bool,
+    limits: &PromqlLimits<'_>,
     mut visit: impl FnMut(Box<str>) -> bool,
 ) -> Result<(), PromqlError> {
     let mut after: Option<Box<str>> = None;
     loop {
-        check_time(expired)?;
+        check_time(limits)?;
         let next = store.dictionary().values_after(name, after.as_deref(), CHUNK);
         let Some(last) = next.last().cloned() else { return Ok(()) };
+        limits.take(next.iter().map(|value| value.len() + size_of::<String>()).sum())?;
         after = Some(last);
         for value in next {
             let is_live = since.is_none_or(|since| {
@@ -94,39 +95,44 @@ fn visit_values(
 }
 
 /// Only the series that have samples since a time, when one is given.
+///
+/// # Errors
+/// When the time is over.
 pub fn with_samples_since(
     store: &Store,
     found: Vec<(SeriesId, SeriesInfo)>,
     since: Option<UnixMillis>,
-) -> Vec<(SeriesId, SeriesInfo)> {
-    let Some(since) = since else { return found };
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
+    let Some(since) = since else { return Ok(found) };
     let mut kept = Vec::with_capacity(found.len());
     for part in found.chunks(CHUNK) {
+        check_time(limits)?;
         let ids: Vec<_> = part.iter().map(|(id, _)| *id).collect();
         let last = store.last_samples(&ids);
         let live =
             part.iter().zip(last).filter(|(_, last)| last.is_some_and(|own| own.at >= since));
         kept.extend(live.map(|(own, _)| own.clone()));
     }
-    kept
+    Ok(kept)
 }
 
 /// The metrics in order, or only the one that is wanted.
 ///
 /// # Errors
-/// When `expired` says that the time is over.
+/// When the time is over, or there is no memory left.
 pub fn list_metrics(
     store: &Store,
     wanted: Option<&str>,
-    expired: &dyn Fn() -> bool,
+    limits: &PromqlLimits<'_>,
 ) -> Result<Vec<ListedMetric>, PromqlError> {
     let names = match wanted {
         Some(name) => vec![name.to_owned()],
-        None => list_label_values(store, METRIC_TAG, None, expired)?,
+        None => list_label_values(store, METRIC_TAG, None, limits)?,
     };
     let mut all = Vec::with_capacity(names.len());
     for chunk in names.chunks(CHUNK) {
-        check_time(expired)?;
+        check_time(limits)?;
         let dictionary = store.dictionary();
         for name in chunk {
             let first = dictionary.with_tag(METRIC_TAG, name).first();
@@ -141,8 +147,8 @@ pub fn list_metrics(
     Ok(all)
 }
 
-fn check_time(expired: &dyn Fn() -> bool) -> Result<(), PromqlError> {
-    if expired() {
+fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    if (limits.expired)() {
         let message = "query timed out in a list of names: name fewer, or raise promql.timeout";
         return Err(PromqlError::Timeout(message.to_owned()));
     }

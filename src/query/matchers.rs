@@ -4,7 +4,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::{PromqlError, dialect};
+use super::{PromqlError, PromqlLimits, dialect};
 use crate::{
     model::{SeriesId, SeriesKey},
     store::{METRIC_TAG, Matcher, SeriesInfo, Store},
@@ -12,6 +12,10 @@ use crate::{
 
 /// Series or values looked at in one hold of the dictionary's lock.
 const CHUNK: usize = 512;
+/// Bytes that most compiled patterns stay below.
+const PATTERN_BYTES: usize = 128 << 10;
+/// What a pattern remembers of texts that it was tried on takes so many times what it takes itself.
+const CACHES: usize = 2;
 
 /// How a tag's value is compared.
 #[derive(Debug, Clone)]
@@ -59,27 +63,39 @@ impl SeriesMatcher {
     }
 }
 
-/// Compiles a pattern that must match whole values, within a bound of memory.
+/// Compiles a pattern that must match whole values. It takes memory before it is built: as little
+/// as it needs, up to the bound of one pattern.
 ///
 /// # Errors
-/// When it is no pattern, or too large.
-pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlError> {
-    let pattern_here = dialect::translated(pattern);
-    let compiled = RegexBuilder::new(&format!("^(?s:{pattern_here})$"))
-        .size_limit(bytes_max)
-        .dfa_size_limit(bytes_max)
-        .nest_limit(100)
-        .build();
-    compiled.map_err(|cause| {
-        PromqlError::BadData(if matches!(cause, regex::Error::CompiledTooBig(_)) {
-            format!(
-                "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use a \
-                 simpler one or raise promql.regex_bytes_max"
-            )
-        } else {
-            format!("error parsing regexp: {cause}")
-        })
-    })
+/// When it is no pattern, too large, or there is no memory left for it.
+pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Regex, PromqlError> {
+    let whole = format!("^(?s:{})$", dialect::translated(pattern));
+    let bytes_max = limits.regex_bytes_max;
+    let mut bytes = PATTERN_BYTES.min(bytes_max);
+    loop {
+        limits.take(bytes.saturating_mul(1 + CACHES))?;
+        let compiled = RegexBuilder::new(&whole)
+            .size_limit(bytes)
+            .dfa_size_limit(bytes.saturating_mul(CACHES))
+            .nest_limit(100)
+            .build();
+        match compiled {
+            Err(regex::Error::CompiledTooBig(_)) if bytes < bytes_max => {
+                bytes = bytes.saturating_mul(4).min(bytes_max);
+            }
+            Err(regex::Error::CompiledTooBig(_)) => {
+                return Err(PromqlError::BadData(format!(
+                    "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use \
+                     a simpler one or raise promql.regex_bytes_max"
+                )));
+            }
+            other => {
+                return other.map_err(|cause| {
+                    PromqlError::BadData(format!("error parsing regexp: {cause}"))
+                });
+            }
+        }
+    }
 }
 
 /// The series that match all matchers, in order of their ids, with what is known of them.
@@ -87,17 +103,18 @@ pub fn whole_pattern(pattern: &str, bytes_max: usize) -> Result<Regex, PromqlErr
 /// The dictionary is held for a few hundred series at a time.
 ///
 /// # Errors
-/// When more than `series_max` match, or `expired` says that the time is over.
+/// When more than the limits' `series_max` match, the time is over, or there is no memory left.
 pub fn select_series(
     store: &Store,
     matchers: &[SeriesMatcher],
-    series_max: usize,
-    expired: &dyn Fn() -> bool,
+    limits: &PromqlLimits<'_>,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
-    let candidates = candidates(store, matchers, expired)?;
+    let candidates = candidates(store, matchers, limits)?;
+    let series_max = limits.series_max;
     let mut found = Vec::new();
     for chunk in candidates.chunks(CHUNK) {
-        check_time(expired)?;
+        check_time(limits)?;
+        let before = found.len();
         let dictionary = store.dictionary();
         for id in chunk {
             let info = dictionary.info(*id);
@@ -105,12 +122,14 @@ pub fn select_series(
                 info.filter(|info| matchers.iter().all(|matcher| matcher.matches_key(&info.key)));
             found.extend(matching.map(|info| (*id, info.clone())));
         }
+        drop(dictionary);
         if found.len() > series_max {
             return Err(PromqlError::TooMuch(format!(
                 "more than {series_max} series match: name more labels or raise \
                  promql.series_max"
             )));
         }
+        limits.take((found.len() - before) * size_of::<(SeriesId, SeriesInfo)>())?;
     }
     Ok(found)
 }
@@ -120,7 +139,7 @@ pub fn select_series(
 fn candidates(
     store: &Store,
     matchers: &[SeriesMatcher],
-    expired: &dyn Fn() -> bool,
+    limits: &PromqlLimits<'_>,
 ) -> Result<Vec<SeriesId>, PromqlError> {
     let equal: Vec<_> = matchers
         .iter()
@@ -142,7 +161,7 @@ fn candidates(
     let mut ids = Vec::new();
     let mut after: Option<Box<str>> = None;
     loop {
-        check_time(expired)?;
+        check_time(limits)?;
         let values = store.dictionary().values_after(&matcher.tag, after.as_deref(), CHUNK);
         let matching: Vec<_> = values.iter().filter(|value| matcher.matches(value)).collect();
         let dictionary = store.dictionary();
@@ -157,8 +176,8 @@ fn candidates(
     Ok(ids)
 }
 
-fn check_time(expired: &dyn Fn() -> bool) -> Result<(), PromqlError> {
-    if expired() {
+fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    if (limits.expired)() {
         return Err(PromqlError::Timeout(
             "query timed out in series selection: name more labels or raise \
              promql.timeout"
@@ -170,10 +189,32 @@ fn check_time(expired: &dyn Fn() -> bool) -> Result<(), PromqlError> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    /// Patterns of this bound, from so much memory.
+    fn compiled(pattern: &str, memory: &Cell<usize>) -> Result<Regex, PromqlError> {
+        let take_memory = |bytes| {
+            let left = memory.get().checked_sub(bytes);
+            memory.set(left.unwrap_or(memory.get()));
+            left.is_some()
+        };
+        let limits = PromqlLimits {
+            series_max: 1,
+            points_max: 1,
+            steps_max: 1,
+            query_bytes_max: 1,
+            regex_bytes_max: 1 << 20,
+            expired: &|| false,
+            take_memory: &take_memory,
+        };
+        whole_pattern(pattern, &limits)
+    }
 
     #[test]
     fn patterns_match_whole_values_and_braces_may_be_text() {
+        let plenty = Cell::new(usize::MAX);
         for (pattern, value, expected) in [
             ("a|b", "b", true),
             ("a|b", "ab", false),
@@ -186,11 +227,24 @@ mod tests {
             ("x{", "x{", true),
             ("(?i:AB)", "ab", true),
         ] {
-            let found = whole_pattern(pattern, 1 << 20).unwrap().is_match(value);
+            let found = compiled(pattern, &plenty).unwrap().is_match(value);
             assert_eq!(found, expected, "{pattern} {value}");
         }
-        assert!(matches!(whole_pattern("(", 1 << 20), Err(PromqlError::BadData(_))));
-        let bomb = whole_pattern("((a{1000}){1000}){1000}", 1 << 20).unwrap_err().to_string();
+        assert!(matches!(compiled("(", &plenty), Err(PromqlError::BadData(_))));
+        let bomb = compiled("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
         assert!(bomb.contains("promql.regex_bytes_max"), "{bomb}");
+    }
+
+    #[test]
+    fn patterns_take_memory_before_they_are_built() {
+        let memory = Cell::new(4 << 20);
+        let built = (0..100).take_while(|i| compiled(&format!("a{i}.*"), &memory).is_ok()).count();
+        assert!((8..=12).contains(&built), "{built}");
+        let refused = compiled("a", &memory).unwrap_err();
+        assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
+        // A large one takes more.
+        let memory = Cell::new(64 << 20);
+        assert!(compiled("(a|bc){3000}", &memory).is_ok());
+        assert!(memory.get() < 63 << 20, "{}", memory.get());
     }
 }

@@ -101,11 +101,13 @@ pub enum QueryOutcome {
     Timeout,
     /// The store could not be read.
     Failed,
+    /// The client read its answer too slowly.
+    Slow,
 }
 
 impl QueryOutcome {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Invalid, Self::TooMuch, Self::Busy, Self::Timeout, Self::Failed];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Invalid, Self::TooMuch, Self::Busy, Self::Timeout, Self::Failed, Self::Slow];
 
     /// The label.
     pub fn as_str(self) -> &'static str {
@@ -115,6 +117,7 @@ impl QueryOutcome {
             Self::Busy => "busy",
             Self::Timeout => "timeout",
             Self::Failed => "failed",
+            Self::Slow => "slow",
         }
     }
 }

@@ -183,3 +183,51 @@ fn two_hundred_heavy_queries_are_answered_and_memory_is_given_back() {
         assert_eq!(get(&daemon, &light).1["data"]["result"][0]["value"][1], "60");
     }
 }
+
+/// A `PromQL` query's answer.
+fn ask(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let sent = agent
+        .post(format!("{}/api/v1/{path}", daemon.url))
+        .send_form(form.iter().copied())
+        .unwrap_or_else(|cause| panic!("{cause}: {}", daemon.log()));
+    let status = sent.status().as_u16();
+    (status, serde_json::from_str(&sent.into_body().read_to_string().unwrap()).unwrap())
+}
+
+#[test]
+fn selectors_of_one_request_count_once_and_are_limited() {
+    let daemon = Daemon::start("");
+    send(&daemon, "a", 0..3);
+    let repeated = vec![("match[]", "{__name__=~\"m.*\"}"); 20_000];
+    let (status, body) = ask(&daemon, "series", &repeated);
+    assert_eq!((status, body["data"].as_array().map(Vec::len)), (200, Some(3)), "{body}");
+    let names: Vec<_> = (0..300).map(|i| format!("m{i}")).collect();
+    let many: Vec<_> = names.iter().map(|name| ("match[]", name.as_str())).collect();
+    let (status, body) = ask(&daemon, "labels", &many);
+    assert_eq!(status, 422, "{body}");
+    assert!(body["error"].as_str().unwrap().contains("300 different match[]"), "{body}");
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_query() {
+    let daemon = Daemon::start("limits.queries_max = 1\n");
+    let address = daemon.url.trim_start_matches("http://");
+    // Minutes of work.
+    let query = "sum_over_time(vector(1)[1000000s:1s])";
+    let path = format!("/api/v1/query_range?query={query}&start=1000000&end=1010000&step=1");
+    let mut client = TcpStream::connect(address).unwrap();
+    write!(client, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    // It has the only place: who waits gives up.
+    loop {
+        let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
+        if status == 503 {
+            assert_eq!(body["errorType"], "timeout", "{body}");
+            break;
+        }
+    }
+    drop(client);
+    let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "50s")]);
+    assert_eq!(status, 200, "{body}");
+}

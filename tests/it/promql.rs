@@ -91,6 +91,14 @@ impl Bench {
         }
     }
 
+    /// The warnings and infos of a range query, or of an instant one without a step.
+    pub(crate) fn notes(&self, query: &str, start: i64, end: i64, step: i64) -> String {
+        match self.ask(query, start, end, step) {
+            Ok(answer) => [answer.warnings, answer.infos].concat().join("; "),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
     pub(crate) fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
         match self.ask(query, start, end, step) {
             Ok(answer) => shown(&answer.value),
@@ -294,9 +302,8 @@ fn series_are_selected_by_matchers() {
     let bench = filled();
     let count = |selector: &str| {
         let all = series_matchers(selector, &LIMITS).unwrap();
-        let found = |set: &Vec<SeriesMatcher>| {
-            select_series(&bench.store, set, 100, &|| false).unwrap().len()
-        };
+        let found =
+            |set: &Vec<SeriesMatcher>| select_series(&bench.store, set, &LIMITS).unwrap().len();
         all.iter().map(found).sum::<usize>()
     };
     for (selector, expected) in [
@@ -310,4 +317,53 @@ fn series_are_selected_by_matchers() {
     ] {
         assert_eq!(count(selector), expected, "{selector}");
     }
+}
+
+/// The most memory that a query took at a time.
+fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
+    let taken = std::cell::Cell::new(0);
+    let take_memory = |bytes| {
+        taken.set(taken.get() + bytes);
+        true
+    };
+    let limits = PromqlLimits { take_memory: &take_memory, ..LIMITS };
+    let request = PromqlRequest {
+        query: query.to_owned(),
+        start: UnixMillis(DAY0 + HOUR),
+        end: UnixMillis(DAY0 + 2 * HOUR),
+        step_ms: step,
+        lookback_ms: 5 * MINUTE,
+        delayed_name_removal: false,
+    };
+    promql(&bench.store, &request, &limits, NOW).unwrap_or_else(|cause| panic!("{query}: {cause}"));
+    taken.get()
+}
+
+#[test]
+fn memory_is_taken_for_all_that_is_held() {
+    let mut bench = bench();
+    for host in 0..20 {
+        let id = bench.define("m", &[("host", &format!("h{host}"))], Kind::Gauge);
+        bench.fill(id, MINUTE, |i| (i <= 120).then_some(i as f64));
+    }
+    let once = memory_of(&bench, "m", SECOND);
+    let points = 20 * 3601 * size_of::<f64>();
+    // Operands that wait for those on their right.
+    let nested = (0..40).fold("m".to_owned(), |inner, _| format!("m + ({inner})"));
+    let held = memory_of(&bench, &nested, SECOND);
+    assert!(held - once >= 40 * points, "{held} {once} {points}");
+    // Side by side they do not wait.
+    let wide = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
+    let side_by_side = memory_of(&bench, &wide, SECOND);
+    assert!(side_by_side < once + 4 * points, "{side_by_side} {once} {points}");
+    // Cells of a subquery, and labels that are made.
+    let cells = 20 * 3600 * 6 * size_of::<f64>();
+    assert!(memory_of(&bench, "max_over_time(m[1h:1s])", 0) > cells);
+    let made =
+        memory_of(&bench, "label_replace(m, \"to\", \"$0$0$0$0$0$0$0$0\", \"host\", \".*\")", 0);
+    let plain = memory_of(&bench, "label_replace(m, \"to\", \"\", \"host\", \".*\")", 0);
+    assert!(made - plain >= 20 * 8 * 2, "{made} {plain}");
+    let pattern = memory_of(&bench, "m{host=~\"h.*\"}", 0) - memory_of(&bench, "m", 0);
+    assert!(pattern > 100 << 10, "{pattern}");
+    assert!(memory_of(&bench, "m[1h]", 0) > 20 * 60 * 16);
 }

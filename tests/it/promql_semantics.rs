@@ -75,11 +75,17 @@ fn operators_match_series() {
         (
             "v + on (a) w",
             "error: found duplicate series for the match group {a=\"2\"} on the right hand-side of \
-             the operation: [{__name__=\"w\", a=\"2\", b=\"y\"}, {__name__=\"w\", a=\"2\", b=\"x\"}];many-to-many matching not \
+             the operation: [{__name__=\"w\", a=\"2\", b=\"x\"}, {__name__=\"w\", a=\"2\", b=\"y\"}];many-to-many matching not \
              allowed: matching labels must be unique on one side",
         ),
         (
             "w + on (a) v",
+            "error: multiple matches for labels: many-to-one matching must be explicit \
+             (group_left/group_right)",
+        ),
+        // Also where the comparison keeps neither.
+        (
+            "w < on (a) v",
             "error: multiple matches for labels: many-to-one matching must be explicit \
              (group_left/group_right)",
         ),
@@ -177,6 +183,14 @@ fn functions_of_labels_values_and_time() {
         ("histogram_quantile(0.5, h_bucket)", "{} 0.30000000000000004"),
         ("histogram_quantile(1, h_bucket)", "{} 0.5"),
         ("histogram_fraction(0, 0.1, h_bucket)", "{} 0.25"),
+        (
+            r#"histogram_quantiles(h_bucket, "q", 0.5, 1)"#,
+            r#"{q="0.5"} 0.30000000000000004; {q="1.0"} 0.5"#,
+        ),
+        (
+            r#"histogram_quantiles(h_bucket, "q", 1, 1)"#,
+            "error: vector cannot contain metrics with the same labelset",
+        ),
         ("histogram_count(v)", ""),
         ("day_of_week(vector(0))", "{} 4"),
         ("hour() < bool 24", "{} 1"),
@@ -312,6 +326,31 @@ fn info_joins_labels_of_info_series() {
             "info(load, {__name__=~\"(target|other)_info\"})",
             "error: conflicting label: version".into(),
         ),
+        // The base has the label itself, and an info series that fits.
+        ("info(load, {instance=\"a\"})", r#"load{instance="a", job="j"} 1"#.into()),
+        (
+            "info(label_replace(load, \"version\", \"own\", \"\", \"\"), {version=\"2\"})",
+            r#"load{instance="a", job="j", version="own"} 1"#.into(),
+        ),
+        // What is not meant does not say what is.
+        ("info(load, {__name__!~\".+_info\", version=~\".+\"})", String::new()),
+        (
+            "info(load, {__name__!~\".+_info\", version=~\".*\"})",
+            format!(r#"load{{instance="a", job="j"}} 1; {b}"#),
+        ),
+        (
+            "info(load, {__name__!~\"(target|other)_info\"})",
+            format!(r#"load{{commit="c", instance="a", job="j"}} 1; {b}"#),
+        ),
+        // Only what fits all conditions on its name is an info series itself.
+        (
+            "info(build_info, {__name__=~\"target.+\", __name__=~\".+_info\"})",
+            r#"build_info{commit="c", instance="a", job="j", version="2"} 1"#.into(),
+        ),
+        (
+            "info(load offset 1m, {__name__=\"build_info\"})",
+            format!(r#"load{{commit="c", instance="a", job="j"}} 1; {b}"#),
+        ),
         (
             "info(load, 1 + load)",
             "error: parse error: expected label selectors only, got 1 + load in call to \"info\""
@@ -320,7 +359,60 @@ fn info_joins_labels_of_info_series() {
     ] {
         assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
     }
+    // Each time has its own info series, also where the described series has only one.
+    let at_one_time = bench.range(
+        "info(load{instance=\"a\"} @ start(), {zone=~\".*\", __name__=\"target_info\", version=~\"1|3\"})",
+        4 * MINUTE,
+        12 * MINUTE,
+        4 * MINUTE,
+    );
+    assert_eq!(at_one_time, r#"load{instance="a", job="j", version="1", zone="x"} 1 1"#);
     // As long as both have a sample at the same time, neither is newer.
     let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
     assert!(over_time.contains("duplicate"), "{over_time}");
+}
+
+#[test]
+fn notes_say_what_the_answer_hides() {
+    let mut bench = filled();
+    let fast = bench.define("fast", &[], Kind::Gauge);
+    bench.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
+    let range = |query: &str| bench.notes(query, 5 * MINUTE, 10 * MINUTE, MINUTE);
+    for (query, expected) in [
+        ("sort(v)", "sort is ineffective for range queries"),
+        ("sort_by_label_desc(v, \"a\")", "sort is ineffective for range queries"),
+        ("max_over_time(fast[30s])", "shorter than the slots of 60s"),
+    ] {
+        let notes = range(query);
+        assert!(notes.contains(expected), "{query}: {notes:?}");
+    }
+    for query in ["max_over_time(fast[1m])", "max_over_time(step[30s])", "v"] {
+        assert_eq!(range(query), "", "{query}");
+    }
+    assert_eq!(bench.notes("sort(v)", 10 * MINUTE, 10 * MINUTE, 0), "");
+}
+
+#[test]
+fn type_and_unit_go_with_the_name() {
+    let mut bench = bench();
+    let mut add = |metric: &str, kind: &str, value: f64| {
+        let tags = [("__type__", kind), ("__unit__", "bytes"), ("pod", "p")];
+        let id = bench.define(metric, &tags, Kind::Gauge);
+        bench.fill(id, MINUTE, |i| (i <= 10).then_some(value));
+    };
+    add("size", "gauge", 100.0);
+    add("free", "other", 40.0);
+    for (query, expected) in [
+        ("size", r#"size{__type__="gauge", __unit__="bytes", pod="p"} 100"#),
+        ("size > 1", r#"size{__type__="gauge", __unit__="bytes", pod="p"} 100"#),
+        ("size - free", r#"{pod="p"} 60"#),
+        ("(size - free) / size", r#"{pod="p"} 0.6"#),
+        ("size / ignoring (x) free", r#"{pod="p"} 2.5"#),
+        ("-size", r#"{pod="p"} -100"#),
+        ("avg_over_time(size[5m])", r#"{pod="p"} 100"#),
+        ("sum by (__type__) (size)", r#"{__type__="gauge"} 100"#),
+        ("sum without (x) (size)", r#"{pod="p"} 100"#),
+    ] {
+        assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
+    }
 }

@@ -16,7 +16,7 @@ pub(super) async fn metadata(received: Received) -> HttpResponse {
     respond("promql_metadata", received, |asked| {
         let limit = asked.params.limit()?.unwrap_or(usize::MAX);
         let wanted = asked.params.get("metric");
-        let all = list_metrics(&asked.parts.store, wanted, asked.expired).map_err(query::of)?;
+        let all = list_metrics(&asked.parts.store, wanted, &asked.limits()).map_err(query::of)?;
         let entries = all.into_iter().flat_map(entries).take(limit);
         Ok(Answer::of(Data::Metrics(entries.collect())))
     })

@@ -12,7 +12,7 @@ use std::{
 };
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     answer::Answer,
@@ -22,7 +22,7 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::{ApiParts, body},
+    api::{ApiParts, body, streamed::Slow},
     model::{Moment, time::Stopwatch},
     query::PromqlLimits,
 };
@@ -55,13 +55,6 @@ impl Asked<'_> {
     }
 }
 
-/// What a query holds until its answer is written.
-#[derive(Debug)]
-pub(super) struct Held {
-    _permit: OwnedSemaphorePermit,
-    _share: Share,
-}
-
 /// Set when the request is dropped: the client went away, or has its answer.
 struct Gone(Arc<AtomicBool>);
 
@@ -83,13 +76,14 @@ pub(super) async fn respond(
         Err(refusal) => return refusal.response(),
     };
     metrics.queries.with_label_values(&[endpoint]).inc();
+    let slow = Slow::of(&parts);
     let read = Params::read(request.query_string(), &form.bytes);
     let answered = match read {
         Ok(params) => answer(params, parts, run).await,
         Err(fault) => Err(fault),
     };
     match answered {
-        Ok((writing, held)) => writing.response(held),
+        Ok((writing, share)) => writing.response(share, slow),
         Err(fault) => {
             metrics.queries_refused.with_label_values(&[fault.outcome().as_str()]).inc();
             fault.response()
@@ -101,7 +95,7 @@ async fn answer(
     params: Params,
     parts: web::Data<ApiParts>,
     run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
-) -> Result<(Writing, Held), Fault> {
+) -> Result<(Writing, Share), Fault> {
     let watch = Stopwatch::start();
     let limit = params.timeout(parts.promql.timeout)?;
     // Prometheus lets queries wait for their turn, and dashboards rely on it.
@@ -112,18 +106,18 @@ async fn answer(
     let gone = Arc::new(AtomicBool::new(false));
     let _gone = Gone(gone.clone());
     let worked = web::block(move || {
-        let turn = parts.turns.take();
-        let expired = || {
-            turn.pass();
-            watch.elapsed() >= limit || gone.load(Ordering::Relaxed)
-        };
+        // The place is given back when the answer is found; its memory when it is read.
+        let _permit = permit;
+        let give_up = || watch.elapsed() >= limit || gone.load(Ordering::Relaxed);
+        let turn = parts.turns.take(&give_up).ok_or_else(|| late("in the queue", limit))?;
+        let expired = || !turn.pass(&give_up) || give_up();
         let share = parts.query_memory.share();
         let take_memory = |bytes| share.take(bytes);
         let now = parts.clock.moment();
         let (expired, take_memory) = (&expired, &take_memory);
         let answer = run(&Asked { params: &params, parts: &parts, now, expired, take_memory })?;
         share.keep(answer.bytes());
-        Ok((Writing::begin(answer), Held { _permit: permit, _share: share }))
+        Ok((Writing::begin(answer), share))
     })
     .await;
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?

@@ -3,7 +3,7 @@
 //! With `start`, only series that have samples since are listed. `end` is checked and narrows nothing:
 //! the store does not remember when a series began.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use actix_web::HttpResponse;
 
@@ -16,12 +16,14 @@ use super::{
 use crate::{
     model::UnixMillis,
     query::{
-        Labels, Texts, list_label_names, list_label_values, select_series, series_matchers,
-        with_samples_since,
+        Labels, PromqlError, Texts, list_label_names, list_label_values, select_series,
+        series_matchers, with_samples_since,
     },
 };
 
 const TRUNCATED: &str = "results truncated due to limit";
+/// Different `match[]` that one request may have.
+const SELECTORS_MAX: usize = 256;
 
 pub(super) async fn series(received: Received) -> HttpResponse {
     respond("promql_series", received, |asked| {
@@ -50,7 +52,7 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
                 names.into_iter().collect()
             }
             None => {
-                list_label_names(&asked.parts.store, since, asked.expired).map_err(query::of)?
+                list_label_names(&asked.parts.store, since, &asked.limits()).map_err(query::of)?
             }
         };
         limited(asked, names, Data::Texts)
@@ -70,7 +72,7 @@ pub(super) async fn values(received: Received) -> HttpResponse {
             values.into_iter().map(str::to_owned).collect()
         } else {
             let store = &asked.parts.store;
-            list_label_values(store, &name, since, asked.expired).map_err(query::of)?
+            list_label_values(store, &name, since, &asked.limits()).map_err(query::of)?
         };
         limited(asked, values, Data::Texts)
     })
@@ -89,29 +91,47 @@ fn since(asked: &Asked<'_>) -> Result<Option<UnixMillis>, Fault> {
 /// The series of all `match[]`, each once and in order; `None` when there is no `match[]`.
 fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Labels>>, Fault> {
     let limits = asked.limits();
+    let selectors: BTreeSet<_> = asked.params.all("match[]").collect();
+    if selectors.is_empty() {
+        return Ok(None);
+    }
+    if selectors.len() > SELECTORS_MAX {
+        return Err(too_much(format!(
+            "{} different match[] are more than {SELECTORS_MAX}: ask for fewer at a time, or join \
+             them to one pattern",
+            selectors.len()
+        )));
+    }
     let mut found = BTreeMap::new();
     let mut texts = Texts::default();
-    let mut any = false;
-    for selector in asked.params.all("match[]") {
-        any = true;
+    for selector in selectors {
         let sets = series_matchers(selector, &limits)
             .map_err(|cause| Fault::parameter("match[]", query::of(cause)))?;
         for set in sets {
-            let more = select_series(&asked.parts.store, &set, limits.series_max, asked.expired);
-            let more = with_samples_since(&asked.parts.store, more.map_err(query::of)?, since);
-            let labels = more.iter().map(|(id, info)| (*id, Labels::of_key(&info.key, &mut texts)));
-            found.extend(labels);
+            let store = &asked.parts.store;
+            let more = select_series(store, &set, &limits)
+                .and_then(|more| with_samples_since(store, more, since, &limits));
+            for (id, info) in more.map_err(query::of)? {
+                if let Entry::Vacant(entry) = found.entry(id) {
+                    limits.take(Labels::bytes_of_key(&info.key)).map_err(query::of)?;
+                    entry.insert(Labels::of_key(&info.key, &mut texts));
+                }
+            }
             if found.len() > limits.series_max {
-                return Err(query::of(crate::query::PromqlError::TooMuch(format!(
+                return Err(too_much(format!(
                     "more than {} series match: name more labels or raise promql.series_max",
                     limits.series_max
-                ))));
+                )));
             }
         }
     }
     let mut all: Vec<_> = found.into_values().collect();
     all.sort();
-    Ok(any.then_some(all))
+    Ok(Some(all))
+}
+
+fn too_much(message: String) -> Fault {
+    query::of(PromqlError::TooMuch(message))
 }
 
 fn limited<T>(

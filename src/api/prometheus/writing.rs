@@ -4,10 +4,12 @@
 //! Must never know: how an answer was found.
 
 use std::{
-    convert::Infallible,
+    cell::{Cell, RefCell},
     fmt::Debug,
+    io,
     iter::Enumerate,
     pin::Pin,
+    rc::Rc,
     task::{Context, Poll},
     vec::IntoIter,
 };
@@ -15,15 +17,19 @@ use std::{
 use actix_web::{
     HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
+    rt::task::JoinHandle,
     web::Bytes,
 };
 
 use super::{
     answer::{Answer, Data, MetricEntry},
     json::{push_comma, push_labels, push_notes, push_point, push_text},
-    receive::Held,
+    memory::Share,
 };
-use crate::query::{Labels, MatrixSeries, PromqlValue, VectorSample};
+use crate::{
+    api::streamed::Slow,
+    query::{Labels, MatrixSeries, PromqlValue, VectorSample},
+};
 
 /// Bytes handed to the connection at a time; it asks for more when these are on their way.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -70,13 +76,13 @@ impl Writing {
     }
 
     /// The answer; a large one keeps what the query holds until the client has read it.
-    pub(super) fn response(self, held: Held) -> HttpResponse {
+    pub(super) fn response(self, share: Share, slow: Slow) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");
         if matches!(self.rest, Rest::Nothing) {
             return response.body(self.ahead);
         }
-        let body = BoxBody::new(WritingBody { writing: self, _held: held });
+        let body = BoxBody::new(WritingBody::new(self, share, slow));
         response.message_body(body).unwrap_or_else(HttpResponse::from_error)
     }
 
@@ -220,26 +226,68 @@ fn push_metric(metric: &MetricEntry, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}]");
 }
 
+/// What is left of an answer, with the memory that it takes; nothing when its reader is too slow.
+#[derive(Debug)]
+struct Left {
+    answer: RefCell<Option<(Writing, Share)>>,
+    /// Chunks that the connection has asked for.
+    chunks: Cell<u64>,
+}
+
 #[derive(Debug)]
 struct WritingBody {
-    writing: Writing,
-    _held: Held,
+    left: Rc<Left>,
+    watch: JoinHandle<()>,
+}
+
+impl WritingBody {
+    fn new(writing: Writing, share: Share, slow: Slow) -> Self {
+        let answer = RefCell::new(Some((writing, share)));
+        let left = Rc::new(Left { answer, chunks: Cell::new(0) });
+        let watch = actix_web::rt::spawn(watch(left.clone(), slow));
+        Self { left, watch }
+    }
+}
+
+/// Gives up an answer of which no chunk was asked for in time: what it takes is free again, however
+/// long the connection lasts.
+async fn watch(left: Rc<Left>, slow: Slow) {
+    let mut seen = None;
+    while seen != Some(left.chunks.get()) {
+        seen = Some(left.chunks.get());
+        tokio::time::sleep(slow.chunk_within).await;
+    }
+    left.answer.take();
+    slow.broken_off.inc();
+}
+
+impl Drop for WritingBody {
+    fn drop(&mut self) {
+        self.watch.abort();
+        self.left.answer.take();
+    }
 }
 
 impl MessageBody for WritingBody {
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn size(&self) -> BodySize {
         BodySize::Stream
     }
 
     fn poll_next(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Infallible>>> {
-        let mut out = std::mem::take(&mut self.writing.ahead);
+    ) -> Poll<Option<Result<Bytes, io::Error>>> {
+        self.left.chunks.set(self.left.chunks.get() + 1);
+        let mut answer = self.left.answer.borrow_mut();
+        let Some((writing, _)) = answer.as_mut() else {
+            // The client must not take it for a whole answer.
+            return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
+        };
+        let mut out = std::mem::take(&mut writing.ahead);
         if out.is_empty() {
-            self.writing.fill(&mut out);
+            writing.fill(&mut out);
         }
         Poll::Ready((!out.is_empty()).then(|| Ok(out.into())))
     }

@@ -123,6 +123,8 @@ fn readings(
     let from = to - matrix.range_ms;
     let mut out = Vec::new();
     for series in &matrix.loaded.series {
+        evaluator.check_time()?;
+        evaluator.limits.take(series.cells.len() * 2 * size_of::<(i64, f64)>())?;
         let mut points = Vec::new();
         for cell in &series.cells {
             if cell.n > 1 {

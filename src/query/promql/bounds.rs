@@ -2,9 +2,12 @@
 //!
 //! Must never know: the tree, values.
 
-use super::{PromqlError, evaluate::Evaluator, windows::TimedCell};
+use std::cell::Cell;
 
-/// Values that an evaluation holds at a time: two operands, an outcome, and the answer's times.
+use super::{PromqlError, columns::Value, evaluate::Evaluator, windows::TimedCell};
+
+/// Values of the size of a result that making it takes at a time: two operands, the result, and the
+/// answer's times.
 const VALUES_AT_A_TIME: usize = 4;
 
 impl Evaluator<'_> {
@@ -20,7 +23,8 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// Refuses values of more points than allowed.
+    /// Refuses values of more points than allowed, and takes the memory for them before they are
+    /// built: beside what is held meanwhile.
     pub(super) fn check_points(&self, series: usize, times: usize) -> Result<(), PromqlError> {
         let max = self.limits.points_max;
         let points = series.saturating_mul(times);
@@ -30,9 +34,17 @@ impl Evaluator<'_> {
                  a larger step or fewer series, or raise promql.points_max"
             )));
         }
-        let more = points.saturating_sub(self.points.get());
-        self.points.set(self.points.get() + more);
-        self.take_memory(more * VALUES_AT_A_TIME * size_of::<f64>())
+        let needed = self.held.get() + points * VALUES_AT_A_TIME * size_of::<f64>();
+        let more = needed.saturating_sub(self.values.get());
+        self.values.set(self.values.get() + more);
+        self.limits.take(more)
+    }
+
+    /// Counts a value as held, until the guard is dropped: it waits for others to be evaluated.
+    pub(super) fn hold(&self, value: &Value) -> Holding<'_> {
+        let bytes = value.bytes();
+        self.held.set(self.held.get() + bytes);
+        Holding { held: &self.held, bytes }
     }
 
     /// Counts cells read, and refuses more than allowed.
@@ -45,18 +57,18 @@ impl Evaluator<'_> {
                  with it or fewer series, or raise promql.points_max"
             )));
         }
-        self.take_memory(more * size_of::<TimedCell>())
+        self.limits.take(more * size_of::<TimedCell>())
     }
+}
 
-    /// Takes memory until the query ends.
-    pub(super) fn take_memory(&self, bytes: usize) -> Result<(), PromqlError> {
-        if (self.limits.take_memory)(bytes) {
-            return Ok(());
-        }
-        Err(PromqlError::Busy(
-            "the queries under way take all memory that they may: try again, ask for a shorter \
-             range, a larger step or fewer series, or raise promql.memory_max"
-                .to_owned(),
-        ))
+/// See [`Evaluator::hold`].
+pub(super) struct Holding<'a> {
+    held: &'a Cell<usize>,
+    bytes: usize,
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.held.set(self.held.get() - self.bytes);
     }
 }

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use super::{
-    Labels,
-    columns::{ABSENT, Grid, Notes, Series, is_present},
-    numbers::almost_equal,
+    Labels, PromqlError,
+    columns::{ABSENT, Grid, Notes, Series, is_present, join_same},
+    numbers::{almost_equal, open_metrics_text},
     over_time::check_quantile,
 };
 
@@ -52,6 +52,35 @@ pub(super) fn quantiles(
         }
         value
     })
+}
+
+/// `histogram_quantiles`: each quantile's value in a series of its own, the quantile as a label.
+pub(super) fn several_quantiles(
+    label: &str,
+    quantiles: &[Vec<f64>],
+    series: &[Series],
+    grid: &Grid,
+    notes: &mut Notes,
+) -> Result<Vec<Series>, PromqlError> {
+    let mut out = Vec::new();
+    for wanted in quantiles {
+        let found = self::quantiles(wanted, series, grid, notes);
+        // A quantile may be calculated, and another one at each time.
+        let mut texts: Vec<String> = wanted.iter().map(|q| open_metrics_text(*q)).collect();
+        let text_at = texts.clone();
+        texts.sort();
+        texts.dedup();
+        for text in texts {
+            out.extend(found.iter().map(|one| {
+                let times = one.values.iter().zip(&text_at);
+                let own = |(value, of): (&f64, &String)| if *of == text { *value } else { ABSENT };
+                let (drop_metric, values) = (one.drop_metric, times.map(own).collect());
+                Series { labels: one.labels.with(label, &text), drop_metric, values }
+            }));
+        }
+    }
+    out.retain(Series::has_values);
+    join_same(out)
 }
 
 /// `histogram_fraction`.
@@ -212,7 +241,8 @@ fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
     (rank_of(high, &buckets) - rank_of(low, &buckets)) / observed
 }
 
-/// How many observations lie below a value, linear within its bucket.
+/// How many observations lie below a value, linear within its bucket. Where a bucket has no lower
+/// bound, all of it does; where it has no upper one, nothing of it.
 fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
     let mut below = Bucket { bound: f64::NEG_INFINITY, count: 0.0 };
     for bucket in buckets {
@@ -222,8 +252,10 @@ fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
             return below.count;
         }
         if value < bucket.bound {
+            if from == f64::NEG_INFINITY {
+                return bucket.count;
+            }
             let part = (value - from) / (bucket.bound - from);
-            let part = if bucket.bound.is_infinite() || from.is_infinite() { 0.0 } else { part };
             return below.count + (bucket.count - below.count) * part;
         }
         below = *bucket;
@@ -272,6 +304,18 @@ mod tests {
             (1.0, 0.0, 0.0),
         ] {
             let found = fraction(low, high, buckets(&all));
+            assert!((found - expected).abs() < 1e-12, "{low} {high} {found}");
+        }
+        let below_zero = [(-3.0, 10.0), (-2.0, 12.0), (-1.0, 15.0), (f64::INFINITY, 100.0)];
+        for (low, high, expected) in [
+            (-4.0, -2.0, 0.02),
+            (f64::NEG_INFINITY, -2.0, 0.12),
+            (-2.5, -1.0, 0.04),
+            (-9.0, -8.0, 0.0),
+            (-1.5, 5.0, 0.015),
+            (-1.0, f64::INFINITY, 0.85),
+        ] {
+            let found = fraction(low, high, buckets(&below_zero));
             assert!((found - expected).abs() < 1e-12, "{low} {high} {found}");
         }
     }

@@ -80,6 +80,19 @@ pub(super) enum Value {
     Text(String),
 }
 
+impl Value {
+    /// Memory that it takes, about. Labels are shared.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Scalar(values) => size_of_val(&values[..]),
+            Self::Vector(series) => {
+                series.iter().map(|one| size_of::<Series>() + size_of_val(&one.values[..])).sum()
+            }
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
 /// What a reader of the answer should know, each text once.
 #[derive(Debug, Default)]
 pub(super) struct Notes {

@@ -8,7 +8,8 @@ use promql_parser::parser::Expr;
 use super::columns::{ABSENT, Value, is_present};
 
 /// Functions whose answer depends on the evaluation time itself.
-const OF_TIME: [&str; 11] = [
+const OF_TIME: [&str; 12] = [
+    "info",
     "time",
     "timestamp",
     "predict_linear",
@@ -112,6 +113,7 @@ mod tests {
             ("time()", false),
             ("minute()", false),
             ("timestamp(up @ 10)", false),
+            ("info(up @ 10)", false),
             ("predict_linear(up[5m] @ 10, 60)", false),
             ("max_over_time(up[5m:1m] @ 10)", true),
             ("max_over_time((up @ 10)[5m:1m])", false),

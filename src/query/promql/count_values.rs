@@ -16,6 +16,9 @@ use super::{
 };
 use crate::store::METRIC_TAG;
 
+/// What a new series takes for its labels, about: those of its group are shared.
+const COUNTED_BYTES: usize = 512;
+
 impl Evaluator<'_> {
     /// `count_values`: how many series of a group have each value, which becomes a label.
     pub(super) fn count_values(
@@ -40,6 +43,7 @@ impl Evaluator<'_> {
         let mut out: Vec<Series> = Vec::new();
         for group in groups {
             for index in &group.members {
+                self.check_time()?;
                 for (at, value) in input[*index].values.iter().enumerate() {
                     if !is_present(*value) {
                         continue;
@@ -53,6 +57,7 @@ impl Evaluator<'_> {
                         *place
                     } else {
                         self.check_points(out.len() + 1, grid.count)?;
+                        self.limits.take(COUNTED_BYTES + name.len())?;
                         places.insert(labels.clone(), out.len());
                         let values = vec![ABSENT; grid.count];
                         let drop_metric = group.drop_metric && name != METRIC_TAG;

@@ -8,14 +8,13 @@ use std::{
     time::SystemTime,
 };
 
-use promql_parser::parser::{
-    AtModifier, Expr, Offset, SubqueryExpr, VectorSelector, value::ValueType,
-};
+use promql_parser::parser::{AtModifier, Expr, Offset, SubqueryExpr, value::ValueType};
 
 use super::{
     PromqlError, PromqlLimits, PromqlRequest,
     columns::{ABSENT, Grid, Notes, Series, Value, is_present, without_names},
     constant::{is_constant, negated, repeated},
+    instants::Take,
     load::{LoadKey, Loaded, LoadedSeries},
     windows::{Cursor, TimedCell, Window, cell_around},
 };
@@ -46,8 +45,9 @@ pub(super) struct Evaluator<'a> {
     pub(super) notes: RefCell<Notes>,
     pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
     pub(super) cells: cell::Cell<usize>,
-    /// Points of the largest value so far.
-    pub(super) points: cell::Cell<usize>,
+    /// Memory taken for values so far, and what those take that wait for others to be evaluated.
+    pub(super) values: cell::Cell<usize>,
+    pub(super) held: cell::Cell<usize>,
 }
 
 /// Windows over loaded cells.
@@ -85,23 +85,26 @@ impl<'a> Evaluator<'a> {
             notes: RefCell::default(),
             loads: RefCell::default(),
             cells: cell::Cell::new(0),
-            points: cell::Cell::new(0),
+            values: cell::Cell::new(0),
+            held: cell::Cell::new(0),
         }
     }
 
     /// What an expression comes to at the grid's times. Matrices have no value of their own.
     pub(super) fn value(&self, expression: &Expr, grid: &Grid) -> Result<Value, PromqlError> {
         self.check_time()?;
+        self.check_points(1, grid.count)?;
         if grid.count > 1 && is_constant(expression) {
-            // The same at all times: evaluated once.
-            return Ok(repeated(self.value(expression, &Grid::instant(grid.start))?, grid.count));
+            return self.constant(expression, grid);
         }
         let value = match expression {
             Expr::NumberLiteral(number) => Value::Scalar(vec![number.val; grid.count]),
             Expr::StringLiteral(text) => Value::Text(text.val.clone()),
             Expr::Paren(inner) => self.value(&inner.expr, grid)?,
             Expr::Unary(inner) => negated(self.value(&inner.expr, grid)?),
-            Expr::VectorSelector(selector) => Value::Vector(self.instant(selector, grid, false)?),
+            Expr::VectorSelector(selector) => {
+                Value::Vector(self.instant(selector, grid, Take::Value)?)
+            }
             Expr::Aggregate(aggregate) => Value::Vector(self.aggregate(aggregate, grid)?),
             Expr::Binary(binary) => self.binary(binary, grid)?,
             Expr::Call(call) => self.call(call, grid)?,
@@ -115,6 +118,15 @@ impl<'a> Evaluator<'a> {
         self.check_points(series.len(), grid.count)?;
         let series = if self.delayed_name_removal { series } else { without_names(series)? };
         Ok(Value::Vector(series))
+    }
+
+    /// What is the same at all times is evaluated once.
+    fn constant(&self, expression: &Expr, grid: &Grid) -> Result<Value, PromqlError> {
+        let value = self.value(expression, &Grid::instant(grid.start))?;
+        if let Value::Vector(series) = &value {
+            self.check_points(series.len(), grid.count)?;
+        }
+        Ok(repeated(value, grid.count))
     }
 
     /// The value as an instant vector.
@@ -135,37 +147,6 @@ impl<'a> Evaluator<'a> {
             Value::Scalar(values) => Ok(values),
             Value::Vector(_) | Value::Text(_) => Err(wrong_type(expression, "scalar")),
         }
-    }
-
-    /// The newest value of each series at each time, or the time of it in seconds.
-    pub(super) fn instant(
-        &self,
-        selector: &VectorSelector,
-        grid: &Grid,
-        times: bool,
-    ) -> Result<Vec<Series>, PromqlError> {
-        let at = self.at(selector.at.as_ref());
-        let offset_ms = offset_ms(selector.offset.as_ref());
-        let windows = Windows {
-            first: UnixMillis(at.unwrap_or(grid.start) - offset_ms),
-            step_ms: grid.step,
-            count: if at.is_some() { 1 } else { grid.count },
-            range_ms: 0,
-            lookback_ms: self.lookback_ms,
-            detail: Detail::Aggregates,
-        };
-        let loaded = self.load(selector, &windows)?;
-        self.check_points(loaded.series.len(), grid.count)?;
-        let mut out = Vec::with_capacity(loaded.series.len());
-        for series in &loaded.series {
-            self.check_time()?;
-            let ends = grid.times().map(|time| at.unwrap_or(time) - offset_ms);
-            let values = newest(series, self.lookback_ms, ends, times);
-            let labels = series.labels.clone();
-            out.push(Series { labels, drop_metric: false, values });
-        }
-        out.retain(Series::has_values);
-        Ok(out)
     }
 
     /// The windows of a range selector or subquery.
@@ -218,6 +199,10 @@ impl<'a> Evaluator<'a> {
         let inner = Grid { start, step, count };
         self.check_points(1, inner.count)?;
         let series = if count == 0 { Vec::new() } else { self.vector(&subquery.expr, &inner)? };
+        for one in &series {
+            let cells = one.values.iter().filter(|value| is_present(**value)).count();
+            self.limits.take(cells * size_of::<TimedCell>())?;
+        }
         let samples = |series: Series| LoadedSeries {
             labels: series.labels,
             drop_metric: series.drop_metric,
@@ -243,6 +228,8 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Vec<Series>, PromqlError> {
         self.check_points(matrix.loaded.series.len(), grid.count)?;
         let mut out = Vec::with_capacity(matrix.loaded.series.len());
+        // The widest slot that answered for a window within it.
+        let mut around_ms = 0;
         for series in &matrix.loaded.series {
             self.check_time()?;
             let mut cursor = Cursor::default();
@@ -257,6 +244,7 @@ impl<'a> Evaluator<'a> {
                     && let Some(around) = cell_around(&series.cells, hi, to, width_ms)
                 {
                     (lo, hi) = (around, around + 1);
+                    around_ms = width_ms.max(around_ms);
                 }
                 let (all, kind) = (&*series.cells, series.kind);
                 let window = Window { all, lo, hi, from, to, evaluated_at, kind, width_ms };
@@ -271,12 +259,15 @@ impl<'a> Evaluator<'a> {
             let (labels, drop_metric) = (series.labels.clone(), series.drop_metric);
             out.push(Series { labels, drop_metric, values });
         }
+        if around_ms > 0 {
+            self.warn_of_short(matrix.range_ms, around_ms);
+        }
         out.retain(Series::has_values);
         Ok(out)
     }
 
     /// The time that an `@` means.
-    fn at(&self, modifier: Option<&AtModifier>) -> Option<i64> {
+    pub(super) fn at(&self, modifier: Option<&AtModifier>) -> Option<i64> {
         Some(match modifier? {
             AtModifier::Start => self.query.start,
             AtModifier::End => self.end,
@@ -292,34 +283,8 @@ fn wrong_type(expression: &Expr, wanted: &str) -> PromqlError {
     PromqlError::BadData(format!("parse error: expected type {wanted}, got {expression}"))
 }
 
-/// The value of a series at each of the times, which do not go back.
-fn newest(
-    series: &LoadedSeries,
-    lookback_ms: i64,
-    ends: impl Iterator<Item = i64>,
-    times: bool,
-) -> Vec<f64> {
-    let mut next = 0;
-    ends.map(|end| {
-        while series.cells.get(next).is_some_and(|cell| cell.first_at <= end) {
-            next += 1;
-        }
-        let cell = next.checked_sub(1).map(|index| &series.cells[index]);
-        let Some(cell) = cell.filter(|_| end <= series.ended_after) else { return ABSENT };
-        // Between the readings of a cell the series lives, however long a slot is.
-        let inside = cell.last_at > end;
-        let (at, value) =
-            if inside { (cell.first_at, cell.first) } else { (cell.last_at, cell.last) };
-        if !inside && end - at >= lookback_ms {
-            return ABSENT;
-        }
-        if times { at as f64 / 1000.0 } else { value }
-    })
-    .collect()
-}
-
 /// An offset in milliseconds; positive ones look back.
-fn offset_ms(offset: Option<&Offset>) -> i64 {
+pub(super) fn offset_ms(offset: Option<&Offset>) -> i64 {
     match offset {
         None => 0,
         Some(Offset::Pos(length)) => millis(*length),

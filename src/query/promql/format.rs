@@ -2,7 +2,7 @@
 
 use super::{
     PromqlError, PromqlLimits,
-    source::{self, PATTERN_MARK},
+    source::{self, MARKS},
 };
 
 /// An expression, formatted over several lines where it is long.
@@ -11,8 +11,10 @@ use super::{
 /// When it is no expression.
 pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, PromqlError> {
     let text = source::parse(query, None, limits)?.prettify();
-    let marked = |operator: &str| format!("{operator}\"{PATTERN_MARK}");
-    Ok(text.replace(&marked("!="), "!~\"").replace(&marked("="), "=~\""))
+    let with_operator = |text: String, (operator, mark): (&str, &str)| {
+        text.replace(&format!("=\"{mark}"), &format!("{operator}\""))
+    };
+    Ok(MARKS.into_iter().fold(text, with_operator))
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@ use super::{
     Labels, PromqlError, buckets,
     columns::{ABSENT, Grid, Series, Value, is_present},
     evaluate::{Evaluator, Matrix},
+    instants::Take,
     label_functions, maths,
     numbers::{larger, smaller},
     over_time::{self, WindowFunction},
     rates,
-    source::PATTERN_MARK,
+    source::unmarked,
 };
 use crate::{model::Kind, pipeline::query_plan::Detail, store::METRIC_TAG};
 
@@ -48,11 +49,14 @@ impl Evaluator<'_> {
             "label_replace" | "label_join" => {
                 let texts = self.texts(arguments.get(1..).unwrap_or_default(), grid)?;
                 if name == "label_join" {
-                    label_functions::join(vector()?, &texts)?
+                    label_functions::join(vector()?, &texts, self.limits)?
                 } else {
-                    let bytes_max = self.limits.regex_bytes_max;
-                    label_functions::replace(vector()?, &texts, bytes_max)?
+                    label_functions::replace(vector()?, &texts, self.limits)?
                 }
+            }
+            "sort" | "sort_desc" | "sort_by_label" | "sort_by_label_desc" if self.is_range() => {
+                self.warn_of_sort();
+                vector()?
             }
             "sort" | "sort_desc" => label_functions::sorted(vector()?, grid, name == "sort"),
             "sort_by_label" | "sort_by_label_desc" => {
@@ -64,6 +68,7 @@ impl Evaluator<'_> {
                 let series = self.vector(argument(arguments.get(1).copied(), name)?, grid)?;
                 buckets::quantiles(&quantiles, &series, grid, &mut self.notes.borrow_mut())
             }
+            "histogram_quantiles" => self.histogram_quantiles(&arguments, grid)?,
             "histogram_fraction" => {
                 let [low, high] = [0, 1]
                     .map(|index| self.scalar(argument(arguments.get(index).copied(), name)?, grid));
@@ -75,6 +80,35 @@ impl Evaluator<'_> {
             | "histogram_sum" => vector().map(|_| Vec::new())?,
             _ => self.number_call(name, &arguments, grid)?,
         }))
+    }
+
+    /// `histogram_quantiles`: the buckets, the label that tells quantiles apart, and the quantiles.
+    fn histogram_quantiles(
+        &self,
+        arguments: &[&Expr],
+        grid: &Grid,
+    ) -> Result<Vec<Series>, PromqlError> {
+        let [buckets, label, quantiles @ ..] = arguments else {
+            return Err(missing("histogram_quantiles"));
+        };
+        let texts = self.texts(&[*label], grid)?;
+        let quantiles =
+            quantiles.iter().map(|one| self.scalar(one, grid)).collect::<Result<Vec<_>, _>>()?;
+        let series = self.vector(buckets, grid)?;
+        self.check_points(series.len() * quantiles.len(), grid.count)?;
+        let mut notes = self.notes.borrow_mut();
+        buckets::several_quantiles(&texts.concat(), &quantiles, &series, grid, &mut notes)
+    }
+
+    /// Whether the query asks for several times.
+    fn is_range(&self) -> bool {
+        self.end != self.query.start
+    }
+
+    fn warn_of_sort(&self) {
+        let text =
+            "sort is ineffective for range queries since results are always ordered by labels";
+        self.notes.borrow_mut().warn(|| text.to_owned());
     }
 
     /// Functions over windows.
@@ -95,16 +129,12 @@ impl Evaluator<'_> {
         }
         let Some(matrix) = matrix else { return Err(missing(name)) };
         let mut at_time = vec![0.0; numbers.len()];
-        // Taken out for the time of the calls, that the function can write to it.
-        let mut notes = self.notes.take();
-        let series = self.over_windows(&matrix, grid, |window, index| {
+        let mut series = self.over_windows(&matrix, grid, |window, index| {
             for (own, all) in at_time.iter_mut().zip(&numbers) {
                 *own = all[index];
             }
-            function(window, &at_time, &mut notes)
-        });
-        self.notes.replace(notes);
-        let mut series = series?;
+            function(window, &at_time, &mut self.notes.borrow_mut())
+        })?;
         if matches!(name, "rate" | "increase") {
             self.inform_of_gauges(&matrix, &series);
         }
@@ -208,7 +238,7 @@ impl Evaluator<'_> {
             inner = &paren.expr;
         }
         if let Expr::VectorSelector(selector) = inner {
-            let series = self.instant(selector, grid, true)?;
+            let series = self.instant(selector, grid, Take::Time)?;
             return Ok(mapped(series, |_, value| value));
         }
         let series = self.vector(argument, grid)?;
@@ -291,8 +321,7 @@ fn selector_labels(expression: &Expr) -> Labels {
         if matcher.name == METRIC_TAG {
             continue;
         }
-        let equal =
-            matches!(matcher.op, MatchOp::Equal) && !matcher.value.starts_with(PATTERN_MARK);
+        let equal = matches!(matcher.op, MatchOp::Equal) && unmarked(&matcher.value).0 == "=";
         // A label named twice has no single value.
         if let Some(place) = pairs.iter().position(|(name, _)| *name == matcher.name) {
             pairs[place].1 = "";

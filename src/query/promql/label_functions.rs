@@ -7,41 +7,43 @@ use std::cmp::Ordering;
 use regex::Captures;
 
 use super::{
-    Labels, PromqlError,
+    Labels, PromqlError, PromqlLimits,
     columns::{Grid, Series, join_same},
     literals::is_label_name,
     numbers::ascending,
 };
 use crate::{query::whole_pattern, store::METRIC_TAG};
 
-/// Bytes of all values that one call makes, at most.
-const MADE_BYTES_MAX: usize = 64 << 20;
-
 /// `label_replace`; the texts are destination, replacement, source and pattern.
 pub(super) fn replace(
     mut series: Vec<Series>,
     texts: &[String],
-    pattern_bytes_max: usize,
+    limits: &PromqlLimits<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
     let [destination, replacement, source, pattern] = texts else {
         return Err(PromqlError::BadData("parse error: label_replace needs 5 arguments".into()));
     };
-    let regex = whole_pattern(pattern, pattern_bytes_max).map_err(|_| {
-        execution(format!("invalid regular expression in label_replace(): {pattern}"))
+    let regex = whole_pattern(pattern, limits).map_err(|cause| match cause {
+        PromqlError::Busy(_) => cause,
+        _ => execution(format!("invalid regular expression in label_replace(): {pattern}")),
     })?;
     check_name(destination, "destination label name in label_replace()")?;
     let pieces = pieces(replacement);
-    let mut made = Made::default();
     for one in &mut series {
+        check_time(limits)?;
         let Some(found) = regex.captures(one.labels.get(source)) else { continue };
-        let value = made.text(pieces.iter().map(|piece| piece.of(&found)))?;
+        let value = made(pieces.iter().map(|piece| piece.of(&found)), limits)?;
         set(one, destination, &value);
     }
     join_same(series)
 }
 
 /// `label_join`; the texts are destination, separator and sources.
-pub(super) fn join(mut series: Vec<Series>, texts: &[String]) -> Result<Vec<Series>, PromqlError> {
+pub(super) fn join(
+    mut series: Vec<Series>,
+    texts: &[String],
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Series>, PromqlError> {
     let [destination, separator, sources @ ..] = texts else {
         return Err(PromqlError::BadData("parse error: label_join needs 3 arguments".into()));
     };
@@ -49,37 +51,36 @@ pub(super) fn join(mut series: Vec<Series>, texts: &[String]) -> Result<Vec<Seri
     for source in sources {
         check_name(source, "source label name in label_join()")?;
     }
-    let mut made = Made::default();
     for one in &mut series {
+        check_time(limits)?;
         let texts = sources.iter().enumerate().flat_map(|(index, source)| {
             let between = if index > 0 { separator.as_str() } else { "" };
             [between, one.labels.get(source)]
         });
-        let value = made.text(texts)?;
+        let value = made(texts, limits)?;
         set(one, destination, &value);
     }
     join_same(series)
 }
 
-/// Counts the bytes of new values: a short query could make very long ones.
-#[derive(Default)]
-struct Made(usize);
+/// A new label's value. It takes memory before it is made: a short query could make very long ones.
+fn made<'a>(
+    parts: impl Iterator<Item = &'a str> + Clone,
+    limits: &PromqlLimits<'_>,
+) -> Result<String, PromqlError> {
+    let bytes: usize = parts.clone().map(str::len).sum();
+    // Once as it is made, once as a label.
+    limits.take(2 * bytes)?;
+    let mut text = String::with_capacity(bytes);
+    text.extend(parts);
+    Ok(text)
+}
 
-impl Made {
-    fn text<'a>(&mut self, parts: impl Iterator<Item = &'a str>) -> Result<String, PromqlError> {
-        let mut text = String::new();
-        for part in parts {
-            self.0 += part.len();
-            if self.0 > MADE_BYTES_MAX {
-                return Err(PromqlError::TooMuch(format!(
-                    "the labels made are longer than {MADE_BYTES_MAX} bytes: select fewer series \
-                     or make shorter values"
-                )));
-            }
-            text.push_str(part);
-        }
-        Ok(text)
+fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    if (limits.expired)() {
+        return Err(PromqlError::Timeout("query timed out while labels were made".to_owned()));
     }
+    Ok(())
 }
 
 fn set(series: &mut Series, name: &str, value: &str) {
@@ -219,6 +220,7 @@ fn chunk(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::promql::tests::LIMITS;
 
     fn series(labels: &[(&str, &str)]) -> Series {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -229,7 +231,7 @@ mod tests {
     fn labels_are_made_of_others() {
         let check = |texts: [&str; 4], expected: &str| {
             let texts = texts.map(str::to_owned);
-            let out = replace(vec![series(&[("a", "x-1"), ("b", "2")])], &texts, 1 << 20).unwrap();
+            let out = replace(vec![series(&[("a", "x-1"), ("b", "2")])], &texts, &LIMITS).unwrap();
             assert_eq!(out[0].labels.to_string(), expected, "{texts:?}");
         };
         check(["c", "$1", "a", "(.*)-.*"], r#"{a="x-1", b="2", c="x"}"#);
@@ -241,16 +243,17 @@ mod tests {
         check(["b", "${n}$0", "a", "(?P<n>.).*"], r#"{a="x-1", b="xx-1"}"#);
         check(["b-\u{e9}", "y", "a", ".*"], "{a=\"x-1\", b=\"2\", b-\u{e9}=\"y\"}");
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
-        let long = "x".repeat(MADE_BYTES_MAX / 1000);
-        let many = ["c", &"$0".repeat(1001), "a", ".*"].map(str::to_owned);
-        let refused = replace(vec![series(&[("a", &long)])], &many, 1 << 20).unwrap_err();
-        assert!(refused.to_string().contains("shorter values"), "{refused}");
-        let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 1001]).map(str::to_owned).collect();
-        assert!(join(vec![series(&[("a", &long)])], &sources).is_err());
+        let long = "x".repeat(1 << 20);
+        let scarce = PromqlLimits { take_memory: &|bytes| bytes < 100 << 20, ..LIMITS };
+        let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
+        let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();
+        assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
+        let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 100]).map(str::to_owned).collect();
+        assert!(join(vec![series(&[("a", &long)])], &sources, &scarce).is_err());
         let bad = ["", "", "a", ""].map(str::to_owned);
-        assert!(replace(vec![], &bad, 1 << 20).is_err());
+        assert!(replace(vec![], &bad, &LIMITS).is_err());
         let texts = ["c", "-", "b", "a"].map(str::to_owned);
-        let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts).unwrap();
+        let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts, &LIMITS).unwrap();
         assert_eq!(out[0].labels.get("c"), "2-1");
     }
 

@@ -8,6 +8,13 @@ use foldhash::fast::RandomState;
 
 use crate::{model::SeriesKey, store::METRIC_TAG};
 
+/// What belongs to a metric and no longer fits what is calculated from it: its name, and its type
+/// and unit where the sender writes them as labels.
+const OF_METRIC: [&str; 3] = [METRIC_TAG, "__type__", "__unit__"];
+/// What a label takes besides its texts, and a series besides its labels, about.
+const LABEL_BYTES: usize = 64;
+const SERIES_BYTES: usize = 256;
+
 /// Names and values in order of the names, `__name__` among them where the series has one. A
 /// label with an empty value is the same as none, and is never kept.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -50,6 +57,12 @@ impl Labels {
         Self::new(all.map(|(name, value)| (texts.shared(name), texts.shared(value))).collect())
     }
 
+    /// What the labels of a stored series take, at most: less where they share texts with others.
+    pub fn bytes_of_key(key: &SeriesKey) -> usize {
+        let texts = key.tags().map(|(name, value)| LABEL_BYTES + name.len() + value.len());
+        SERIES_BYTES + key.metric().len() + texts.sum::<usize>()
+    }
+
     /// Name and value of each label, in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
@@ -79,9 +92,9 @@ impl Labels {
         Self(self.0.iter().filter(|(name, _)| keep(name)).cloned().collect())
     }
 
-    /// Without the metric's name.
+    /// Without the metric's name, type and unit.
     pub(super) fn without_metric(&self) -> Self {
-        self.filtered(|name| name != METRIC_TAG)
+        self.filtered(|name| !OF_METRIC.contains(&name))
     }
 
     /// Only the labels named.
@@ -89,9 +102,9 @@ impl Labels {
         self.filtered(|own| names.iter().any(|name| name == own))
     }
 
-    /// Neither the labels named nor the metric's name.
+    /// Neither the labels named nor the metric's name, type and unit.
     pub(super) fn without(&self, names: &[String]) -> Self {
-        self.filtered(|own| own != METRIC_TAG && !names.iter().any(|name| name == own))
+        self.filtered(|own| !OF_METRIC.contains(&own) && !names.iter().any(|name| name == own))
     }
 
     /// As Prometheus writes labels in messages: the metric's name among them.
@@ -155,6 +168,9 @@ mod tests {
         assert_eq!(all.without(&["c".into()]), labels(&[("b", "2")]));
         assert_eq!(Labels::default().to_string(), "{}");
         assert_eq!(labels(&[(METRIC_TAG, "up")]).to_string(), "up");
+        let typed = all.with("__type__", "gauge").with("__unit__", "bytes");
+        assert_eq!(typed.without_metric(), all.without_metric());
+        assert_eq!(typed.without(&["c".into()]), labels(&[("b", "2")]));
         assert_eq!(all.in_braces(), r#"{__name__="up", b="2", c="3"}"#);
     }
 }

@@ -19,15 +19,12 @@ use crate::{
         coverage::{Coverage, Segment},
         query_plan::{self, Detail, Windows},
     },
-    query::{coverage, select_series},
+    query::{SeriesMatcher, coverage, select_series},
     store::SeriesInfo,
 };
 
 /// Series that are read with one view: each holds up the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
-
-/// What a selected series takes besides its cells, about.
-const SERIES_BYTES: usize = 512;
 
 /// The series of a selector, or of a subquery, with their cells.
 #[derive(Debug)]
@@ -90,6 +87,18 @@ impl Evaluator<'_> {
         selector: &VectorSelector,
         windows: &Windows,
     ) -> Result<Rc<Loaded>, PromqlError> {
+        let name = selector.name.as_deref().unwrap_or_default();
+        let text = format!("{name} {:?}", selector.matchers);
+        self.load_matching(text, windows, &|| matchers_of(selector, self.limits))
+    }
+
+    /// The cells that windows need of series that match; the text tells these matchers from others.
+    pub(super) fn load_matching(
+        &self,
+        text: String,
+        windows: &Windows,
+        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
+    ) -> Result<Rc<Loaded>, PromqlError> {
         let coverage = coverage(self.store, self.now);
         let granularities = coverage.granularities();
         let level = query_plan::level_for_windows(&coverage, windows, self.now);
@@ -99,9 +108,8 @@ impl Evaluator<'_> {
             // The reading before a window says what time the window's first increase covers.
             span.start = span.start.minus(width_ms);
         }
-        let name = selector.name.as_deref().unwrap_or_default();
         let key = LoadKey {
-            selector: format!("{name} {:?}", selector.matchers),
+            selector: text,
             level,
             from: span.start.0,
             to: span.end.0,
@@ -110,10 +118,11 @@ impl Evaluator<'_> {
         if let Some((_, loaded)) = self.loads.borrow().iter().find(|(own, _)| *own == key) {
             return Ok(loaded.clone());
         }
-        let found = self.select(selector, span.start)?;
+        let found = self.select(matchers()?, span.start)?;
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && level > 0 {
-            return self.load(selector, &Windows { detail: Detail::Samples, ..*windows });
+            let each = Windows { detail: Detail::Samples, ..*windows };
+            return self.load_matching(key.selector, &each, matchers);
         }
         self.check_points(found.len(), windows.count)?;
         let mut segments = coverage.segments(level, span);
@@ -133,13 +142,13 @@ impl Evaluator<'_> {
     /// The series that match a selector and have samples at or after a time.
     fn select(
         &self,
-        selector: &VectorSelector,
+        sets: Vec<Vec<SeriesMatcher>>,
         from: UnixMillis,
     ) -> Result<Vec<Selected>, PromqlError> {
         let limits = self.limits;
         let mut found = Vec::new();
-        for matchers in matchers_of(selector, limits)? {
-            found.extend(select_series(self.store, &matchers, limits.series_max, limits.expired)?);
+        for matchers in sets {
+            found.extend(select_series(self.store, &matchers, limits)?);
         }
         found.sort_by_key(|(id, _)| *id);
         found.dedup_by_key(|(id, _)| *id);
@@ -157,7 +166,7 @@ impl Evaluator<'_> {
                 Some(Selected { id, info, ended_after })
             })
             .collect();
-        self.take_memory(found.len() * SERIES_BYTES)?;
+        limits.take(found.iter().map(|own| Labels::bytes_of_key(&own.info.key)).sum())?;
         Ok(found)
     }
 
@@ -192,6 +201,20 @@ impl Evaluator<'_> {
             }
         }
         Ok(series)
+    }
+
+    /// Says that windows lie within slots: their parts of them are not known.
+    pub(super) fn warn_of_short(&self, range_ms: i64, width_ms: i64) {
+        let seconds = |millis: i64| millis as f64 / 1000.0;
+        self.notes.borrow_mut().warn(|| {
+            format!(
+                "a window of {}s is shorter than the slots of {}s that hold its samples, and the \
+                 whole slot around it answers: use a window of {}s or more",
+                seconds(range_ms),
+                seconds(width_ms),
+                seconds(width_ms)
+            )
+        });
     }
 
     fn warn_of_coarse(&self, coverage: &Coverage<'_>, level: usize, segments: &[Segment]) {

@@ -164,8 +164,8 @@ impl Evaluator<'_> {
                 self.check_time()?;
                 for partner in met_by(left, &partners) {
                     let right = &one[partner as usize];
+                    note_met(&mut met, left, right)?;
                     let values = combined(left, right, operator, matching);
-                    note_met(&mut met, &values)?;
                     let labels = matching.result(&left.labels, &right.labels, operator);
                     let drop_metric = left.drop_metric || matching.yes_or_no;
                     results.add(Series { labels, drop_metric, values }, matching.many)?;
@@ -205,10 +205,11 @@ fn kept_where(
     own
 }
 
-/// Without groups a series may meet one other at a time.
-fn note_met(met: &mut [bool], values: &[f64]) -> Result<(), PromqlError> {
-    for (met, _) in met.iter_mut().zip(values).filter(|(_, value)| is_present(**value)) {
-        if std::mem::replace(met, true) {
+/// Without groups a series may meet one other at a time, whatever the operator makes of them.
+fn note_met(met: &mut [bool], left: &Series, right: &Series) -> Result<(), PromqlError> {
+    let pairs = left.values.iter().zip(&right.values);
+    for (met, (left, right)) in met.iter_mut().zip(pairs) {
+        if is_present(*left) && is_present(*right) && std::mem::replace(met, true) {
             return Err(execution(
                 "multiple matches for labels: many-to-one matching must be explicit \
                  (group_left/group_right)",
@@ -256,13 +257,14 @@ fn partners(
             }
             if *partner != NOBODY {
                 let side = if matching.many == Many::Right { "left" } else { "right" };
-                let first = one[*partner as usize].labels.in_braces();
+                let mut two = [&one[*partner as usize].labels, &series.labels];
+                two.sort();
+                let [first, next] = two.map(Labels::in_braces);
                 return Err(PromqlError::Execution(format!(
                     "found duplicate series for the match group {} on the {side} hand-side of the \
-                     operation: [{}, {first}];many-to-many matching not allowed: matching labels \
-                     must be unique on one side",
+                     operation: [{first}, {next}];many-to-many matching not allowed: matching \
+                     labels must be unique on one side",
                     group.signature.in_braces(),
-                    series.labels.in_braces()
                 )));
             }
             *partner = *index as u32;

@@ -71,6 +71,7 @@ mod fill;
 mod format;
 mod functions;
 mod info;
+mod instants;
 mod label_functions;
 mod labels;
 mod literals;
@@ -136,6 +137,23 @@ pub struct PromqlLimits<'a> {
     /// Takes bytes of the memory that all queries share, until the query ends; false when there
     /// are not so many left.
     pub take_memory: &'a dyn Fn(usize) -> bool,
+}
+
+impl PromqlLimits<'_> {
+    /// Takes memory until the query ends.
+    ///
+    /// # Errors
+    /// When there is not so much left.
+    pub fn take(&self, bytes: usize) -> Result<(), PromqlError> {
+        if (self.take_memory)(bytes) {
+            return Ok(());
+        }
+        Err(PromqlError::Busy(
+            "the queries under way take all memory that they may: try again, ask for a shorter \
+             range, a larger step or fewer series, or raise promql.memory_max"
+                .to_owned(),
+        ))
+    }
 }
 
 /// The answer of a range query is a matrix; that of an instant query is what the expression is.

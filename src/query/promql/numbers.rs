@@ -88,12 +88,13 @@ pub(super) struct Variance {
 }
 
 impl Variance {
-    /// Adds a number.
-    pub(super) fn add(&mut self, value: f64) {
-        self.count += 1.0;
+    /// Adds a number so many times.
+    pub(super) fn add(&mut self, value: f64, times: u32) {
+        let times = f64::from(times);
+        self.count += times;
         let delta = value - self.mean.total();
-        self.mean.add(delta / self.count);
-        self.squares.add(delta * (value - self.mean.total()));
+        self.mean.add(delta * (times / self.count));
+        self.squares.add(delta * (value - self.mean.total()) * times);
     }
 
     /// The variance of the whole, not of a sample of it.
@@ -104,7 +105,27 @@ impl Variance {
 
 /// The q-quantile, linear between neighbours; NaN counts as the smallest. Sorts the values.
 pub(super) fn quantile(q: f64, values: &mut [f64]) -> f64 {
-    if values.is_empty() || q.is_nan() {
+    values.sort_by(|one, next| ascending(*one, *next));
+    interpolated(q, values.len() as u64, |rank| values[rank as usize])
+}
+
+/// The same of values that are there several times.
+pub(super) fn weighted_quantile(q: f64, values: &mut [(f64, u32)]) -> f64 {
+    values.sort_by(|one, next| ascending(one.0, next.0));
+    let count = values.iter().map(|(_, times)| u64::from(*times)).sum();
+    interpolated(q, count, |rank| {
+        let mut before = 0;
+        let holds = values.iter().find(|(_, times)| {
+            before += u64::from(*times);
+            before > rank
+        });
+        holds.map_or(f64::NAN, |(value, _)| *value)
+    })
+}
+
+/// The quantile of so many values of which each is known by its rank.
+fn interpolated(q: f64, count: u64, value: impl Fn(u64) -> f64) -> f64 {
+    if count == 0 || q.is_nan() {
         return f64::NAN;
     }
     if q < 0.0 {
@@ -113,12 +134,11 @@ pub(super) fn quantile(q: f64, values: &mut [f64]) -> f64 {
     if q > 1.0 {
         return f64::INFINITY;
     }
-    values.sort_by(|one, next| ascending(*one, *next));
-    let rank = q * (values.len() as f64 - 1.0);
-    let lower = rank.floor().max(0.0) as usize;
-    let upper = (lower + 1).min(values.len() - 1);
+    let rank = q * (count as f64 - 1.0);
+    let lower = rank.floor().max(0.0) as u64;
+    let upper = (lower + 1).min(count - 1);
     let weight = rank - rank.floor();
-    values[lower] * (1.0 - weight) + values[upper] * weight
+    value(lower) * (1.0 - weight) + value(upper) * weight
 }
 
 /// Order of values with NaN before all others.
@@ -151,6 +171,22 @@ pub(super) fn text_of(value: f64) -> String {
     } else {
         value.to_string()
     }
+}
+
+/// A number as OpenMetrics writes it, and Prometheus into labels of quantiles: `1.0`, `0.25`, `1e-05`.
+pub(super) fn open_metrics_text(value: f64) -> String {
+    if !value.is_finite() {
+        return text_of(value);
+    }
+    if value != 0.0 && !(1e-4..1e21).contains(&value.abs()) {
+        let text = format!("{value:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) =
+            exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    let text = value.to_string();
+    if text.contains('.') { text } else { text + ".0" }
 }
 
 /// The larger number: infinity, or else NaN when one of them is. 0 is larger than -0.
@@ -217,10 +253,21 @@ mod tests {
         assert!(quantile(0.5, &mut []).is_nan());
         let mut variance = Variance::default();
         for value in [1.0, 3.0] {
-            variance.add(value);
+            variance.add(value, 1);
         }
         assert_eq!(variance.variance(), 1.0);
+        let mut several = Variance::default();
+        several.add(1.0, 3);
+        several.add(5.0, 1);
+        assert_eq!(several.variance(), 3.0);
+        for (q, expected) in [(0.0, 1.0), (0.5, 1.5), (0.75, 2.75), (1.0, 5.0)] {
+            let found = weighted_quantile(q, &mut [(5.0, 1), (2.0, 1), (1.0, 2)]);
+            assert_eq!(found, expected, "{q}");
+        }
         assert!(almost_equal(1.0, 1.0 + 1e-13, 1e-12) && !almost_equal(1.0, 1.1, 1e-12));
+        for (value, text) in [(1.0, "1.0"), (0.0, "0.0"), (0.25, "0.25"), (1e-5, "1e-05")] {
+            assert_eq!(open_metrics_text(value), text);
+        }
         assert_eq!([text_of(1e21), text_of(0.5)], ["1000000000000000000000", "0.5"]);
     }
 }

@@ -73,10 +73,23 @@ impl Operator {
 impl Evaluator<'_> {
     /// What a binary expression comes to.
     pub(super) fn binary(&self, binary: &BinaryExpr, grid: &Grid) -> Result<Value, PromqlError> {
+        let one = self.value(&binary.lhs, grid)?;
+        let held = self.hold(&one);
+        let next = self.value(&binary.rhs, grid)?;
+        drop(held);
+        self.operated(binary, one, next, grid)
+    }
+
+    /// What an operator makes of its operands. Apart from their evaluation, which may be deep.
+    fn operated(
+        &self,
+        binary: &BinaryExpr,
+        one: Value,
+        next: Value,
+        grid: &Grid,
+    ) -> Result<Value, PromqlError> {
         let operator = Operator::of(binary)?;
         let yes_or_no = binary.return_bool();
-        let one = self.value(&binary.lhs, grid)?;
-        let next = self.value(&binary.rhs, grid)?;
         Ok(match (one, next) {
             (Value::Scalar(mut one), Value::Scalar(next)) => {
                 for (one, next) in one.iter_mut().zip(next) {

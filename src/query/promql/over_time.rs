@@ -6,7 +6,7 @@
 use super::{
     PromqlError,
     columns::Notes,
-    numbers::{Mean, Sum, Variance, ascending, quantile, text_of},
+    numbers::{Mean, Sum, Variance, text_of, weighted_quantile},
     windows::{TimedCell, Window},
 };
 use crate::{model::Kind, pipeline::query_plan::Detail};
@@ -144,8 +144,9 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     found.unwrap_or((window.to, f64::NAN))
 }
 
-/// Every value in the window, in order of time where that is known.
-fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<f64>, PromqlError> {
+/// Every value in the window with how often it is there in a row, in order of time where that is
+/// known.
+fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, PromqlError> {
     let mut values = Vec::with_capacity(window.cells().len());
     for cell in window.cells() {
         let constant = match window.kind {
@@ -153,9 +154,9 @@ fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<f64>, PromqlErr
             Kind::Gauge | Kind::Delta => cell.min == cell.max,
         };
         match cell.n {
-            1 => values.push(cell.last),
-            2 => values.extend([cell.first, cell.last]),
-            n if constant => values.extend(std::iter::repeat_n(cell.last, n as usize)),
+            1 => values.push((cell.last, 1)),
+            2 => values.extend([(cell.first, 1), (cell.last, 1)]),
+            n if constant => values.push((cell.last, n)),
             _ => {
                 let instead = "avg_over_time, min_over_time or max_over_time";
                 return Err(merged(function, instead));
@@ -167,7 +168,7 @@ fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<f64>, PromqlErr
 
 fn variance(window: &Window<'_>, function: &str) -> Result<f64, PromqlError> {
     let mut variance = Variance::default();
-    all_values(window, function)?.iter().for_each(|value| variance.add(*value));
+    all_values(window, function)?.iter().for_each(|(value, times)| variance.add(*value, *times));
     Ok(variance.variance())
 }
 
@@ -183,7 +184,7 @@ fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &mut Notes)
             _ => {}
         }
     }
-    Ok(Some(quantile(q, &mut all_values(window, "quantile_over_time")?)))
+    Ok(Some(weighted_quantile(q, &mut all_values(window, "quantile_over_time")?)))
 }
 
 /// Warns of a quantile that is none.
@@ -195,15 +196,14 @@ pub(super) fn check_quantile(q: f64, notes: &mut Notes) {
 
 fn mad(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
     let mut values = all_values(window, "mad_over_time")?;
-    if values.iter().any(|value| value.is_nan()) {
+    if values.iter().any(|(value, _)| value.is_nan()) {
         return Ok(Some(f64::NAN));
     }
-    let median = quantile(0.5, &mut values);
-    for value in &mut values {
+    let median = weighted_quantile(0.5, &mut values);
+    for (value, _) in &mut values {
         *value = (*value - median).abs();
     }
-    values.sort_by(|one, next| ascending(*one, *next));
-    Ok(Some(quantile(0.5, &mut values)))
+    Ok(Some(weighted_quantile(0.5, &mut values)))
 }
 
 #[cfg(test)]

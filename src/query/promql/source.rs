@@ -27,12 +27,19 @@ use crate::{
 /// How deep operators and parentheses may nest: what a small stack holds in any build.
 const DEPTH_MAX: usize = 128;
 
-/// Before the value of a matcher that is a pattern.
-pub(super) const PATTERN_MARK: &str = "\u{1}pattern\u{1}";
+/// Before the value of a matcher that is more than `=`: the parser sees `=` only, so that it
+/// compiles no pattern, and leaves it to others what must not be empty.
+pub(super) const MARKS: [(&str, &str); 3] =
+    [("=~", "\u{1}=~\u{1}"), ("!~", "\u{1}!~\u{1}"), ("!=", "\u{1}!=\u{1}")];
+
+/// The operator and the value of a matcher that the parser has read.
+pub(super) fn unmarked(value: &str) -> (&'static str, &str) {
+    let marked = |(operator, mark)| Some((operator, value.strip_prefix(mark)?));
+    MARKS.into_iter().find_map(marked).unwrap_or(("=", value))
+}
 
 /// Parses a query within bounds; with the times of a query also lengths of time that are calculated.
-/// The values of `=~` and `!~` come as those of `=` and `!=` with
-/// [`PATTERN_MARK`] before them.
+/// The values of other matchers than `=` come with [`MARKS`] before them.
 pub(super) fn parse(
     text: &str,
     times: Option<QueryTimes>,
@@ -59,7 +66,8 @@ pub(super) fn parse_within_depth(text: &str) -> Result<Expr, PromqlError> {
     let parsed = catch_unwind(AssertUnwindSafe(|| parser::parse(&marked)))
         .unwrap_or_else(|_| Err("the parser cannot read this query".to_owned()));
     parsed.map_err(|cause| {
-        let cause = wording::of_prometheus(&cause.replace(PATTERN_MARK, ""));
+        let plain = |text: String, (_, mark): (&str, &str)| text.replace(mark, "");
+        let cause = wording::of_prometheus(&MARKS.into_iter().fold(cause, plain));
         PromqlError::BadData(format!("parse error: {cause}"))
     })
 }
@@ -86,27 +94,31 @@ fn know_more_functions() {
 fn mark_patterns(text: &str) -> Result<String, PromqlError> {
     let mut out = String::with_capacity(text.len() + 64);
     let mut depth = Depth::default();
-    let mut pattern_next = false;
+    let mut mark_next = "";
     let mut chars = text.chars().peekable();
     while let Some(now) = chars.next() {
         match now {
             '"' | '\'' | '`' => {
-                let mark = if std::mem::take(&mut pattern_next) { PATTERN_MARK } else { "" };
-                literals::copy_string(now, mark, &mut chars, &mut out);
+                literals::copy_string(now, std::mem::take(&mut mark_next), &mut chars, &mut out);
             }
             '#' => while chars.next_if(|next| *next != '\n').is_some() {},
-            '=' | '!' if depth.now.braces && chars.next_if_eq(&'~').is_some() => {
-                pattern_next = true;
-                out.push_str(if now == '=' { "=" } else { "!=" });
+            '=' | '!' if depth.now.braces => {
+                let next = chars.next_if(|next| matches!((now, next), (_, '~') | ('!', '=')));
+                let operator = [Some(now), next].into_iter().flatten().collect::<String>();
+                let marked = MARKS.into_iter().find(|(own, _)| *own == operator);
+                mark_next = marked.map_or("", |(_, mark)| mark);
+                out.push(if marked.is_some() { '=' } else { now });
             }
             '0'..='9' if !out.ends_with(in_name) => {
-                pattern_next = false;
+                mark_next = "";
                 let number = literals::number(now, &mut chars);
                 number.chars().for_each(|now| depth.see(now));
                 out.push_str(&number);
             }
             _ => {
-                pattern_next &= now.is_whitespace();
+                if !now.is_whitespace() {
+                    mark_next = "";
+                }
                 depth.see(now);
                 out.push(now);
             }
@@ -217,8 +229,39 @@ pub fn series_matchers(
     matchers_of(selector, limits)
 }
 
+/// The first selector within an expression.
+pub(super) fn first_selector(expression: &Expr) -> Option<&VectorSelector> {
+    match expression {
+        Expr::VectorSelector(selector) => Some(selector),
+        Expr::MatrixSelector(matrix) => Some(&matrix.vs),
+        Expr::Paren(inner) => first_selector(&inner.expr),
+        Expr::Unary(inner) => first_selector(&inner.expr),
+        Expr::Subquery(inner) => first_selector(&inner.expr),
+        Expr::Aggregate(inner) => {
+            first_selector(&inner.expr).or_else(|| first_selector(inner.param.as_deref()?))
+        }
+        Expr::Binary(inner) => first_selector(&inner.lhs).or_else(|| first_selector(&inner.rhs)),
+        Expr::Call(call) => call.args.args.iter().find_map(|argument| first_selector(argument)),
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => None,
+    }
+}
+
 /// The matchers of a selector of the tree, one set for each alternative.
 pub(super) fn matchers_of(
+    selector: &VectorSelector,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+    let sets = conditions_of(selector, limits)?;
+    if sets.iter().any(|set| set.iter().all(|matcher| matcher.matches(""))) {
+        return Err(PromqlError::BadData(
+            "parse error: vector selector must contain at least one non-empty matcher".to_owned(),
+        ));
+    }
+    Ok(sets)
+}
+
+/// The same, also where nothing but empty values is asked for.
+pub(super) fn conditions_of(
     selector: &VectorSelector,
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
@@ -235,12 +278,6 @@ pub(super) fn matchers_of(
             for matcher in own {
                 set.push(matcher_of(matcher, limits)?);
             }
-            if set.iter().all(|matcher| matcher.matches("")) {
-                return Err(PromqlError::BadData(
-                    "parse error: vector selector must contain at least one non-empty matcher"
-                        .to_owned(),
-                ));
-            }
             Ok(set)
         })
         .collect()
@@ -250,19 +287,17 @@ fn matcher_of(
     matcher: &label::Matcher,
     limits: &PromqlLimits<'_>,
 ) -> Result<SeriesMatcher, PromqlError> {
-    let pattern = matcher.value.strip_prefix(PATTERN_MARK);
-    let compile = |pattern| whole_pattern(pattern, limits.regex_bytes_max);
-    let operator = match (&matcher.op, pattern) {
-        (MatchOp::Equal, None) => MatchOperator::Equal(matcher.value.clone()),
-        (MatchOp::NotEqual, None) => MatchOperator::NotEqual(matcher.value.clone()),
-        (MatchOp::Equal | MatchOp::Re(_), Some(pattern)) => {
-            MatchOperator::Pattern(compile(pattern)?)
+    let compile = |pattern| whole_pattern(pattern, limits);
+    let (operator, value) = unmarked(&matcher.value);
+    let operator = match (&matcher.op, operator) {
+        (MatchOp::Equal, "=~") | (MatchOp::Re(_), _) => MatchOperator::Pattern(compile(value)?),
+        (MatchOp::Equal, "!~") | (MatchOp::NotRe(_), _) => {
+            MatchOperator::NotPattern(compile(value)?)
         }
-        (MatchOp::NotEqual | MatchOp::NotRe(_), Some(pattern)) => {
-            MatchOperator::NotPattern(compile(pattern)?)
+        (MatchOp::Equal, "!=") | (MatchOp::NotEqual, _) => {
+            MatchOperator::NotEqual(value.to_owned())
         }
-        (MatchOp::Re(_), None) => MatchOperator::Pattern(compile(&matcher.value)?),
-        (MatchOp::NotRe(_), None) => MatchOperator::NotPattern(compile(&matcher.value)?),
+        (MatchOp::Equal, _) => MatchOperator::Equal(value.to_owned()),
     };
     Ok(SeriesMatcher { tag: matcher.name.clone(), operator })
 }
