@@ -86,26 +86,31 @@ impl Cell {
     }
 
     /// A change of a slot's total increase, without a sample of its own: what a late reading
-    /// takes from the reading after it.
-    pub fn correction(increase: f64) -> Self {
-        Self { sum: increase, ..Self::EMPTY }
+    /// takes from the reading after it, and that one's rate by now.
+    pub fn correction(increase: f64, rate: Option<f64>) -> Self {
+        Self {
+            sum: increase,
+            min: rate.unwrap_or(f64::INFINITY),
+            max: rate.unwrap_or(f64::NEG_INFINITY),
+            ..Self::EMPTY
+        }
     }
 
     /// Whether the cell changes nothing: no sample fell into the slot.
     pub fn is_empty(&self) -> bool {
-        self.n == 0 && self.sum == 0.0
+        self.n == 0 && self.sum == 0.0 && self.max == f64::NEG_INFINITY
     }
 
     /// Adds another cell of the same slot.
     pub fn merge(&mut self, other: &Self) {
         if other.n == 0 {
-            self.sum += other.sum;
+            self.correct(other);
             return;
         }
         if self.n == 0 {
-            let correction = self.sum;
+            let correction = *self;
             *self = *other;
-            self.sum += correction;
+            self.correct(&correction);
             return;
         }
         self.n = self.n.saturating_add(other.n);
@@ -123,6 +128,16 @@ impl Cell {
             || (later.0 == self.last_at && later.1.total_cmp(&self.last).is_gt())
         {
             (self.last_at, self.last) = later;
+        }
+    }
+
+    /// Merges a cell without samples.
+    fn correct(&mut self, correction: &Self) {
+        self.sum += correction.sum;
+        // Without a rate there is nothing between them, and a cell of NaN stays one.
+        if correction.min <= correction.max {
+            self.min = self.min.min(correction.min);
+            self.max = self.max.max(correction.max);
         }
     }
 
@@ -149,7 +164,7 @@ mod tests {
         // Whole numbers, so that sums are exact in any order.
         (0..6_u32, 0..1000_u32, -9..9_i32).prop_map(|(n, at, value)| match n {
             0 => Cell::EMPTY,
-            4 => Cell::correction(f64::from(value)),
+            4 => Cell::correction(f64::from(value), (at % 2 == 0).then_some(f64::from(at))),
             1 => Cell::reading(at, f64::from(value), 2.0, Some(f64::from(value))),
             5 => Cell::single(at, [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][at as usize % 3]),
             _ => Cell::single(at, f64::from(value)),

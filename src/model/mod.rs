@@ -15,7 +15,7 @@ pub mod span;
 pub mod time;
 
 pub use cell::Cell;
-pub use counter::{Observed, Reading, SeriesState, is_stale_marker};
+pub use counter::{Correction, Observed, Reading, SeriesState, is_stale_marker};
 pub use document::DocumentLayout;
 pub use gaps::Gaps;
 pub use granary_protocol::Kind;

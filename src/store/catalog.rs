@@ -17,8 +17,8 @@ use super::{
     states::{ChangedRows, SeriesStates},
 };
 use crate::model::{
-    Cell, GranularitySet, Keeping, Kind, SenderWindow, SeriesId, SeriesState, TimeVerdict,
-    UnixMillis, is_stale_marker,
+    Cell, Correction, GranularitySet, Keeping, Kind, SenderWindow, SeriesId, SeriesState,
+    TimeVerdict, UnixMillis, is_stale_marker,
 };
 
 /// What became of the samples of a batch without a number whose times count once.
@@ -148,10 +148,11 @@ impl Catalog {
         for run in runs(&granularities, keeping, batch) {
             self.apply_run(batch, &run, &mut left);
         }
-        for (series, at, increase) in left.corrections {
+        for (series, Correction { at, increase, rate }) in left.corrections {
+            let at = UnixMillis(at);
             if let Some(level) = keeping.finest(at) {
                 let slot = self.granularities.levels()[level].slot_start(at).0;
-                self.layers[level].slot(slot).merge(series, &Cell::correction(increase));
+                self.layers[level].slot(slot).merge(series, &Cell::correction(increase, rate));
             }
         }
         left.tally
@@ -178,8 +179,8 @@ impl Catalog {
             if let Some(slot) = &mut slot {
                 slot.merge(series, &observed.cell);
             }
-            if let Some((at, increase)) = observed.correction {
-                left.corrections.push((series, at, increase));
+            if let Some(correction) = observed.correction {
+                left.corrections.push((series, correction));
             }
         }
     }
@@ -281,7 +282,7 @@ fn runs<'a>(
 struct Left {
     tally: TimesTally,
     /// What late readings take from the readings after them.
-    corrections: Vec<(SeriesId, UnixMillis, f64)>,
+    corrections: Vec<(SeriesId, Correction)>,
 }
 
 impl Left {

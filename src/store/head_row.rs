@@ -101,7 +101,7 @@ mod tests {
                 cells[*lane] = Cell::single(*at, *value);
                 cells[*lane].merge(&Cell::reading(at + 1, 2.0, 3.0, Some(1.0)));
             }
-            cells[7] = Cell::correction(-2.0);
+            cells[7] = Cell::correction(-2.0, Some(0.5));
             let mut bytes = Vec::new();
             prop_assert!(encode(&cells, &mut bytes));
             let row = Row::parse(&bytes).unwrap();

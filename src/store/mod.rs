@@ -30,6 +30,7 @@ mod reports;
 mod series_row;
 mod snapshot;
 mod snapshot_folder;
+mod state_row;
 mod states;
 mod verify;
 mod version;
@@ -133,8 +134,8 @@ pub struct CheckpointReport {
 pub struct LastSample {
     /// When it was taken.
     pub at: UnixMillis,
-    /// Whether its sender said since that there are no more for now.
-    pub is_end: bool,
+    /// Since when there are no more for now, as its sender said.
+    pub ended_at: Option<UnixMillis>,
 }
 
 impl Store {
@@ -253,7 +254,7 @@ impl Store {
         let catalog = self.inner.catalog.read();
         let last = |id: &SeriesId| {
             let state = catalog.state(*id).filter(|state| !state.is_fresh())?;
-            Some(LastSample { at: state.last_at, is_end: state.ended })
+            Some(LastSample { at: state.last_at, ended_at: state.ended_at() })
         };
         series.iter().map(last).collect()
     }

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{
-    Kind, Observed, Reading, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
-    counter::{STRETCHES_MAX, Stretch},
-};
+use super::state_row;
+use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
 
 /// Neighbouring series that make one row on disk.
 pub(crate) const SERIES_PER_ROW: usize = 64;
-const ENDED: u8 = 0x80;
-const READING_BYTES: usize = 24;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -90,7 +86,7 @@ impl SeriesStates {
             let (mut states, mut seen) = (Vec::new(), Vec::new());
             let own = &self.states[from..to.min(self.states.len())];
             for state in own {
-                encode_state(state, &mut states);
+                state_row::encode(state, &mut states);
             }
             let times = self.seen.get(from.min(self.seen.len())..to.min(self.seen.len()));
             let times = times.unwrap_or_default();
@@ -110,7 +106,7 @@ impl SeriesStates {
         let mut index = first;
         while !bytes.is_empty() {
             // A row may be older than the series that came after it.
-            *self.states.get_mut(index)? = decode_state(&mut bytes)?;
+            *self.states.get_mut(index)? = state_row::decode(&mut bytes)?;
             index += 1;
         }
         (index - first <= SERIES_PER_ROW).then_some(())
@@ -131,61 +127,6 @@ impl SeriesStates {
             index += 1;
         }
         (index - first <= SERIES_PER_ROW).then_some(())
-    }
-}
-
-fn encode_state(state: &SeriesState, out: &mut Vec<u8>) {
-    out.push(state.kind.code() | if state.ended { ENDED } else { 0 });
-    out.extend_from_slice(&state.last_at.0.to_le_bytes());
-    if state.kind != Kind::Counter {
-        return;
-    }
-    out.extend_from_slice(&state.step_ms.to_le_bytes());
-    out.push(state.stretches().len() as u8);
-    for Reading { at, value, start } in
-        state.stretches().iter().flat_map(|stretch| [stretch.first, stretch.last])
-    {
-        out.extend_from_slice(&at.to_le_bytes());
-        out.extend_from_slice(&value.to_le_bytes());
-        out.extend_from_slice(&start.to_le_bytes());
-    }
-}
-
-fn decode_state(bytes: &mut &[u8]) -> Option<SeriesState> {
-    let (code, rest) = bytes.split_first()?;
-    let (last_at, rest) = rest.split_first_chunk::<8>()?;
-    *bytes = rest;
-    let mut state = SeriesState::new(Kind::from_code(code & !ENDED)?);
-    state.ended = code & ENDED != 0;
-    state.last_at = UnixMillis(i64::from_le_bytes(*last_at));
-    if state.kind != Kind::Counter {
-        return Some(state);
-    }
-    let (step_ms, rest) = rest.split_first_chunk::<4>()?;
-    let (count, rest) = rest.split_first()?;
-    let count = usize::from(*count);
-    let (stretches, rest) = rest.split_at_checked(count * 2 * READING_BYTES)?;
-    *bytes = rest;
-    state.step_ms = u32::from_le_bytes(*step_ms);
-    let readings: Vec<_> =
-        stretches.as_chunks::<READING_BYTES>().0.iter().map(decode_reading).collect();
-    let pairs = readings.chunks_exact(2);
-    let stretches: Vec<_> = pairs.map(|two| Stretch { first: two[0], last: two[1] }).collect();
-    let in_order = readings.is_sorted_by(|one, next| one.at <= next.at);
-    state.restore_stretches(&stretches);
-    (count <= STRETCHES_MAX && in_order).then_some(state)
-}
-
-fn decode_reading(bytes: &[u8; READING_BYTES]) -> Reading {
-    let word = |index: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
-        word
-    };
-    Reading {
-        at: i64::from_le_bytes(word(0)),
-        value: f64::from_le_bytes(word(1)),
-        start: i64::from_le_bytes(word(2)),
     }
 }
 
@@ -213,11 +154,11 @@ mod tests {
             states.add(Kind::ALL[index % 3]);
         }
         for index in [0_u32, 1, 64, 129] {
-            for at in 0..7 {
+            for at in 0..17 {
                 states.observe(SeriesId(index), UnixMillis(at), at as f64, 3, 0);
             }
         }
-        states.end(SeriesId(64), UnixMillis(9));
+        states.end(SeriesId(64), UnixMillis(19));
         states.note_time(SeriesId(65), 5, 1000);
         let rows = states.take_changed();
         assert_eq!(rows.iter().map(|(row, ..)| *row).collect::<Vec<_>>(), [0, 1, 2]);
@@ -232,7 +173,6 @@ mod tests {
         }
         assert_eq!(read.states, states.states);
         assert_eq!(read.note_time(SeriesId(65), 5, 1000), TimeVerdict::Duplicate);
-        assert_eq!(read.get(SeriesId(1)).unwrap().stretches().len(), 2);
         assert!(states.take_changed().is_empty());
     }
 }

@@ -4,6 +4,8 @@
 mod calendar;
 mod changes;
 mod corpus;
+#[path = "../support/counters.rs"]
+mod counters;
 #[path = "../support/failing.rs"]
 mod failing;
 mod files;

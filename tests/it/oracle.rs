@@ -10,8 +10,8 @@ use std::{
 
 use granary::{
     model::{
-        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, SeriesState,
-        Span, UnixMillis,
+        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, Span,
+        UnixMillis,
     },
     store::{
         AcceptedBatch, Appender, BatchNumber, BatchVerdict, ChangeAction, Definition,
@@ -19,6 +19,8 @@ use granary::{
     },
 };
 use proptest::prelude::*;
+
+use crate::counters::NaiveCounter;
 
 /// 2026-11-21T12:34:56.789Z
 const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
@@ -88,74 +90,90 @@ fn change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
     appender.change(&SeriesChange { matchers: vec![matcher], action }).unwrap().unwrap()
 }
 
-/// Time, value, what it adds to the sum, rate.
-type Taken = (i64, f64, f64, Option<f64>);
+/// By level, series and slot.
+type Place = (usize, u32, i64);
 
 /// What the store should hold, kept sample by sample.
 #[derive(Default)]
 struct Naive {
     seen: HashSet<(u8, u64)>,
-    /// What each counter remembers.
-    states: BTreeMap<u32, SeriesState>,
-    /// By level, series and slot.
-    slots: BTreeMap<(usize, u32, i64), Vec<Taken>>,
-    /// What late readings change of the sums of the readings after them.
-    changes: BTreeMap<(usize, u32, i64), f64>,
+    counters: BTreeMap<u32, NaiveCounter>,
+    /// Times and values.
+    slots: BTreeMap<Place, Vec<(i64, f64)>>,
 }
 
 impl Naive {
     fn add(&mut self, set: &GranularitySet, sample: &Sample) {
-        let Sample { series, at, value, .. } = *sample;
-        let (adds, rate) = if kind(series) == Kind::Counter {
-            self.read(set, sample)
-        } else {
-            (value, Some(value))
-        };
-        for (level, granularity) in set.levels().iter().enumerate() {
-            if granularity.keeps(UnixMillis(at), NOW) {
-                let slot = at - at.rem_euclid(granularity.width_ms);
-                self.slots.entry((level, series, slot)).or_default().push((at, value, adds, rate));
-            }
+        let Sample { series, at, value, start } = *sample;
+        if kind(series) == Kind::Counter {
+            self.counters.entry(series).or_default().read(at, value, start);
+        }
+        for place in places(set, series, at) {
+            self.slots.entry(place).or_default().push((at, value));
         }
     }
 
-    /// What a reading adds, and its rate; `model/counter.rs` has the proof of that rule.
-    fn read(&mut self, set: &GranularitySet, sample: &Sample) -> (f64, Option<f64>) {
-        let Sample { series, at, value, start } = *sample;
-        let state = self.states.entry(series).or_insert_with(|| SeriesState::new(Kind::Counter));
-        let seen = state.observe(UnixMillis(at), value, start, at);
-        if let Some((after, change)) = seen.correction {
-            for (level, granularity) in set.levels().iter().enumerate() {
-                if granularity.keeps(after, NOW) {
-                    let slot = after.0 - after.0.rem_euclid(granularity.width_ms);
-                    *self.changes.entry((level, series, slot)).or_default() += change;
-                }
+    /// The samples that are sent: late readings of counters for which nothing is promised come
+    /// behind all others instead.
+    fn promised(&self, samples: &[Sample]) -> Vec<Sample> {
+        let mut counters = self.counters.clone();
+        let mut samples = samples.to_vec();
+        for sample in samples.iter_mut().filter(|sample| kind(sample.series) == Kind::Counter) {
+            let counter = counters.entry(sample.series).or_default();
+            if let Some(newest) = counter.newest().filter(|_| !counter.is_promised(sample.at)) {
+                sample.at = newest + 1 + sample.at % 90_000;
             }
+            counter.read(sample.at, sample.value, sample.start);
         }
-        (seen.cell.sum, seen.cell.min.is_finite().then_some(seen.cell.min))
+        samples
     }
 
     fn forget(&mut self, series: u32) {
-        self.states.remove(&series);
+        self.counters.remove(&series);
         self.slots.retain(|(_, own, _), _| *own != series);
-        self.changes.retain(|(_, own, _), _| *own != series);
     }
 
-    fn cell(samples: &[Taken], slot: i64) -> Cell {
-        let rates = || samples.iter().filter_map(|(.., rate)| *rate);
-        let is_nan = samples.iter().all(|(_, value, ..)| value.is_nan());
+    /// What should be there.
+    fn cells(&self, set: &GranularitySet) -> BTreeMap<Place, Cell> {
+        let mut cells: BTreeMap<_, _> = self
+            .slots
+            .iter()
+            .map(|(place, samples)| (*place, Self::cell(*place, samples)))
+            .collect();
+        for (series, counter) in &self.counters {
+            for (at, increase) in counter.increases() {
+                for place in places(set, *series, at) {
+                    cells.get_mut(&place).unwrap().sum += increase;
+                }
+            }
+            for (at, rate) in counter.rates() {
+                for place in places(set, *series, *at) {
+                    let cell = cells.get_mut(&place).unwrap();
+                    (cell.min, cell.max) = (cell.min.min(*rate), cell.max.max(*rate));
+                }
+            }
+        }
+        cells
+    }
+
+    /// Of a counter without sum and rates.
+    fn cell((_, series, slot): Place, samples: &[(i64, f64)]) -> Cell {
+        let adds = kind(series) != Kind::Counter;
+        let values = || samples.iter().map(|(_, value)| *value).filter(|_| adds);
+        let is_nan = adds && values().all(f64::is_nan);
         let extreme = |number: f64| if is_nan { f64::NAN } else { number };
-        let by_time =
-            |one: &&Taken, next: &&Taken| one.0.cmp(&next.0).then_with(|| one.1.total_cmp(&next.1));
+        let by_time = |one: &&(i64, f64), next: &&(i64, f64)| {
+            one.0.cmp(&next.0).then_with(|| one.1.total_cmp(&next.1))
+        };
         let first = samples.iter().min_by(by_time).unwrap();
         let last = samples.iter().max_by(by_time).unwrap();
         Cell {
             n: samples.len() as u32,
             first_at: (first.0 - slot) as u32,
             last_at: (last.0 - slot) as u32,
-            sum: samples.iter().map(|(_, _, adds, _)| adds).sum(),
-            min: extreme(rates().fold(f64::INFINITY, f64::min)),
-            max: extreme(rates().fold(f64::NEG_INFINITY, f64::max)),
+            sum: values().sum(),
+            min: extreme(values().fold(f64::INFINITY, f64::min)),
+            max: extreme(values().fold(f64::NEG_INFINITY, f64::max)),
             first: first.1,
             last: last.1,
         }
@@ -163,6 +181,7 @@ impl Naive {
 
     fn compare(&self, store: &Store, ids: &[SeriesId]) {
         assert_eq!(store.dictionary().len(), ids.len());
+        let expected = self.cells(store.granularities());
         let whole = UnixMillis(NOW.0 - 200 * 86_400_000)..UnixMillis(NOW.0 + 86_400_000);
         for level in 0..store.granularities().count() {
             let view = store.view(level, whole.clone(), ids).unwrap();
@@ -172,11 +191,9 @@ impl Naive {
                     found.insert((level, series, slot.start.0), slot.cell);
                 }
             }
-            let expected = self.slots.iter().filter(|((own, ..), _)| *own == level);
+            let expected = expected.iter().filter(|((own, ..), _)| *own == level);
             let mut left = found.clone();
-            for (place, samples) in expected {
-                let mut expected = Self::cell(samples, place.2);
-                expected.sum += self.changes.get(place).copied().unwrap_or(0.0);
+            for (place, expected) in expected {
                 let cell = left.remove(place).unwrap_or_else(|| panic!("{place:?} is missing"));
                 let close = if expected.sum.is_finite() {
                     (cell.sum - expected.sum).abs() <= 1e-9 * expected.sum.abs().max(1.0)
@@ -184,11 +201,21 @@ impl Naive {
                     cell.sum == expected.sum || cell.sum.is_nan() && expected.sum.is_nan()
                 };
                 assert!(close, "{place:?}: sum {} instead of {}", cell.sum, expected.sum);
-                assert_eq!(Cell { sum: expected.sum, ..cell }, expected, "{place:?}");
+                assert_eq!(Cell { sum: expected.sum, ..cell }, *expected, "{place:?}");
             }
             assert_eq!(left, BTreeMap::new(), "slots that should be empty");
         }
     }
+}
+
+/// Where a sample counts.
+fn places(set: &GranularitySet, series: u32, at: i64) -> Vec<Place> {
+    let levels = set.levels().iter().enumerate();
+    let kept = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
+    let place = |(level, granularity): (usize, &Granularity)| {
+        (level, series, at - at.rem_euclid(granularity.width_ms))
+    };
+    kept.map(place).collect()
 }
 
 fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> AcceptedBatch {
@@ -213,6 +240,7 @@ fn run(set: &GranularitySet, steps: &[Step]) {
     for step in steps {
         match step {
             Step::Send { sender, seq, samples } => {
+                let samples = &naive.promised(samples);
                 // The same batch twice in one group, as a retry that overtakes the answer.
                 let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, samples));
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;

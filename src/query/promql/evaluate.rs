@@ -207,7 +207,7 @@ impl<'a> Evaluator<'a> {
             labels: series.labels,
             drop_metric: series.drop_metric,
             kind: Kind::Gauge,
-            ended_after: i64::MAX,
+            ended_at: i64::MAX,
             cells: inner
                 .times()
                 .zip(series.values)

@@ -115,7 +115,7 @@ fn newest(
             next += 1;
         }
         let cell = next.checked_sub(1).map(|index| &series.cells[index]);
-        let Some(cell) = cell.filter(|_| now <= series.ended_after) else { return ABSENT };
+        let Some(cell) = cell.filter(|_| now < series.ended_at) else { return ABSENT };
         // Between the readings of a cell the series lives, however long a slot is.
         let inside = cell.last_at > end;
         let (at, value) =

@@ -44,8 +44,8 @@ pub(super) struct LoadedSeries {
     pub(super) drop_metric: bool,
     /// How values are to be read.
     pub(super) kind: Kind,
-    /// There is no value after this time: the sender said so.
-    pub(super) ended_after: i64,
+    /// There is no value from this time on: the sender said so.
+    pub(super) ended_at: i64,
     /// Ascending.
     pub(super) cells: Vec<TimedCell>,
 }
@@ -54,7 +54,7 @@ pub(super) struct LoadedSeries {
 struct Selected {
     id: SeriesId,
     info: SeriesInfo,
-    ended_after: i64,
+    ended_at: i64,
 }
 
 /// What tells one load from another.
@@ -162,8 +162,8 @@ impl Evaluator<'_> {
         let found: Vec<_> = with_last
             .filter_map(|((id, info), last)| {
                 let last = last.filter(|last| last.at >= from)?;
-                let ended_after = if last.is_end { last.at.0 } else { i64::MAX };
-                Some(Selected { id, info, ended_after })
+                let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
+                Some(Selected { id, info, ended_at })
             })
             .collect();
         limits.take(found.iter().map(|own| Labels::bytes_of_key(&own.info.key)).sum())?;
@@ -187,7 +187,7 @@ impl Evaluator<'_> {
                 labels: Labels::of_key(&selected.info.key, &mut texts),
                 drop_metric: false,
                 kind: selected.info.kind,
-                ended_after: selected.ended_after,
+                ended_at: selected.ended_at,
                 cells: Vec::new(),
             }));
             for segment in segments {

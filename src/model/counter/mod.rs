@@ -1,0 +1,133 @@
+//! From samples to cells: what each kind contributes, and what a counter must remember.
+//!
+//! A counter becomes increases when it is accepted: each reading adds what was counted since the
+//! reading before it in time, to the slot of its own time. The first one adds nothing, or its whole
+//! value when its counter began within [`START_COUNTS_MS`] before it. Where readings come later
+//! than their turn, what was counted over the gap is first given to the reading behind it, and a
+//! late reading takes its part from there. Of readings at one time the largest counts.
+//!
+//! What is promised, with resets and starts, whatever the order of arrival:
+//! - Of up to [`READINGS_MAX`] readings, every increase is as if they had come in order.
+//! - So is it for a reading than which fewer than [`LATEST_KEPT`] are newer, however many there
+//!   were.
+//! - And for a reading that falls into a gap, more than one and a half intervals wide, that is
+//!   remembered, and for those that fill the gap in order: the two gaps are that are widest by
+//!   their part of the time since they began. So blocks that overtake each other are put right, and
+//!   history that comes behind live readings, as the first reading is never forgotten.
+//!
+//! Any other late reading adds nothing, as the readings around it have counted its part already:
+//! without resets the total is exact in every order, only its split between two slots is as it was
+//! before. A reset that is seen by such a reading alone is not known.
+//!
+//! Smallest and largest rate are of readings that were neighbours when one of them came. So they
+//! hold all rates between those that are neighbours in the end, and besides those over gaps that
+//! were filled later; without a reset in it, such a rate lies between those of its parts.
+
+mod reading;
+mod remembered;
+#[cfg(test)]
+mod tests;
+
+pub use reading::{Reading, START_COUNTS_MS};
+pub use remembered::{Kept, LATEST_KEPT, READINGS_MAX, Remembered};
+
+use super::{Cell, Kind, UnixMillis};
+
+/// The value by which Prometheus says that a series has ended: a NaN of its own
+/// (`StaleNaN` of prometheus/model/value).
+const STALE_MARKER: u64 = 0x7ff0_0000_0000_0002;
+
+/// Whether a value is Prometheus' stale marker.
+pub fn is_stale_marker(value: f64) -> bool {
+    value.to_bits() == STALE_MARKER
+}
+
+/// What is remembered of a series between its samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesState {
+    /// How the series' values are to be read.
+    pub kind: Kind,
+    /// Time of the latest sample; `i64::MIN` before the first.
+    pub last_at: UnixMillis,
+    /// Since when the sender said that there are no more samples for now; `i64::MIN`: never.
+    ended_at: UnixMillis,
+    /// Of a counter that has readings.
+    counter: Option<Box<Remembered>>,
+}
+
+/// What one sample changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observed {
+    /// The sample's own cell, seen from the start of its slot.
+    pub cell: Cell,
+    /// For a late reading: what changes where the reading after it lies.
+    pub correction: Option<Correction>,
+}
+
+/// What a late reading changes of the reading after it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Correction {
+    /// The time of that reading, Unix milliseconds.
+    pub at: i64,
+    /// What its increase changes by.
+    pub increase: f64,
+    /// Its rate per second, by the new neighbour.
+    pub rate: Option<f64>,
+}
+
+impl SeriesState {
+    /// The state of a series that has no sample yet.
+    pub fn new(kind: Kind) -> Self {
+        let never = UnixMillis(i64::MIN);
+        Self { kind, last_at: never, ended_at: never, counter: None }
+    }
+
+    /// A state as it was stored.
+    pub fn restore(
+        kind: Kind,
+        last_at: UnixMillis,
+        ended_at: Option<UnixMillis>,
+        counter: Option<Remembered>,
+    ) -> Self {
+        let ended_at = ended_at.unwrap_or(UnixMillis(i64::MIN));
+        Self { kind, last_at, ended_at, counter: counter.map(Box::new) }
+    }
+
+    /// What is remembered of a counter; `None` before its first reading.
+    pub fn counter(&self) -> Option<&Remembered> {
+        self.counter.as_deref()
+    }
+
+    /// Whether the series never had a sample.
+    pub fn is_fresh(&self) -> bool {
+        self.last_at.0 == i64::MIN
+    }
+
+    /// Since when there are no more samples for now, as the sender said.
+    pub fn ended_at(&self) -> Option<UnixMillis> {
+        (self.ended_at.0 > i64::MIN && self.ended_at >= self.last_at).then_some(self.ended_at)
+    }
+
+    /// Takes in one sample. `start` says since when a counter counts, 0 when not known.
+    pub fn observe(&mut self, at: UnixMillis, value: f64, start: i64, slot_start: i64) -> Observed {
+        let offset = (at.0 - slot_start) as u32;
+        self.last_at = self.last_at.max(at);
+        match self.kind {
+            Kind::Gauge | Kind::Delta => {
+                Observed { cell: Cell::single(offset, value), correction: None }
+            }
+            Kind::Counter => {
+                let counter = self.counter.get_or_insert_default();
+                let taken = counter.take(Reading::new(at.0, value, start));
+                let cell = Cell::reading(offset, value, taken.increase, taken.rate);
+                Observed { cell, correction: taken.correction }
+            }
+        }
+    }
+
+    /// Notes that the sender has no more samples from a time on, for now. Samples of before may
+    /// still come, in any order; a later one begins the series again.
+    pub fn end(&mut self, at: UnixMillis) {
+        self.ended_at = self.ended_at.max(at);
+    }
+}

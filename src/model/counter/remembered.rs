@@ -1,0 +1,260 @@
+//! What is remembered of a counter: its first reading, the latest ones, and those around gaps.
+//!
+//! Readings lie in order of time. When there are too many, one between the first and the latest is
+//! forgotten, the oldest whose neighbours are in step with it; the reading behind it then knows
+//! that there were others before it. Only where no reading was forgotten can a late one still find
+//! its neighbours. Readings around gaps are kept before others, and of gaps the one is given up
+//! that is smallest as seen from now.
+
+use super::{
+    Correction,
+    reading::{Reading, per_second},
+};
+
+/// Readings that are remembered of a counter.
+pub const READINGS_MAX: usize = 8;
+/// The latest readings, which are not forgotten.
+pub const LATEST_KEPT: usize = 3;
+/// The last place, in order of time, at which a reading is forgotten for a new one.
+const FORGOTTEN_LAST: usize = READINGS_MAX - LATEST_KEPT;
+
+/// A reading that is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Kept {
+    /// The reading.
+    pub reading: Reading,
+    /// Whether there were readings between it and the one remembered before it.
+    pub after_forgotten: bool,
+}
+
+/// What a reading adds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Taken {
+    pub(super) increase: f64,
+    pub(super) rate: Option<f64>,
+    pub(super) correction: Option<Correction>,
+}
+
+/// See the module. Places from `base` on are a ring, so that the common case, a reading in step
+/// behind all others, is one write over the oldest of the ring.
+#[derive(Debug, Clone)]
+pub struct Remembered {
+    at: [i64; READINGS_MAX],
+    value: [f64; READINGS_MAX],
+    /// As in [`Reading`]; `u32::MAX` when it is longer than that.
+    age: [u32; READINGS_MAX],
+    /// What is taken for the interval between readings; it falls at once and rises slowly, so that
+    /// a gap does not teach it. `u32::MAX` when not known.
+    step_ms: u32,
+    count: u8,
+    /// 0 while none was forgotten.
+    base: u8,
+    /// Place of the latest reading.
+    head: u8,
+    /// A bit for each place, see [`Kept::after_forgotten`].
+    after_forgotten: u8,
+}
+
+const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<Remembered>() == 168);
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self {
+            at: [0; READINGS_MAX],
+            value: [0.0; READINGS_MAX],
+            age: [0; READINGS_MAX],
+            step_ms: u32::MAX,
+            count: 0,
+            base: 0,
+            head: 0,
+            after_forgotten: 0,
+        }
+    }
+}
+
+impl Remembered {
+    /// Puts back what was stored; `None` when it cannot have been.
+    pub fn restore(readings: &[Kept], step_ms: u32, base: u8) -> Option<Self> {
+        let in_order = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
+        let ages = readings.iter().all(|kept| kept.reading.age >= 0);
+        let first = readings.first().is_some_and(|kept| !kept.after_forgotten);
+        // Which is next is decided when the first is forgotten.
+        let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
+        let base_fits = usize::from(base) <= base_max;
+        if !(in_order && ages && first && base_fits && readings.len() <= READINGS_MAX) {
+            return None;
+        }
+        let mut restored = Self { step_ms, ..Self::default() };
+        restored.put(readings);
+        restored.base = base;
+        Some(restored)
+    }
+
+    /// The readings, ascending by time.
+    pub fn in_order(&self) -> impl Iterator<Item = Kept> + '_ {
+        let (base, head, count) =
+            (usize::from(self.base), usize::from(self.head), usize::from(self.count));
+        let places = (0..base).chain(head + 1..count).chain(base..count.min(head + 1));
+        places.map(|place| Kept {
+            reading: self.reading(place),
+            after_forgotten: self.after_forgotten >> place & 1 == 1,
+        })
+    }
+
+    /// What is taken for the interval between readings, in ms; `u32::MAX` when not known.
+    pub fn step_ms(&self) -> u32 {
+        self.step_ms
+    }
+
+    /// The place, in order of time, of the reading that is forgotten next; 0 while none was.
+    pub fn base(&self) -> u8 {
+        self.base
+    }
+
+    /// Takes in a reading.
+    #[inline]
+    pub(super) fn take(&mut self, new: Reading) -> Taken {
+        let head = usize::from(self.head) % READINGS_MAX;
+        let Some(place) = self.place_behind(head, new.at) else { return self.take_between(new) };
+        let before = self.reading(head);
+        let increase = new.increase_from(&before);
+        let passed = new.at.saturating_sub(before.at);
+        self.learn(passed);
+        self.set(place, new);
+        self.head = place as u8;
+        Taken { increase, rate: Some(per_second(increase, passed)), correction: None }
+    }
+
+    /// The place for a reading behind all others, when no gap is given up for it.
+    #[inline]
+    fn place_behind(&mut self, head: usize, at: i64) -> Option<usize> {
+        let count = usize::from(self.count);
+        if count == 0 || at <= self.at[head] {
+            return None;
+        }
+        if count < READINGS_MAX {
+            self.count += 1;
+            return Some(count);
+        }
+        if self.base == 0 {
+            return None;
+        }
+        let oldest = self.next_in_ring(head);
+        let next = self.next_in_ring(oldest);
+        if self.is_gap(self.at[oldest], self.at[next]) {
+            return None;
+        }
+        self.after_forgotten = self.after_forgotten & !(1 << oldest) | 1 << next;
+        Some(oldest)
+    }
+
+    #[inline]
+    fn next_in_ring(&self, place: usize) -> usize {
+        let next = if place + 1 == READINGS_MAX { usize::from(self.base) } else { place + 1 };
+        next % READINGS_MAX
+    }
+
+    /// Takes in a reading that comes between others, is the first, or for which something must be
+    /// given up.
+    #[cold]
+    fn take_between(&mut self, new: Reading) -> Taken {
+        let mut readings: Vec<_> = self.in_order().collect();
+        let place = readings.partition_point(|kept| kept.reading.at < new.at);
+        let at_place = readings.get(place).map(|kept| kept.reading);
+        let replaced = at_place.filter(|old| old.at == new.at);
+        let behind = place + usize::from(replaced.is_some());
+        // Where readings were forgotten, those that were there have counted what there was.
+        let unknown = |place: usize| readings.get(place).is_some_and(|kept| kept.after_forgotten);
+        if unknown(place) || unknown(behind) || replaced.is_some_and(|old| !new.outranks(&old)) {
+            return Taken::default();
+        }
+        let before = place.checked_sub(1).map(|before| readings[before].reading);
+        let (before, replaced) = (before.as_ref(), replaced.as_ref());
+        let had = replaced.map_or(0.0, |old| old.increase_since(before));
+        let correction = readings.get(behind).map(|Kept { reading: after, .. }| Correction {
+            at: after.at,
+            increase: after.increase_from(&new) - after.increase_since(replaced.or(before)),
+            rate: after.rate_since(Some(&new)),
+        });
+        let taken = Taken {
+            increase: new.increase_since(before) - had,
+            rate: new.rate_since(before),
+            correction,
+        };
+        if let (Some(before), None) = (before, correction) {
+            self.learn(new.at.saturating_sub(before.at));
+        }
+        let kept = Kept { reading: new, after_forgotten: false };
+        readings.splice(place..behind, [kept]);
+        if readings.len() > READINGS_MAX {
+            let place = self.least(&readings);
+            readings.remove(place);
+            readings[place].after_forgotten = true;
+        }
+        self.put(&readings);
+        taken
+    }
+
+    #[inline]
+    fn learn(&mut self, passed_ms: i64) {
+        let passed = u32::try_from(passed_ms).unwrap_or(u32::MAX);
+        self.step_ms = passed.min(self.step_ms.saturating_add(self.step_ms / 4 + 1));
+    }
+
+    #[inline]
+    fn is_gap(&self, from: i64, to: i64) -> bool {
+        to.saturating_sub(from) > i64::from(self.step_ms) * 3 / 2
+    }
+
+    /// The place of the reading that is forgotten first.
+    fn least(&self, readings: &[Kept]) -> usize {
+        let newest = readings.last().map_or(0, |kept| kept.reading.at);
+        // A gap's part of the time that has passed since it began.
+        let weight = |place: usize| {
+            let (from, to) = (readings[place - 1].reading.at, readings[place].reading.at);
+            if readings[place].after_forgotten || !self.is_gap(from, to) {
+                return 0.0;
+            }
+            to.saturating_sub(from) as f64 / newest.saturating_sub(from) as f64
+        };
+        let loss = |place: usize| weight(place).max(weight(place + 1));
+        let places = (1..=FORGOTTEN_LAST).map(|place| (place, loss(place)));
+        places.min_by(|one, next| one.1.total_cmp(&next.1)).map_or(1, |(place, _)| place)
+    }
+
+    /// Replaces everything by these readings, in order of time.
+    fn put(&mut self, readings: &[Kept]) {
+        self.after_forgotten = 0;
+        for (place, kept) in readings.iter().enumerate() {
+            self.set(place, kept.reading);
+            self.after_forgotten |= u8::from(kept.after_forgotten) << place;
+        }
+        self.count = readings.len() as u8;
+        self.head = self.count.saturating_sub(1);
+        self.base = if readings.len() == READINGS_MAX { self.least(readings) as u8 } else { 0 };
+    }
+
+    #[inline]
+    fn set(&mut self, place: usize, reading: Reading) {
+        self.at[place] = reading.at;
+        self.value[place] = reading.value;
+        self.age[place] = u32::try_from(reading.age).unwrap_or(u32::MAX);
+    }
+
+    #[inline]
+    fn reading(&self, place: usize) -> Reading {
+        let age = match self.age[place] {
+            // Before any reading that matters.
+            u32::MAX => i64::MAX,
+            age => i64::from(age),
+        };
+        Reading { at: self.at[place], value: self.value[place], age }
+    }
+}
+
+impl PartialEq for Remembered {
+    fn eq(&self, other: &Self) -> bool {
+        (self.step_ms, self.base) == (other.step_ms, other.base)
+            && self.in_order().eq(other.in_order())
+    }
+}

@@ -1,0 +1,282 @@
+//! Counters against the naive model, in every order that is promised.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use self::naive::NaiveCounter;
+use super::*;
+
+#[path = "../../../tests/support/counters.rs"]
+mod naive;
+
+/// Time, value, start.
+type Sent = (i64, f64, i64);
+
+const SECOND: i64 = 1000;
+
+/// A cell for each time.
+fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
+    let mut state = SeriesState::new(Kind::Counter);
+    let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
+    for (at, value, start) in readings {
+        let seen = state.observe(UnixMillis(*at), *value, *start, *at);
+        cells.entry(*at).or_default().merge(&seen.cell);
+        if let Some(Correction { at, increase, rate }) = seen.correction {
+            cells.entry(at).or_default().merge(&Cell::correction(increase, rate));
+        }
+    }
+    cells
+}
+
+fn increases(readings: &[Sent]) -> BTreeMap<i64, f64> {
+    cells(readings).into_iter().map(|(at, cell)| (at, cell.sum)).collect()
+}
+
+fn values(readings: &[Sent]) -> Vec<f64> {
+    increases(readings).into_values().collect()
+}
+
+fn total(readings: &[Sent]) -> f64 {
+    values(readings).iter().sum()
+}
+
+/// That the cells are those of the naive model, smallest and largest rate included.
+fn check(readings: &[Sent]) {
+    let mut model = NaiveCounter::default();
+    for (at, value, start) in readings {
+        model.read(*at, *value, *start);
+    }
+    let cells = cells(readings);
+    let sums: BTreeMap<_, _> = cells.iter().map(|(at, cell)| (*at, cell.sum)).collect();
+    assert_eq!(sums, model.increases(), "{readings:?}");
+    for (at, cell) in cells {
+        let rates = || model.rates().iter().filter(|(own, _)| *own == at).map(|(_, rate)| *rate);
+        let extremes =
+            (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
+        assert_eq!((cell.min, cell.max), extremes, "at {at}: {readings:?}");
+    }
+}
+
+/// Late readings for which nothing is promised come behind all others instead.
+fn promised(mut readings: Vec<Sent>) -> Vec<Sent> {
+    let mut model = NaiveCounter::default();
+    for (at, value, start) in &mut readings {
+        if let Some(newest) = model.newest().filter(|_| !model.is_promised(*at)) {
+            *at = newest + 15 * SECOND;
+        }
+        model.read(*at, *value, *start);
+    }
+    readings
+}
+
+#[test]
+fn a_decrease_is_a_reset_and_never_a_wrap() {
+    let got = values(&[(1000, 4_294_967_290.0, 0), (2000, 10.0, 0), (3000, 12.0, 0)]);
+    assert_eq!(got, [0.0, 10.0, 2.0]);
+}
+
+#[test]
+fn a_later_start_is_a_reset_even_when_the_value_grew() {
+    let boot = -100 * 24 * 3600 * SECOND;
+    assert_eq!(values(&[(1000, 5.0, boot), (2000, 9.0, 1500)]), [0.0, 9.0]);
+    assert_eq!(values(&[(1000, 5.0, boot), (2000, 9.0, boot)]), [0.0, 4.0]);
+}
+
+#[test]
+fn a_start_at_the_reading_before_is_a_reset_unless_that_one_had_none() {
+    // Upstream's start_timestamps.test: cumulative{type="st_resets"}, a reading a minute.
+    let minute = 60 * SECOND;
+    let start = [90, 90, 90, 240, 240, 240].map(|seconds| seconds * SECOND);
+    let resets: Vec<Sent> = (0..)
+        .zip(start)
+        .map(|(index, start)| ((index + 2) * minute, (index * 60) as f64, start))
+        .collect();
+    assert_eq!(values(&resets), [0.0, 60.0, 60.0, 180.0, 60.0, 60.0]);
+    // And its points whose start was not known at first.
+    let (two, three) = (2 * minute, 3 * minute);
+    assert_eq!(values(&[(two, 1.0, 0), (three, 1.0, two)]), [0.0, 0.0]);
+    assert_eq!(values(&[(two, 1.0, two), (three, 1.0, two)]), [0.0, 0.0]);
+    assert_eq!(values(&[(two, 1.0, minute), (three, 1.0, two)]), [1.0, 1.0]);
+    assert_eq!(values(&[(two, 1.0, three), (three, 1.0, two)]), [0.0, 0.0]);
+}
+
+#[test]
+fn a_start_later_than_its_reading_is_none() {
+    let wrong: Vec<Sent> = (1..6).map(|at| (at * SECOND, at as f64, 90 * SECOND)).collect();
+    assert_eq!(values(&wrong), [0.0, 1.0, 1.0, 1.0, 1.0]);
+}
+
+#[test]
+fn the_count_since_a_start_near_the_first_reading_is_kept() {
+    let readings = [(20_000, 5.0, 15_000), (30_000, 7.0, 15_000)];
+    assert_eq!(values(&readings), [5.0, 2.0]);
+    assert_eq!(cells(&readings)[&20_000].max, 1.0);
+    let boot = 20_000 - START_COUNTS_MS;
+    assert_eq!(values(&[(20_000, 5.0, boot)]), [5.0]);
+    assert_eq!(values(&[(20_000, 5.0, boot - 1)]), [0.0]);
+    // An earlier reading that comes late takes its part.
+    assert_eq!(values(&[readings[1], readings[0]]), [5.0, 2.0]);
+    assert_eq!(values(&[readings[0], (10_000, 3.0, 0)]), [0.0, 5.0]);
+}
+
+#[test]
+fn a_late_reading_takes_its_part_from_the_reading_after_it() {
+    let late = [(1000, 0.0, 0), (3000, 10.0, 0), (2000, 4.0, 0), (4000, 11.0, 0)];
+    assert_eq!(values(&late), [0.0, 4.0, 6.0, 1.0]);
+    // The very first may come late, too.
+    assert_eq!(values(&[(2000, 7.0, 0), (1000, 5.0, 0)]), [0.0, 2.0]);
+    // It may show a reset that was hidden.
+    assert_eq!(values(&[(1000, 5.0, 0), (3000, 6.0, 0), (2000, 1.0, 0)]), [0.0, 1.0, 5.0]);
+    let hidden = [(0, 10.0, 0), (2000, 20.0, 0), (5000, 25.0, 0), (3000, 3.0, 0)];
+    assert_eq!(total(&hidden), 35.0);
+}
+
+#[test]
+fn the_larger_of_two_readings_at_one_time_counts() {
+    let first = (1000, 1.0, 0);
+    for order in [[(2000, 5.0, 0), (2000, 7.0, 0)], [(2000, 7.0, 0), (2000, 5.0, 0)]] {
+        assert_eq!(values(&[first, order[0], order[1]]), [0.0, 6.0]);
+        assert_eq!(values(&[order[0], order[1], first, (3000, 9.0, 0)]), [0.0, 6.0, 2.0]);
+    }
+}
+
+#[test]
+fn one_long_gap_does_not_hide_the_backlog_behind_it() {
+    let reading = |at: i64| (at * SECOND, (at * 2) as f64, 0);
+    let mut readings: Vec<Sent> = [15, 30, 45, 3645].map(reading).to_vec();
+    // Live readings go on while the backlog comes.
+    for index in 0..239 {
+        readings.push(reading(60 + index * 15));
+        readings.push(reading(3660 + index * 15));
+    }
+    check(&readings);
+    assert!(increases(&readings)[&(3645 * SECOND)] == 30.0);
+}
+
+#[test]
+fn history_comes_behind_live_readings() {
+    let reading = |at: i64| (at * 15 * SECOND, at as f64, 0);
+    let live = (500..600).map(reading);
+    let history = (0..500).map(reading);
+    let readings: Vec<Sent> = live.chain(history).collect();
+    check(&readings);
+}
+
+#[test]
+fn a_gap_is_remembered_through_small_ones_after_it() {
+    let mut late = Vec::new();
+    let mut readings: Vec<Sent> = Vec::new();
+    for index in (0..20).chain(260..600) {
+        let reading = (index * 15 * SECOND, index as f64, 0);
+        // Now and then a reading is missing.
+        if index < 300 || index % 40 != 0 {
+            readings.push(reading);
+        }
+    }
+    late.extend((20..260).map(|index| (index * 15 * SECOND, index as f64, 0)));
+    readings.extend(late);
+    let got = increases(&readings);
+    assert!((20..=260).all(|index| got[&(index * 15 * SECOND)] == 1.0), "{got:?}");
+    assert_eq!(got.values().sum::<f64>(), 599.0);
+}
+
+#[test]
+fn rates_are_per_second_between_neighbours() {
+    let cells = cells(&[(0, 5.0, 0), (2000, 9.0, 0), (8000, 15.0, 0), (6000, 10.0, 0)]);
+    let rates: Vec<_> = cells.values().map(|cell| (cell.min, cell.max)).collect();
+    let none = (f64::INFINITY, f64::NEG_INFINITY);
+    // The last slot has the rate over the gap, and the one that is left of it.
+    assert_eq!(rates, [none, (2.0, 2.0), (0.25, 0.25), (1.0, 2.5)]);
+}
+
+#[test]
+fn a_series_ends_until_a_later_sample() {
+    let mut state = SeriesState::new(Kind::Gauge);
+    state.end(UnixMillis(100));
+    state.observe(UnixMillis(1000), 1.0, 0, 0);
+    state.end(UnixMillis(500));
+    assert_eq!(state.ended_at(), None);
+    state.end(UnixMillis(2000));
+    assert_eq!(state.ended_at(), Some(UnixMillis(2000)));
+    // A late one is of before the end.
+    state.observe(UnixMillis(1500), 1.0, 0, 0);
+    state.observe(UnixMillis(2000), 1.0, 0, 0);
+    assert_eq!((state.ended_at(), state.last_at), (Some(UnixMillis(2000)), UnixMillis(2000)));
+    state.observe(UnixMillis(2001), 1.0, 0, 0);
+    assert_eq!(state.ended_at(), None);
+}
+
+/// Readings with resets, starts and equal times, by steps from the latest one before.
+fn sent(steps: Vec<(i64, u32, i64)>) -> Vec<Sent> {
+    let mut newest = 100 * SECOND;
+    let readings = steps.into_iter().map(|(step, value, age)| {
+        let at = newest + step * SECOND;
+        newest = newest.max(at);
+        // Some are not known, some wrong, some at a reading before.
+        (at, f64::from(value), if age > 30 { 0 } else { at - age * SECOND })
+    });
+    readings.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn few_readings_are_put_right_in_any_order(
+        steps in prop::collection::vec((-9..9_i64, 0..20_u32, -2..60_i64), 1..10)
+    ) {
+        check(&sent(steps));
+    }
+
+    #[test]
+    fn late_readings_among_the_latest_are_put_right(
+        steps in prop::collection::vec((-20..30_i64, 0..20_u32, -2..60_i64), 1..80)
+    ) {
+        check(&promised(sent(steps)));
+    }
+
+    #[test]
+    fn long_gaps_and_jitter_do_no_harm_to_what_is_promised(
+        steps in prop::collection::vec(
+            (prop_oneof![8 => 13..17_i64, 2 => -40..0_i64, 1 => 20..90_000_i64], 0..20_u32, -2..60_i64),
+            1..80,
+        )
+    ) {
+        check(&promised(sent(steps)));
+    }
+
+    #[test]
+    fn blocks_that_overtake_each_other_give_every_slot_its_increase(
+        // The step must be known for gaps to be seen; before, a block of one may hide one.
+        blocks in prop::collection::vec(prop::collection::vec(0..50_u32, 3..20), 1..6),
+        swap: bool,
+    ) {
+        let mut times = (0..).map(|index| index * SECOND);
+        let block = |values: &Vec<u32>| -> Vec<Sent> {
+            values.iter().zip(&mut times).map(|(value, at)| (at, f64::from(*value), 0)).collect()
+        };
+        let mut blocks: Vec<_> = blocks.iter().map(block).collect();
+        // Two queues: every second block comes before the one that it follows.
+        if swap {
+            blocks.chunks_exact_mut(2).for_each(<[_]>::reverse);
+        }
+        check(&blocks.concat());
+    }
+
+    #[test]
+    fn the_total_is_exact_in_every_order_while_nothing_is_reset(
+        steps in prop::collection::vec((0..9_u32, 1..5_i64), 1..40), seed: u64
+    ) {
+        let (mut at, mut value) = (0, 0.0);
+        let mut readings = Vec::new();
+        for (grown, passed) in steps {
+            at += passed * 1000;
+            value += f64::from(grown);
+            readings.push((at, value, 0));
+        }
+        let counted = value - readings[0].1;
+        fastrand::Rng::with_seed(seed).shuffle(&mut readings);
+        prop_assert_eq!(total(&readings), counted);
+    }
+}

@@ -1,0 +1,225 @@
+//! The state of a series as bytes; FORMAT.md describes them. Must never know where rows are kept.
+
+use crate::model::{
+    Kind, Reading, SeriesState, UnixMillis,
+    counter::{Kept, READINGS_MAX, Remembered},
+};
+
+/// The sender said that the series has ended.
+const ENDED: u8 = 0x80;
+/// Not as format versions 1 and 2 had it.
+const RECENT: u8 = 0x40;
+/// Bytes of one reading of versions 1 and 2.
+const OLD_READING_BYTES: usize = 24;
+/// Stretches of readings that versions 1 and 2 kept.
+const OLD_STRETCHES_MAX: usize = 3;
+
+/// Appends a state.
+pub(super) fn encode(state: &SeriesState, out: &mut Vec<u8>) {
+    let ended_at = state.ended_at();
+    out.push(state.kind.code() | RECENT | if ended_at.is_some() { ENDED } else { 0 });
+    out.extend_from_slice(&state.last_at.0.to_le_bytes());
+    if let Some(ended_at) = ended_at {
+        out.extend_from_slice(&ended_at.0.to_le_bytes());
+    }
+    if state.kind != Kind::Counter {
+        return;
+    }
+    let Some(counter) = state.counter() else {
+        out.push(0);
+        return;
+    };
+    let header = out.len();
+    out.extend_from_slice(&[0, counter.base(), 0]);
+    out.extend_from_slice(&counter.step_ms().to_le_bytes());
+    let mut before = 0;
+    for (index, kept) in counter.in_order().enumerate() {
+        out[header] += 1;
+        out[header + 2] |= u8::from(kept.after_forgotten) << index;
+        let Reading { at, value, age } = kept.reading;
+        if index == 0 {
+            out.extend_from_slice(&at.to_le_bytes());
+        } else {
+            varint(at.wrapping_sub(before) as u64, out);
+        }
+        out.extend_from_slice(&value.to_le_bytes());
+        varint(age as u64, out);
+        before = at;
+    }
+}
+
+/// Takes a state from the front; `None` when it is damaged.
+pub(super) fn decode(bytes: &mut &[u8]) -> Option<SeriesState> {
+    let [code] = take::<1>(bytes)?;
+    let kind = Kind::from_code(code & !(ENDED | RECENT))?;
+    let last_at = UnixMillis(int(bytes)?);
+    let ended_at = match (code & ENDED != 0, code & RECENT != 0) {
+        (true, true) => Some(UnixMillis(int(bytes)?)),
+        (true, false) => Some(last_at),
+        (false, _) => None,
+    };
+    let counter = match (kind, code & RECENT != 0) {
+        (Kind::Gauge | Kind::Delta, _) => None,
+        (Kind::Counter, true) => counter(bytes)?,
+        (Kind::Counter, false) => old_counter(bytes)?,
+    };
+    Some(SeriesState::restore(kind, last_at, ended_at, counter))
+}
+
+/// `Some(None)`: there is no reading yet.
+#[expect(clippy::option_option, reason = "the outer one says whether the bytes are whole")]
+fn counter(bytes: &mut &[u8]) -> Option<Option<Remembered>> {
+    let [count] = take::<1>(bytes)?;
+    if count == 0 {
+        return Some(None);
+    }
+    let [base, after_forgotten] = take::<2>(bytes)?;
+    let step_ms = u32::from_le_bytes(take(bytes)?);
+    let mut readings = Vec::with_capacity(READINGS_MAX);
+    let mut before = 0;
+    for index in 0..usize::from(count).min(READINGS_MAX + 1) {
+        let at = if index == 0 { int(bytes)? } else { take_varint(bytes)?.wrapping_add(before) };
+        let value = f64::from_le_bytes(take(bytes)?);
+        let reading = Reading { at, value, age: take_varint(bytes)? };
+        let after_forgotten = after_forgotten.checked_shr(index as u32).unwrap_or(0) & 1 == 1;
+        readings.push(Kept { reading, after_forgotten });
+        before = at;
+    }
+    Remembered::restore(&readings, step_ms, base).map(Some)
+}
+
+/// As versions 1 and 2 had it: the first and the last reading of each stretch without a gap.
+#[expect(clippy::option_option, reason = "the outer one says whether the bytes are whole")]
+fn old_counter(bytes: &mut &[u8]) -> Option<Option<Remembered>> {
+    let step_ms = u32::from_le_bytes(take(bytes)?);
+    let [count] = take::<1>(bytes)?;
+    let count = usize::from(count);
+    if count == 0 {
+        return Some(None);
+    }
+    let (stretches, rest) = bytes.split_at_checked(count * 2 * OLD_READING_BYTES)?;
+    *bytes = rest;
+    let mut readings: Vec<Kept> = Vec::with_capacity(READINGS_MAX);
+    for (index, mut reading) in stretches.chunks_exact(OLD_READING_BYTES).enumerate() {
+        let (at, value, start) = (int(&mut reading)?, take(&mut reading)?, int(&mut reading)?);
+        let reading = Reading::new(at, f64::from_le_bytes(value), start);
+        // A stretch of one reading has it twice.
+        if index % 2 == 1 && readings.last().is_some_and(|kept| kept.reading.at == at) {
+            continue;
+        }
+        readings.push(Kept { reading, after_forgotten: index % 2 == 1 });
+    }
+    let step_ms = if step_ms == 0 { u32::MAX } else { step_ms };
+    let restored = Remembered::restore(&readings, step_ms, 0)?;
+    (count <= OLD_STRETCHES_MAX).then_some(Some(restored))
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+fn int(bytes: &mut &[u8]) -> Option<i64> {
+    take(bytes).map(i64::from_le_bytes)
+}
+
+/// Seven bits a byte, the lowest first; all but the last have the highest bit set.
+fn varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let [byte] = take(bytes)?;
+        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(number as i64);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(state: &SeriesState) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(state, &mut bytes);
+        bytes
+    }
+
+    proptest! {
+        /// Replays must decide as the first time, so nothing that decides is lost on the disk.
+        #[test]
+        fn a_state_that_was_on_disk_goes_on_as_it_was(
+            readings in prop::collection::vec((0..90_000_i64, 0..50_u32, 0..9000_i64), 0..40),
+            cut in 0..40_usize,
+            ended: Option<u16>,
+        ) {
+            let mut state = SeriesState::new(Kind::Counter);
+            let cut = cut.min(readings.len());
+            let observe = |state: &mut SeriesState, (at, value, age): &(i64, u32, i64)| {
+                state.observe(UnixMillis(*at), f64::from(*value), at - age, 0)
+            };
+            for reading in &readings[..cut] {
+                observe(&mut state, reading);
+            }
+            if let Some(ended) = ended {
+                state.end(UnixMillis(i64::from(ended)));
+            }
+            let bytes = encoded(&state);
+            let mut rest = &*bytes;
+            let mut read = decode(&mut rest).unwrap();
+            prop_assert!(rest.is_empty());
+            prop_assert_eq!(&encoded(&read), &bytes);
+            prop_assert_eq!(decode(&mut &bytes[..bytes.len() - 1]), None);
+            for reading in &readings[cut..] {
+                prop_assert_eq!(observe(&mut read, reading), observe(&mut state, reading));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            code in 0..=u8::MAX, bytes in prop::collection::vec(any::<u8>(), 0..200)
+        ) {
+            let bytes = [&[code][..], &bytes].concat();
+            if let Some(mut state) = decode(&mut &*bytes) {
+                state.observe(UnixMillis(5), 1.0, 0, 0);
+                prop_assert!(decode(&mut &*encoded(&state)).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn stretches_of_version_2_are_read() {
+        let mut bytes = vec![Kind::Counter.code() | ENDED];
+        bytes.extend_from_slice(&90_000_i64.to_le_bytes());
+        bytes.extend_from_slice(&15_000_u32.to_le_bytes());
+        bytes.push(2);
+        for (at, value) in [(15_000_i64, 1.0_f64), (45_000, 5.0), (90_000, 9.0), (90_000, 9.0)] {
+            bytes.extend_from_slice(&at.to_le_bytes());
+            bytes.extend_from_slice(&value.to_le_bytes());
+            bytes.extend_from_slice(&7_i64.to_le_bytes());
+        }
+        let mut state = decode(&mut &*bytes).unwrap();
+        assert_eq!(state.ended_at(), Some(UnixMillis(90_000)));
+        let late = state.observe(UnixMillis(60_000), 6.0, 7, 0);
+        assert_eq!((late.cell.sum, late.correction.map(|it| it.increase)), (1.0, Some(-1.0)));
+        let hidden = state.observe(UnixMillis(30_000), 3.0, 7, 0);
+        assert_eq!((hidden.cell.sum, hidden.correction), (0.0, None));
+        assert_eq!(decode(&mut &bytes[..bytes.len() - 1]), None);
+        // Four stretches never were.
+        bytes[13] = 4;
+        bytes.extend_from_slice(&[0; 4 * OLD_READING_BYTES]);
+        assert_eq!(decode(&mut &*bytes), None);
+    }
+}
