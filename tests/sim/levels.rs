@@ -1,0 +1,93 @@
+//! The granularities of a history: the usual ones or random ones that need not align, changed at
+//! restarts.
+
+use fastrand::Rng;
+use granary::model::{Granularity, GranularitySet, Span};
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// All slot widths that a history may have: each is a bit of what the oracle keeps of a sample.
+const WIDTHS_MS: [i64; 6] = [10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, DAY];
+
+/// The bit of a granularity.
+pub(crate) fn bit(granularity: &Granularity) -> u8 {
+    let index = WIDTHS_MS.iter().position(|width| *width == granularity.width_ms);
+    1 << index.unwrap()
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Levels {
+    /// All that the history may use; documents and partitions stay as they are.
+    pool: Vec<Granularity>,
+    pub(crate) current: GranularitySet,
+}
+
+impl Levels {
+    /// Hours, two days and years.
+    pub(crate) fn usual() -> Self {
+        let span = |text: &str| text.parse::<Span>().unwrap();
+        let level = |ms: i64, document: &str, partition: &str, retention: &str| {
+            Granularity::new(ms, span(document), span(partition), span(retention))
+        };
+        let pool = vec![
+            level(MINUTE, "1h", "2h", "6h"),
+            level(5 * MINUTE, "4h", "1d", "2d"),
+            level(HOUR, "1d", "7d", "63d"),
+            level(DAY, "1mo", "1y", "5y"),
+        ];
+        let usual = [0, 1, 3].map(|index: usize| pool[index].clone()).to_vec();
+        Self { pool, current: GranularitySet::new(usual).unwrap() }
+    }
+
+    /// Any that are allowed; partitions of one need not end where slots of the next do.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        loop {
+            let mut pool = Vec::new();
+            let mut retention = HOUR * rng.i64(2..8);
+            for width in WIDTHS_MS {
+                if rng.bool() {
+                    pool.push(random_level(width, retention, rng));
+                    retention = retention.max(pool[pool.len() - 1].retention.longest_ms());
+                }
+            }
+            if let Ok(current) = GranularitySet::new(pool.clone()) {
+                return Self { pool, current };
+            }
+        }
+    }
+
+    /// Adds, takes away or keeps for another time; false when that is not allowed.
+    pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
+        let mut levels = self.current.levels().to_vec();
+        let one = &self.pool[rng.usize(0..self.pool.len())];
+        match levels.iter().position(|level| level.name == one.name) {
+            None => levels.push(one.clone()),
+            Some(index) if rng.bool() => drop(levels.remove(index)),
+            Some(index) => {
+                if let Span::Fixed(partition) = one.partition {
+                    levels[index].retention = Span::Fixed(partition * rng.i64(1..12));
+                }
+            }
+        }
+        let Ok(set) = GranularitySet::new(levels) else { return false };
+        set != std::mem::replace(&mut self.current, set.clone())
+    }
+}
+
+fn random_level(width: i64, retention_min: i64, rng: &mut Rng) -> Granularity {
+    if width == DAY {
+        let months = Span::Months;
+        return Granularity::new(DAY, months(1), months(12), months(60));
+    }
+    let document = width * rng.i64(1..=72);
+    // Not too many files.
+    let shortest = if width <= MINUTE { HOUR } else { 6 * HOUR };
+    let partition = document * (shortest / document + rng.i64(1..4));
+    let wanted = retention_min * rng.i64(1..4);
+    let retention = partition * (wanted / partition + 1);
+    let fixed = Span::Fixed;
+    Granularity::new(width, fixed(document), fixed(partition), fixed(retention))
+}

@@ -1,0 +1,72 @@
+//! Several things at once: a role's work is held at one of its writes, while senders send, queries
+//! look, series change, or the process dies.
+
+use std::thread;
+
+use crate::{history::History, upkeep::Upkeep};
+
+/// Lets the work's thread go on when this one is done, or fails.
+struct Opener<'a>(&'a crate::faulty::FaultyMedium);
+
+impl Drop for Opener<'_> {
+    fn drop(&mut self) {
+        self.0.open_gate();
+    }
+}
+
+impl History {
+    pub(crate) fn meanwhile(&mut self) {
+        let work = match self.rng.u8(0..6) {
+            0 => self.shells(),
+            1 => Upkeep::Drop(self.levels.clone()),
+            _ => Upkeep::Checkpoint,
+        };
+        let most = [4, 20, 80][self.rng.usize(0..3)];
+        self.medium.close_gate(self.rng.u64(0..most));
+        let (store, now, medium) = (self.store(), self.now(), self.medium.clone());
+        let outcome = thread::scope(|scope| {
+            let opener = Opener(&medium);
+            let role = scope.spawn(|| {
+                let _opener = Opener(&medium);
+                work.run(&store, now)
+            });
+            if medium.wait_at_gate() {
+                self.tally.note("meanwhile: held");
+                self.tell(|| format!("while {work:?} is held:"));
+                self.do_meanwhile();
+            }
+            drop(opener);
+            role.join().unwrap()
+        });
+        drop(store);
+        match self.open {
+            Some(_) => self.finished(&work, outcome),
+            // The process died, with whatever it was doing.
+            None => self.restart(),
+        }
+    }
+
+    fn do_meanwhile(&mut self) {
+        for _ in 0..self.rng.u32(1..4) {
+            match self.rng.u8(0..10) {
+                0..3 => {
+                    self.tally.note("meanwhile: sends");
+                    self.send_new();
+                }
+                3..5 => self.resend(),
+                5 => self.change_series(),
+                6 => self.drop_expired(),
+                7 => {
+                    self.tally.note("meanwhile: kills");
+                    self.medium.kill();
+                    self.open = None;
+                    return;
+                }
+                _ => {
+                    self.tally.note("meanwhile: checks");
+                    self.look();
+                }
+            }
+        }
+    }
+}

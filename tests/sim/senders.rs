@@ -1,0 +1,272 @@
+//! Senders: agents that number their batches and come back until they are acknowledged, foreign
+//! ones whose times count once, clocks that are wrong, numbers that jump.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use granary::{
+    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    pipeline::Admission,
+    store::{AcceptedBatch, BatchNumber, BatchVerdict, Definition, DefinitionVerdict},
+};
+
+use crate::{
+    history::{BEGIN, DAY, HOUR, History},
+    stages,
+    tally::Tally,
+    world::{Outcome, Request, Verdict},
+};
+
+const SENDERS: usize = 4;
+/// Samples further in the future are refused.
+const FUTURE_SKEW_MS: i64 = 600_000;
+/// How far each sender's clock is off: within the skew, and days beyond it.
+const CLOCK_ERRORS_MS: [i64; SENDERS] = [0, 500_000, -5 * HOUR, 400 * DAY];
+/// Series of foreign senders have names from here on.
+const FOREIGN: u32 = 10_000;
+/// How far behind a foreign sample may be.
+const WINDOW_MS: i64 = 600_000;
+/// Foreign senders read at whole multiples: so few times fit the window that all are remembered.
+const FOREIGN_STEP_MS: i64 = 15_000;
+/// Prometheus' stale marker.
+const STALE: u64 = 0x7ff0_0000_0000_0002;
+
+/// All senders.
+pub(crate) struct Fleet {
+    /// Series of each sender.
+    series_max: u32,
+    /// Epoch and next number of each sender.
+    next: [(i64, u64); SENDERS],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    name: u32,
+    at: i64,
+    value: f64,
+}
+
+/// A batch that a sender made: it sends it until it is acknowledged.
+#[derive(Debug, Clone)]
+pub(crate) struct Sent {
+    /// `None`: of a foreign sender.
+    number: Option<BatchNumber>,
+    samples: Vec<Sample>,
+    is_waiting: bool,
+}
+
+impl Sent {
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+}
+
+impl Fleet {
+    pub(crate) fn new(rng: &mut Rng, tally: &mut Tally) -> Self {
+        let series_max = if rng.u8(0..8) == 0 {
+            tally.note("histories with hundreds of series");
+            rng.u32(100..600)
+        } else {
+            12
+        };
+        Self { series_max, next: [(1, 1); SENDERS] }
+    }
+
+    /// The number of a sender's next batch.
+    fn number(&mut self, sender: usize, rng: &mut Rng, tally: &mut Tally) -> BatchNumber {
+        let agent = format!("agent{sender}").into();
+        let (epoch, next) = &mut self.next[sender];
+        if rng.u8(0..16) == 0 {
+            // Its spool was lost: it counts from 1 again, in a new epoch.
+            (*epoch, *next) = (*epoch + rng.i64(1..3), 1);
+            tally.note("new epochs");
+        }
+        // Now and then numbers are skipped, to be overtaken by later ones.
+        *next += u64::from(rng.u8(0..8) == 0);
+        if stages::WILD_NUMBERS && rng.u8(0..12) == 0 {
+            *next += rng.u64(900..5000);
+            tally.note("jumps of a thousand");
+        }
+        let seq = *next;
+        *next += 1;
+        if stages::WILD_NUMBERS && rng.u8(0..20) == 0 {
+            // A second agent of the same name, with a spool of an earlier epoch.
+            tally.note("late epochs");
+            return BatchNumber { agent, epoch: rng.i64(0..=*epoch), seq: rng.u64(1..3000) };
+        }
+        BatchNumber { agent, epoch: *epoch, seq }
+    }
+}
+
+impl History {
+    pub(crate) fn send_new(&mut self) {
+        let sent =
+            if self.rng.u8(0..4) == 0 { self.foreign_batch() } else { self.numbered_batch() };
+        self.sent.push(sent);
+        // Some batches are held back and come later, out of order.
+        if self.rng.u8(0..5) > 0 {
+            self.deliver(&[self.sent.len() - 1]);
+        }
+    }
+
+    fn numbered_batch(&mut self) -> Sent {
+        let sender = self.rng.usize(0..SENDERS);
+        let number = self.fleet.number(sender, &mut self.rng, &mut self.tally);
+        let clock = self.time.0 + CLOCK_ERRORS_MS[sender];
+        let sample = |rng: &mut Rng| {
+            let back = rng.i64(0..4 * HOUR) * if rng.u8(0..10) == 0 { 30 } else { 1 };
+            (rng.u32(0..self.fleet.series_max), clock - back)
+        };
+        let samples = (0..self.rng.usize(1..30)).map(|_| {
+            let (name, at) = sample(&mut self.rng);
+            Sample { name, at, value: value(name, at, &mut self.rng) }
+        });
+        Sent { number: Some(number), samples: samples.collect(), is_waiting: true }
+    }
+
+    /// A round of readings, or a few of them; its sender does not number it.
+    fn foreign_batch(&mut self) -> Sent {
+        self.tally.note("foreign batches");
+        let mut samples = Vec::new();
+        for _ in 0..self.rng.usize(1..6) {
+            let name = FOREIGN + self.rng.u32(0..self.fleet.series_max / 2);
+            let mut step = self.time.0 / FOREIGN_STEP_MS - self.rng.i64(0..60);
+            for _ in 0..self.rng.usize(1..8) {
+                let at = step * FOREIGN_STEP_MS;
+                let value = if self.rng.u8(0..20) == 0 {
+                    self.tally.note("stale markers");
+                    f64::from_bits(STALE)
+                } else {
+                    value(name, at, &mut self.rng)
+                };
+                samples.push(Sample { name, at, value });
+                step += self.rng.i64(1..4);
+            }
+        }
+        Sent { number: None, samples, is_waiting: true }
+    }
+
+    /// Sends again what was sent, acknowledged or not: an answer may get lost.
+    pub(crate) fn resend(&mut self) {
+        if self.sent.is_empty() {
+            return;
+        }
+        let several = stages::WILD_NUMBERS && self.rng.u8(0..3) == 0;
+        let count = if several { self.rng.usize(2..6) } else { 1 };
+        let batches: Vec<_> = (0..count).map(|_| self.rng.usize(0..self.sent.len())).collect();
+        if several {
+            self.tally.note("groups of several");
+            let mut once = BTreeSet::new();
+            let again = batches.iter().filter(|index| !once.insert(**index)).count();
+            self.tally.count("duplicates in one group", again as u64);
+        }
+        self.deliver(&batches);
+    }
+
+    /// Sends batches, which the writer takes as one group.
+    pub(crate) fn deliver(&mut self, batches: &[usize]) {
+        let samples = batches.iter().flat_map(|index| &self.sent[*index].samples);
+        let names: BTreeSet<_> = samples.map(|sample| sample.name).collect();
+        let Some(ids) = self.define(&names) else { return };
+        let names: Vec<_> = names.into_iter().collect();
+        let id = |name: u32| ids[names.binary_search(&name).unwrap()];
+        let now = self.now();
+        let set = self.levels.current.clone();
+        // The daemon judges each sample when it comes.
+        let admission = Admission::new(&set, FUTURE_SKEW_MS, now);
+        let mut group = Vec::new();
+        for index in batches {
+            let Sent { number, samples, .. } = &self.sent[*index];
+            let admitted =
+                |sample: &&Sample| admission.check(UnixMillis(sample.at), 1.0, || None).is_ok();
+            let admitted: Vec<_> = samples.iter().filter(admitted).collect();
+            self.tally.count("refused samples", (samples.len() - admitted.len()) as u64);
+            group.push(AcceptedBatch {
+                number: number.clone(),
+                window_ms: if number.is_some() { 0 } else { WINDOW_MS },
+                series: admitted.iter().map(|sample| id(sample.name)).collect(),
+                times: admitted.iter().map(|sample| sample.at).collect(),
+                values: admitted.iter().map(|sample| sample.value).collect(),
+                starts: Vec::new(),
+            });
+        }
+        let request = Request::Accept { batches: group.clone(), set, now };
+        match self.appender().commit(&[], &group, now) {
+            Ok(verdict) => {
+                let verdicts: Vec<_> = verdict.batches.into_iter().map(judged).collect();
+                for (index, verdict) in batches.iter().zip(&verdicts) {
+                    self.sent[*index].is_waiting = false;
+                    match verdict {
+                        Verdict::Accepted(again) => {
+                            self.tally.note("accepted");
+                            self.tally.count("foreign times again", *again);
+                        }
+                        Verdict::Duplicate => self.tally.note("duplicates"),
+                        Verdict::Stale => self.tally.note("stale numbers"),
+                    }
+                }
+                self.tell(|| format!("sent {group:?}: {verdicts:?}"));
+                self.worlds.succeeded(&request, &Outcome::Judged(verdicts));
+            }
+            Err(cause) => {
+                self.worlds.failed(request);
+                self.expect_fault(&cause, "failed sends");
+            }
+        }
+    }
+
+    /// Makes series known; the collector does this on every connection.
+    fn define(&mut self, names: &BTreeSet<u32>) -> Option<Vec<SeriesId>> {
+        let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
+        let now = self.now();
+        let outcome = self.appender().commit(&definitions, &[], now);
+        let request = Request::Define(definitions);
+        match outcome {
+            Ok(verdict) => {
+                let known = |verdict| match verdict {
+                    DefinitionVerdict::Known(id) => id,
+                    DefinitionVerdict::KindConflict(..)
+                    | DefinitionVerdict::StoreLimit
+                    | DefinitionVerdict::SenderLimit => panic!("{verdict:?}"),
+                };
+                let ids: Vec<_> = verdict.definitions.into_iter().map(known).collect();
+                self.worlds.succeeded(&request, &Outcome::Defined(ids.clone()));
+                Some(ids)
+            }
+            Err(cause) => {
+                self.worlds.failed(request);
+                self.expect_fault(&cause, "failed definitions");
+                None
+            }
+        }
+    }
+}
+
+fn judged(verdict: BatchVerdict) -> Verdict {
+    match verdict {
+        BatchVerdict::Accepted(tally) => Verdict::Accepted(tally.duplicates + tally.out_of_order),
+        BatchVerdict::Duplicate => Verdict::Duplicate,
+        BatchVerdict::StaleNumber => Verdict::Stale,
+        BatchVerdict::FarNumber | BatchVerdict::SenderLimit => {
+            panic!("there are few senders, and they count")
+        }
+    }
+}
+
+fn kind(name: u32) -> Kind {
+    Kind::ALL[name as usize % Kind::ALL.len()]
+}
+
+/// Whole numbers, so that sums are exact; counters grow by one each millisecond.
+fn value(name: u32, at: i64, rng: &mut Rng) -> f64 {
+    match kind(name) {
+        Kind::Counter => (at - (BEGIN.0 - 600 * DAY)) as f64,
+        Kind::Gauge | Kind::Delta => f64::from(rng.i32(-99..100)),
+    }
+}
+
+fn definition(name: u32) -> Definition {
+    let text = name.to_string();
+    let key = SeriesKey::new("events", [("name", text.as_str())], &SeriesLimits::default());
+    Definition { key: key.unwrap(), kind: kind(name), unit: "".into(), sender: "".into() }
+}

@@ -1,0 +1,111 @@
+//! What happened, over many histories.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::faulty::{Call, ENOSPC, Effect};
+
+/// Everything that a default run must reach.
+const KINDS: &[&str] = &[
+    "accepted",
+    "duplicates",
+    "duplicates in one group",
+    "stale numbers",
+    "jumps of a thousand",
+    "new epochs",
+    "late epochs",
+    "groups of several",
+    "foreign batches",
+    "foreign times again",
+    "stale markers",
+    "refused samples",
+    "histories with hundreds of series",
+    "histories with random granularities",
+    "granularities changed",
+    "clock far ahead",
+    "clock back",
+    "checkpoints",
+    "failed checkpoints",
+    "failed sends",
+    "failed definitions",
+    "failed views",
+    "failed opens",
+    "failed upkeep",
+    "restarts",
+    "kills",
+    "power cuts",
+    "disk full",
+    "failed reads",
+    "failed writes",
+    "failed set_len",
+    "failed syncs",
+    "failed to open a file",
+    "failed lists",
+    "failed removes",
+    "failed renames",
+    "dropped partitions",
+    "preallocations",
+    "deleted series",
+    "renamed series",
+    "snapshots",
+    "restores",
+    "checks",
+    "unanswered, yet there",
+    "meanwhile: held",
+    "meanwhile: sends",
+    "meanwhile: checks",
+    "meanwhile: kills",
+];
+
+/// How often each kind happened.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Tally(BTreeMap<&'static str, u64>);
+
+impl Tally {
+    /// Notes that something happened.
+    pub(crate) fn note(&mut self, kind: &'static str) {
+        self.count(kind, 1);
+    }
+
+    /// Notes how often something happened.
+    pub(crate) fn count(&mut self, kind: &'static str, times: u64) {
+        assert!(KINDS.contains(&kind), "{kind} is not in the list");
+        *self.0.entry(kind).or_default() += times;
+    }
+
+    /// Notes the faults that were met.
+    pub(crate) fn faults(&mut self, met: &[(Call, Effect)]) {
+        for (call, effect) in met {
+            self.note(match (call, effect) {
+                (_, Effect::PowerCut) => "power cuts",
+                (Call::Read, _) => "failed reads",
+                (Call::Write, Effect::Error(ENOSPC)) => "disk full",
+                (Call::Write, _) => "failed writes",
+                (Call::SetLen, _) => "failed set_len",
+                (Call::Sync, _) => "failed syncs",
+                (Call::Open, _) => "failed to open a file",
+                (Call::List, _) => "failed lists",
+                (Call::Remove, _) => "failed removes",
+                (Call::Rename, _) => "failed renames",
+            });
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (kind, times) in &other.0 {
+            *self.0.entry(kind).or_default() += times;
+        }
+    }
+
+    /// Kinds that never happened.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        KINDS.iter().filter(|kind| !self.0.contains_key(*kind)).copied().collect()
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        KINDS.iter().try_for_each(|kind| {
+            writeln!(f, "{:>10}  {kind}", self.0.get(kind).copied().unwrap_or(0))
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! What the roles of the daemon and its operator do besides ingest: checkpoints, shells, retention,
+//! changes of series, snapshots and their way back. And what breaks.
+
+use std::{fs, path::Path};
+
+use granary::{
+    model::{SeriesId, SeriesLimits, UnixMillis},
+    pipeline::retention,
+    store::{
+        ChangeAction, Matcher, PartitionId, Renaming, SeriesChange, Store, StoreError, restore,
+    },
+};
+use tempfile::TempDir;
+
+use crate::{
+    faulty::{Call, EIO, ENOSPC, Effect, Fault, FaultyMedium},
+    history::History,
+    levels::Levels,
+    senders::Sent,
+    stages,
+    world::{Outcome, Request, Worlds},
+};
+
+/// A snapshot, and what was in it.
+pub(crate) struct Saved {
+    folder: TempDir,
+    worlds: Worlds,
+    sent: Vec<Sent>,
+    levels: Levels,
+}
+
+/// Work of a role that needs no more than the store.
+#[derive(Debug, Clone)]
+pub(crate) enum Upkeep {
+    Checkpoint,
+    /// Shells of one granularity for a document.
+    Preallocate(usize, UnixMillis),
+    /// Dropping what is past its retention.
+    Drop(Levels),
+}
+
+impl Upkeep {
+    /// Does it; returns how many partitions were dropped.
+    pub(crate) fn run(&self, store: &Store, now: UnixMillis) -> Result<u64, StoreError> {
+        match self {
+            Self::Checkpoint => store.checkpoint(now).map(|_| 0),
+            Self::Preallocate(level, document) => {
+                let count = store.dictionary().id_count() as u32;
+                let ids: Vec<_> = (0..count).map(SeriesId).collect();
+                store.preallocate(*level, *document, &ids).map(|_| 0)
+            }
+            Self::Drop(levels) => {
+                let all = store.partitions().into_iter();
+                let all = all.map(|info| (info.id.level, info.id.start));
+                let mut dropped = 0;
+                for (level, start) in retention::expired(&levels.current, all, now) {
+                    dropped += u64::from(store.drop_partition(PartitionId { level, start })?);
+                }
+                Ok(dropped)
+            }
+        }
+    }
+}
+
+impl History {
+    pub(crate) fn checkpoint(&mut self) {
+        self.upkeep(&Upkeep::Checkpoint);
+    }
+
+    pub(crate) fn preallocate(&mut self) {
+        let work = self.shells();
+        self.upkeep(&work);
+    }
+
+    /// As the retention role does.
+    pub(crate) fn drop_expired(&mut self) {
+        self.upkeep(&Upkeep::Drop(self.levels.clone()));
+    }
+
+    /// Shells of the document of now, or of the next one.
+    pub(crate) fn shells(&mut self) -> Upkeep {
+        let level = self.rng.usize(0..self.levels.current.count());
+        let granularity = &self.levels.current.levels()[level];
+        let current = granularity.document_start(self.now());
+        let next = granularity.document.next(current);
+        Upkeep::Preallocate(level, if self.rng.bool() { current } else { next })
+    }
+
+    fn upkeep(&mut self, work: &Upkeep) {
+        let outcome = work.run(&self.store(), self.now());
+        self.finished(work, outcome);
+    }
+
+    pub(crate) fn finished(&mut self, work: &Upkeep, outcome: Result<u64, StoreError>) {
+        self.tell(|| format!("{work:?}: {outcome:?}"));
+        match (work, outcome) {
+            (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
+            (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
+            (Upkeep::Drop(_), Ok(dropped)) => self.tally.count("dropped partitions", dropped),
+            (Upkeep::Checkpoint, Err(cause)) => self.expect_fault(&cause, "failed checkpoints"),
+            (_, Err(cause)) => self.expect_fault(&cause, "failed upkeep"),
+        }
+    }
+
+    /// Deletes the series of a name, or gives them one more tag.
+    pub(crate) fn change_series(&mut self) {
+        let name = self.rng.u32(0..12).to_string();
+        let matchers = vec![Matcher { tag: "name".into(), value: name }];
+        let deletes = self.rng.bool();
+        let action = if deletes {
+            ChangeAction::Delete
+        } else {
+            let tags = vec![("moved".to_owned(), self.rng.u8(0..3).to_string())];
+            let limits = SeriesLimits::default();
+            ChangeAction::Rename(Renaming { metric: None, tags, limits })
+        };
+        let change = SeriesChange { matchers, action };
+        let Ok(plan) = self.store().dictionary().plan(&change) else { return };
+        let request = Request::Change(plan.into_iter().map(|one| (one.id, one.key)).collect());
+        match self.appender().change(&change) {
+            Ok(changed) => {
+                let changed = changed.unwrap();
+                let kind = if deletes { "deleted series" } else { "renamed series" };
+                self.tally.count(kind, changed as u64);
+                self.tell(|| format!("{kind}: {request:?}"));
+                self.worlds.succeeded(&request, &Outcome::Changed(changed));
+            }
+            Err(cause) => {
+                self.worlds.failed(request);
+                self.expect_fault(&cause, "failed sends");
+            }
+        }
+    }
+
+    /// Makes a snapshot, or goes back to the one that was made before.
+    pub(crate) fn save_or_restore(&mut self) {
+        match self.saved.take() {
+            None => self.save(),
+            Some(saved) => self.go_back(saved),
+        }
+    }
+
+    fn save(&mut self) {
+        let folder = tempfile::tempdir().unwrap();
+        match self.store().snapshot(&folder.path().join("snapshot"), self.now(), &mut |_| {}) {
+            Ok(_) => {
+                self.tally.note("snapshots");
+                let (worlds, sent) = (self.worlds.clone(), self.sent.clone());
+                self.saved = Some(Saved { folder, worlds, sent, levels: self.levels.clone() });
+            }
+            Err(cause) => self.expect_fault(&cause, "failed upkeep"),
+        }
+    }
+
+    /// What was acknowledged since is sent again, as far as its senders still have it.
+    fn go_back(&mut self, saved: Saved) {
+        self.tally.note("restores");
+        self.tell(|| "restore".to_owned());
+        let data = saved.folder.path().join("data");
+        restore(&saved.folder.path().join("snapshot"), &data, &mut |_| {}).unwrap();
+        self.open = None;
+        self.medium = FaultyMedium::new(self.rng.u64(..));
+        put_all(&self.medium, &data, "");
+        self.worlds = saved.worlds;
+        self.levels = saved.levels;
+        for (own, then) in self.sent.iter_mut().zip(saved.sent) {
+            *own = then;
+        }
+        self.worlds.expire(&self.levels.current, self.now());
+    }
+
+    /// Lets something fail, soon.
+    pub(crate) fn arm_fault(&mut self) {
+        let rng = &mut self.rng;
+        let times = if rng.bool() { 1 } else { u64::MAX };
+        let errno = if rng.bool() { EIO } else { ENOSPC };
+        let soon = |rng: &mut fastrand::Rng| {
+            let most = [3, 12, 40][rng.usize(0..3)];
+            rng.u64(0..most)
+        };
+        let error = Effect::Error;
+        let (call, effect) = match rng.u8(0..20) {
+            0..6 => (Call::Sync, Effect::PowerCut),
+            6..10 => (Call::Write, error(errno)),
+            10 => (Call::SetLen, error(errno)),
+            11..14 if stages::FAILED_SYNCS => (Call::Sync, error(EIO)),
+            14..16 if stages::FAILED_READS => (Call::Read, error(EIO)),
+            16 => (Call::List, error(EIO)),
+            17 => (Call::Open, error(EIO)),
+            18 => (Call::Rename, error(EIO)),
+            19 => (Call::Remove, error(EIO)),
+            _ => return,
+        };
+        let after = match call {
+            Call::Read => rng.u64(0..300),
+            Call::List | Call::Open => rng.u64(0..4),
+            Call::Remove | Call::Rename => 0,
+            Call::Write | Call::SetLen | Call::Sync => soon(rng),
+        };
+        let fault = Fault { call, after, times, effect };
+        self.tell(|| format!("{fault:?}"));
+        self.medium.arm(fault);
+    }
+}
+
+fn put_all(medium: &FaultyMedium, folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("{prefix}{}", path.file_name().unwrap().to_str().unwrap());
+        if path.is_dir() {
+            put_all(medium, &path, &format!("{name}/"));
+        } else {
+            medium.put(&name, fs::read(&path).unwrap());
+        }
+    }
+}

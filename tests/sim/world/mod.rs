@@ -1,0 +1,189 @@
+//! The oracle: a world is what the store must hold, and it says in advance what the store answers.
+//!
+//! A write that failed may be there after the next start, or not. So there are several possible
+//! worlds for a while; each answer and each look at the store leaves those that it fits, and the
+//! history fails when none is left.
+
+mod possible;
+mod senders;
+mod slots;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use granary::{
+    model::{Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis, counter},
+    store::{AcceptedBatch, Definition, LastSample},
+};
+
+pub(crate) use possible::{Outcome, Request, Worlds};
+pub(crate) use senders::Verdict;
+use senders::{Numbers, Times};
+use slots::Expected;
+
+use crate::levels;
+
+/// A sample that counts.
+#[derive(Debug, Clone, PartialEq)]
+struct Counted {
+    series: SeriesId,
+    at: i64,
+    value: f64,
+    /// The granularities that have had it ever since, by their bits.
+    kept: u8,
+}
+
+/// The end of a series.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct End {
+    last_at: Option<i64>,
+    /// The latest time for which its sender said that there are no more.
+    ended_at: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Series {
+    /// `None`: it was deleted.
+    key: Option<SeriesKey>,
+    kind: Kind,
+    end: End,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct World {
+    /// By id.
+    series: Vec<Series>,
+    samples: Vec<Counted>,
+    senders: BTreeMap<Arc<str>, Numbers>,
+    times: BTreeMap<SeriesId, Times>,
+}
+
+/// What the store shows of itself.
+pub(crate) struct Found {
+    /// By id; `None`: deleted.
+    pub(crate) keys: Vec<Option<SeriesKey>>,
+    pub(crate) last: Vec<(SeriesId, Option<LastSample>)>,
+    pub(crate) granularity: Granularity,
+    /// Slots that begin before are not shown.
+    pub(crate) from: i64,
+    /// Nor those that begin then or later.
+    pub(crate) to: i64,
+    /// The series that are shown.
+    pub(crate) shown: BTreeSet<SeriesId>,
+    pub(crate) slots: Vec<(SeriesId, i64, Cell)>,
+}
+
+impl World {
+    /// Makes series known; returns their ids.
+    fn define(&mut self, definitions: &[Definition]) -> Vec<SeriesId> {
+        let id_of = |definition: &Definition| {
+            let key = Some(&definition.key);
+            let known = self.series.iter().position(|series| series.key.as_ref() == key);
+            let index = known.unwrap_or_else(|| {
+                let (key, kind) = (key.cloned(), definition.kind);
+                self.series.push(Series { key, kind, end: End::default() });
+                self.series.len() - 1
+            });
+            SeriesId(index as u32)
+        };
+        definitions.iter().map(id_of).collect()
+    }
+
+    fn change(&mut self, updates: &[(SeriesId, Option<SeriesKey>)]) {
+        for (id, key) in updates {
+            self.series[id.0 as usize].key.clone_from(key);
+        }
+    }
+
+    fn accept(&mut self, batch: &AcceptedBatch, set: &GranularitySet, now: UnixMillis) -> Verdict {
+        if let Some(number) = &batch.number {
+            let numbers = self.senders.entry(number.agent.clone()).or_default();
+            let verdict = numbers.note(number.epoch, number.seq);
+            if verdict != Verdict::Accepted(0) {
+                return verdict;
+            }
+        }
+        let mut uncounted = 0;
+        for (index, series) in batch.series.iter().enumerate() {
+            let at = batch.times[index.min(batch.times.len() - 1)];
+            let value = batch.values[index];
+            let end = &mut self.series[series.0 as usize].end;
+            if counter::is_stale_marker(value) {
+                end.ended_at = end.ended_at.max(Some(at));
+                continue;
+            }
+            let window = batch.window_ms;
+            if window > 0 && !self.times.entry(*series).or_default().note(at, window) {
+                uncounted += 1;
+                continue;
+            }
+            end.last_at = end.last_at.max(Some(at));
+            let keeping = set.levels().iter().filter(|level| level.keeps(UnixMillis(at), now));
+            let kept = keeping.fold(0, |bits, level| bits | levels::bit(level));
+            self.samples.push(Counted { series: *series, at, value, kept });
+        }
+        Verdict::Accepted(uncounted)
+    }
+
+    /// The store runs with these granularities at this time: what they do not keep may go.
+    fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
+        for sample in &mut self.samples {
+            let at = UnixMillis(sample.at);
+            let keeping = set.levels().iter().filter(|level| level.keeps(at, now));
+            sample.kept &= keeping.fold(0, |bits, level| bits | levels::bit(level));
+        }
+    }
+
+    /// Whether this is what was found.
+    fn check(&self, found: &Found) -> Result<(), String> {
+        self.check_series(found)?;
+        self.check_slots(found)
+    }
+
+    fn check_series(&self, found: &Found) -> Result<(), String> {
+        let keys = self.series.iter().map(|series| &series.key);
+        if !keys.eq(&found.keys) {
+            let known: Vec<_> = self.series.iter().map(|series| &series.key).collect();
+            return Err(format!("series {:?} instead of {known:?}", found.keys));
+        }
+        for (id, last) in &found.last {
+            let end = &self.series[id.0 as usize].end;
+            if last.map(|last| last.at.0) != end.last_at {
+                return Err(format!("last sample of {id:?} {last:?} instead of {end:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_slots(&self, found: &Found) -> Result<(), String> {
+        let Found { granularity, shown, .. } = found;
+        let own = levels::bit(granularity);
+        let mut expected: BTreeMap<(SeriesId, i64), Expected> = BTreeMap::new();
+        for sample in self.samples.iter().filter(|sample| shown.contains(&sample.series)) {
+            let start = granularity.slot_start(UnixMillis(sample.at)).0;
+            if (found.from..found.to).contains(&start) {
+                let slot = expected.entry((sample.series, start)).or_default();
+                slot.add((sample.at - start) as u32, sample.value, sample.kept & own > 0);
+            }
+        }
+        for (id, start, cell) in &found.slots {
+            let kind = self.series[id.0 as usize].kind;
+            let slot = expected.remove(&(*id, *start)).unwrap_or_default();
+            let place = || {
+                let at = UnixMillis(*start);
+                format!("series {} ({kind:?}) at {at} of {}: {cell:?}", id.0, granularity.name)
+            };
+            slot.check(cell, kind).map_err(|wrong| format!("{}: {wrong}", place()))?;
+        }
+        match expected.into_iter().find(|(_, slot)| !slot.may_be_empty()) {
+            None => Ok(()),
+            Some(((id, start), slot)) => {
+                let (name, at) = (&granularity.name, UnixMillis(start));
+                Err(format!("nothing for series {} at {at} of {name}: {slot:?}", id.0))
+            }
+        }
+    }
+}

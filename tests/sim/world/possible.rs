@@ -1,0 +1,112 @@
+//! The worlds that are possible, see the folder's `mod.rs`.
+
+use granary::{
+    model::{GranularitySet, SeriesId, SeriesKey, UnixMillis},
+    store::{AcceptedBatch, Definition},
+};
+
+use super::{Found, Verdict, World};
+
+/// Something that is asked of the store's writer: durable whole, or not there.
+#[derive(Debug, Clone)]
+pub(crate) enum Request {
+    Define(Vec<Definition>),
+    Accept { batches: Vec<AcceptedBatch>, set: GranularitySet, now: UnixMillis },
+    Change(Vec<(SeriesId, Option<SeriesKey>)>),
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Outcome {
+    Defined(Vec<SeriesId>),
+    Judged(Vec<Verdict>),
+    Changed(usize),
+}
+
+impl Request {
+    fn apply(&self, world: &mut World) -> Outcome {
+        match self {
+            Self::Define(definitions) => Outcome::Defined(world.define(definitions)),
+            Self::Accept { batches, set, now } => {
+                let judge = |batch| world.accept(batch, set, *now);
+                Outcome::Judged(batches.iter().map(judge).collect())
+            }
+            Self::Change(updates) => {
+                world.change(updates);
+                Outcome::Changed(updates.len())
+            }
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Worlds {
+    possible: Vec<World>,
+    /// What failed since something last succeeded: at most one of it is on the disk.
+    failed: Vec<Request>,
+}
+
+impl Default for Worlds {
+    fn default() -> Self {
+        Self { possible: vec![World::default()], failed: Vec::new() }
+    }
+}
+
+impl Worlds {
+    /// The store answered.
+    pub(crate) fn succeeded(&mut self, request: &Request, outcome: &Outcome) {
+        let mut expected = Vec::new();
+        let mut changed = false;
+        self.possible.retain_mut(|world| {
+            let before = world.clone();
+            expected.push(request.apply(world));
+            changed |= *world != before;
+            expected.last() == Some(outcome)
+        });
+        assert!(!self.possible.is_empty(), "{outcome:?} instead of {expected:?} for {request:?}");
+        if changed {
+            // The transaction took away what failed before.
+            self.failed.clear();
+        }
+    }
+
+    /// The store answered with an error.
+    pub(crate) fn failed(&mut self, request: Request) {
+        self.failed.push(request);
+    }
+
+    /// The store was opened again: what failed is there, or not.
+    pub(crate) fn reopened(&mut self) {
+        let without = self.possible.len();
+        for request in std::mem::take(&mut self.failed) {
+            for index in 0..without {
+                let mut world = self.possible[index].clone();
+                request.apply(&mut world);
+                if !self.possible.contains(&world) {
+                    self.possible.push(world);
+                }
+            }
+        }
+    }
+
+    /// The store runs with these granularities at this time.
+    pub(crate) fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
+        self.possible.iter_mut().for_each(|world| world.expire(set, now));
+    }
+
+    /// Leaves the worlds that fit what was found; returns whether the first one does not.
+    pub(crate) fn check(&mut self, found: &Found) -> Result<bool, String> {
+        let mut wrong = Vec::new();
+        let mut fits = Vec::new();
+        self.possible.retain(|world| {
+            let checked = world.check(found).map_err(|why| wrong.push(why)).is_ok();
+            fits.push(checked);
+            checked
+        });
+        match self.possible.is_empty() {
+            true => Err(wrong.join("\nor, if what failed is there: ")),
+            false => Ok(!fits[0]),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What is known of senders, naively: the numbers and the times that were accepted, as sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Numbers below the highest that are told apart.
+const NUMBERS: u64 = 1024;
+/// Epochs that are remembered.
+const EPOCHS: usize = 4;
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// With the number of times that did not count.
+    Accepted(u64),
+    Duplicate,
+    Stale,
+}
+
+/// The numbers of one sender.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Numbers(BTreeMap<i64, BTreeSet<u64>>);
+
+impl Numbers {
+    /// Judges a batch, and notes it when it is new.
+    pub(super) fn note(&mut self, epoch: i64, seq: u64) -> Verdict {
+        let oldest = self.0.keys().next().copied();
+        match self.0.get(&epoch) {
+            None if self.0.len() == EPOCHS && oldest.is_some_and(|oldest| epoch < oldest) => {
+                return Verdict::Stale;
+            }
+            None => {}
+            Some(seen) if seen.contains(&seq) => {
+                let highest = *seen.last().unwrap();
+                return if highest - seq < NUMBERS { Verdict::Duplicate } else { Verdict::Stale };
+            }
+            Some(seen) if seen.last().is_some_and(|highest| seq + NUMBERS <= *highest) => {
+                return Verdict::Stale;
+            }
+            Some(_) => {}
+        }
+        self.0.entry(epoch).or_default().insert(seq);
+        if self.0.len() > EPOCHS {
+            self.0.pop_first();
+        }
+        Verdict::Accepted(0)
+    }
+}
+
+/// The times of one series of senders that do not number their batches.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Times(BTreeSet<i64>);
+
+impl Times {
+    /// Whether a time counts; it is noted then.
+    pub(super) fn note(&mut self, at: i64, window_ms: i64) -> bool {
+        let is_late = self.0.last().is_some_and(|latest| at < latest - window_ms);
+        !is_late && self.0.insert(at)
+    }
+}

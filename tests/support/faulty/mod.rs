@@ -1,0 +1,310 @@
+//! A medium in memory that fails on purpose: calls fail once, for a while or until the fault is
+//! lifted, the power is cut at the Nth sync, or the process dies; then the surviving image is
+//! opened again. A call can be held, to do other things meanwhile.
+
+mod disk;
+mod fault;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::Path,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use fastrand::Rng;
+use granary::store::Medium;
+use redb::StorageBackend;
+
+pub(crate) use self::fault::{Call, EIO, ENOSPC, Effect, Fault};
+use self::{
+    disk::{Disk, Image},
+    fault::Faults,
+};
+
+/// A held call goes on after this, because whoever holds it may be waiting for it.
+const HELD_MAX: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Default)]
+struct State {
+    disk: Disk,
+    faults: Faults,
+    gate: Gate,
+    /// Files opened before the last power cut or kill may no longer be used.
+    generation: u64,
+    rng: Rng,
+}
+
+impl State {
+    /// Makes the names durable, unless they are.
+    fn sync_names(&mut self) -> io::Result<()> {
+        if self.disk.has_settled() {
+            return Ok(());
+        }
+        self.faults.meet(Call::Sync)?;
+        self.disk.sync_names();
+        Ok(())
+    }
+}
+
+/// Holds the Nth write or sync until it is told to go on.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Gate {
+    #[default]
+    Open,
+    /// So many calls still pass.
+    Closes(u64),
+    Held,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    gate_moved: Condvar,
+}
+
+/// See the module. Clones share the medium.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FaultyMedium(Arc<Shared>);
+
+impl FaultyMedium {
+    /// An empty medium; what survives a fault follows from the seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        let medium = Self::default();
+        medium.state().rng = Rng::with_seed(seed);
+        medium
+    }
+
+    /// Puts a file there, durably.
+    pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
+        self.state().disk.put(name, bytes);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap()
+    }
+
+    fn file(&self, inode: u64, generation: u64) -> Box<dyn StorageBackend> {
+        Box::new(FaultyFile { medium: self.clone(), inode, generation })
+    }
+
+    /// Arms a fault; its counts begin now.
+    pub(crate) fn arm(&self, fault: Fault) {
+        self.state().faults.arm(fault);
+    }
+
+    /// Lifts all faults: space came back, the cable is in again.
+    pub(crate) fn lift(&self) {
+        self.state().faults.lift();
+    }
+
+    /// The faults that were met since this was asked last.
+    pub(crate) fn take_hits(&self) -> Vec<(Call, Effect)> {
+        std::mem::take(&mut self.state().faults.hits)
+    }
+
+    /// Whether the power was cut.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state().faults.is_dead
+    }
+
+    /// The power comes back.
+    pub(crate) fn power_up(&self) {
+        let state = &mut *self.state();
+        state.generation += 1;
+        state.faults = Faults::default();
+        state.disk.cut_power(&mut state.rng);
+    }
+
+    /// The process dies, the system lives: what was written stays, nothing more is.
+    pub(crate) fn kill(&self) {
+        self.state().generation += 1;
+    }
+
+    /// After so many writes and syncs, the next one is held.
+    pub(crate) fn close_gate(&self, after: u64) {
+        self.state().gate = Gate::Closes(after);
+    }
+
+    /// Waits until a call is held, or the gate was opened.
+    pub(crate) fn wait_at_gate(&self) -> bool {
+        let closes = |state: &mut State| matches!(state.gate, Gate::Closes(_));
+        let state = self.0.gate_moved.wait_while(self.state(), closes).unwrap();
+        state.gate == Gate::Held
+    }
+
+    /// Lets a held call go on, and those after it pass; returns whether one was held until now.
+    pub(crate) fn open_gate(&self) -> bool {
+        let was = std::mem::take(&mut self.state().gate);
+        self.0.gate_moved.notify_all();
+        was == Gate::Held
+    }
+
+    fn pass_gate<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        match &mut state.gate {
+            Gate::Open | Gate::Held => return state,
+            Gate::Closes(0) => state.gate = Gate::Held,
+            Gate::Closes(left) => {
+                *left -= 1;
+                return state;
+            }
+        }
+        self.0.gate_moved.notify_all();
+        let held = |state: &mut State| state.gate == Gate::Held;
+        let waited = self.0.gate_moved.wait_timeout_while(state, HELD_MAX, held);
+        let (mut state, _) = waited.unwrap();
+        state.gate = Gate::Open;
+        state
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    medium: FaultyMedium,
+    inode: u64,
+    generation: u64,
+}
+
+impl FaultyFile {
+    fn call<T>(
+        &self,
+        call: Call,
+        run: impl FnOnce(&mut Image, &mut Rng, io::Result<()>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut state = self.medium.state();
+        if matches!(call, Call::Write | Call::Sync) && state.generation == self.generation {
+            state = self.medium.pass_gate(state);
+        }
+        if state.generation != self.generation {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        let met = match state.faults.meet(call) {
+            Err(cause) if state.faults.is_dead => return Err(cause),
+            met => met,
+        };
+        let state = &mut *state;
+        run(state.disk.image(self.inode), &mut state.rng, met)
+    }
+}
+
+impl StorageBackend for FaultyFile {
+    fn len(&self) -> io::Result<u64> {
+        self.call(Call::Read, |file, _, met| met.map(|()| file.bytes().len() as u64))
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.call(Call::Read, |file, _, met| {
+            met?;
+            let from = offset as usize;
+            let bytes = file.bytes().get(from..from + out.len());
+            out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.call(Call::SetLen, |file, _, met| {
+            met?;
+            file.set_len(len as usize);
+            Ok(())
+        })
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.call(Call::Sync, |file, rng, met| {
+            match &met {
+                Ok(()) => file.sync(),
+                Err(_) => file.fail_sync(rng),
+            }
+            met
+        })
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.call(Call::Write, |file, _, met| {
+            met?;
+            file.write(offset as usize, data);
+            Ok(())
+        })
+    }
+}
+
+impl Medium for FaultyMedium {
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let mut state = self.state();
+        state.faults.meet(Call::Open)?;
+        let inode = state.disk.find(name).ok_or(io::ErrorKind::NotFound)?;
+        let image = state.disk.image(inode);
+        image.drop_cache();
+        if image.bytes().is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(self.file(inode, state.generation))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
+        let mut state = self.state();
+        state.faults.meet(Call::Open)?;
+        if state.disk.find(name).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = state.disk.create(name);
+        Ok(self.file(inode, state.generation))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.faults.meet(Call::List)?;
+        let names = state.disk.names_below(folder);
+        Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+    }
+
+    fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.faults.meet(Call::List)?;
+        let names = state.disk.names_below(folder);
+        let folders: BTreeSet<_> = names.filter_map(|name| name.split_once('/')).collect();
+        let mut folders: Vec<_> = folders.into_iter().map(|(name, _)| name.to_owned()).collect();
+        folders.dedup();
+        Ok(folders)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.faults.meet(Call::Remove)?;
+        state.disk.remove(name);
+        state.sync_names()
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        let mut state = self.state();
+        state.faults.meet(Call::List)?;
+        Ok(state.disk.find(name).is_some())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.faults.meet(Call::Rename)?;
+        state.disk.rename(from, to)?;
+        state.sync_names()
+    }
+
+    fn settle(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.disk.find(name).ok_or(io::ErrorKind::NotFound)?;
+        state.sync_names()
+    }
+
+    fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
+        Ok(self.state().disk.named(name).map_or(0, |file| file.bytes().len() as u64))
+    }
+
+    fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
+        let mut state = self.state();
+        state.faults.meet(Call::Read)?;
+        let file = state.disk.named(name).ok_or(io::ErrorKind::NotFound)?;
+        std::fs::write(target, file.bytes())?;
+        Ok(file.bytes().len() as u64)
+    }
+}
