@@ -139,7 +139,8 @@ fn aggregations_group_series() {
         ("count(limit_ratio(0.5, v) or limit_ratio(-0.5, v))", "{} 3"),
         ("count_values(\"n\", v > 1)", r#"{n="2"} 1; {n="3"} 1"#),
         ("count_values(\"n-\", v > 2)", r#"{n-="3"} 1"#),
-        ("count_values(\"\\xff\", v)", "error: invalid label name \"\u{fffd}\""),
+        ("count_values(\"\\xff\", v)", "error: invalid label name \"\\xff\""),
+        ("count_values(\"a\\xc5z\", v)", "error: invalid label name \"a\\xc5z\""),
         ("count_values without (b) (\"b\", w)", r#"{a="1"} 1; {a="2"} 2"#),
         ("count_values without (b) (\"__name__\", w)", r#"{a="1"} 1; {a="2"} 2"#),
         ("count_values(\"__name__\", v + 0)", "1 1; 2 1; 3 1"),
@@ -206,7 +207,10 @@ fn functions_of_labels_values_and_time() {
         ("quantile_over_time(0.5, step[5m])", "{} 8"),
         ("rate({a=\"1\"}[5m])", r#"{a="1"} 0; {a="1", b="x"} 0"#),
         ("rate({a=\"2\", b!=\"y\"}[5m]) > 0", ""),
-        ("no_function(v)", "error: parse error: unknown function with name \"no_function\""),
+        ("no_function(v)", "error: 1:1: parse error: unknown function with name \"no_function\""),
+        ("step offset (step() + 0s)", "step 10"),
+        ("step offset range()", "step 10"),
+        ("sum_over_time(step[MAX_OF(3m, 1m) + 0s])", "{} 27"),
         ("sum_over_time(v[0])", "error: parse error: duration must be greater than 0"),
         ("sum_over_time(v[5m:0])", "error: parse error: duration must be greater than 0"),
     ]);
@@ -414,5 +418,70 @@ fn type_and_unit_go_with_the_name() {
         ("sum without (x) (size)", r#"{pod="p"} 100"#),
     ] {
         assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
+    }
+}
+
+#[test]
+fn windows_reach_for_samples_beyond_their_edges() {
+    let mut bench = bench();
+    let mut add = |metric: &str, every: i64, values: &'static [f64]| {
+        let id = bench.define(metric, &[], Kind::Gauge);
+        bench.fill(id, every, |i| values.get(i as usize).copied());
+    };
+    // Grows by one each minute, and once by five.
+    add("grows", MINUTE, &[1.0, 2.0, 3.0, 4.0, 9.0, 10.0, 11.0]);
+    add("falls", MINUTE, &[9.0, 8.0, 5.0, 4.0]);
+    let at = |query: &str, seconds: i64| bench.at(query, seconds * 1000);
+    for (query, seconds, expected) in [
+        ("increase(grows[3m] anchored)", 15, "{} 0"),
+        ("increase(grows[3m] anchored)", 135, "{} 2"),
+        ("increase(grows[3m] anchored)", 255, "{} 7"),
+        ("increase(grows[3m] smoothed)", 30, "{} 0.5"),
+        ("increase(grows[3m] smoothed)", 210, "{} 5"),
+        ("rate(grows[2m] smoothed)", 300, "{} 0.05"),
+        // A decrease is a reset, at the edges too.
+        ("increase(falls[2m] smoothed)", 135, "{} 12"),
+        ("delta(falls[2m] anchored)", 150, "{} -4"),
+        ("changes(falls[1m])", 120, "{} 0"),
+        ("changes(falls[1m] anchored)", 120, "{} 1"),
+        ("resets(falls[1m] anchored)", 150, "{} 1"),
+        // Nothing lies behind the beginning.
+        ("increase(falls[1m] anchored)", 300, ""),
+        ("falls smoothed", 90, "falls 6.5"),
+        ("falls smoothed", 240, "falls 4"),
+        ("falls smoothed offset 30s", 120, "falls 6.5"),
+        (
+            "deriv(falls[1m] smoothed)",
+            60,
+            "error: smoothed modifier can only be used with: delta, increase, rate - not with deriv",
+        ),
+        (
+            "max_over_time(falls[1m] anchored)",
+            60,
+            "error: anchored modifier can only be used with: changes, delta, increase, rate, \
+             resets - not with max_over_time",
+        ),
+    ] {
+        assert_eq!(at(query, seconds), expected, "{query} {seconds}");
+    }
+}
+
+#[test]
+fn notes_and_complaints_say_where() {
+    let bench = filled();
+    for (query, place) in [
+        ("rate(v[5m])", "(1:6)"),
+        ("1 +\n  sum(increase(v[5m] ))", "(2:16)"),
+        ("quantile(2, v)", "(1:10)"),
+        ("quantile_over_time(1.5, v[5m])", "(1:20)"),
+        ("histogram_quantile(-1, h_bucket)", "(1:20)"),
+        ("abs(histogram_quantile(0.5, v))", "(1:29)"),
+        ("limit_ratio(2, v)", "(1:13)"),
+        ("abs()", "1:1: parse error"),
+        ("sum(rate(v))", "1:5: parse error"),
+        ("1 + none(v)", "1:5: parse error"),
+    ] {
+        let notes = bench.notes(query, 10 * MINUTE, 10 * MINUTE, 0);
+        assert!(notes.contains(place), "{query}: {notes}");
     }
 }

@@ -12,7 +12,6 @@ use super::{
     columns::{ABSENT, Grid, Series, is_present},
     evaluate::Evaluator,
     numbers::{Mean, Sum, quantile},
-    over_time::check_quantile,
     picks,
 };
 
@@ -51,16 +50,19 @@ impl Evaluator<'_> {
                 self.count_values(&input, groups, parameter, aggregate.modifier.as_ref(), grid)
             }
             token::T_QUANTILE => {
-                let mut notes = self.notes.borrow_mut();
-                for q in &numbers {
-                    check_quantile(*q, &mut notes);
-                }
+                self.check_quantiles(&numbers, self.positions.of_parameter(aggregate));
                 Ok(by_time(&input, groups, grid, |at, values| quantile(numbers[at], values)))
             }
             token::T_TOPK | token::T_BOTTOMK | token::T_LIMITK => {
                 picks::counted(operator, &input, &groups, &numbers, grid)
             }
-            token::T_LIMIT_RATIO => picks::by_ratio(input, &numbers, &mut self.notes.borrow_mut()),
+            token::T_LIMIT_RATIO => {
+                let mut notes = self.notes.borrow_mut();
+                notes.at(self.positions.of_parameter(aggregate));
+                let picked = picks::by_ratio(input, &numbers, &mut notes);
+                notes.at(None);
+                picked
+            }
             _ => folded(operator, &input, groups, grid),
         }
     }

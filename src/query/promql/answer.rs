@@ -9,6 +9,8 @@ use super::{
     VectorSample,
     columns::{Grid, Series, Value, is_present, without_names},
     evaluate::{Evaluator, is_matrix},
+    literals::shown,
+    positions::Positions,
 };
 use crate::{model::UnixMillis, pipeline::query_plan::Detail, store::Store};
 
@@ -24,7 +26,8 @@ pub(super) fn answer(
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
     let grid = grid(request, limits)?;
-    let evaluator = Evaluator::new(store, request, limits, grid, now);
+    let positions = Positions::of(expression, &request.query);
+    let evaluator = Evaluator::new(store, request, limits, grid, positions, now);
     let value = if request.step_ms > 0 {
         range_answer(&evaluator, expression, &grid)?
     } else if is_matrix(expression) {
@@ -96,7 +99,7 @@ fn range_answer(
 
 fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
     Ok(match value {
-        Value::Text(text) => PromqlValue::String(at, text),
+        Value::Text(text) => PromqlValue::String(at, shown(&text)),
         Value::Scalar(values) => {
             PromqlValue::Scalar(at, values.first().copied().unwrap_or(f64::NAN))
         }

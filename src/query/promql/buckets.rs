@@ -8,7 +8,6 @@ use super::{
     Labels, PromqlError,
     columns::{ABSENT, Grid, Notes, Series, is_present, join_same},
     numbers::{almost_equal, open_metrics_text},
-    over_time::check_quantile,
 };
 
 /// The label that holds a bucket's upper bound.
@@ -36,9 +35,6 @@ pub(super) fn quantiles(
     grid: &Grid,
     notes: &mut Notes,
 ) -> Vec<Series> {
-    for q in quantiles {
-        check_quantile(*q, notes);
-    }
     by_histogram(series, grid, notes, |at, buckets, metric, notes| {
         let (value, fixed) = quantile(quantiles[at], buckets);
         if fixed {

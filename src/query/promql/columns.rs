@@ -100,26 +100,34 @@ pub(super) struct Notes {
     pub(super) warnings: Vec<String>,
     /// What may be wrong with the expression.
     pub(super) infos: Vec<String>,
+    /// Where in the text that stands which is looked at now, if that is known.
+    place: Option<String>,
 }
 
 /// Notes of an answer, at most, of either sort.
 const NOTES_MAX: usize = 10;
 
 impl Notes {
+    /// Says where that stands which the next notes are about.
+    pub(super) fn at(&mut self, place: Option<String>) {
+        self.place = place;
+    }
+
     /// Adds a warning.
     pub(super) fn warn(&mut self, text: impl FnOnce() -> String) {
-        note(&mut self.warnings, "PromQL warning: ", text);
+        note(&mut self.warnings, "PromQL warning: ", self.place.as_deref(), text);
     }
 
     /// Adds an info.
     pub(super) fn inform(&mut self, text: impl FnOnce() -> String) {
-        note(&mut self.infos, "PromQL info: ", text);
+        note(&mut self.infos, "PromQL info: ", self.place.as_deref(), text);
     }
 }
 
-fn note(notes: &mut Vec<String>, prefix: &str, text: impl FnOnce() -> String) {
+fn note(notes: &mut Vec<String>, prefix: &str, place: Option<&str>, text: impl FnOnce() -> String) {
     if notes.len() < NOTES_MAX {
-        let text = format!("{prefix}{}", text());
+        let place = place.map_or_else(String::new, |place| format!(" ({place})"));
+        let text = format!("{prefix}{}{place}", text());
         if !notes.contains(&text) {
             notes.push(text);
         }

@@ -11,7 +11,7 @@ use super::{
     aggregate::Group,
     columns::{ABSENT, Grid, Series, Value, is_present},
     evaluate::Evaluator,
-    literals::is_label_name,
+    literals::{is_label_name, quoted},
     numbers::text_of,
 };
 use crate::store::METRIC_TAG;
@@ -34,7 +34,7 @@ impl Evaluator<'_> {
             Some(Value::Scalar(_) | Value::Vector(_)) | None => String::new(),
         };
         if !is_label_name(&name) {
-            return Err(PromqlError::Execution(format!("invalid label name {name:?}")));
+            return Err(PromqlError::Execution(format!("invalid label name {}", quoted(&name))));
         }
         // What `without` takes away it takes away after the value was put there.
         let dropped = matches!(modifier, Some(LabelModifier::Exclude(names))

@@ -1,14 +1,13 @@
 //! Lengths of time that are calculated: `[step() * 4]`, `[1h - 10m:30s + 5s]`, `offset (2 * 5m)`
-//! (Prometheus, docs/querying/basics.md, "Duration expressions").
+//! (Prometheus, docs/querying/basics.md, "Duration expressions"), and the modifiers `anchored` and
+//! `smoothed`.
 //!
-//! The parser knows plain lengths alone, so calculated ones are replaced in the text before. Must
-//! never know: series, values.
+//! The parser knows plain lengths alone, and no such modifiers: they are replaced in the text
+//! before. Must never know: series, values.
 
 use std::borrow::Cow;
 
-use promql_parser::parser::{Expr, token};
-
-use super::{PromqlError, source::parse_within_depth};
+use super::{PromqlError, lengths};
 
 /// What `step()` and `range()` mean, in seconds; 0 for instant queries.
 #[derive(Debug, Clone, Copy)]
@@ -17,12 +16,22 @@ pub(super) struct QueryTimes {
     pub(super) range: f64,
 }
 
-/// Replaces calculated lengths of time by plain ones.
+/// The label under which a selector carries its modifier past the parser.
+pub(super) const REACH_LABEL: &str = "__reach__";
+/// The modifiers, as values of [`REACH_LABEL`].
+pub(super) const ANCHORED: &str = "anchored";
+/// See [`ANCHORED`].
+pub(super) const SMOOTHED: &str = "smoothed";
+
+/// Replaces calculated lengths of time by plain ones, and modifiers by matchers.
 pub(super) fn resolve(text: &str, times: QueryTimes) -> Result<Cow<'_, str>, PromqlError> {
-    if !text.contains('[') && !text.to_ascii_lowercase().contains("offset") {
+    let lower = text.to_ascii_lowercase();
+    if !text.contains('[') && !["offset", ANCHORED, SMOOTHED].iter().any(|own| lower.contains(own))
+    {
         return Ok(Cow::Borrowed(text));
     }
-    let mut scan = Scan { rest: text, out: String::with_capacity(text.len()), times };
+    let out = String::with_capacity(text.len());
+    let mut scan = Scan { rest: text, out, times, selector_end: None };
     let mut braces = 0_usize;
     while let Some(now) = scan.rest.chars().next() {
         match now {
@@ -30,14 +39,13 @@ pub(super) fn resolve(text: &str, times: QueryTimes) -> Result<Cow<'_, str>, Pro
             // A remark, up to the end of the line.
             '#' => drop(scan.until('\n')),
             '[' if braces == 0 => scan.bracket()?,
-            _ if is_word(now) => {
-                let word = scan.word();
-                scan.out.push_str(word);
-                if braces == 0 && word.eq_ignore_ascii_case("offset") {
-                    scan.offset()?;
-                }
-            }
+            _ if is_word(now) && braces == 0 => scan.operand()?,
             _ => {
+                if now == '}' && braces == 1 {
+                    scan.selector_end = Some(scan.out.len());
+                } else if braces == 0 && !now.is_whitespace() && now != '@' {
+                    scan.selector_end = None;
+                }
                 match now {
                     '{' => braces += 1,
                     '}' => braces = braces.saturating_sub(1),
@@ -56,6 +64,9 @@ struct Scan<'a> {
     rest: &'a str,
     out: String,
     times: QueryTimes,
+    /// Where the selector ends in the output that a modifier here would belong to: behind its name,
+    /// or before its closing brace.
+    selector_end: Option<usize>,
 }
 
 impl<'a> Scan<'a> {
@@ -67,10 +78,6 @@ impl<'a> Scan<'a> {
 
     fn until(&mut self, end: char) -> &'a str {
         self.take(self.rest.find(end).unwrap_or(self.rest.len()))
-    }
-
-    fn word(&mut self) -> &'a str {
-        self.take(word_end(self.rest))
     }
 
     /// Copies a text in quotes.
@@ -86,11 +93,51 @@ impl<'a> Scan<'a> {
         self.out.push_str(text);
     }
 
+    /// A name, a number, or a modifier.
+    fn operand(&mut self) -> Result<(), PromqlError> {
+        let word = self.take(word_end(self.rest));
+        let lower = word.to_ascii_lowercase();
+        match (lower.as_str(), self.selector_end) {
+            (ANCHORED | SMOOTHED, Some(end)) => self.mark(end, &lower),
+            ("offset", _) => {
+                self.out.push_str(word);
+                self.offset()?;
+            }
+            _ => {
+                self.out.push_str(word);
+                // The time behind an `@` leaves the selector before it as it is.
+                let is_time = self.out[..self.out.len() - word.len()].trim_end().ends_with('@');
+                if !is_time {
+                    self.selector_end = Some(self.out.len());
+                } else if self.rest.starts_with("()") {
+                    let call = self.take(2);
+                    self.out.push_str(call);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a modifier among the matchers of the selector that ends there.
+    fn mark(&mut self, end: usize, modifier: &str) {
+        let matcher = format!("{REACH_LABEL}=\"{modifier}\"");
+        let (before, behind) = self.out.split_at(end);
+        let marked = if behind.starts_with('}') {
+            let is_first = before.trim_end().ends_with(['{', ',']);
+            format!("{}{matcher}", if is_first { "" } else { "," })
+        } else {
+            format!("{{{matcher}}}")
+        };
+        self.out.insert_str(end, &marked);
+        self.selector_end = None;
+    }
+
     /// The range, and of a subquery the step.
     fn bracket(&mut self) -> Result<(), PromqlError> {
         self.take(1);
         self.out.push('[');
-        for (index, part) in self.until(']').split(':').enumerate() {
+        let inside = self.until(']');
+        for (index, part) in inside.split(':').enumerate() {
             if index > 0 {
                 self.out.push(':');
             }
@@ -99,22 +146,35 @@ impl<'a> Scan<'a> {
                 self.out.push_str(part);
                 continue;
             }
-            let millis = calculated(part, self.times)?;
+            let millis = lengths::millis(part, self.times)?;
             if millis <= 0 {
                 return Err(bad("duration must be greater than 0"));
             }
             push_millis("", millis, &mut self.out);
         }
+        let close = self.take(1);
+        self.out.push_str(close);
         Ok(())
     }
 
-    /// What stands behind `offset`, when it is in parentheses or a call.
+    /// What stands behind `offset`, when it is in parentheses, a call, or nothing at all.
     fn offset(&mut self) -> Result<(), PromqlError> {
         let is_sign = |c: char| c.is_whitespace() || c == '+' || c == '-';
         let operand = self.rest.trim_start_matches(is_sign);
-        let (name, group) = operand.split_at(word_end(operand));
-        let group = group.trim_start();
-        let calls = ["", "step", "range", "min", "max"];
+        let (name, behind) = operand.split_at(word_end(operand));
+        let group = behind.trim_start();
+        if name.starts_with(|first: char| first.is_ascii_digit()) {
+            let bytes = self.rest.len() - behind.len();
+            let whole = self.take(bytes);
+            if lengths::millis(name, self.times).is_ok_and(|millis| millis == 0) {
+                // The parser takes no length of nothing, but a number of seconds.
+                self.out.push_str(" 0");
+            } else {
+                self.out.push_str(whole);
+            }
+            return Ok(());
+        }
+        let calls = ["", "step", "range", "min", "max", "min_of", "max_of"];
         if !group.starts_with('(') || !calls.contains(&&*name.to_ascii_lowercase()) {
             return Ok(());
         }
@@ -125,84 +185,27 @@ impl<'a> Scan<'a> {
         });
         let close = close.ok_or_else(|| bad("unclosed left parenthesis"))?;
         let whole = self.take(self.rest.len() - group.len() + close + 1);
-        let millis = calculated(whole, self.times)?;
+        let millis = lengths::millis(whole, self.times)?;
         push_millis(if millis < 0 { " -" } else { " " }, millis, &mut self.out);
         Ok(())
     }
 }
 
 fn push_millis(sign: &str, millis: i64, out: &mut String) {
+    if millis == 0 {
+        return out.push_str(" 0");
+    }
     out.push_str(sign);
     out.push_str(&millis.unsigned_abs().to_string());
     out.push_str("ms");
 }
 
 fn is_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_' || letter == ':'
+    letter.is_alphanumeric() || matches!(letter, '_' | ':' | '.')
 }
 
 fn word_end(text: &str) -> usize {
     text.find(|c: char| !is_word(c)).unwrap_or(text.len())
-}
-
-/// Milliseconds of an expression whose numbers are seconds.
-fn calculated(text: &str, times: QueryTimes) -> Result<i64, PromqlError> {
-    let mut named = String::with_capacity(text.len() + 16);
-    let mut rest = text;
-    while let Some(now) = rest.chars().next() {
-        let (word, behind) = rest.split_at(word_end(rest).max(now.len_utf8()));
-        match word.to_ascii_lowercase().as_str() {
-            "min" => named.push_str("duration_min"),
-            "max" => named.push_str("duration_max"),
-            _ => named.push_str(word),
-        }
-        rest = behind;
-    }
-    let seconds = seconds(&parse_within_depth(&named)?, times)?;
-    let millis = (seconds * 1000.0).round();
-    if millis.abs() > 1e15 {
-        return Err(bad("duration out of range"));
-    }
-    Ok(millis as i64)
-}
-
-fn seconds(expression: &Expr, times: QueryTimes) -> Result<f64, PromqlError> {
-    let of = |expression: &Expr| seconds(expression, times);
-    Ok(match expression {
-        Expr::NumberLiteral(number) => number.val,
-        Expr::Paren(inner) => of(&inner.expr)?,
-        Expr::Unary(inner) => -of(&inner.expr)?,
-        Expr::Binary(binary) => {
-            let (left, right) = (of(&binary.lhs)?, of(&binary.rhs)?);
-            match binary.op.id() {
-                token::T_ADD => left + right,
-                token::T_SUB => left - right,
-                token::T_MUL => left * right,
-                token::T_POW => left.powf(right),
-                token::T_DIV if right == 0.0 => return Err(bad("division by zero")),
-                token::T_DIV => left / right,
-                token::T_MOD if right == 0.0 => return Err(bad("modulo by zero")),
-                token::T_MOD => left % right,
-                _ => return Err(bad("only + - * / % ^ calculate a duration")),
-            }
-        }
-        Expr::Call(call) => {
-            let arguments: Result<Vec<_>, _> = call.args.args.iter().map(|own| of(own)).collect();
-            match (call.func.name, arguments?.as_slice()) {
-                ("step", []) => times.step,
-                ("range", []) => times.range,
-                ("duration_min", [one, next]) => one.min(*next),
-                ("duration_max", [one, next]) => one.max(*next),
-                _ => return Err(bad("a duration is made of step(), range(), min and max only")),
-            }
-        }
-        Expr::Aggregate(_)
-        | Expr::Subquery(_)
-        | Expr::StringLiteral(_)
-        | Expr::VectorSelector(_)
-        | Expr::MatrixSelector(_)
-        | Expr::Extension(_) => return Err(bad("a duration is made of numbers only")),
-    })
 }
 
 fn bad(problem: &str) -> PromqlError {
@@ -223,6 +226,8 @@ mod tests {
             ("x[11s+10s-5*2^2]", "x[1000ms]"),
             ("rate(x[step() * 4])", "rate(x[60000ms])"),
             ("x[max(step(), 1m)]", "x[60000ms]"),
+            ("x[max_of(STEP(), 1m)]", "x[60000ms]"),
+            ("x[30m+0s]", "x[1800000ms]"),
             ("x[ MIN(range(), 2h) : step()+5 ]", "x[3600000ms:20000ms]"),
             ("x[1h:]", "x[1h:]"),
             ("x offset 5m + y", "x offset 5m + y"),
@@ -230,6 +235,10 @@ mod tests {
             ("x offset -(5m)", "x offset -300000ms"),
             ("x offset -step() - y", "x offset -15000ms - y"),
             ("x offset min(1m, 2m)", "x offset 60000ms"),
+            ("x offset Min_Of(1m, 2m)", "x offset 60000ms"),
+            ("x offset (step() - 15) + y", "x offset 0 + y"),
+            ("x offset 0s", "x offset 0"),
+            ("x offset 2 ^ 2", "x offset 2 ^ 2"),
             (
                 r#"x{a="[1+1]", offset="(1)"}[1m+1m] # [1+"#,
                 r#"x{a="[1+1]", offset="(1)"}[120000ms] "#,
@@ -244,19 +253,39 @@ mod tests {
     }
 
     #[test]
+    fn modifiers_become_matchers() {
+        for (text, expected) in [
+            ("x smoothed", r#"x{__reach__="smoothed"} "#),
+            ("rate(x[5m] ANCHORED)", r#"rate(x{__reach__="anchored"}[5m] )"#),
+            (r#"x{a="b"}[5m] smoothed"#, r#"x{a="b",__reach__="smoothed"}[5m] "#),
+            ("x{ }[1m] offset 1m @ 5 anchored", r#"x{ __reach__="anchored"}[1m] offset 1m @ 5 "#),
+            ("x @ start() smoothed", r#"x{__reach__="smoothed"} @ start() "#),
+            ("x @ 5 smoothed + y", r#"x{__reach__="smoothed"} @ 5  + y"#),
+            ("smoothed + anchored", "smoothed + anchored"),
+            ("(x) smoothed", "(x) smoothed"),
+        ] {
+            assert_eq!(resolve(text, TIMES).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_length_is_refused() {
+        let instant = QueryTimes { step: 0.0, range: 0.0 };
         for (text, expected) in [
             ("x[1m-1m]", "greater than 0"),
             ("x[5m/0]", "division by zero"),
             ("x[5m%0]", "modulo by zero"),
-            ("x[up + 1m]", "numbers only"),
+            ("x[up + 1m]", "numbers"),
             ("x[time()+1m]", "step(), range()"),
             ("x[9^999+1]", "out of range"),
             ("x[1m and 2m]", "parse error"),
+            ("x[step()+1m 1]", "parse error"),
         ] {
             let refused = resolve(text, TIMES).unwrap_err().to_string();
             assert!(refused.contains(expected), "{text}: {refused}");
         }
+        assert!(resolve("x[step()*2]", instant).is_err());
+        assert_eq!(resolve("x offset range()", instant).unwrap(), "x offset 0");
         let deep = format!("x[{}1{}]", "(".repeat(5000), ")".repeat(5000));
         assert!(resolve(&deep, TIMES).unwrap_err().to_string().contains("split it"));
         for text in ["x[", "x offset (", "[", "offset", "x offset -", "\"", "x[`]", "é[é+é]"] {

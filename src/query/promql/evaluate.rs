@@ -8,7 +8,9 @@ use std::{
     time::SystemTime,
 };
 
-use promql_parser::parser::{AtModifier, Expr, Offset, SubqueryExpr, value::ValueType};
+use promql_parser::parser::{
+    AtModifier, Expr, Offset, SubqueryExpr, VectorSelector, value::ValueType,
+};
 
 use super::{
     PromqlError, PromqlLimits, PromqlRequest,
@@ -16,6 +18,8 @@ use super::{
     constant::{is_constant, negated, repeated},
     instants::Take,
     load::{LoadKey, Loaded, LoadedSeries},
+    positions::Positions,
+    reach::{Reach, reach},
     windows::{Cursor, TimedCell, Window, cell_around},
 };
 use crate::{
@@ -42,6 +46,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) query: Grid,
     /// Where the query was asked to end, which `@ end()` means: the last time, or up to a step later.
     pub(super) end: i64,
+    pub(super) positions: Positions,
     pub(super) notes: RefCell<Notes>,
     pub(super) loads: RefCell<Vec<(LoadKey, Rc<Loaded>)>>,
     pub(super) cells: cell::Cell<usize>,
@@ -72,6 +77,7 @@ impl<'a> Evaluator<'a> {
         request: &PromqlRequest,
         limits: &'a PromqlLimits<'a>,
         query: Grid,
+        positions: Positions,
         now: UnixMillis,
     ) -> Self {
         Self {
@@ -82,6 +88,7 @@ impl<'a> Evaluator<'a> {
             delayed_name_removal: request.delayed_name_removal,
             query,
             end: if request.step_ms > 0 { request.end.0 } else { query.start },
+            positions,
             notes: RefCell::default(),
             loads: RefCell::default(),
             cells: cell::Cell::new(0),
@@ -102,9 +109,7 @@ impl<'a> Evaluator<'a> {
             Expr::StringLiteral(text) => Value::Text(text.val.clone()),
             Expr::Paren(inner) => self.value(&inner.expr, grid)?,
             Expr::Unary(inner) => negated(self.value(&inner.expr, grid)?),
-            Expr::VectorSelector(selector) => {
-                Value::Vector(self.instant(selector, grid, Take::Value)?)
-            }
+            Expr::VectorSelector(selector) => Value::Vector(self.selected(selector, grid)?),
             Expr::Aggregate(aggregate) => Value::Vector(self.aggregate(aggregate, grid)?),
             Expr::Binary(binary) => self.binary(binary, grid)?,
             Expr::Call(call) => self.call(call, grid)?,
@@ -118,6 +123,16 @@ impl<'a> Evaluator<'a> {
         self.check_points(series.len(), grid.count)?;
         let series = if self.delayed_name_removal { series } else { without_names(series)? };
         Ok(Value::Vector(series))
+    }
+
+    fn selected(&self, selector: &VectorSelector, grid: &Grid) -> Result<Vec<Series>, PromqlError> {
+        match reach(selector) {
+            None => self.instant(selector, grid, Take::Value),
+            Some(Reach::Smoothed) => self.smoothed(selector, grid),
+            Some(Reach::Anchored) => Err(PromqlError::BadData(
+                "parse error: anchored modifier can only be used with range vectors".to_owned(),
+            )),
+        }
     }
 
     /// What is the same at all times is evaluated once.
@@ -158,6 +173,13 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Matrix, PromqlError> {
         match expression {
             Expr::Paren(inner) => self.matrix(&inner.expr, grid, detail),
+            Expr::MatrixSelector(matrix) if reach(&matrix.vs).is_some() => {
+                Err(PromqlError::Execution(
+                    "the anchored and smoothed modifiers can only be used with: changes, delta, \
+                     increase, rate, resets"
+                        .to_owned(),
+                ))
+            }
             Expr::MatrixSelector(matrix) => {
                 let at = self.at(matrix.vs.at.as_ref());
                 let offset_ms = offset_ms(matrix.vs.offset.as_ref());
@@ -297,7 +319,7 @@ fn millis(length: std::time::Duration) -> i64 {
 }
 
 /// A length of time in milliseconds; 0 is none.
-fn positive(length: std::time::Duration) -> Result<i64, PromqlError> {
+pub(super) fn positive(length: std::time::Duration) -> Result<i64, PromqlError> {
     match millis(length) {
         0 => Err(PromqlError::BadData("parse error: duration must be greater than 0".to_owned())),
         millis => Ok(millis),

@@ -10,12 +10,14 @@ use promql_parser::{
 use super::{
     Labels, PromqlError, buckets,
     columns::{ABSENT, Grid, Series, Value, is_present},
+    durations::REACH_LABEL,
     evaluate::{Evaluator, Matrix},
     instants::Take,
     label_functions, maths,
     numbers::{larger, smaller},
     over_time::{self, WindowFunction},
     rates,
+    reach::reaching,
     source::unmarked,
 };
 use crate::{model::Kind, pipeline::query_plan::Detail, store::METRIC_TAG};
@@ -27,7 +29,7 @@ impl Evaluator<'_> {
         let arguments: Vec<&Expr> = call.args.args.iter().map(|argument| &**argument).collect();
         let window = over_time::function(name).or_else(|| rates::function(name));
         if let Some(function) = window {
-            return Ok(Value::Vector(self.window_call(name, function, &arguments, grid)?));
+            return Ok(Value::Vector(self.window_call(call, function, &arguments, grid)?));
         }
         if let Some(values) = self.scalar_call(name, &arguments, grid)? {
             return Ok(Value::Scalar(values));
@@ -55,7 +57,7 @@ impl Evaluator<'_> {
                 }
             }
             "sort" | "sort_desc" | "sort_by_label" | "sort_by_label_desc" if self.is_range() => {
-                self.warn_of_sort();
+                self.warn_of_sort(call);
                 vector()?
             }
             "sort" | "sort_desc" => label_functions::sorted(vector()?, grid, name == "sort"),
@@ -63,12 +65,8 @@ impl Evaluator<'_> {
                 let names = self.texts(arguments.get(1..).unwrap_or_default(), grid)?;
                 label_functions::sorted_by(vector()?, grid, &names, name == "sort_by_label")
             }
-            "histogram_quantile" => {
-                let quantiles = self.scalar(argument(first, name)?, grid)?;
-                let series = self.vector(argument(arguments.get(1).copied(), name)?, grid)?;
-                buckets::quantiles(&quantiles, &series, grid, &mut self.notes.borrow_mut())
-            }
-            "histogram_quantiles" => self.histogram_quantiles(&arguments, grid)?,
+            "histogram_quantile" => self.histogram_quantile(call, &arguments, grid)?,
+            "histogram_quantiles" => self.histogram_quantiles(call, &arguments, grid)?,
             "histogram_fraction" => {
                 let [low, high] = [0, 1]
                     .map(|index| self.scalar(argument(arguments.get(index).copied(), name)?, grid));
@@ -82,9 +80,27 @@ impl Evaluator<'_> {
         }))
     }
 
+    fn histogram_quantile(
+        &self,
+        call: &Call,
+        arguments: &[&Expr],
+        grid: &Grid,
+    ) -> Result<Vec<Series>, PromqlError> {
+        let [quantiles, buckets] = arguments else { return Err(missing("histogram_quantile")) };
+        let quantiles = self.scalar(quantiles, grid)?;
+        let series = self.vector(buckets, grid)?;
+        self.check_quantiles(&quantiles, self.positions.of_argument(call, 0));
+        let mut notes = self.notes.borrow_mut();
+        notes.at(self.positions.of_argument(call, 1));
+        let found = buckets::quantiles(&quantiles, &series, grid, &mut notes);
+        notes.at(None);
+        Ok(found)
+    }
+
     /// `histogram_quantiles`: the buckets, the label that tells quantiles apart, and the quantiles.
     fn histogram_quantiles(
         &self,
+        call: &Call,
         arguments: &[&Expr],
         grid: &Grid,
     ) -> Result<Vec<Series>, PromqlError> {
@@ -96,6 +112,9 @@ impl Evaluator<'_> {
             quantiles.iter().map(|one| self.scalar(one, grid)).collect::<Result<Vec<_>, _>>()?;
         let series = self.vector(buckets, grid)?;
         self.check_points(series.len() * quantiles.len(), grid.count)?;
+        for (index, own) in quantiles.iter().enumerate() {
+            self.check_quantiles(own, self.positions.of_argument(call, index + 2));
+        }
         let mut notes = self.notes.borrow_mut();
         buckets::several_quantiles(&texts.concat(), &quantiles, &series, grid, &mut notes)
     }
@@ -105,20 +124,37 @@ impl Evaluator<'_> {
         self.end != self.query.start
     }
 
-    fn warn_of_sort(&self) {
+    fn warn_of_sort(&self, call: &Call) {
         let text =
             "sort is ineffective for range queries since results are always ordered by labels";
-        self.notes.borrow_mut().warn(|| text.to_owned());
+        let mut notes = self.notes.borrow_mut();
+        notes.at(self.positions.of_call(call));
+        notes.warn(|| text.to_owned());
+        notes.at(None);
+    }
+
+    /// Warns of quantiles that are none.
+    pub(super) fn check_quantiles(&self, quantiles: &[f64], place: Option<String>) {
+        let mut notes = self.notes.borrow_mut();
+        notes.at(place);
+        for q in quantiles {
+            over_time::check_quantile(*q, &mut notes);
+        }
+        notes.at(None);
     }
 
     /// Functions over windows.
     fn window_call(
         &self,
-        name: &str,
+        call: &Call,
         function: WindowFunction,
         arguments: &[&Expr],
         grid: &Grid,
     ) -> Result<Vec<Series>, PromqlError> {
+        let name = call.func.name;
+        if let Some(reaching) = arguments.iter().find_map(|argument| reaching(argument)) {
+            return self.reaching_call(name, reaching, grid);
+        }
         let (mut matrix, mut numbers) = (None, Vec::new());
         for argument in arguments {
             if super::evaluate::is_matrix(argument) {
@@ -129,15 +165,18 @@ impl Evaluator<'_> {
         }
         let Some(matrix) = matrix else { return Err(missing(name)) };
         let mut at_time = vec![0.0; numbers.len()];
-        let mut series = self.over_windows(&matrix, grid, |window, index| {
+        self.notes.borrow_mut().at(self.positions.of_argument(call, 0));
+        let series = self.over_windows(&matrix, grid, |window, index| {
             for (own, all) in at_time.iter_mut().zip(&numbers) {
                 *own = all[index];
             }
             function(window, &at_time, &mut self.notes.borrow_mut())
-        })?;
-        if matches!(name, "rate" | "increase") {
-            self.inform_of_gauges(&matrix, &series);
+        });
+        if let (Ok(series), "rate" | "increase") = (&series, name) {
+            self.inform_of_gauges(&matrix, series);
         }
+        self.notes.borrow_mut().at(None);
+        let mut series = series?;
         if !matches!(name, "last_over_time" | "first_over_time") {
             for one in &mut series {
                 one.drop_metric = true;
@@ -318,7 +357,7 @@ fn selector_labels(expression: &Expr) -> Labels {
     };
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.matchers.matchers {
-        if matcher.name == METRIC_TAG {
+        if [METRIC_TAG, REACH_LABEL].contains(&matcher.name.as_str()) {
             continue;
         }
         let equal = matches!(matcher.op, MatchOp::Equal) && unmarked(&matcher.value).0 == "=";

@@ -9,7 +9,7 @@ use regex::Captures;
 use super::{
     Labels, PromqlError, PromqlLimits,
     columns::{Grid, Series, join_same},
-    literals::is_label_name,
+    literals::{is_label_name, shown},
     numbers::ascending,
 };
 use crate::{query::whole_pattern, store::METRIC_TAG};
@@ -91,7 +91,11 @@ fn set(series: &mut Series, name: &str, value: &str) {
 }
 
 fn check_name(name: &str, what: &str) -> Result<(), PromqlError> {
-    if is_label_name(name) { Ok(()) } else { Err(execution(format!("invalid {what}: {name}"))) }
+    if is_label_name(name) {
+        Ok(())
+    } else {
+        Err(execution(format!("invalid {what}: {}", shown(name))))
+    }
 }
 
 fn execution(text: String) -> PromqlError {

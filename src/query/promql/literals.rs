@@ -4,8 +4,33 @@
 
 use std::{iter::Peekable, str::Chars};
 
-/// Stands for bytes of a string that are no UTF-8.
-const NO_TEXT: char = char::REPLACEMENT_CHARACTER;
+/// Bytes of a string that are no UTF-8 are kept as characters from here on, which nobody uses: the
+/// byte is the distance.
+const NO_TEXT: u32 = 0x0010_ff00;
+
+/// The byte that a character stands for.
+fn byte_of(letter: char) -> Option<u8> {
+    u32::from(letter).checked_sub(NO_TEXT).and_then(|byte| u8::try_from(byte).ok())
+}
+
+/// A text as it is shown: what is no UTF-8 is replaced.
+pub(super) fn shown(text: &str) -> String {
+    let replaced = |c| if byte_of(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(replaced).collect()
+}
+
+/// A text in quotes, with its bytes that are no UTF-8 as `\xff`.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for letter in text.chars() {
+        match byte_of(letter) {
+            Some(byte) => out.push_str(&format!("\\x{byte:02x}")),
+            None => out.extend(letter.escape_debug()),
+        }
+    }
+    out.push('"');
+    out
+}
 
 /// Copies a string up to its closing quote, with a mark before its text. Bytes written as `\xff` or
 /// `\377` are put together to characters.
@@ -58,7 +83,11 @@ fn copy_raw(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
 }
 
 fn flush(bytes: &mut Vec<u8>, out: &mut String) {
-    out.push_str(&String::from_utf8_lossy(bytes));
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        let kept = |byte: &u8| char::from_u32(NO_TEXT + u32::from(*byte));
+        out.extend(chunk.invalid().iter().filter_map(kept));
+    }
     bytes.clear();
 }
 
@@ -109,7 +138,7 @@ fn between_digits(text: &str) -> bool {
 
 /// Whether Prometheus takes this as the name of a label: any text does.
 pub(super) fn is_label_name(name: &str) -> bool {
-    !name.is_empty() && !name.contains(NO_TEXT)
+    !name.is_empty() && !name.chars().any(|letter| byte_of(letter).is_some())
 }
 
 #[cfg(test)]
@@ -121,9 +150,9 @@ mod tests {
         for (text, expected) in [
             (r#""\xc3\xa9" rest"#, "\"\u{e9}\""),
             (r#""a\303\251b""#, "\"a\u{e9}b\""),
-            (r#""\xff""#, "\"\u{fffd}\""),
+            (r#""\xff""#, "\"\u{10ffff}\""),
             (r#"'\x41\101\\xff\"'"#, r#"'\x41\101\\xff\"'"#),
-            (r#""\xc3"#, "\"\u{fffd}"),
+            (r#""\xc3"#, "\"\u{10ffc3}"),
             (r#""\xf"#, r#""\xf"#),
             ("`\\xff\"'\n` rest", r#""\\xff\"'\n""#),
             (r"`\w", r#""\\w"#),
@@ -156,7 +185,7 @@ mod tests {
 
     #[test]
     fn label_names_are_any_text() {
-        for (name, good) in [("a", true), ("1-b", true), ("", false), ("\u{fffd}", false)] {
+        for (name, good) in [("a", true), ("1-b", true), ("", false), ("\u{10ffc5}", false)] {
             assert_eq!(is_label_name(name), good, "{name}");
         }
     }

@@ -53,8 +53,8 @@
 //!
 //! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
 //! `sum by (__name__)` of a rate keeps series apart. Without `promql.delayed_name_removal` they are
-//! dropped where they stop fitting. Annotations carry no position in the text. Native histograms,
-//! `smoothed` and `anchored` are not there.
+//! dropped where they stop fitting. Native histograms are not
+//! there. Positions are looked up in the text: complaints of the parser's grammar carry none.
 //! The parser compiles patterns without a bound and panics on durations out of range; its input is
 //! bounded before, patterns are handed past it, and a panic is an error.
 
@@ -74,6 +74,7 @@ mod info;
 mod instants;
 mod label_functions;
 mod labels;
+mod lengths;
 mod literals;
 mod load;
 mod matching;
@@ -82,7 +83,9 @@ mod numbers;
 mod operators;
 mod over_time;
 mod picks;
+mod positions;
 mod rates;
+mod reach;
 mod regression;
 mod source;
 mod windows;

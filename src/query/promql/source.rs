@@ -16,8 +16,8 @@ use promql_parser::{
 
 use super::{
     PromqlError, PromqlLimits,
-    durations::{QueryTimes, resolve},
-    literals, wording,
+    durations::{QueryTimes, REACH_LABEL, resolve},
+    literals, positions, wording,
 };
 use crate::{
     query::{MatchOperator, SeriesMatcher, whole_pattern},
@@ -52,14 +52,12 @@ pub(super) fn parse(
             limits.query_bytes_max
         )));
     }
-    match times {
-        Some(times) => parse_within_depth(&resolve(text, times)?),
-        None => parse_within_depth(text),
-    }
+    let resolved = times.map_or(Ok(text.into()), |times| resolve(text, times))?;
+    parse_within_depth(&resolved, text)
 }
 
-/// The same for a text whose length is bounded.
-pub(super) fn parse_within_depth(text: &str) -> Result<Expr, PromqlError> {
+/// The same for a text whose length is bounded; complaints name places in the original.
+fn parse_within_depth(text: &str, original: &str) -> Result<Expr, PromqlError> {
     let marked = mark_patterns(text)?;
     know_more_functions();
     // The parser has panicked on odd input before; a query must not end a worker.
@@ -68,25 +66,27 @@ pub(super) fn parse_within_depth(text: &str) -> Result<Expr, PromqlError> {
     parsed.map_err(|cause| {
         let plain = |text: String, (_, mark): (&str, &str)| text.replace(mark, "");
         let cause = wording::of_prometheus(&MARKS.into_iter().fold(cause, plain));
-        PromqlError::BadData(format!("parse error: {cause}"))
+        // Of calls it is known where they stand.
+        let called = OF_CALLS.iter().find_map(|before| {
+            let (name, _) = cause.split_once(before)?.1.split_once('"')?;
+            positions::first_call(original, name)
+        });
+        let place = called.map_or_else(String::new, |place| place + ": ");
+        PromqlError::BadData(format!("{place}parse error: {cause}"))
     })
 }
 
-/// Functions that Prometheus knew under another name, and what `durations.rs` makes of `min` and
-/// `max`.
+/// What stands before the name of a call in a complaint.
+const OF_CALLS: [&str; 3] = ["in call to \"", "in call to function \"", "function with name \""];
+
+/// Functions that Prometheus knew under another name.
 fn know_more_functions() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let arguments = vec![ValueType::Matrix, ValueType::Scalar, ValueType::Scalar];
-        let two = vec![ValueType::Scalar, ValueType::Scalar];
-        let of_durations =
-            |name, arguments| Function::new(name, arguments, 0, ValueType::Scalar, false);
-        // It fails only for names that are built in, and these are not.
-        drop(register_extra_functions(vec![
-            Function::new("holt_winters", arguments, 0, ValueType::Vector, false),
-            of_durations("duration_min", two.clone()),
-            of_durations("duration_max", two),
-        ]));
+        let own = Function::new("holt_winters", arguments, 0, ValueType::Vector, false);
+        // It fails only for names that are built in, and this is not.
+        drop(register_extra_functions(vec![own]));
     });
 }
 
@@ -275,7 +275,7 @@ pub(super) fn conditions_of(
         .iter()
         .map(|own| {
             let mut set: Vec<_> = name.iter().cloned().collect();
-            for matcher in own {
+            for matcher in own.iter().filter(|matcher| matcher.name != REACH_LABEL) {
                 set.push(matcher_of(matcher, limits)?);
             }
             Ok(set)

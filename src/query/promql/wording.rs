@@ -58,7 +58,13 @@ mod tests {
             ("up{__name__=\"up\"}", r#"metric name must not be set twice: "up" or "up""#),
         ] {
             let error = source::parse(query, None, &LIMITS).unwrap_err().to_string();
-            assert_eq!(error, format!("parse error: {expected}"));
+            let (place, error) = error.split_once("parse error: ").unwrap();
+            assert_eq!(error, expected);
+            // Of calls the place is known.
+            assert_eq!(
+                place,
+                if expected.contains("call") || query == "no(up)" { "1:1: " } else { "" }
+            );
         }
     }
 }
