@@ -16,6 +16,7 @@ use super::{Lifeline, TrustedClock, WriteFault, WriterHandle, foreign::ForeignMe
 use crate::{
     ingest::{
         graphite::Template,
+        memory::{HeldMemory, NoMemory, json_bytes},
         native::{Admitted, Sessions, Settled, UnknownRef},
         refusals::Refusals,
     },
@@ -47,6 +48,8 @@ pub struct Collect {
     pub body: Bytes,
     /// How they are to be read.
     pub encoding: Encoding,
+    /// What the body takes; grows with what it becomes.
+    pub memory: HeldMemory,
 }
 
 /// Why a request was not accepted as a whole.
@@ -69,6 +72,9 @@ pub enum CollectFault {
     /// It uses refs that are not known here.
     #[error(transparent)]
     UnknownRef(#[from] UnknownRef),
+    /// There is no memory for what it becomes.
+    #[error(transparent)]
+    Memory(#[from] NoMemory),
     /// It was not written.
     #[error(transparent)]
     Write(#[from] WriteFault),
@@ -139,6 +145,12 @@ impl Handler<Collect> for Collector {
 impl Core {
     async fn collect(&self, collect: Collect) -> Result<IngestAnswer, CollectFault> {
         let now = self.parts.clock.now();
+        let mut memory = collect.memory;
+        // What is read becomes a batch and a record of the journal.
+        memory.grow(match collect.encoding {
+            Encoding::Bson => 2 * collect.body.len(),
+            Encoding::Json => json_bytes(&collect.body),
+        })?;
         let (body, unread, protocol) = match collect.encoding {
             Encoding::Bson => (collect.body, Vec::new(), Protocol::Native),
             Encoding::Json => {

@@ -14,9 +14,10 @@ use crate::{
     ingest::{
         collectd, graphite,
         influx::{self, Precision},
+        memory::{HeldMemory, NoMemory, json_bytes},
         otlp::{self, Form},
         remote_write::{self, Contents, Families, Version},
-        rows::Rows,
+        rows::{Excess, Rows},
         series_cache::SeriesCache,
     },
     model::SeriesKey,
@@ -43,6 +44,10 @@ pub enum Foreign {
 }
 
 impl Foreign {
+    fn is_json(self) -> bool {
+        matches!(self, Self::Otlp(Form::Json) | Self::Collectd)
+    }
+
     /// The name under which its samples are counted.
     pub fn protocol(self) -> Protocol {
         match self {
@@ -65,6 +70,8 @@ pub struct CollectForeign {
     pub foreign: Foreign,
     /// Whose new series are counted.
     pub sender: Box<str>,
+    /// What the body takes; grows with what it becomes.
+    pub memory: Option<HeldMemory>,
 }
 
 /// What became of it.
@@ -84,9 +91,13 @@ pub enum ForeignFault {
     Malformed(String),
     /// It brings more new series than one request may.
     #[error(
-        "{0} new series in one request: send fewer at a time or raise limits.request_series_max"
+        "more than {0} new series in one request: send fewer at a time or raise \
+         limits.request_series_max"
     )]
     TooManySeries(usize),
+    /// There is no memory for what it becomes.
+    #[error(transparent)]
+    Memory(#[from] NoMemory),
     /// It was not written.
     #[error(transparent)]
     Write(#[from] WriteFault),
@@ -144,24 +155,34 @@ impl Core {
         &self,
         request: CollectForeign,
     ) -> Result<ForeignAnswer, ForeignFault> {
-        let CollectForeign { body, foreign, sender } = request;
+        let CollectForeign { body, foreign, sender, mut memory } = request;
+        if let Some(memory) = &mut memory
+            && foreign.is_json()
+        {
+            memory.grow(json_bytes(&body))?;
+        }
         let parts = &self.parts;
-        let memory = &self.foreign;
+        let remembered = &self.foreign;
         let (decoded, contents) = {
-            let mut cache = memory.cache.borrow_mut();
+            let mut cache = remembered.cache.borrow_mut();
             cache.trim(parts.series_max);
             cache.renew(parts.store.dictionary().generation());
             let find = |key: &SeriesKey| parts.store.dictionary().find(key).map(|(id, _)| id);
-            let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender);
+            let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
+                .within(parts.request_series_max, memory.as_mut());
             let contents =
                 self.decode(foreign, &body, &mut rows).map_err(ForeignFault::Malformed)?;
             (rows.finish(), contents)
         };
         drop(body);
-        let definitions = decoded.definitions();
-        if definitions.len() > parts.request_series_max {
-            return Err(ForeignFault::TooManySeries(definitions.len()));
+        match decoded.excess {
+            None => {}
+            Some(Excess::Series) => {
+                return Err(ForeignFault::TooManySeries(parts.request_series_max));
+            }
+            Some(Excess::Memory(cause)) => return Err(cause.into()),
         }
+        let definitions = decoded.definitions();
         let verdicts = if definitions.is_empty() {
             Vec::new()
         } else {
@@ -174,7 +195,7 @@ impl Core {
         );
         let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
         let (batch, mut refused) = {
-            let mut cache = memory.cache.borrow_mut();
+            let mut cache = remembered.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);
             decoded.admit(&verdicts, &mut cache, &admission, kind, window_ms)
         };

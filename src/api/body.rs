@@ -1,6 +1,6 @@
 //! Bodies of ingest requests, within their limits of size, time and memory.
 
-use std::{io::Read, sync::Arc};
+use std::io::Read;
 
 use actix_web::{
     HttpRequest,
@@ -8,54 +8,20 @@ use actix_web::{
     web::{self, Bytes, BytesMut},
 };
 use futures_util::StreamExt;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use super::{ApiParts, refusal::Refusal};
+use crate::ingest::memory::{HeldMemory, IngestMemory};
 
+/// Bytes that a body is decompressed to at first, at least.
+const PIECE_BYTES: usize = 64 << 10;
 /// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// Bodies are counted in units of this many bytes.
-const UNIT_BYTES: usize = 1024;
-
-/// The memory that all bodies together may take. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct BodyMemory {
-    units: Arc<Semaphore>,
-    total: usize,
-}
-
-impl BodyMemory {
-    /// Room for this many bytes.
-    pub fn new(bytes: usize) -> Self {
-        let total = (bytes / UNIT_BYTES).min(Semaphore::MAX_PERMITS);
-        Self { units: Arc::new(Semaphore::new(total)), total }
-    }
-
-    /// Bytes taken now.
-    pub fn used_bytes(&self) -> usize {
-        (self.total - self.units.available_permits()) * UNIT_BYTES
-    }
-
-    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
-        self.units.clone().try_acquire_many_owned(units).map_err(|_| {
-            Refusal::Busy(
-                "the bodies of other requests take all memory that they may \
-                 (ingest.body_memory_max)"
-                    .to_owned(),
-            )
-        })
-    }
-}
-
 /// A request's body, decompressed, with the memory it takes.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    _memory: OwnedSemaphorePermit,
+    pub(super) memory: HeldMemory,
 }
 
 /// What the `Content-Type` says, in lower case and without parameters; `None` when there is none.
@@ -101,21 +67,21 @@ pub(super) async fn receive_as(
     let received = timeout(parts.client_timeout, read(payload, parts)).await;
     let body = received.map_err(|_| Refusal::TooSlow(parts.client_timeout))??;
     let limit = limits.decompressed_bytes_max;
+    let mut memory = parts.ingest_memory.take(0)?;
     let bytes = match encoding {
         "identity" | "" => return Ok(body),
-        "zstd" => zstd(&body.bytes, limit)?,
-        "gzip" => gzip(&body.bytes, limit)?,
-        "snappy" => snappy(&body.bytes, limit)?,
+        "zstd" => zstd(&body.bytes, limit, &mut memory)?,
+        "gzip" => gzip(&body.bytes, limit, &mut memory)?,
+        "snappy" => snappy(&body.bytes, limit, &mut memory)?,
         other => return Err(Refusal::UnknownEncoding(other.to_owned())),
     };
-    let memory = parts.body_memory.take(bytes.len())?;
-    Ok(Body { bytes, _memory: memory })
+    Ok(Body { bytes, memory })
 }
 
 /// Memory is counted as the bytes come in, so that a client must send what it takes.
 async fn read(mut payload: web::Payload, parts: &ApiParts) -> Result<Body, Refusal> {
     let limit = parts.body_limits.request_bytes_max;
-    let mut memory = parts.body_memory.take(0)?;
+    let mut memory = parts.ingest_memory.take(0)?;
     let mut counted = 0;
     let mut bytes = BytesMut::new();
     while let Some(chunk) = payload.next().await {
@@ -125,52 +91,69 @@ async fn read(mut payload: web::Payload, parts: &ApiParts) -> Result<Body, Refus
         }
         bytes.extend_from_slice(&chunk);
         if bytes.capacity() > counted {
-            memory.merge(parts.body_memory.take(bytes.capacity() - counted)?);
+            memory.grow(bytes.capacity() - counted)?;
             counted = bytes.capacity();
         }
     }
-    Ok(Body { bytes: bytes.freeze(), _memory: memory })
+    Ok(Body { bytes: bytes.freeze(), memory })
 }
 
-fn zstd(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+fn zstd(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not zstd: {cause}"));
     let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(fault)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(fault)?;
-    read_all(decoder, body.len(), limit, fault)
+    read_all(decoder, body.len(), limit, memory, fault)
 }
 
-fn gzip(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+fn gzip(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not gzip: {cause}"));
-    read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, fault)
+    read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, memory, fault)
 }
 
+/// Memory is taken for each piece before it is written.
 fn read_all(
-    decoder: impl Read,
+    mut decoder: impl Read,
     compressed: usize,
     limit: usize,
+    memory: &mut HeldMemory,
     fault: impl Fn(std::io::Error) -> Refusal,
 ) -> Result<Bytes, Refusal> {
-    let mut out = Vec::with_capacity((compressed * 4).min(limit));
-    decoder.take(limit as u64 + 1).read_to_end(&mut out).map_err(fault)?;
-    if out.len() > limit {
-        return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
+    let mut out = Vec::new();
+    let mut more = (compressed * 4).max(PIECE_BYTES);
+    loop {
+        more = more.min(limit + 1 - out.len());
+        memory.grow(more)?;
+        out.reserve_exact(more);
+        let read = decoder.by_ref().take(more as u64).read_to_end(&mut out).map_err(&fault)?;
+        if out.len() > limit {
+            return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
+        }
+        if read < more {
+            return Ok(out.into());
+        }
+        more = out.len();
     }
-    Ok(out.into())
 }
 
 /// Snappy's block format, which says its length first.
-fn snappy(body: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
     let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
-    if snap::raw::decompress_len(body).map_err(fault)? > limit {
+    let length = snap::raw::decompress_len(body).map_err(fault)?;
+    if length > limit {
         return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
     }
+    memory.grow(length)?;
     Ok(snap::raw::Decoder::new().decompress_vec(body).map_err(fault)?.into())
 }
 
 /// For fuzzing: what a compressed body holds.
 pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
     const LIMIT: usize = 1 << 20;
-    let plain = [zstd(bytes, LIMIT), gzip(bytes, LIMIT), snappy(bytes, LIMIT)];
+    let mut memory = IngestMemory::new(16 * LIMIT).take(0).ok()?;
+    let mut undo = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
+        decode(bytes, LIMIT, &mut memory)
+    };
+    let plain = [undo(zstd), undo(gzip), undo(snappy)];
     plain.into_iter().flatten().next().inspect(|plain| assert!(plain.len() <= LIMIT))
 }
 

@@ -46,7 +46,7 @@ async fn accept(
     let body = body::receive_as(&request, payload, &parts, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let sender = format!("{} {peer}", foreign.protocol().as_str()).into();
-    let collect = CollectForeign { body: body.bytes.clone(), foreign, sender };
+    let collect = CollectForeign { body: body.bytes, foreign, sender, memory: Some(body.memory) };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Foreign)
 }

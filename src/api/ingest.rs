@@ -45,7 +45,7 @@ async fn accept(
         }
     };
     let body = body::receive(request, payload, parts).await?;
-    let collect = Collect { body: body.bytes.clone(), encoding };
+    let collect = Collect { body: body.bytes, encoding, memory: body.memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)
 }

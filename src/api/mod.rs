@@ -27,8 +27,8 @@ mod turns;
 
 use std::{sync::Arc, time::Duration};
 
+pub use body::BodyLimits;
 pub(crate) use body::fuzz_decompress;
-pub use body::{BodyLimits, BodyMemory};
 pub use connection::{Connections, OneAtATime};
 pub use guard::HostNames;
 pub(crate) use params::fuzz_query;
@@ -44,6 +44,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     actors::{Collector, Health, Snapshots, TrustedClock, WriterHandle},
+    ingest::memory::IngestMemory,
     model::SeriesLimits,
     query::QueryLimits,
     store::Store,
@@ -65,7 +66,7 @@ pub struct ApiParts {
     pub query_memory: QueryMemory,
     pub turns: Turns,
     pub body_limits: BodyLimits,
-    pub body_memory: BodyMemory,
+    pub ingest_memory: IngestMemory,
     pub client_timeout: Duration,
     pub snapshots: Snapshots,
     pub series_limits: SeriesLimits,

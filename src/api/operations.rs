@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{ApiParts, answer};
 
 pub(super) async fn metrics(parts: web::Data<ApiParts>) -> HttpResponse {
-    parts.metrics.body_memory_bytes.set(parts.body_memory.used_bytes() as i64);
+    parts.metrics.body_memory_bytes.set(parts.ingest_memory.used_bytes() as i64);
     let clock = parts.clock.report();
     parts.metrics.clock_doubted.set(i64::from(clock.doubted));
     parts.metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);

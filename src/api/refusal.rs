@@ -7,6 +7,7 @@ use actix_web::{HttpResponse, http::StatusCode};
 use super::answer;
 use crate::{
     actors::{CollectFault, ForeignFault, WriteFault},
+    ingest::memory::NoMemory,
     telemetry::IngestOutcome,
 };
 
@@ -33,6 +34,17 @@ pub(super) enum Refusal {
     Foreign(ForeignFault),
 }
 
+impl From<NoMemory> for Refusal {
+    fn from(cause: NoMemory) -> Self {
+        match cause {
+            NoMemory::Busy => Self::Busy(cause.to_string()),
+            NoMemory::TooLarge { limit } => {
+                Self::TooLarge { limit, setting: "ingest.body_memory_max" }
+            }
+        }
+    }
+}
+
 impl Refusal {
     pub(super) fn outcome(&self) -> IngestOutcome {
         match self {
@@ -43,11 +55,17 @@ impl Refusal {
             | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
             Self::TooLarge { .. }
             | Self::Collect(CollectFault::TooManySeries { .. })
-            | Self::Foreign(ForeignFault::TooManySeries(_)) => IngestOutcome::TooLarge,
+            | Self::Collect(CollectFault::Memory(NoMemory::TooLarge { .. }))
+            | Self::Foreign(
+                ForeignFault::TooManySeries(_) | ForeignFault::Memory(NoMemory::TooLarge { .. }),
+            ) => IngestOutcome::TooLarge,
             Self::TooSlow(_) => IngestOutcome::TooSlow,
             Self::Busy(_)
             | Self::Collect(CollectFault::Write(WriteFault::Busy(_)))
-            | Self::Foreign(ForeignFault::Write(WriteFault::Busy(_))) => IngestOutcome::Busy,
+            | Self::Collect(CollectFault::Memory(NoMemory::Busy))
+            | Self::Foreign(
+                ForeignFault::Write(WriteFault::Busy(_)) | ForeignFault::Memory(NoMemory::Busy),
+            ) => IngestOutcome::Busy,
             Self::Collect(CollectFault::UnknownRef(_)) => IngestOutcome::UnknownRefs,
             Self::Stopping
             | Self::Collect(CollectFault::Write(_))
@@ -90,6 +108,7 @@ impl Refusal {
             Self::Foreign(fault @ ForeignFault::TooManySeries(_)) => {
                 error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &fault.to_string())
             }
+            Self::Foreign(ForeignFault::Memory(fault)) => Self::from(*fault).response(),
             Self::Foreign(ForeignFault::Write(fault)) => write_fault(fault),
         }
     }
@@ -106,6 +125,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::UnknownRef(cause) => {
             answer::error(StatusCode::CONFLICT, "unknown_refs", cause)
         }
+        CollectFault::Memory(fault) => Refusal::from(*fault).response(),
         CollectFault::Write(fault) => write_fault(fault),
     }
 }

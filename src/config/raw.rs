@@ -73,6 +73,8 @@ pub(crate) struct RawGraphite {
     pub(crate) pickle_listen: String,
     pub(crate) udp_listen: String,
     pub(crate) connections_max: usize,
+    pub(crate) idle_timeout: String,
+    pub(crate) udp_buffer_bytes_max: usize,
     pub(crate) templates: Vec<String>,
 }
 

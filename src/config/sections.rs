@@ -50,7 +50,13 @@ pub(super) fn socket_address(key: &str, text: &str, faults: &mut Faults) -> Sock
     })
 }
 
-pub(super) fn graphite(raw: &RawGraphite, faults: &mut Faults) -> GraphiteSettings {
+pub(super) fn graphite(
+    raw: &RawGraphite,
+    client_timeout: &str,
+    faults: &mut Faults,
+) -> GraphiteSettings {
+    let idle_timeout = faults.duration("graphite.idle_timeout", &raw.idle_timeout);
+    let first_timeout = faults.duration("server.client_timeout", client_timeout);
     let mut address = |key: &str, text: &str| {
         (!text.is_empty()).then(|| socket_address(&format!("graphite.{key}"), text, faults))
     };
@@ -59,6 +65,9 @@ pub(super) fn graphite(raw: &RawGraphite, faults: &mut Faults) -> GraphiteSettin
         pickle_listen: address("pickle_listen", &raw.pickle_listen),
         udp_listen: address("udp_listen", &raw.udp_listen),
         connections_max: raw.connections_max,
+        first_timeout: first_timeout.min(idle_timeout),
+        idle_timeout,
+        udp_buffer_bytes_max: raw.udp_buffer_bytes_max,
     }
 }
 

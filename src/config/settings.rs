@@ -111,7 +111,7 @@ impl Settings {
                 raw.ingest.request_bytes_max + raw.ingest.decompressed_bytes_max,
             ),
             request_series_max: faults.some("limits.request_series_max", limits.request_series_max),
-            graphite: graphite(&raw.graphite, &mut faults),
+            graphite: graphite(&raw.graphite, &raw.server.client_timeout, &mut faults),
             graphite_templates: graphite_templates(&raw.graphite, &mut faults),
             queue_bytes_max: faults.at_least(
                 "ingest.queue_bytes_max",

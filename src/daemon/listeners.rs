@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use actix::Actor;
+use actix::{Actor, Arbiter};
 use actix_http::{HttpService, Protocol, error::DispatchError};
 use actix_server::{Server, ServerHandle};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
@@ -18,10 +18,10 @@ use crate::{
         Snapshots, TrustedClock, WriterHandle,
     },
     api::{
-        self, ApiParts, BodyLimits, BodyMemory, Connections, HostNames, OneAtATime, QueryMemory,
-        Tails, Turns,
+        self, ApiParts, BodyLimits, Connections, HostNames, OneAtATime, QueryMemory, Tails, Turns,
     },
     config::Settings,
+    ingest::memory::IngestMemory,
     query::QueryLimits,
     store::{SnapshotFolder, Store},
     telemetry::Metrics,
@@ -66,7 +66,7 @@ pub(super) fn api_parts(
             request_bytes_max: settings.request_bytes_max,
             decompressed_bytes_max: settings.decompressed_bytes_max,
         },
-        body_memory: BodyMemory::new(settings.body_memory_max),
+        ingest_memory: IngestMemory::new(settings.body_memory_max),
         client_timeout: settings.client_timeout,
         series_limits: settings.series_limits,
         future_skew: settings.future_skew,
@@ -100,9 +100,18 @@ pub(super) fn start_graphite(
     settings: &Settings,
     parts: &ApiParts,
     lifelines: &Lifelines,
+    arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<GraphiteListeners> {
+    if !settings.graphite.listens() {
+        return Ok(GraphiteListeners::default());
+    }
     let line = lifelines.for_role("Graphite collector");
-    let collector = Collector::new(collector_parts(settings, parts), line).start();
+    let own = collector_parts(settings, parts);
+    // On a thread of its own: the main one must not wait while a large message is read.
+    let arbiter = Arbiter::new();
+    let collector =
+        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(own, line));
+    arbiters.push(arbiter);
     GraphiteListeners::start(&settings.graphite, collector, parts.metrics.clone())
         .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
 }

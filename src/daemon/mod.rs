@@ -116,7 +116,7 @@ impl Daemon {
         );
         let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
         let tails = parts.tails.clone();
-        let graphite = start_graphite(&settings, &parts, &lifelines)?;
+        let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
         let server = start_server(&settings, parts, &lifelines)?;
         say_ready(&health);
         tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");

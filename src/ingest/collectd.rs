@@ -115,14 +115,15 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
         return Ok(());
     }
     let mut written = String::new();
+    for part in parts {
+        written.push_str(part);
+        written.push('\0');
+    }
+    let shared = Fingerprint::of(PROTOCOL, written.as_bytes());
     for ((value, source), name) in list.values.iter().zip(&list.dstypes).zip(&list.dsnames) {
-        let metric = metric(&list, name);
-        written.clear();
-        for part in [&metric, &*list.host, &list.plugin_instance, &list.type_instance] {
-            written.push_str(part);
-            written.push('\0');
-        }
-        let target = rows.series(Fingerprint::of(PROTOCOL, written.as_bytes()), |limits| {
+        let source_name = if count > 1 { name.as_str() } else { "" };
+        let target = rows.series(shared.and(source_name.as_bytes()), |limits| {
+            let metric = metric(&list, source_name);
             let tags = [
                 ("host", &*list.host),
                 ("instance", &list.plugin_instance),
@@ -143,7 +144,7 @@ fn metric(list: &ValueList<'_>, source: &str) -> String {
         metric.push('_');
         metric.push_str(&list.of_type);
     }
-    if list.values.len() > 1 {
+    if !source.is_empty() {
         metric.push('_');
         metric.push_str(source);
     }

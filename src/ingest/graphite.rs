@@ -1,9 +1,11 @@
 //! Graphite's plaintext and pickle protocols (graphite.readthedocs.io, "Feeding In Your Data"),
 //! tags included, and templates that turn dotted paths into a metric and tags.
 
+use std::rc::Rc;
+
 use super::{
     pickle::{self, Item},
-    rows::{Described, Rows, kind_of_name},
+    rows::{Described, Rows, Target, kind_of_name},
     series_cache::Fingerprint,
 };
 use crate::{
@@ -90,7 +92,11 @@ pub fn decode_lines(body: &[u8], templates: &[Template], now_ms: i64, rows: &mut
             continue;
         }
         match read_line(line, now_ms) {
-            Some((path, value, at)) => push(path, value, at, templates, rows),
+            Some((path, value, at)) => {
+                if let Some(target) = target(path, templates, rows) {
+                    rows.push_finite(target, at, value);
+                }
+            }
             None => rows.refuse(RefusalReason::BadSample, 1, || {
                 let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
                 format!("{shown:?} is not `path value timestamp`")
@@ -115,11 +121,13 @@ fn millis(seconds: f64) -> Option<i64> {
     (millis.is_finite() && millis.abs() < 1e15).then_some(millis as i64)
 }
 
-fn push(path: &str, value: f64, at: i64, templates: &[Template], rows: &mut Rows<'_>) {
-    let target = rows.series(Fingerprint::of(PROTOCOL, path.as_bytes()), |limits| {
-        describe(path, templates, limits)
-    });
-    rows.push_finite(target, at, value);
+/// The series of a path; `None` when the path is too long, and its sample refused.
+fn target(path: &str, templates: &[Template], rows: &mut Rows<'_>) -> Option<Target> {
+    rows.fits(path.len(), 1).then(|| {
+        rows.series(Fingerprint::of(PROTOCOL, path.as_bytes()), |limits| {
+            describe(path, templates, limits)
+        })
+    })
 }
 
 /// The series of `path;name=value;...`, the path taken apart by the first template that fits.
@@ -157,9 +165,19 @@ pub fn decode_pickle(
     now_ms: i64,
     rows: &mut Rows<'_>,
 ) -> Result<(), String> {
-    for point in pickle::read_list(body)? {
-        match read_point(&point, now_ms) {
-            Some((path, value, at)) => push(path, value, at, templates, rows),
+    let points = pickle::read_list(body)?;
+    // A path that is written once may stand in many points: it is looked up once.
+    let mut last: Option<(&Rc<str>, Option<Target>)> = None;
+    for point in &points {
+        match read_point(point, now_ms) {
+            Some((path, value, at)) => {
+                let known = last.filter(|(before, _)| Rc::ptr_eq(before, path));
+                let target = known.map_or_else(|| target(path, templates, rows), |(_, own)| own);
+                last = Some((path, target));
+                if let Some(target) = target {
+                    rows.push_finite(target, at, value);
+                }
+            }
             None => rows.refuse(RefusalReason::BadSample, 1, || {
                 "an entry of the pickle is not (path, (timestamp, value))".to_owned()
             }),
@@ -168,7 +186,7 @@ pub fn decode_pickle(
     Ok(())
 }
 
-fn read_point(point: &Item, now_ms: i64) -> Option<(&str, f64, i64)> {
+fn read_point(point: &Item, now_ms: i64) -> Option<(&Rc<str>, f64, i64)> {
     let Item::Pair(point, _) = point else { return None };
     let (Item::Text(path), Item::Pair(sample, _)) = &**point else { return None };
     let seconds = number(&sample.0)?;

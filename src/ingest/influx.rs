@@ -90,6 +90,18 @@ fn take_line(line: &ParsedLine<'_>, at: i64, rows: &mut Rows<'_>, written: &mut 
     if !rows.fits(bytes, line.field_set.len() as u64) {
         return;
     }
+    // The parts as they are read: escapes and the order of fields do not matter.
+    written.clear();
+    let mut put = |part: &str| {
+        written.extend_from_slice(part.as_bytes());
+        written.push(0);
+    };
+    put(line.series.measurement.as_str());
+    line.series.tag_set.iter().flatten().for_each(|(name, value)| {
+        put(name.as_str());
+        put(value.as_str());
+    });
+    let shared = Fingerprint::of(PROTOCOL, written);
     for (field, value) in &line.field_set {
         let value = match value {
             FieldValue::F64(value) => *value,
@@ -103,19 +115,7 @@ fn take_line(line: &ParsedLine<'_>, at: i64, rows: &mut Rows<'_>, written: &mut 
                 continue;
             }
         };
-        written.clear();
-        // The parts as they are read: escapes and the order of fields do not matter.
-        let mut put = |part: &str| {
-            written.extend_from_slice(part.as_bytes());
-            written.push(0);
-        };
-        put(line.series.measurement.as_str());
-        line.series.tag_set.iter().flatten().for_each(|(name, value)| {
-            put(name.as_str());
-            put(value.as_str());
-        });
-        put(field.as_str());
-        let target = rows.series(Fingerprint::of(PROTOCOL, written), |limits| {
+        let target = rows.series(shared.and(field.as_str().as_bytes()), |limits| {
             describe(line, field.as_str(), limits)
         });
         rows.push(target, at, value, 0);

@@ -5,6 +5,7 @@
 pub mod collectd;
 pub mod graphite;
 pub mod influx;
+pub mod memory;
 pub mod native;
 pub mod otlp;
 mod pickle;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::{
+    memory::{HeldMemory, NoMemory},
     refusals::Refusals,
     series_cache::{Fingerprint, Resolved, SeriesCache},
 };
@@ -49,6 +50,20 @@ struct Row {
 /// Finds a series that is known.
 pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<SeriesId>;
 
+/// Memory that a sample takes until it is durable: here, as a batch, and in the journal's record.
+const SAMPLE_BYTES: usize = size_of::<Row>() + 2 * 28;
+/// Samples that memory is taken for at a time, at least.
+const SAMPLES_AT_ONCE: usize = 256;
+
+/// Why nothing more of a request is taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// It brings more new series than it may.
+    Series,
+    /// There is no memory for its samples.
+    Memory(NoMemory),
+}
+
 /// The samples of one request.
 #[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct Rows<'a> {
@@ -61,6 +76,9 @@ pub struct Rows<'a> {
     new: HashMap<Fingerprint, u32, FixedState>,
     definitions: Vec<(Fingerprint, Definition)>,
     refused: Refusals,
+    definitions_max: usize,
+    memory: Option<&'a mut HeldMemory>,
+    excess: Option<Excess>,
 }
 
 /// The samples of one request, decoded, with the series that have to be made known first.
@@ -71,6 +89,8 @@ pub struct Decoded {
     samples: Vec<Row>,
     definitions: Vec<(Fingerprint, Definition)>,
     refused: Refusals,
+    /// Why the request is to be refused as a whole.
+    pub excess: Option<Excess>,
 }
 
 impl<'a> Rows<'a> {
@@ -90,7 +110,17 @@ impl<'a> Rows<'a> {
             new: HashMap::default(),
             definitions: Vec::new(),
             refused: Refusals::default(),
+            definitions_max: usize::MAX,
+            memory: None,
+            excess: None,
         }
+    }
+
+    /// Bounds the new series, and takes memory for the samples.
+    #[must_use]
+    pub fn within(mut self, definitions_max: usize, memory: Option<&'a mut HeldMemory>) -> Self {
+        (self.definitions_max, self.memory) = (definitions_max, memory);
+        self
     }
 
     /// The series with this fingerprint; `describe` is called when it is not known here.
@@ -99,6 +129,9 @@ impl<'a> Rows<'a> {
         fingerprint: Fingerprint,
         describe: impl FnOnce(&SeriesLimits) -> Result<Described, String>,
     ) -> Target {
+        if self.excess.is_some() {
+            return Target(TargetKind::Refused(RefusalReason::SeriesLimit));
+        }
         match self.cache.find(fingerprint) {
             Some(Resolved::Series(id)) => Target(TargetKind::Series(id)),
             Some(Resolved::Refused(reason)) => Target(TargetKind::Refused(reason)),
@@ -127,6 +160,10 @@ impl<'a> Rows<'a> {
             self.cache.insert(fingerprint, Resolved::Series(id));
             return TargetKind::Series(id);
         }
+        if self.definitions.len() == self.definitions_max {
+            self.excess = Some(Excess::Series);
+            return TargetKind::Refused(RefusalReason::SeriesLimit);
+        }
         let index = self.definitions.len() as u32;
         let Described { key, kind, unit } = described;
         self.definitions
@@ -137,7 +174,24 @@ impl<'a> Rows<'a> {
 
     /// Adds a sample; `start` says since when a counter counts, 0 when not known.
     pub fn push(&mut self, target: Target, at: i64, value: f64, start: i64) {
-        self.samples.push(Row { target: target.0, at, value, start });
+        if self.samples.len() == self.samples.capacity() {
+            self.grow();
+        }
+        if self.excess.is_none() {
+            self.samples.push(Row { target: target.0, at, value, start });
+        }
+    }
+
+    fn grow(&mut self) {
+        let more = self.samples.len().max(SAMPLES_AT_ONCE);
+        if let Some(memory) = &mut self.memory
+            && let Err(cause) = memory.grow(more * SAMPLE_BYTES)
+        {
+            self.excess = Some(Excess::Memory(cause));
+        }
+        if self.excess.is_none() {
+            self.samples.reserve_exact(more);
+        }
     }
 
     /// The same for protocols whose senders mean "no value" by a number that is not finite.
@@ -187,8 +241,8 @@ impl<'a> Rows<'a> {
 
     /// The samples, without the hold on the cache.
     pub fn finish(self) -> Decoded {
-        let Self { cache, samples, definitions, refused, .. } = self;
-        Decoded { generation: cache.generation(), samples, definitions, refused }
+        let Self { cache, samples, definitions, refused, excess, .. } = self;
+        Decoded { generation: cache.generation(), samples, definitions, refused, excess }
     }
 }
 
@@ -217,7 +271,7 @@ impl Decoded {
         kind: impl Fn(SeriesId) -> Option<Kind>,
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
-        let Self { generation, samples, definitions, mut refused } = self;
+        let Self { generation, samples, definitions, mut refused, .. } = self;
         // Else series were deleted or renamed meanwhile, perhaps these.
         let is_current = cache.generation() == generation;
         let settled: Vec<_> = verdicts.iter().map(|verdict| settle(*verdict)).collect();

@@ -1,11 +1,18 @@
 //! Which series a fingerprint stands for, as far as it came in lately.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::LazyLock,
+};
 
 use foldhash::fast::FixedState;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::{model::SeriesId, pipeline::RefusalReason};
+
+/// Nobody outside knows it, so that nobody can write two series that are taken for one.
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
 
 /// Tells two series apart by the bytes in which a sender writes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,7 +21,13 @@ pub struct Fingerprint(u128);
 impl Fingerprint {
     /// Of the bytes as they came. `protocol` keeps equal bytes of two protocols apart.
     pub fn of(protocol: u8, bytes: &[u8]) -> Self {
-        Self(xxh3_128(bytes) ^ u128::from(protocol))
+        Self(xxh3_128_with_seed(bytes, *SEED) ^ u128::from(protocol))
+    }
+
+    /// Of these bytes behind the others, which are not read again.
+    pub(super) fn and(self, bytes: &[u8]) -> Self {
+        let own = xxh3_128_with_seed(bytes, *SEED ^ self.0 as u64);
+        Self(own ^ self.0.rotate_left(64))
     }
 }
 

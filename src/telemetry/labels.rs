@@ -88,6 +88,30 @@ impl IngestOutcome {
     }
 }
 
+/// How a datagram was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatagramLoss {
+    /// The kernel threw it away before it was read.
+    Kernel,
+    /// Too many waited to be written.
+    Buffer,
+    /// It could not be written.
+    NotWritten,
+}
+
+impl DatagramLoss {
+    pub(super) const ALL: [Self; 3] = [Self::Kernel, Self::Buffer, Self::NotWritten];
+
+    /// The label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Buffer => "buffer",
+            Self::NotWritten => "not_written",
+        }
+    }
+}
+
 /// Why a query got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryOutcome {

@@ -8,7 +8,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
-use super::labels::{IngestOutcome, Protocol, QueryOutcome};
+use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
@@ -44,8 +44,8 @@ pub const METRIC_NAMES: [(&str, &str); 38] = [
     ("granary_requests_refused_total", "Requests that a strange web page may have sent, by reason"),
     ("granary_connections", "Open connections"),
     ("granary_connections_total", "Connections accepted"),
-    ("granary_datagrams_dropped_total", "Datagrams that could not be written in time"),
-    ("granary_body_memory_bytes", "Memory that bodies of ingest requests take"),
+    ("granary_datagrams_dropped_total", "Datagrams that were lost, by reason"),
+    ("granary_body_memory_bytes", "Memory that ingest requests take: bodies and what they become"),
     ("granary_clock_doubted", "1 while the clock is doubted and nothing is dropped"),
     ("granary_clock_ahead_seconds", "Time that a doubted clock is ahead of what is believed"),
     ("granary_snapshots_refused_total", "Snapshots for which there was no room"),
@@ -73,7 +73,7 @@ pub struct Metrics {
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
     pub body_memory_bytes: IntGauge,
-    pub datagrams_dropped: IntCounter,
+    pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
@@ -116,7 +116,7 @@ impl Metrics {
             requests_refused: counters(r, "granary_requests_refused_total", &["reason"])?,
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
-            datagrams_dropped: counter(r, "granary_datagrams_dropped_total")?,
+            datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
@@ -130,6 +130,9 @@ impl Metrics {
         // Every label that can occur is there from the start, at zero.
         for outcome in IngestOutcome::ALL {
             metrics.ingest_requests.with_label_values(&[outcome.as_str()]);
+        }
+        for loss in DatagramLoss::ALL {
+            metrics.datagrams_dropped.with_label_values(&[loss.as_str()]);
         }
         for outcome in QueryOutcome::ALL {
             metrics.queries_refused.with_label_values(&[outcome.as_str()]);

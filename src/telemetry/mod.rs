@@ -4,6 +4,6 @@ mod labels;
 mod logging;
 mod metrics;
 
-pub use labels::{IngestOutcome, Protocol, QueryOutcome};
+pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 pub use logging::init_logging;
 pub use metrics::{METRIC_NAMES, Metrics};

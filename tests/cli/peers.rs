@@ -80,7 +80,7 @@ impl Target {
     }
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..600 {
         if done() {
             return;
@@ -118,7 +118,7 @@ pub(crate) fn installed(program: &str) -> bool {
     found
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 

@@ -9,7 +9,7 @@ use crate::{
         protobuf::{Fields, WireFault},
         rows::kind_of_name,
     },
-    model::Kind,
+    model::{Kind, SeriesLimits},
 };
 
 /// What a sender told of its metrics' types, by family name. Prometheus 1.0 sends it apart from
@@ -50,7 +50,8 @@ impl Type {
 
 impl Families {
     /// `MetricMetadata`: type 1, family name 2.
-    pub(super) fn learn(&mut self, message: &[u8]) -> Result<(), WireFault> {
+    /// Names that are longer than a metric's may be are passed over.
+    pub(super) fn learn(&mut self, message: &[u8], limits: &SeriesLimits) -> Result<(), WireFault> {
         let (mut code, mut name) = (0, "");
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
@@ -61,6 +62,7 @@ impl Families {
             }
         }
         if let Some(found) = Type::from_code(code)
+            && name.len() <= limits.name_bytes_max
             && (self.0.len() < FAMILIES_MAX || self.0.contains_key(name))
         {
             self.0.insert(name.into(), found);

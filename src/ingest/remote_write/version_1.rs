@@ -24,7 +24,7 @@ pub(super) fn decode(
     while let Some((field, value)) = request.next_field()? {
         match field {
             1 => series(value.bytes(), families, rows, &mut contents)?,
-            3 => families.learn(value.bytes())?,
+            3 => families.learn(value.bytes(), rows.limits)?,
             _ => {}
         }
     }

@@ -1,5 +1,7 @@
 //! Requests of people who mean harm, against the real daemon.
 
+mod ingest;
+
 use std::{
     fs,
     io::{Read, Write},
@@ -13,8 +15,17 @@ use crate::daemon::Daemon;
 
 /// Resident memory of a process, bytes.
 fn resident_bytes(pid: u32) -> u64 {
+    memory(pid, "VmRSS:")
+}
+
+/// The most that it ever was.
+fn peak_bytes(pid: u32) -> u64 {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, row: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(row)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 

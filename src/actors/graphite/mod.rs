@@ -1,8 +1,10 @@
 //! Graphite's listeners: plaintext and pickle over TCP, plaintext over UDP.
 //!
 //! Graphite has no acknowledgements. Over TCP nothing more is read from a connection until what
-//! was read is durable, so a sender is slowed down and not cut; over UDP what does not fit is
-//! dropped and counted.
+//! was read is durable, so a sender is slowed down and not cut; one that is silent for long is.
+//! Over UDP what does not fit is dropped and counted.
+
+mod udp;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -10,10 +12,10 @@ use actix::Addr;
 use bytes::{Buf, BytesMut};
 use tokio::{
     io::AsyncReadExt,
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinHandle,
-    time::sleep,
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
@@ -21,6 +23,7 @@ use super::{
     foreign::{CollectForeign, Foreign, ForeignFault},
 };
 use crate::telemetry::Metrics;
+use udp::UdpReader;
 
 /// Longest line or pickle; a connection that sends a longer one is closed.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -28,8 +31,6 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const READ_BYTES: usize = 64 << 10;
 /// After this time what could not be written is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// Largest datagram.
-const DATAGRAM_BYTES: usize = 64 << 10;
 
 /// Where the listeners listen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,14 +43,26 @@ pub struct GraphiteSettings {
     pub udp_listen: Option<SocketAddr>,
     /// Connections at a time; more are closed.
     pub connections_max: usize,
+    /// How long a connection may be open without a first message.
+    pub first_timeout: Duration,
+    /// How long it may be silent between messages.
+    pub idle_timeout: Duration,
+    /// Bytes of datagrams that wait to be written.
+    pub udp_buffer_bytes_max: usize,
+}
+
+impl GraphiteSettings {
+    /// Whether anything is listened to.
+    pub fn listens(&self) -> bool {
+        [self.listen, self.pickle_listen, self.udp_listen].iter().any(Option::is_some)
+    }
 }
 
 /// The running listeners.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GraphiteListeners {
     tasks: Vec<JoinHandle<()>>,
-    /// Kept alive also when nothing listens.
-    _collector: Addr<Collector>,
+    _udp: Option<UdpReader>,
 }
 
 /// What the listeners hand their bytes to.
@@ -58,6 +71,8 @@ struct Sink {
     collector: Addr<Collector>,
     metrics: Metrics,
     connections: Arc<Semaphore>,
+    first_timeout: Duration,
+    idle_timeout: Duration,
 }
 
 impl GraphiteListeners {
@@ -71,7 +86,13 @@ impl GraphiteListeners {
         metrics: Metrics,
     ) -> std::io::Result<Self> {
         let connections = Arc::new(Semaphore::new(settings.connections_max));
-        let sink = Sink { collector: collector.clone(), metrics, connections };
+        let sink = Sink {
+            collector,
+            metrics,
+            connections,
+            first_timeout: settings.first_timeout,
+            idle_timeout: settings.idle_timeout,
+        };
         let mut tasks = Vec::new();
         for (address, form) in [
             (settings.listen, Foreign::GraphiteLines),
@@ -84,12 +105,12 @@ impl GraphiteListeners {
                 tasks.push(actix::spawn(accept(listener, form, sink.clone())));
             }
         }
-        if let Some(address) = settings.udp_listen {
-            let socket = std::net::UdpSocket::bind(address)?;
-            socket.set_nonblocking(true)?;
-            tasks.push(actix::spawn(receive(UdpSocket::from_std(socket)?, sink)));
-        }
-        Ok(Self { tasks, _collector: collector })
+        let udp = match settings.udp_listen {
+            Some(address) => Some(UdpReader::start(address, settings.udp_buffer_bytes_max, &sink)?),
+            None => None,
+        };
+        tasks.extend(udp.iter().map(|reader| actix::spawn(reader.write(sink.clone()))));
+        Ok(Self { tasks, _udp: udp })
     }
 
     /// Takes no more connections and reads no more from those that are open.
@@ -138,9 +159,12 @@ async fn serve(
 ) -> std::io::Result<()> {
     let sender = format!("graphite {}", peer.ip());
     let mut buffer = BytesMut::with_capacity(READ_BYTES);
+    let mut silence = sink.first_timeout;
+    let mut heard = Instant::now();
     loop {
         buffer.reserve(READ_BYTES);
-        if stream.read_buf(&mut buffer).await? == 0 {
+        let read = timeout_at(heard + silence, stream.read_buf(&mut buffer)).await;
+        if read.map_err(|_| std::io::Error::other("silent for too long"))?? == 0 {
             // A last line may come without its end.
             if form == Foreign::GraphiteLines && !buffer.is_empty() {
                 deliver(sink, form, buffer, &sender).await;
@@ -149,6 +173,7 @@ async fn serve(
         }
         while let Some(message) = next_message(&mut buffer, form)? {
             deliver(sink, form, message, &sender).await;
+            (silence, heard) = (sink.idle_timeout, Instant::now());
         }
     }
 }
@@ -180,7 +205,8 @@ fn next_message(buffer: &mut BytesMut, form: Foreign) -> std::io::Result<Option<
 async fn deliver(sink: &Sink, foreign: Foreign, message: BytesMut, sender: &str) {
     let body = message.freeze();
     loop {
-        let collect = CollectForeign { body: body.clone(), foreign, sender: sender.into() };
+        let own = sender.into();
+        let collect = CollectForeign { body: body.clone(), foreign, sender: own, memory: None };
         match sink.collector.send(collect).await {
             // Durable; or the daemon stops, and nobody is left to write it.
             Ok(Ok(_)) | Err(_) => return,
@@ -188,29 +214,7 @@ async fn deliver(sink: &Sink, foreign: Foreign, message: BytesMut, sender: &str)
                 tracing::debug!(sender, %fault, "a Graphite message cannot be taken in");
                 return;
             }
-            Ok(Err(ForeignFault::Write(_))) => sleep(RETRY_AFTER).await,
-        }
-    }
-}
-
-async fn receive(socket: UdpSocket, sink: Sink) {
-    let mut datagram = vec![0; DATAGRAM_BYTES];
-    loop {
-        match socket.recv_from(&mut datagram).await {
-            Ok((length, peer)) => {
-                let collect = CollectForeign {
-                    body: bytes::Bytes::copy_from_slice(&datagram[..length]),
-                    foreign: Foreign::GraphiteLines,
-                    sender: format!("graphite {}", peer.ip()).into(),
-                };
-                if !matches!(sink.collector.send(collect).await, Ok(Ok(_))) {
-                    sink.metrics.datagrams_dropped.inc();
-                }
-            }
-            Err(cause) => {
-                tracing::debug!(%cause, "cannot receive a datagram");
-                sleep(RETRY_AFTER).await;
-            }
+            Ok(Err(ForeignFault::Write(_) | ForeignFault::Memory(_))) => sleep(RETRY_AFTER).await,
         }
     }
 }

@@ -1,0 +1,226 @@
+//! Graphite over UDP: datagrams are read as they come, by a thread of their own, and written
+//! together.
+//!
+//! A datagram that waits in the socket while the one before it becomes durable is soon thrown away
+//! by the kernel. So they are read into a buffer at once; what has come meanwhile is written as one
+//! request for each sender. What the buffer cannot hold, what the kernel threw away and what could
+//! not be written is counted.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use rustix::{fs::fstat, net::sockopt};
+use tokio::sync::Notify;
+
+use super::{CollectForeign, Foreign, Sink};
+use crate::telemetry::DatagramLoss;
+
+/// Largest datagram.
+const DATAGRAM_BYTES: usize = 64 << 10;
+/// What the kernel is asked to hold of datagrams that were not read yet; it may allow less.
+const SOCKET_BYTES: usize = 8 << 20;
+/// How often a quiet reader looks whether it is to end, and what the kernel threw away.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Datagrams after which a busy reader looks what the kernel threw away.
+const LOOK_DATAGRAMS: u32 = 4096;
+
+/// Reads one socket until it is dropped.
+#[derive(Debug)]
+pub(super) struct UdpReader {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    buffer: Mutex<Buffer>,
+    filled: Notify,
+    ends: AtomicBool,
+    bytes_max: usize,
+}
+
+/// Datagrams by sender, one behind the other.
+#[derive(Debug, Default)]
+struct Buffer {
+    by_sender: BTreeMap<IpAddr, Waiting>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: BytesMut,
+    datagrams: u64,
+}
+
+impl UdpReader {
+    /// Binds the address and begins to read; at most `bytes_max` wait to be written.
+    pub(super) fn start(address: SocketAddr, bytes_max: usize, sink: &Sink) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_read_timeout(Some(LOOK_INTERVAL))?;
+        // More than the system allows everybody only with the right to it.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
+        }
+        let shared = Arc::new(Shared {
+            buffer: Mutex::default(),
+            filled: Notify::new(),
+            ends: AtomicBool::new(false),
+            bytes_max,
+        });
+        let (own, lost) = (shared.clone(), sink.clone());
+        let thread = thread::Builder::new()
+            .name("graphite-udp".to_owned())
+            .spawn(move || own.read(&socket, &lost))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Writes what comes, for ever.
+    pub(super) fn write(&self, sink: Sink) -> impl Future<Output = ()> + use<> {
+        let shared = self.shared.clone();
+        async move {
+            loop {
+                shared.filled.notified().await;
+                let waiting = std::mem::take(&mut *shared.buffer.lock());
+                join_all(waiting.by_sender.into_iter().map(|(ip, own)| sink.write(ip, own))).await;
+            }
+        }
+    }
+}
+
+impl Drop for UdpReader {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the reader of Graphite datagrams has panicked");
+        }
+    }
+}
+
+impl Shared {
+    fn read(&self, socket: &UdpSocket, sink: &Sink) {
+        let mut drops = KernelDrops::of(socket);
+        let mut datagram = vec![0; DATAGRAM_BYTES];
+        let mut since_look = 0;
+        while !self.ends.load(Ordering::Relaxed) {
+            let received = socket.recv_from(&mut datagram);
+            since_look += 1;
+            if received.is_err() || since_look >= LOOK_DATAGRAMS {
+                since_look = 0;
+                sink.count_lost(DatagramLoss::Kernel, drops.new_ones());
+            }
+            match received {
+                Ok((length, peer)) => {
+                    if !self.push(peer.ip(), &datagram[..length]) {
+                        sink.count_lost(DatagramLoss::Buffer, 1);
+                    }
+                }
+                Err(cause) if is_quiet(&cause) => {}
+                Err(cause) => {
+                    tracing::debug!(%cause, "cannot receive a datagram");
+                    thread::sleep(LOOK_INTERVAL);
+                }
+            }
+        }
+    }
+
+    /// False when there is no room.
+    fn push(&self, sender: IpAddr, datagram: &[u8]) -> bool {
+        let mut buffer = self.buffer.lock();
+        if buffer.bytes + datagram.len() > self.bytes_max {
+            return false;
+        }
+        buffer.bytes += datagram.len() + 1;
+        let waiting = buffer.by_sender.entry(sender).or_default();
+        waiting.lines.extend_from_slice(datagram);
+        waiting.lines.extend_from_slice(b"\n");
+        waiting.datagrams += 1;
+        drop(buffer);
+        self.filled.notify_one();
+        true
+    }
+}
+
+impl Sink {
+    async fn write(&self, sender: IpAddr, waiting: Waiting) {
+        let body: Bytes = waiting.lines.freeze();
+        let sender = format!("graphite {sender}").into();
+        let foreign = Foreign::GraphiteLines;
+        let collect = CollectForeign { body, foreign, sender, memory: None };
+        if !matches!(self.collector.send(collect).await, Ok(Ok(_))) {
+            self.count_lost(DatagramLoss::NotWritten, waiting.datagrams);
+        }
+    }
+
+    fn count_lost(&self, loss: DatagramLoss, count: u64) {
+        self.metrics.datagrams_dropped.with_label_values(&[loss.as_str()]).inc_by(count);
+    }
+}
+
+fn is_quiet(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// What the kernel threw away of a socket's datagrams because they were not read in time.
+struct KernelDrops {
+    inode: Option<String>,
+    seen: u64,
+}
+
+impl KernelDrops {
+    fn of(socket: &UdpSocket) -> Self {
+        let inode = fstat(socket.as_fd()).ok().map(|found| found.st_ino.to_string());
+        Self { inode, seen: 0 }
+    }
+
+    /// Since the last call.
+    fn new_ones(&mut self) -> u64 {
+        let Some(inode) = &self.inode else { return 0 };
+        let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
+        let tables = tables.filter_map(|table| fs::read_to_string(table).ok());
+        let all = tables.filter_map(|table| drops(&table, inode)).next().unwrap_or(self.seen);
+        let new = all.saturating_sub(self.seen);
+        self.seen = all;
+        new
+    }
+}
+
+/// The last column of the socket's line; its inode is the tenth (proc(5), `/proc/net/udp`).
+fn drops(table: &str, inode: &str) -> Option<u64> {
+    let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(inode))?;
+    line.split_whitespace().last()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_what_it_threw_away() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
+                     uid  timeout inode ref pointer drops\n \
+                     614: 0100007F:0801 00000000:0000 07 00000000:00000000 00:00000000 00000000     \
+                     0        0 38921 2 0000000000000000 17\n";
+        assert_eq!(drops(table, "38921"), Some(17));
+        assert_eq!(drops(table, "3892"), None);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(KernelDrops::of(&socket).new_ones(), 0);
+    }
+}

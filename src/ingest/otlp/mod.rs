@@ -1,0 +1,287 @@
+//! OTLP metrics (opentelemetry.io, "OTLP Specification" and "Metrics Data Model"), protobuf and
+//! JSON: gauges, sums and histograms become series; attributes of the resource and of the point
+//! become tags.
+
+mod wire;
+
+use opentelemetry_proto::tonic::{
+    collector::metrics::v1::ExportMetricsServiceRequest,
+    common::v1::{AnyValue, KeyValue, any_value},
+    metrics::v1::{
+        AggregationTemporality, ExponentialHistogramDataPoint, HistogramDataPoint, NumberDataPoint,
+        SummaryDataPoint, metric::Data, number_data_point,
+    },
+};
+
+use super::{
+    rows::{Described, Rows},
+    series_cache::Fingerprint,
+};
+use crate::{
+    model::{Kind, SeriesKey},
+    pipeline::RefusalReason,
+};
+
+const PROTOCOL: u8 = 4;
+
+/// How a body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `application/x-protobuf`
+    Protobuf,
+    /// `application/json`
+    Json,
+}
+
+/// Decodes a body. A point that cannot be kept spoils no other.
+///
+/// # Errors
+/// When it is no such message.
+pub fn decode(form: Form, body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
+    match form {
+        Form::Protobuf => wire::decode(body, rows),
+        Form::Json => decode_json(body, rows),
+    }
+}
+
+fn decode_json(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
+    let request: ExportMetricsServiceRequest =
+        serde_json::from_slice(body).map_err(|fault| format!("body: {fault}"))?;
+    for resource in request.resource_metrics {
+        let shared = resource.resource.map(|found| Shared::new(&found.attributes));
+        let shared = shared.unwrap_or_default();
+        for metric in resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics) {
+            let named = Metric { name: &metric.name, unit: &metric.unit };
+            if let Some(data) = &metric.data {
+                Points::new(named, &shared, rows).take(data);
+            }
+        }
+    }
+    Ok(())
+}
+
+type Tags = Vec<(String, String)>;
+
+/// What all points of a resource share.
+struct Shared {
+    tags: Tags,
+    bytes: usize,
+    fingerprint: Fingerprint,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
+impl Shared {
+    fn new(attributes: &[KeyValue]) -> Self {
+        let tags = tags(attributes);
+        let fingerprint = Fingerprint::of(PROTOCOL, written(&tags).as_bytes());
+        Self { bytes: bytes(&tags), fingerprint, tags }
+    }
+}
+
+/// What is said of a metric.
+#[derive(Debug, Clone, Copy)]
+struct Metric<'a> {
+    name: &'a str,
+    unit: &'a str,
+}
+
+/// The points of a metric, one after the other.
+struct Points<'a, 'r> {
+    metric: Metric<'a>,
+    shared: &'a Shared,
+    fingerprint: Fingerprint,
+    rows: &'a mut Rows<'r>,
+}
+
+/// What all samples of a point share.
+struct Point {
+    tags: Tags,
+    fingerprint: Fingerprint,
+    /// Time and start, Unix ms.
+    times: (i64, i64),
+}
+
+impl<'a, 'r> Points<'a, 'r> {
+    fn new(metric: Metric<'a>, shared: &'a Shared, rows: &'a mut Rows<'r>) -> Self {
+        let fingerprint = shared.fingerprint.and(metric.name.as_bytes());
+        Self { metric, shared, fingerprint, rows }
+    }
+
+    fn take(&mut self, data: &Data) {
+        match data {
+            Data::Gauge(gauge) => {
+                gauge.data_points.iter().for_each(|point| self.number(point, Kind::Gauge));
+            }
+            Data::Sum(sum) => {
+                let kind = sum_kind(sum.aggregation_temporality, sum.is_monotonic);
+                sum.data_points.iter().for_each(|point| self.number(point, kind));
+            }
+            Data::Histogram(histogram) => {
+                let kind = total_kind(histogram.aggregation_temporality);
+                histogram.data_points.iter().for_each(|point| self.histogram(point, kind));
+            }
+            Data::Summary(summary) => {
+                summary.data_points.iter().for_each(|point| self.summary(point));
+            }
+            Data::ExponentialHistogram(histogram) => {
+                let kind = total_kind(histogram.aggregation_temporality);
+                histogram.data_points.iter().for_each(|point| self.exponential(point, kind));
+            }
+        }
+    }
+
+    fn number(&mut self, point: &NumberDataPoint, kind: Kind) {
+        let value = match point.value {
+            Some(number_data_point::Value::AsDouble(value)) => value,
+            Some(number_data_point::Value::AsInt(value)) => value as f64,
+            None => return,
+        };
+        let times = (point.time_unix_nano, point.start_time_unix_nano);
+        if let Some(point) = self.point(&point.attributes, times, 1) {
+            self.push(&point, "", None, kind, value);
+        }
+    }
+
+    /// Count, sum, min, max, and the buckets counted up as Prometheus has them.
+    fn histogram(&mut self, point: &HistogramDataPoint, kind: Kind) {
+        let times = (point.time_unix_nano, point.start_time_unix_nano);
+        let samples = 2 + point.bucket_counts.len() as u64;
+        let Some(own) = self.point(&point.attributes, times, samples) else { return };
+        self.push(&own, "_count", None, kind, point.count as f64);
+        let levels = [("_min", point.min), ("_max", point.max)];
+        for (suffix, value) in levels {
+            if let Some(value) = value {
+                self.push(&own, suffix, None, Kind::Gauge, value);
+            }
+        }
+        if let Some(sum) = point.sum {
+            self.push(&own, "_sum", None, kind, sum);
+        }
+        let mut total = 0_u64;
+        let bounds = point.explicit_bounds.iter().map(ToString::to_string);
+        for (count, bound) in point.bucket_counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+            total = total.saturating_add(*count);
+            self.push(&own, "_bucket", Some(("le", &bound)), kind, total as f64);
+        }
+    }
+
+    fn exponential(&mut self, point: &ExponentialHistogramDataPoint, kind: Kind) {
+        let times = (point.time_unix_nano, point.start_time_unix_nano);
+        let Some(own) = self.point(&point.attributes, times, 2) else { return };
+        self.push(&own, "_count", None, kind, point.count as f64);
+        if let Some(sum) = point.sum {
+            self.push(&own, "_sum", None, kind, sum);
+        }
+        let buckets = [&point.positive, &point.negative].into_iter().flatten();
+        let buckets = buckets.map(|side| side.bucket_counts.len() as u64).sum();
+        self.rows.refuse(RefusalReason::NativeHistogram, buckets, || {
+            "the buckets of exponential histograms are not kept".to_owned()
+        });
+    }
+
+    fn summary(&mut self, point: &SummaryDataPoint) {
+        let times = (point.time_unix_nano, point.start_time_unix_nano);
+        let samples = 2 + point.quantile_values.len() as u64;
+        let Some(own) = self.point(&point.attributes, times, samples) else { return };
+        self.push(&own, "_count", None, Kind::Counter, point.count as f64);
+        self.push(&own, "_sum", None, Kind::Counter, point.sum);
+        for quantile in &point.quantile_values {
+            let level = quantile.quantile.to_string();
+            self.push(&own, "", Some(("quantile", &level)), Kind::Gauge, quantile.value);
+        }
+    }
+
+    /// A point's own part; its samples are refused when they make too long a series.
+    fn point(
+        &mut self,
+        attributes: &[KeyValue],
+        (at, start): (u64, u64),
+        samples: u64,
+    ) -> Option<Point> {
+        let tags = tags(attributes);
+        let length = self.metric.name.len() + self.shared.bytes + bytes(&tags);
+        let fingerprint = self.fingerprint.and(written(&tags).as_bytes());
+        let millis = |nanos: u64| (nanos / 1_000_000) as i64;
+        let times = (millis(at), millis(start));
+        self.rows.fits(length, samples).then_some(Point { tags, fingerprint, times })
+    }
+
+    /// Adds a sample; `extra` is a tag that its point does not have.
+    fn push(
+        &mut self,
+        point: &Point,
+        suffix: &str,
+        extra: Option<(&str, &str)>,
+        kind: Kind,
+        value: f64,
+    ) {
+        let mut fingerprint = point.fingerprint.and(suffix.as_bytes());
+        if let Some((_, value)) = extra {
+            fingerprint = fingerprint.and(value.as_bytes());
+        }
+        let (metric, shared) = (self.metric, self.shared);
+        let target = self.rows.series(fingerprint, |limits| {
+            let name = format!("{}{suffix}", metric.name);
+            // A point's own attribute hides that of its resource.
+            let hidden = |name: &str| point.tags.iter().any(|(own, _)| own == name);
+            let shared = shared.tags.iter().filter(|(name, _)| !hidden(name));
+            let pairs = shared.chain(&point.tags).map(|(name, value)| (&**name, &**value));
+            let key = SeriesKey::new(&name, pairs.chain(extra), limits);
+            let key = key.map_err(|cause| cause.to_string())?;
+            Ok(Described { key, kind, unit: metric.unit.into() })
+        });
+        self.rows.push(target, point.times.0, value, point.times.1);
+    }
+}
+
+/// A sum that may fall is a level, unless it is one of changes.
+fn sum_kind(temporality: i32, is_monotonic: bool) -> Kind {
+    match total_kind(temporality) {
+        Kind::Delta => Kind::Delta,
+        Kind::Counter | Kind::Gauge if is_monotonic => Kind::Counter,
+        Kind::Counter | Kind::Gauge => Kind::Gauge,
+    }
+}
+
+/// What counts up since a start, or since the point before.
+fn total_kind(temporality: i32) -> Kind {
+    let delta = AggregationTemporality::Delta as i32;
+    if temporality == delta { Kind::Delta } else { Kind::Counter }
+}
+
+fn tags(attributes: &[KeyValue]) -> Tags {
+    let text =
+        |attribute: &KeyValue| Some((attribute.key.clone(), text(attribute.value.as_ref()?)));
+    attributes.iter().filter_map(text).collect()
+}
+
+fn bytes(tags: &Tags) -> usize {
+    tags.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
+/// The tags as they are told apart.
+fn written(tags: &Tags) -> String {
+    let mut out = String::with_capacity(bytes(tags) + 2 * tags.len());
+    for part in tags.iter().flat_map(|(name, value)| [name, value]) {
+        out.push_str(part);
+        out.push('\0');
+    }
+    out
+}
+
+/// An attribute's value as a tag's; lists and maps as JSON.
+fn text(value: &AnyValue) -> String {
+    match &value.value {
+        Some(any_value::Value::StringValue(text)) => text.clone(),
+        Some(any_value::Value::BoolValue(value)) => value.to_string(),
+        Some(any_value::Value::IntValue(value)) => value.to_string(),
+        Some(any_value::Value::DoubleValue(value)) => value.to_string(),
+        Some(other) => serde_json::to_string(other).unwrap_or_default(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,186 @@
+//! Bodies that are small and become large, and senders that say nothing.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpStream, UdpSocket},
+    thread,
+    time::Duration,
+};
+
+use serde_json::json;
+
+use super::{peak_bytes, resident_bytes};
+use crate::{
+    daemon::Daemon,
+    peers::{free_port, wait_until},
+    protobuf,
+};
+
+const MIB: usize = 1 << 20;
+
+/// Posts a body; returns the status and the answer's text.
+fn post(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let request = agent.post(format!("{}{path}", daemon.url));
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let mut response = request.send(body).unwrap();
+    (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+}
+
+fn field_bytes(field: u32, value: &[u8]) -> Vec<u8> {
+    protobuf::message(|out| protobuf::bytes(field, value, out))
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn what_is_decompressed_counts_before_it_is_there() {
+    let daemon = Daemon::start("[ingest]\nbody_memory_max = 62914560\n");
+    let before = peak_bytes(daemon.pid());
+    let bomb = gzip(&vec![b'#'; 32 * MIB - 1]);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let headers = [("Content-Encoding", "gzip")];
+                let (status, answer) = post(&daemon, "/write", &headers, &bomb);
+                // Influx clients send again what was answered 503.
+                assert!(matches!(status, 204 | 503), "{status} {answer}");
+            });
+        }
+    });
+    let grown = peak_bytes(daemon.pid()) - before;
+    assert!(grown < 120 << 20, "{} MiB", grown >> 20);
+    assert!(daemon.metrics().contains("granary_body_memory_bytes 0"));
+}
+
+/// An OTLP request with so many histogram points of two bytes each.
+fn empty_points(points: usize) -> Vec<u8> {
+    let histogram = [0x0a, 0x00].repeat(points);
+    let mut metric = field_bytes(1, b"latency");
+    metric.extend(field_bytes(9, &histogram));
+    let scope = field_bytes(2, &metric);
+    field_bytes(1, &field_bytes(2, &scope))
+}
+
+#[test]
+fn small_messages_take_the_memory_of_what_they_become() {
+    let daemon = Daemon::start("[ingest]\nbody_memory_max = 62914560\n");
+    let before = peak_bytes(daemon.pid());
+    let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "gzip")];
+    let (status, answer) = post(&daemon, "/v1/metrics", &headers, &gzip(&empty_points(2 * MIB)));
+    assert_eq!(status, 413, "{answer}");
+    assert!(answer.contains("ingest.body_memory_max"), "{answer}");
+    let json_points = format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"a","gauge":{{"dataPoints":[{}{{}}]}}}}]}}]}}]}}"#,
+        "{},".repeat(MIB)
+    );
+    let headers = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
+    let (status, answer) = post(&daemon, "/v1/metrics", &headers, &gzip(json_points.as_bytes()));
+    assert_eq!(status, 413, "{answer}");
+    let samples = format!(r#"{{"samples":[{}{{}}]}}"#, "{},".repeat(MIB));
+    let (status, answer) = post(&daemon, "/api/v1/ingest", &headers, &gzip(samples.as_bytes()));
+    assert_eq!(status, 413, "{answer}");
+    // A series with millions of samples of two bytes each, as remote write has them.
+    let series = field_bytes(1, &[0x12, 0x00].repeat(2 * MIB));
+    let body = snap::raw::Encoder::new().compress_vec(&series).unwrap();
+    let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
+    let (status, answer) = post(&daemon, "/api/v1/write", &headers, &body);
+    assert_eq!(status, 413, "{answer}");
+    let grown = peak_bytes(daemon.pid()) - before;
+    assert!(grown < 130 << 20, "{} MiB", grown >> 20);
+    assert!(daemon.metrics().contains("granary_body_memory_bytes 0"));
+}
+
+#[test]
+fn a_long_series_is_written_out_once_however_many_samples_share_it() {
+    let daemon = Daemon::start("");
+    let tags: String = (0..30).map(|tag| format!(",t{tag}={}", "v".repeat(1000))).collect();
+    let line = format!("m{tags} {}b=1", "a=1,".repeat(MIB));
+    assert_eq!(post(&daemon, "/write", &[], line.as_bytes()).0, 204);
+    let listed = daemon.query(&["series"]);
+    assert_eq!(listed["total"], 2, "{}", listed["total"]);
+}
+
+#[test]
+fn a_request_with_too_many_new_series_ends_at_the_bound() {
+    let daemon = Daemon::start("[limits]\nrequest_series_max = 1000\n");
+    let fields: String = (0..MIB).map(|field| format!("f{field:x}=1,")).collect();
+    let line = format!("m {}z=1", &fields[..7 * MIB]);
+    let line = format!("{}=1", line.rsplit_once('=').unwrap().0);
+    let (status, answer) = post(&daemon, "/write", &[], line.as_bytes());
+    assert_eq!(status, 413, "{answer}");
+    assert_eq!(daemon.query(&["series"])["total"], 0);
+}
+
+#[test]
+fn a_family_name_that_is_too_long_is_not_remembered() {
+    let daemon = Daemon::start("");
+    let mut metadata = protobuf::message(|out| protobuf::int(1, 1, out));
+    metadata.extend(field_bytes(2, &vec![b'n'; 30 * MIB]));
+    let body = snap::raw::Encoder::new().compress_vec(&field_bytes(3, &metadata)).unwrap();
+    let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
+    assert_eq!(post(&daemon, "/api/v1/write", &headers, &body).0, 204);
+    let before = resident_bytes(daemon.pid());
+    for _ in 0..5 {
+        assert_eq!(post(&daemon, "/api/v1/write", &headers, &body).0, 204);
+    }
+    let grown = resident_bytes(daemon.pid()).saturating_sub(before);
+    assert!(grown < 60 << 20, "{} MiB", grown >> 20);
+}
+
+#[test]
+fn datagrams_are_read_as_they_come_and_lost_ones_are_counted() {
+    const DATAGRAMS: u64 = 30_000;
+    let port = free_port();
+    let daemon = Daemon::start(&format!("[graphite]\nudp_listen = \"127.0.0.1:{port}\"\n"));
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = jiff::Timestamp::now().as_second() - 60;
+    for index in 0..DATAGRAMS {
+        let line = format!("burst.{} {index} {at}\n", index % 100);
+        socket.send_to(line.as_bytes(), ("127.0.0.1", port)).unwrap();
+    }
+    let count = |metrics: &str, name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()
+    };
+    wait_until("every datagram is counted", || {
+        let metrics = daemon.metrics();
+        let graphite = "{protocol=\"graphite\"}";
+        let seen: u64 = [
+            format!("granary_samples_accepted_total{graphite}"),
+            format!("granary_samples_duplicate_total{graphite}"),
+            "granary_datagrams_dropped_total{reason=\"buffer\"}".to_owned(),
+            "granary_datagrams_dropped_total{reason=\"kernel\"}".to_owned(),
+            "granary_datagrams_dropped_total{reason=\"not_written\"}".to_owned(),
+        ]
+        .iter()
+        .map(|name| count(&metrics, name))
+        .sum();
+        seen == DATAGRAMS
+    });
+}
+
+#[test]
+fn silent_senders_make_room() {
+    let port = free_port();
+    let settings = format!(
+        "[server]\nclient_timeout = \"1s\"\n[graphite]\nlisten = \"127.0.0.1:{port}\"\n\
+         connections_max = 20\n"
+    );
+    let daemon = Daemon::start(&settings);
+    let address = ("127.0.0.1", port);
+    let mut silent: Vec<_> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for stream in &mut silent {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed by the daemon");
+    }
+    let mut sender = TcpStream::connect(address).unwrap();
+    writeln!(sender, "own.metric 1 {}", jiff::Timestamp::now().as_second()).unwrap();
+    wait_until("the sender is heard", || daemon.query(&["series"])["total"] == json!(1));
+}
