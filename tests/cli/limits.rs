@@ -94,12 +94,14 @@ fn bodies_are_limited_in_size_time_and_memory() {
     let agent: ureq::Agent =
         ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let request = agent.post(format!("{}/api/v1/ingest", daemon.url));
-    let mut response = request.header("Content-Encoding", "zstd").send(&bomb[..]).unwrap();
+    let response = request.content_type("application/bson").header("Content-Encoding", "zstd");
+    let mut response = response.send(&bomb[..]).unwrap();
     let message = response.body_mut().read_to_string().unwrap();
     assert_eq!(response.status(), 413);
     assert!(message.contains("ingest.decompressed_bytes_max"), "{message}");
     // Clients that begin a body and fall silent: their memory counts, and their time is short.
-    let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n";
+    let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/bson\r\n\
+                Content-Length: 4000\r\n\r\n";
     let mut silent: Vec<_> = (0..8)
         .map(|_| {
             let mut stream = TcpStream::connect(daemon.url.trim_start_matches("http://")).unwrap();
