@@ -8,7 +8,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{Condition, Health, Lifeline, Stop, TrustedClock};
 use crate::{
     pipeline::retention,
-    store::{PartitionId, Store},
+    store::{PartitionInfo, Store},
 };
 
 /// See the module.
@@ -25,18 +25,14 @@ pub struct Retention {
 impl Retention {
     fn run(&self) {
         self.clock.judge();
-        let partitions = self.store.partitions();
-        let ids = partitions.iter().map(|partition| (partition.id.level, partition.id.start));
-        let expired = retention::expired(self.store.granularities(), ids, self.clock.moment());
-        tracing::debug!(
-            partitions = partitions.len(),
-            expired = expired.len(),
-            "looked for expired"
-        );
+        let (now, levels) = (self.clock.moment(), self.store.granularities().levels());
+        let mut expired = self.store.partitions();
+        expired.retain(|own| retention::is_expired(&levels[own.id.level], own.end, now));
+        tracing::debug!(expired = expired.len(), "looked for expired partitions");
         let mut failed = None;
-        for (level, start) in expired {
-            let granularity = &self.store.granularities().levels()[level].name;
-            match self.store.drop_partition(PartitionId { level, start }) {
+        for PartitionInfo { id, .. } in expired {
+            let (granularity, start) = (&levels[id.level].name, id.start);
+            match self.store.drop_partition(id) {
                 Ok(_) => tracing::info!(granularity, %start, "dropped a partition"),
                 Err(cause) => {
                     failed = Some(cause.to_string());

@@ -6,7 +6,10 @@
 //! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
 //! all is written is the journal cut.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    sync::Arc,
+};
 
 use super::{
     catalog::Frozen,
@@ -15,7 +18,7 @@ use super::{
     head::{Head, HeadReader},
     head_row::{RowCells, SERIES_PER_ROW},
     layer::{Layer, SlotCells},
-    partition::{DocumentWriter, Mark, PartitionId, Written},
+    partition::{DocumentWriter, Mark, Partition, Written},
     partitions::Partitions,
 };
 use crate::model::{Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
@@ -50,13 +53,12 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// The mark of a partition; `None` when there is no such partition.
-    fn mark(&self, id: PartitionId) -> Result<Option<Mark>, StoreError> {
-        let Some(partition) = self.partitions.get(id) else { return Ok(None) };
+    /// The mark of a partition; `None` when it is empty.
+    fn mark(&self, partition: &Arc<Partition>) -> Result<Option<Mark>, StoreError> {
         match partition.read() {
             Ok(reader) => Ok(Some(reader.mark)),
-            // It is empty now.
-            Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => Ok(None),
+            // There is a new one in its place.
+            Err(fault) if self.partitions.replace_if_damaged(partition, &fault)? => Ok(None),
             Err(fault) => Err(fault),
         }
     }
@@ -100,15 +102,14 @@ impl<'a> Step<'a> {
         let until = written_until(self.granularity, self.now.latest());
         let of_head = self.head.slots(0..until.0)?;
         let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..until.0));
-        let mut due: BTreeMap<UnixMillis, Vec<i64>> = BTreeMap::new();
-        for slot in of_head.into_iter().chain(frozen.map(|(slot, _)| slot)) {
-            let start = self.granularity.partition_start(UnixMillis(slot));
-            due.entry(start).or_default().push(slot);
-        }
-        for start in due.into_keys() {
-            if self.granularity.keeps_partition(start, self.now.earliest()) {
-                self.write_partition(PartitionId { level: self.level, start }, until)?;
+        let due: BTreeSet<i64> = of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
+        let mut next = due.first().copied();
+        while let Some(slot) = next {
+            let place = self.files.partitions.place(self.level, UnixMillis(slot));
+            if self.granularity.keeps(place.last(), self.now.earliest()) {
+                self.write_partition(UnixMillis(slot), until)?;
             }
+            next = due.range(place.end.0..).next().copied();
         }
         match self.layer {
             Some(layer) => self.write_head(layer),
@@ -116,16 +117,17 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn write_partition(&self, id: PartitionId, until: UnixMillis) -> Result<(), StoreError> {
-        self.files.partitions.change(id, |partition| {
+    /// Writes what is due of the partition that holds a time.
+    fn write_partition(&self, at: UnixMillis, until: UnixMillis) -> Result<(), StoreError> {
+        self.files.partitions.change(self.level, at, |partition| {
             let before = partition.read()?.mark;
-            let range = id.start.0..partition.end.0;
+            let range = partition.place.range();
             let in_head = self.head.slots(range.clone())?;
             let until = self.until(before, until, &in_head);
             let mut periods: BTreeMap<UnixMillis, Period<'_>> = BTreeMap::new();
             let is_due =
                 |through: u64, slot: i64| slot < until.0 && !before.has_absorbed(through, slot);
-            let document = |slot: i64| self.granularity.document_start(UnixMillis(slot));
+            let document = |slot: i64| partition.place.layouts.start_of(UnixMillis(slot));
             for slot in in_head.into_iter().filter(|slot| is_due(self.head.through, *slot)) {
                 periods.entry(document(slot)).or_default().rows.push(slot);
             }
@@ -217,12 +219,13 @@ impl<'a> Step<'a> {
     fn write_head(&self, layer: &Layer) -> Result<(), StoreError> {
         let mut marks = BTreeMap::new();
         let mut has_absorbed = |through: u64, slot: i64| {
-            let start = self.granularity.partition_start(UnixMillis(slot));
-            let mark = match marks.entry(start) {
+            let partitions = &self.files.partitions;
+            let Some(partition) = partitions.holding(self.level, UnixMillis(slot)) else {
+                return Ok(false);
+            };
+            let mark = match marks.entry(partition.id()) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => {
-                    *unknown.insert(self.files.mark(PartitionId { level: self.level, start })?)
-                }
+                Entry::Vacant(unknown) => *unknown.insert(self.files.mark(&partition)?),
             };
             Ok::<_, StoreError>(mark.is_some_and(|mark| mark.has_absorbed(through, slot)))
         };

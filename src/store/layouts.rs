@@ -1,31 +1,49 @@
-//! The document layouts of one granularity: one, or for months one for each length.
+//! The documents of one partition: how long they are, and the layouts that they have; one, or for
+//! months one for each length.
 
-use crate::model::{DocumentLayout, Granularity, UnixMillis};
+use crate::model::{DocumentLayout, Span, UnixMillis};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Layouts {
-    granularity: Granularity,
+    width_ms: i64,
+    document: Span,
     /// By number of slots, ascending.
     layouts: Vec<DocumentLayout>,
 }
 
 impl Layouts {
-    pub(crate) fn new(granularity: &Granularity) -> Self {
-        let longest = (granularity.document.longest_ms() / granularity.width_ms) as usize;
+    /// Of documents that are this long, with slots of this width.
+    pub(crate) fn new(width_ms: i64, document: Span) -> Self {
+        let longest = (document.longest_ms() / width_ms) as usize;
         // Four years hold every length that a calendar span can have.
-        let mut start = granularity.document_start(UnixMillis(0));
+        let mut start = document.start_of(UnixMillis(0));
         let mut slots: Vec<usize> = Vec::new();
         for _ in 0..48 {
-            slots.push(granularity.slots(start));
-            start = granularity.document.next(start);
+            let next = document.next(start);
+            slots.push(((next.0 - start.0) / width_ms) as usize);
+            start = next;
         }
         slots.sort_unstable();
         slots.dedup();
         assert!(slots.last().is_some_and(|most| *most <= longest));
-        let layouts =
-            slots.into_iter().map(|n| DocumentLayout::new(n, granularity.width_ms)).collect();
-        Self { granularity: granularity.clone(), layouts }
+        let layouts = slots.into_iter().map(|n| DocumentLayout::new(n, width_ms)).collect();
+        Self { width_ms, document, layouts }
+    }
+
+    /// How long a document is.
+    pub(crate) fn document(&self) -> Span {
+        self.document
+    }
+
+    /// Start of the document that holds `at`.
+    pub(crate) fn start_of(&self, at: UnixMillis) -> UnixMillis {
+        self.document.start_of(at)
+    }
+
+    /// Start of the document after the one that begins at `start`.
+    pub(crate) fn next(&self, start: UnixMillis) -> UnixMillis {
+        self.document.next(start)
     }
 
     /// The layout of the document that begins at `start`.
@@ -33,7 +51,7 @@ impl Layouts {
         if let [only] = &self.layouts[..] {
             return only;
         }
-        let slots = self.granularity.slots(start);
+        let slots = ((self.next(start).0 - start.0) / self.width_ms) as usize;
         let found = self.layouts.iter().find(|layout| layout.slots() == slots);
         found.unwrap_or(&self.layouts[0])
     }

@@ -52,11 +52,13 @@ pub(crate) fn reconcile(
         let before = stored.iter().find(|level| level.granularity.name == granularity.name);
         let complete_since = match before {
             None => after_all,
-            Some(level) if level.granularity.retention == granularity.retention => {
-                level.complete_since
+            Some(StoredLevel { granularity: before, complete_since })
+                if (before.partition, before.retention)
+                    == (granularity.partition, granularity.retention) =>
+            {
+                *complete_since
             }
-            // With a longer retention, partitions that were dropped may come again, with late
-            // samples only.
+            // What was dropped may be kept again, with late samples only.
             Some(level) => {
                 level.complete_since.max(level.granularity.retention.before(now).plus(1))
             }
@@ -64,26 +66,6 @@ pub(crate) fn reconcile(
         StoredLevel { granularity: granularity.clone(), complete_since }
     };
     settings.levels().iter().map(remember).collect()
-}
-
-/// Refuses settings under which the partitions that are there cannot be read.
-pub(crate) fn check(
-    stored: &[StoredLevel],
-    settings: &GranularitySet,
-    file: &str,
-) -> Result<(), StoreError> {
-    for StoredLevel { granularity: before, .. } in stored {
-        let Some((_, now)) = settings.named(&before.name) else { continue };
-        if (before.document, before.partition) != (now.document, now.partition) {
-            let problem = format!(
-                "granularity {} was written with document = {} and partition = {}, the settings \
-                 say {} and {}: restore those settings",
-                before.name, before.document, before.partition, now.document, now.partition
-            );
-            return Err(StoreError::Mismatch { file: file.to_owned(), problem });
-        }
-    }
-    Ok(())
 }
 
 /// The set that the rows make.
@@ -120,11 +102,6 @@ mod tests {
         let new = reconcile(&[], &set, None, NOW);
         assert!(new.iter().all(|level| level.complete_since.0 == i64::MIN));
         assert_eq!(as_set(&new, "journal.redb").unwrap(), set);
-        assert!(check(&new, &set, "journal.redb").is_ok());
-        let mut other = new.clone();
-        other[1].granularity.partition = Span::Fixed(2 * 86_400_000);
-        let refused = check(&other, &set, "journal.redb").unwrap_err().to_string();
-        assert!(refused.contains("5m was written with document = 4h and partition = 2d"));
         let added = reconcile(&new[1..], &set, Some(NOW.plus(7)), NOW);
         assert_eq!(added[0].complete_since, NOW.plus(8));
         assert_eq!(added[1..], new[1..]);
@@ -132,5 +109,9 @@ mod tests {
         shorter[0].granularity.retention = Span::Fixed(6 * 3_600_000);
         let longer = reconcile(&shorter, &set, Some(NOW), NOW);
         assert_eq!(longer[0].complete_since, NOW.minus(6 * 3_600_000 - 1));
+        let mut shorter = new.clone();
+        shorter[0].granularity.partition = Span::Fixed(3_600_000);
+        let longer = reconcile(&shorter, &set, Some(NOW), NOW);
+        assert_eq!(longer[0].complete_since, NOW.minus(48 * 3_600_000 - 1));
     }
 }

@@ -221,12 +221,13 @@ impl Store {
         document: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
-        let start = self.granularities().levels()[level].partition_start(document);
         let living: Vec<_> = {
             let dictionary = self.dictionary();
             series.iter().copied().filter(|id| dictionary.info(*id).is_some()).collect()
         };
-        let added = self.inner.partitions.change(PartitionId { level, start }, |partition| {
+        let added = self.inner.partitions.change(level, document, |partition| {
+            // It may have documents of another span.
+            let document = partition.place.layouts.start_of(document);
             partition.write(None, |writer| writer.add_shells(document, &living))
         })?;
         self.inner.counters.shells_preallocated.add(added as u64);

@@ -7,9 +7,8 @@ use parking_lot::{Mutex, RwLock};
 use super::{
     database_file::UNFINISHED,
     error::StoreError,
-    layouts::Layouts,
     medium::Medium,
-    partition::{Partition, PartitionId},
+    partition::{Partition, PartitionId, Place},
     register::Register,
 };
 use crate::model::{GranularitySet, UnixMillis};
@@ -18,9 +17,9 @@ use crate::model::{GranularitySet, UnixMillis};
 #[derive(Debug)]
 pub(crate) struct Partitions {
     granularities: Arc<GranularitySet>,
-    layouts: Vec<Arc<Layouts>>,
     medium: Arc<dyn Medium>,
     register: Arc<Register>,
+    /// By granularity and start; none overlap.
     open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
     /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
     /// a partition up.
@@ -47,11 +46,8 @@ impl Partitions {
         granularities: Arc<GranularitySet>,
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let layouts =
-            granularities.levels().iter().map(|level| Arc::new(Layouts::new(level))).collect();
         let this = Self {
             granularities,
-            layouts,
             medium,
             register,
             open: RwLock::default(),
@@ -65,14 +61,16 @@ impl Partitions {
                     this.remove_unfinished(&format!("{folder}/{name}"))?;
                     continue;
                 }
-                let Some(start) = Partition::start_of_file(granularity, &name) else {
-                    tracing::warn!(name, "passed over a file that is no partition");
+                let file = format!("{folder}/{name}");
+                let Some(start) = Partition::start_of_file(&name) else {
+                    tracing::warn!(file, "passed over a file that is no partition");
                     continue;
                 };
                 let id = PartitionId { level, start };
-                let partition = this.open_or_set_aside(id)?;
-                files.push(partition.file_path().to_owned());
-                this.open.write().insert(id, Arc::new(partition));
+                if let Some(partition) = this.open_or_set_aside(id, file.clone())? {
+                    files.push(file);
+                    this.open.write().insert(id, Arc::new(partition));
+                }
             }
         }
         this.register.note(&files)?;
@@ -90,20 +88,29 @@ impl Partitions {
         self.medium.remove(file).map_err(fault)
     }
 
-    /// Opens a partition; a damaged one is set aside and a new one begun in its place.
-    fn open_or_set_aside(&self, id: PartitionId) -> Result<Partition, StoreError> {
+    /// Opens a partition that is there; a damaged one is set aside.
+    fn open_or_set_aside(
+        &self,
+        id: PartitionId,
+        file: String,
+    ) -> Result<Option<Partition>, StoreError> {
         let granularity = &self.granularities.levels()[id.level];
-        let open = || {
-            let layouts = self.layouts[id.level].clone();
-            Partition::open(&self.medium, id, granularity, layouts)
-        };
-        match open() {
-            Err(fault) if fault.is_damage() => {
-                let file = Partition::file_name(granularity, id.start);
-                self.register.set_aside(&file, &fault)?;
-                open()
+        let opened = Partition::open(&self.medium, id, granularity, file.clone());
+        let opened = opened.and_then(|partition| {
+            match self.overlapping(id.level, partition.place.range()).first() {
+                None => Ok(partition),
+                Some(other) => {
+                    let problem = format!("it overlaps {}", other.file_path());
+                    Err(StoreError::Corrupt { file: file.clone(), problem })
+                }
             }
-            outcome => outcome,
+        });
+        match opened {
+            Err(fault) if fault.is_damage() => {
+                self.register.set_aside(&file, &fault)?;
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
         }
     }
 
@@ -118,49 +125,83 @@ impl Partitions {
             return Ok(false);
         }
         let _one_at_a_time = self.changing.lock();
-        let current = self.get(partition.id);
+        let current = self.get(partition.id());
         if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
             return Ok(true);
         }
         self.register.set_aside(partition.file_path(), fault)?;
-        self.open.write().remove(&partition.id);
-        self.add(partition.id)?;
+        self.open.write().remove(&partition.id());
+        self.add(partition.place.clone())?;
         Ok(true)
     }
 
-    /// The partition, if it is there.
+    /// The partition that begins there.
     pub(crate) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
         self.open.read().get(&id).cloned()
     }
 
-    /// The partition, created when it is not there.
-    pub(crate) fn get_or_create(&self, id: PartitionId) -> Result<Arc<Partition>, StoreError> {
-        if let Some(partition) = self.get(id) {
+    /// The partition that holds a time, if it is there.
+    pub(crate) fn holding(&self, level: usize, at: UnixMillis) -> Option<Arc<Partition>> {
+        self.overlapping(level, at.0..at.0 + 1).pop()
+    }
+
+    /// Where the partition lies that holds a time, or would.
+    pub(crate) fn place(&self, level: usize, at: UnixMillis) -> Place {
+        let open = self.open.read();
+        let id = PartitionId { level, start: at };
+        let of_level = |(id, partition): (&PartitionId, &Arc<Partition>)| {
+            (id.level == level).then(|| partition.place.clone())
+        };
+        let before = open.range(..=id).next_back().and_then(of_level);
+        let after = open.range(id..).find(|(own, _)| **own > id).and_then(of_level);
+        match before {
+            Some(holder) if at < holder.end => holder,
+            before => {
+                let granularity = &self.granularities.levels()[level];
+                Place::between(granularity, level, at, before.as_ref(), after.as_ref())
+            }
+        }
+    }
+
+    /// The partition that holds a time, created when it is not there.
+    fn get_or_create(&self, level: usize, at: UnixMillis) -> Result<Arc<Partition>, StoreError> {
+        if let Some(partition) = self.holding(level, at) {
             return Ok(partition);
         }
         let _one_at_a_time = self.changing.lock();
-        self.get(id).map_or_else(|| self.add(id), Ok)
+        self.holding(level, at).map_or_else(|| self.add(self.place(level, at)), Ok)
     }
 
-    /// Opens or makes a partition, and registers it before anything is in it.
-    fn add(&self, id: PartitionId) -> Result<Arc<Partition>, StoreError> {
-        let partition = Arc::new(self.open_or_set_aside(id)?);
-        self.register.note(&[partition.file_path().to_owned()])?;
-        self.open.write().insert(id, partition.clone());
+    /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
+    /// in it.
+    fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
+        let granularity = &self.granularities.levels()[place.id.level];
+        let file = Partition::file_name(granularity, &place);
+        let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
+        let found = if self.medium.exists(&file).map_err(fault)? {
+            self.open_or_set_aside(place.id, file.clone())?
+        } else {
+            None
+        };
+        let made = || Partition::create(&self.medium, granularity, place);
+        let partition = Arc::new(found.map_or_else(made, Ok)?);
+        self.register.note(&[file])?;
+        self.open.write().insert(partition.id(), partition.clone());
         Ok(partition)
     }
 
-    /// Changes a partition, created when it is not there. When it turns out to be damaged, it is
-    /// set aside and the change is made to a new one.
+    /// Changes the partition that holds a time, created when it is not there. When it turns out to
+    /// be damaged, it is set aside and the change is made to a new one.
     pub(crate) fn change<T>(
         &self,
-        id: PartitionId,
+        level: usize,
+        at: UnixMillis,
         change: impl Fn(&Arc<Partition>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let partition = self.get_or_create(id)?;
+        let partition = self.get_or_create(level, at)?;
         match change(&partition) {
             Err(fault) if self.replace_if_damaged(&partition, &fault)? => {
-                change(&self.get_or_create(id)?)
+                change(&self.get_or_create(level, at)?)
             }
             outcome => outcome,
         }
@@ -171,7 +212,7 @@ impl Partitions {
         let open = self.open.read();
         let first = PartitionId { level, start: UnixMillis(i64::MIN) };
         let last = PartitionId { level, start: UnixMillis(range.end - 1) };
-        let overlaps = |partition: &&Arc<Partition>| partition.end.0 > range.start;
+        let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
         open.range(first..=last).map(|(_, p)| p).filter(overlaps).cloned().collect()
     }
 
@@ -183,8 +224,8 @@ impl Partitions {
     /// All partitions with their sizes.
     pub(crate) fn infos(&self) -> Vec<PartitionInfo> {
         let describe = |partition: Arc<Partition>| PartitionInfo {
-            id: partition.id,
-            end: partition.end,
+            id: partition.id(),
+            end: partition.place.end,
             bytes: self.medium.allocated_bytes(partition.file_path()).unwrap_or(0),
             file: partition.file_path().to_owned(),
         };

@@ -186,10 +186,10 @@ impl View {
 
     /// Whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
     fn has_absorbed(&self, through: u64, slot: i64) -> bool {
-        let next = self.readers.partition_point(|reader| reader.partition.id.start.0 <= slot);
+        let next = self.readers.partition_point(|own| own.partition.place.id.start.0 <= slot);
         let holder = next.checked_sub(1).and_then(|index| self.readers.get(index));
         holder.is_some_and(|reader| {
-            slot < reader.partition.end.0 && reader.mark.has_absorbed(through, slot)
+            slot < reader.partition.place.end.0 && reader.mark.has_absorbed(through, slot)
         })
     }
 
@@ -200,12 +200,12 @@ impl View {
         slots: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
         let granularity = &self.store.granularities().levels()[self.level];
-        let partition = &reader.partition;
-        let from = UnixMillis(self.range.start.max(partition.id.start.0));
-        let to = self.range.end.min(partition.end.0);
-        let mut document = granularity.document_start(from);
+        let place = &reader.partition.place;
+        let from = UnixMillis(self.range.start.max(place.id.start.0));
+        let to = self.range.end.min(place.end.0);
+        let mut document = place.layouts.start_of(from);
         while document.0 < to {
-            let next = granularity.document.next(document);
+            let next = place.layouts.next(document);
             reader.document(document, series, |layout, doc| {
                 let first = granularity.slot_index(document, from.max(document));
                 let last = granularity.slot_index(document, UnixMillis(to.min(next.0)));

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::model::{GranularitySet, UnixMillis};
 
+/// How long the last run may have gone on after it last remembered the time.
+const LAST_RUN_LATE_MS: i64 = 86_400_000;
+
 /// What was found when the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecoveryReport {
@@ -43,7 +46,6 @@ impl Store {
         let granularities = Arc::new(granularities);
         let journal = Arc::new(Journal::open(&medium)?);
         let known = journal.levels()?;
-        levels::check(&known, &granularities, journal::JOURNAL_FILE)?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let partitions = Partitions::open(medium.clone(), granularities.clone(), register.clone())?;
         let head = Head::open(medium.clone(), &granularities, register.clone())?;
@@ -53,9 +55,12 @@ impl Store {
         journal.restore(catalog.states_mut())?;
         catalog.restore_senders(journal.senders()?);
         let last_run = journal.last_run()?;
-        // What was accepted and dropped so far was so at times before this.
-        let now = last_run.or(catalog.latest()).map_or(now, |last| now.min(last));
-        let levels = levels::reconcile(&known, &granularities, catalog.latest(), now);
+        let ran_until = last_run.or(catalog.latest());
+        // What was dropped so far was so before this.
+        let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
+        let levels = levels::reconcile(&known, &granularities, catalog.latest(), dropped_by);
+        // What was accepted so far was so after this.
+        let now = ran_until.map_or(now, |last| now.min(last));
         if levels != known {
             journal.set_levels(&levels)?;
         }

@@ -21,5 +21,6 @@ mod promql_semantics;
 mod protobuf;
 mod replay;
 mod retention;
+mod spans;
 mod tidy;
 mod verify;

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use granary::{
     model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
-    pipeline::retention::expired,
+    pipeline::retention::is_expired,
     query::{ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
-    store::{AcceptedBatch, Definition, Folder, PartitionId, Store},
+    store::{AcceptedBatch, Definition, Folder, Store},
 };
 
 /// 2026-09-12T00:00:00Z
@@ -80,10 +80,11 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         };
         appender.commit(&[], &[batch], now.minus(1)).unwrap();
         store.checkpoint(now.minus(1)).unwrap();
-        let partitions: Vec<_> =
-            store.partitions().iter().map(|p| (p.id.level, p.id.start)).collect();
-        for (level, start) in expired(store.granularities(), partitions, now.minus(1)) {
-            assert!(store.drop_partition(PartitionId { level, start }).unwrap());
+        for own in store.partitions() {
+            let granularity = &store.granularities().levels()[own.id.level];
+            if is_expired(granularity, own.end, now.minus(1)) {
+                assert!(store.drop_partition(own.id).unwrap());
+            }
         }
         assert_eq!(files(dir.path()), expected_files(now.minus(1)), "at {now}");
     }

@@ -18,7 +18,7 @@ impl History {
     pub(crate) fn meanwhile(&mut self) {
         let work = match self.rng.u8(0..6) {
             0 => self.shells(),
-            1 => Upkeep::Drop(self.levels.clone()),
+            1 => Upkeep::Drop,
             _ => Upkeep::Checkpoint,
         };
         let most = [4, 20, 80][self.rng.usize(0..3)];

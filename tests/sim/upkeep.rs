@@ -6,9 +6,7 @@ use std::{fs, path::Path};
 use granary::{
     model::{SeriesId, SeriesLimits, UnixMillis},
     pipeline::retention,
-    store::{
-        ChangeAction, Matcher, PartitionId, Renaming, SeriesChange, Store, StoreError, restore,
-    },
+    store::{ChangeAction, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
 };
 use tempfile::TempDir;
 
@@ -36,7 +34,7 @@ pub(crate) enum Upkeep {
     /// Shells of one granularity for a document.
     Preallocate(usize, UnixMillis),
     /// Dropping what is past its retention.
-    Drop(Levels),
+    Drop,
 }
 
 impl Upkeep {
@@ -49,12 +47,13 @@ impl Upkeep {
                 let ids: Vec<_> = (0..count).map(SeriesId).collect();
                 store.preallocate(*level, *document, &ids).map(|_| 0)
             }
-            Self::Drop(levels) => {
-                let all = store.partitions().into_iter();
-                let all = all.map(|info| (info.id.level, info.id.start));
+            Self::Drop => {
+                let levels = store.granularities().levels();
                 let mut dropped = 0;
-                for (level, start) in retention::expired(&levels.current, all, now) {
-                    dropped += u64::from(store.drop_partition(PartitionId { level, start })?);
+                for own in store.partitions() {
+                    if retention::is_expired(&levels[own.id.level], own.end, now) {
+                        dropped += u64::from(store.drop_partition(own.id)?);
+                    }
                 }
                 Ok(dropped)
             }
@@ -74,7 +73,7 @@ impl History {
 
     /// As the retention role does.
     pub(crate) fn drop_expired(&mut self) {
-        self.upkeep(&Upkeep::Drop(self.levels.clone()));
+        self.upkeep(&Upkeep::Drop);
     }
 
     /// Shells of the document of now, or of the next one.
@@ -96,7 +95,7 @@ impl History {
         match (work, outcome) {
             (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
-            (Upkeep::Drop(_), Ok(dropped)) => self.tally.count("dropped partitions", dropped),
+            (Upkeep::Drop, Ok(dropped)) => self.tally.count("dropped partitions", dropped),
             (Upkeep::Checkpoint, Err(cause)) => self.expect_fault(&cause, "failed checkpoints"),
             (_, Err(cause)) => self.expect_fault(&cause, "failed upkeep"),
         }

@@ -4,6 +4,7 @@
 
 mod documents;
 mod name;
+mod place;
 
 use std::sync::Arc;
 
@@ -11,19 +12,27 @@ use redb::TableDefinition;
 
 pub(crate) use documents::{DocumentWriter, PartitionReader, Written};
 pub(crate) use name::data_files;
+pub(crate) use place::Place;
+use place::document_span;
 
 use super::{
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
-    layouts::Layouts,
     medium::Medium,
     version::{self, FORMAT_VERSION},
 };
-use crate::model::{DocumentLayout, Granularity, SeriesId, UnixMillis};
+use crate::model::{DocumentLayout, Granularity, SeriesId, Span, UnixMillis};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
+const START_KEY: &str = "start";
+const END_KEY: &str = "end";
+const WIDTH_KEY: &str = "width";
+const DOCUMENT_KEY: &str = "document";
+const MONTHS_KEY: &str = "document_months";
+/// Documents are not longer.
+const LONGEST_MONTHS: i64 = 12_000;
 const THROUGH_KEY: &str = "applied_through";
 const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
@@ -58,45 +67,51 @@ impl Mark {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    pub(crate) id: PartitionId,
-    pub(crate) end: UnixMillis,
+    pub(crate) place: Place,
     pub(crate) file: DatabaseFile,
-    layouts: Arc<Layouts>,
 }
 
 impl Partition {
-    /// Opens the partition, creating it when there is none.
+    /// Opens a partition that is there, and begins at the time that its name says. It says itself
+    /// when it ends, and what documents it has.
     pub(crate) fn open(
         medium: &Arc<dyn Medium>,
         id: PartitionId,
         granularity: &Granularity,
-        layouts: Arc<Layouts>,
+        name: String,
     ) -> Result<Self, StoreError> {
-        let name = Self::file_name(granularity, id.start);
-        let end = granularity.partition_end(id.start);
-        let expected = [
+        let file = DatabaseFile::open(medium, name, OPTIONS)?;
+        let place = file.guard("open", || read_place(&file, id, granularity))?;
+        Ok(Self { place, file })
+    }
+
+    /// Makes a partition that is not there.
+    pub(crate) fn create(
+        medium: &Arc<dyn Medium>,
+        granularity: &Granularity,
+        place: Place,
+    ) -> Result<Self, StoreError> {
+        let document = place.layouts.document();
+        let months = if let Span::Months(months) = document { months } else { 0 };
+        let rows = [
             (VERSION_KEY, FORMAT_VERSION as i64),
-            ("start", id.start.0),
-            ("end", end.0),
-            ("width", granularity.width_ms),
-            ("document", granularity.document.longest_ms()),
+            (START_KEY, place.id.start.0),
+            (END_KEY, place.end.0),
+            (WIDTH_KEY, granularity.width_ms),
+            (DOCUMENT_KEY, document.longest_ms()),
+            (MONTHS_KEY, i64::from(months)),
+            (THROUGH_KEY, 0),
         ];
-        let fault = |cause| StoreError::Io { operation: "look for", file: name.clone(), cause };
-        let file = if medium.exists(&name).map_err(fault)? {
-            DatabaseFile::open(medium, name, OPTIONS)?
-        } else {
-            DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
-                txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
-                let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
-                for (key, value) in expected.iter().chain([&(THROUGH_KEY, 0)]) {
-                    meta.insert(key, value).map_err(file.fail("create"))?;
-                }
-                Ok(())
-            })?
-        };
-        let partition = Self { id, end, file, layouts };
-        partition.check_meta(&expected)?;
-        Ok(partition)
+        let name = Self::file_name(granularity, &place);
+        let file = DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
+            txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
+            let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
+            for (key, value) in rows {
+                meta.insert(key, value).map_err(file.fail("create"))?;
+            }
+            Ok(())
+        })?;
+        Ok(Self { place, file })
     }
 
     /// Path of the file below the data directory.
@@ -104,28 +119,9 @@ impl Partition {
         self.file.name()
     }
 
-    /// Compares what the file says of itself with what it must be.
-    fn check_meta(&self, expected: &[(&str, i64)]) -> Result<(), StoreError> {
-        self.file.guard("open", || self.compare_meta(expected))
-    }
-
-    fn compare_meta(&self, expected: &[(&str, i64)]) -> Result<(), StoreError> {
-        let txn = self.file.read()?;
-        let meta = txn.open_table(META).map_err(self.fail("open"))?;
-        for (key, value) in expected {
-            let found = meta.get(*key).map_err(self.fail("open"))?.map(|guard| guard.value());
-            let file = self.file.name().to_owned();
-            match found {
-                Some(found) if found == *value => {}
-                Some(found) if *key == VERSION_KEY => version::check(&file, found as u64)?,
-                // The settings are those that it was written with: the journal says so.
-                _ => {
-                    let problem = format!("{key} is {found:?} and should be {value}");
-                    return Err(StoreError::Corrupt { file, problem });
-                }
-            }
-        }
-        Ok(())
+    /// Granularity and start.
+    pub(crate) fn id(&self) -> PartitionId {
+        self.place.id
     }
 
     fn fail<E: Into<redb::Error>>(
@@ -175,13 +171,13 @@ impl Partition {
 
     /// Key of a document: seconds from the partition's start to the document's, then the series.
     fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
-        let seconds = (document.0 - self.id.start.0) / 1000;
+        let seconds = (document.0 - self.place.id.start.0) / 1000;
         ((seconds as u64) << 32) | u64::from(series.0)
     }
 
     /// What a key says: the document's start and series.
     fn place(&self, key: u64) -> (UnixMillis, SeriesId) {
-        (self.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
+        (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
     fn check(
@@ -199,6 +195,46 @@ impl Partition {
 
     /// Layout of the documents that begin at `document`.
     pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
-        self.layouts.of(document)
+        self.place.layouts.of(document)
     }
+}
+
+/// Where a file says that it lies; it must be a place that one of this granularity can have.
+fn read_place(
+    file: &DatabaseFile,
+    id: PartitionId,
+    granularity: &Granularity,
+) -> Result<Place, StoreError> {
+    let txn = file.read()?;
+    let meta = txn.open_table(META).map_err(file.fail("open"))?;
+    let value = |key| {
+        let found = meta.get(key).map_err(file.fail("open"))?;
+        Ok::<_, StoreError>(found.map(|guard| guard.value()))
+    };
+    let corrupt = |problem| StoreError::Corrupt { file: file.name().to_owned(), problem };
+    let number = |key| value(key)?.ok_or_else(|| corrupt(format!("{key} is missing")));
+    version::check(file.name(), number(VERSION_KEY)? as u64)?;
+    let (start, end) = (UnixMillis(number(START_KEY)?), UnixMillis(number(END_KEY)?));
+    let (width_ms, longest_ms) = (number(WIDTH_KEY)?, number(DOCUMENT_KEY)?);
+    let document = match value(MONTHS_KEY)? {
+        Some(months @ 1..=LONGEST_MONTHS) => Span::Months(months as i32),
+        Some(0) => Span::Fixed(longest_ms),
+        Some(months) => return Err(corrupt(format!("{MONTHS_KEY} is {months}"))),
+        None => document_span(longest_ms, start),
+    };
+    let slots = longest_ms / width_ms.max(1);
+    let is_whole = width_ms == granularity.width_ms
+        && document.longest_ms() == longest_ms
+        && document.holds_whole(Span::Fixed(width_ms))
+        && (1..=DocumentLayout::SLOTS_MAX as i64).contains(&slots)
+        && start == id.start
+        && start < end
+        && [start, end].into_iter().all(|at| document.start_of(at) == at);
+    if !is_whole {
+        let problem = format!(
+            "it lies from {start} to {end} with documents of {document} and slots of {width_ms} ms"
+        );
+        return Err(corrupt(problem));
+    }
+    Ok(Place::new(id, end, width_ms, document))
 }

@@ -2,9 +2,9 @@
 //!
 //! Must never know: what is in the files.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use super::Partition;
+use super::{Partition, Place};
 use crate::{
     model::{Granularity, UnixMillis},
     store::{StoreError, head::HEAD_FILE, medium::Medium},
@@ -25,19 +25,21 @@ impl Partition {
     }
 
     /// Name of a partition's file below the data directory.
-    pub(crate) fn file_name(granularity: &Granularity, start: UnixMillis) -> String {
-        let span_ms = granularity.partition.longest_ms();
+    pub(crate) fn file_name(granularity: &Granularity, place: &Place) -> String {
+        let Range { start, end } = place.range();
         // As many digits as tell the partitions apart.
-        let format = match FILE_NAMES.iter().find(|(unit_ms, _)| span_ms % unit_ms == 0) {
+        let is_whole =
+            |(unit_ms, _): &&(i64, &str)| [start, end].iter().all(|at| at % unit_ms == 0);
+        let format = match FILE_NAMES.iter().find(is_whole) {
             Some((_, format)) => format,
             None => FILE_NAMES[FILE_NAMES.len() - 1].1,
         };
-        let name = start.civil().strftime(format);
+        let name = UnixMillis(start).civil().strftime(format);
         format!("{}/{name}{FILE_END}", Self::folder(granularity))
     }
 
     /// The start that a file's name says; `None` for files of other names.
-    pub(crate) fn start_of_file(granularity: &Granularity, name: &str) -> Option<UnixMillis> {
+    pub(crate) fn start_of_file(name: &str) -> Option<UnixMillis> {
         let stem = name.strip_suffix(FILE_END)?;
         let read = |(_, format): &(i64, &str)| {
             let parsed = jiff::fmt::strtime::parse(format, stem).ok()?;
@@ -46,8 +48,7 @@ impl Partition {
         };
         let civil = FILE_NAMES.iter().find_map(read)?;
         let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-        let start = UnixMillis(zoned.timestamp().as_millisecond());
-        (granularity.partition_start(start) == start).then_some(start)
+        Some(UnixMillis(zoned.timestamp().as_millisecond()))
     }
 }
 
@@ -87,18 +88,17 @@ mod tests {
             ("1y", "2026-01-01"),
         ] {
             let span: Span = span.parse().unwrap();
-            let granularity = Granularity::new(1000, span, span, span);
-            let start = granularity.partition_start(at);
-            let file = Partition::file_name(&granularity, start);
+            let granularity = Granularity::new(1000, Span::Fixed(1000), span, span);
+            let place = Place::between(&granularity, 0, at, None, None);
+            let file = Partition::file_name(&granularity, &place);
             assert_eq!(file, format!("partitions/1s/{name}.redb"));
             let base = file.trim_start_matches("partitions/1s/");
-            assert_eq!(Partition::start_of_file(&granularity, base), Some(start), "{base}");
-            let next = Partition::file_name(&granularity, granularity.partition_end(start));
-            assert_ne!(next, file);
+            assert_eq!(Partition::start_of_file(base), Some(place.id.start), "{base}");
+            let next = Place::between(&granularity, 0, place.end, Some(&place), None);
+            assert_ne!(Partition::file_name(&granularity, &next), file);
         }
-        let day = Granularity::new(1000, Span::Months(1), Span::Months(1), Span::Months(1));
-        for name in ["2026-11-21.redb", "2026-11-01", "x.redb", "2026-13-01.redb"] {
-            assert_eq!(Partition::start_of_file(&day, name), None, "{name}");
+        for name in ["2026-11-01", "x.redb", "2026-13-01.redb"] {
+            assert_eq!(Partition::start_of_file(name), None, "{name}");
         }
     }
 }

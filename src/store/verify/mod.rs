@@ -142,11 +142,12 @@ fn check_cells(
         files::check_head(store, level, report)?;
     }
     let mut ids: BTreeSet<_> =
-        store.inner.partitions.all().iter().map(|partition| partition.id).collect();
+        store.inner.partitions.all().iter().map(|partition| partition.id()).collect();
     ids.extend(&in_head);
     for (done, id) in (1..).zip(ids) {
         let granularity = &store.granularities().levels()[id.level];
-        let name = Partition::file_name(granularity, id.start);
+        let place = store.inner.partitions.place(id.level, id.start);
+        let name = Partition::file_name(granularity, &place);
         progress(&format!("cells of {name}"), done);
         if let Err(cause) = check_partition(store, id, &in_head, now, report) {
             report.error(&name, &cause);

@@ -1,12 +1,13 @@
 //! One granularity against the next finer one: each slot is recomputed and compared.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use super::VerifyReport;
 use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
     store::{
         Store, StoreError, View,
+        layouts::Layouts,
         partition::{Partition, PartitionId},
     },
 };
@@ -19,10 +20,9 @@ const SERIES_AT_A_TIME: u32 = 1024;
 /// The partitions whose cells the head holds, wholly or in part.
 pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>, StoreError> {
     let mut found = BTreeSet::new();
-    for (level, granularity) in store.granularities().levels().iter().enumerate() {
+    for level in 0..store.granularities().count() {
         for slot in store.inner.head.read(level)?.slots(0..i64::MAX)? {
-            let start = granularity.partition_start(UnixMillis(slot));
-            found.insert(PartitionId { level, start });
+            found.insert(store.inner.partitions.place(level, UnixMillis(slot)).id);
         }
     }
     Ok(found)
@@ -40,11 +40,13 @@ pub(super) fn compare(
     let Some(finer) = id.level.checked_sub(1) else { return Ok(()) };
     let levels = store.granularities().levels();
     let (coarse, fine) = (&levels[id.level], &levels[finer]);
-    let end = coarse.partition_end(id.start);
+    let place = store.inner.partitions.place(id.level, id.start);
+    let end = place.end;
     let sides = Sides {
         store,
         id,
-        file: Partition::file_name(coarse, id.start),
+        file: Partition::file_name(coarse, &place),
+        layouts: place.layouts,
         coarse,
         fine,
         complete_since: complete_since(store, finer)?,
@@ -56,7 +58,7 @@ pub(super) fn compare(
         if slots.iter().any(|comparable| *comparable) {
             sides.compare_period(document, &slots, report)?;
         }
-        document = coarse.document.next(document);
+        document = sides.layouts.next(document);
     }
     Ok(())
 }
@@ -71,13 +73,13 @@ pub(super) fn check_coarser_exists(
     let levels = store.granularities().levels();
     let Some(coarser) = levels.get(id.level + 1) else { return Ok(()) };
     let level = id.level + 1;
-    let range = id.start.0..levels[id.level].partition_end(id.start).0;
-    let start = coarser.partition_start(id.start);
-    let found = !store.inner.partitions.overlapping(level, range).is_empty()
-        || in_head.contains(&PartitionId { level, start });
+    let partitions = &store.inner.partitions;
+    let (own, place) = (partitions.place(id.level, id.start), partitions.place(level, id.start));
+    let found =
+        !partitions.overlapping(level, own.range()).is_empty() || in_head.contains(&place.id);
     if !found && id.start >= complete_since(store, id.level)? {
-        let missing = Partition::file_name(coarser, start);
-        let file = Partition::file_name(&levels[id.level], id.start);
+        let missing = Partition::file_name(coarser, &place);
+        let file = Partition::file_name(&levels[id.level], &own);
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
     Ok(())
@@ -99,14 +101,15 @@ fn whole_partitions(
     now: UnixMillis,
 ) -> BTreeSet<UnixMillis> {
     let granularity = &store.granularities().levels()[level];
-    let files = store.inner.partitions.overlapping(level, range.start.0..range.end.0);
-    let files = files.iter().map(|partition| partition.id.start);
-    let first = PartitionId { level, start: granularity.partition_start(range.start) };
+    let partitions = &store.inner.partitions;
+    let files = partitions.overlapping(level, range.start.0..range.end.0);
+    let files = files.iter().map(|partition| partition.id().start);
+    let first = partitions.place(level, range.start).id;
     let rows = in_head.range(first..PartitionId { level, start: range.end }).map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
-        let file = Partition::file_name(granularity, *start);
+        let file = Partition::file_name(granularity, &partitions.place(level, *start));
         // Past its retention, only coarser levels took in late samples.
-        granularity.keeps_partition(*start, now) && !store.inner.register.is_lost(&file)
+        granularity.keeps(*start, now) && !store.inner.register.is_lost(&file)
     };
     files.chain(rows).filter(is_whole).collect()
 }
@@ -116,6 +119,7 @@ struct Sides<'a> {
     store: &'a Store,
     id: PartitionId,
     file: String,
+    layouts: Arc<Layouts>,
     coarse: &'a Granularity,
     fine: &'a Granularity,
     complete_since: UnixMillis,
@@ -129,15 +133,16 @@ impl Sides<'_> {
         let comparable = |slot: usize| {
             let start = document.plus(slot as i64 * self.coarse.width_ms);
             let end = start.plus(self.coarse.width_ms);
-            let mut fine_start = self.fine.partition_start(start);
+            let mut at = start;
             let mut covered = start >= self.complete_since;
-            while covered && fine_start < end {
-                covered = self.whole.contains(&fine_start);
-                fine_start = self.fine.partition_end(fine_start);
+            while covered && at < end {
+                let finer = self.store.inner.partitions.place(self.id.level - 1, at);
+                covered = self.whole.contains(&finer.id.start);
+                at = finer.end;
             }
             covered
         };
-        (0..self.coarse.slots(document)).map(comparable).collect()
+        (0..self.layouts.of(document).slots()).map(comparable).collect()
     }
 
     /// Compares the documents of all series that begin at a time.
@@ -148,7 +153,7 @@ impl Sides<'_> {
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
         let count = self.store.dictionary().id_count() as u32;
-        let range = document..self.coarse.document.next(document);
+        let range = document..self.layouts.next(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
             let coarse = self.store.view(self.id.level, range.clone(), &ids)?;

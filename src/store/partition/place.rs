@@ -1,0 +1,156 @@
+//! Where a partition lies in time, and what documents it has.
+//!
+//! A partition keeps both for good. Settings that change hold for new ones, which are cut where
+//! they meet those that are there. Must never know: files.
+
+use std::{ops::Range, sync::Arc};
+
+use super::PartitionId;
+use crate::{
+    model::{Granularity, Span, UnixMillis},
+    store::layouts::Layouts,
+};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) id: PartitionId,
+    /// Exclusive.
+    pub(crate) end: UnixMillis,
+    pub(crate) layouts: Arc<Layouts>,
+}
+
+impl Place {
+    /// Of a partition with documents of a span.
+    pub(crate) fn new(id: PartitionId, end: UnixMillis, width_ms: i64, document: Span) -> Self {
+        Self { id, end, layouts: Arc::new(Layouts::new(width_ms, document)) }
+    }
+
+    /// Of a new partition that holds `at`, between the partitions before and after it.
+    pub(crate) fn between(
+        granularity: &Granularity,
+        level: usize,
+        at: UnixMillis,
+        before: Option<&Self>,
+        after: Option<&Self>,
+    ) -> Self {
+        let period = granularity.partition_start(at);
+        let start = before.map_or(period, |before| period.max(before.end));
+        let end = granularity.partition_end(period);
+        let end = after.map_or(end, |after| end.min(after.id.start));
+        // Documents must not reach over a cut: then they are as long as those on its other side.
+        let fits = |span: &Span| span.start_of(start) == start && span.start_of(end) == end;
+        let neighbours = [before, after].into_iter().flatten().map(|own| own.layouts.document());
+        let mut spans = std::iter::once(granularity.document).chain(neighbours);
+        let document = spans.find(fits).unwrap_or(Span::Fixed(granularity.width_ms));
+        Self::new(PartitionId { level, start }, end, granularity.width_ms, document)
+    }
+
+    /// The time that it holds.
+    pub(crate) fn range(&self) -> Range<i64> {
+        self.id.start.0..self.end.0
+    }
+
+    /// The last moment that it holds.
+    pub(crate) fn last(&self) -> UnixMillis {
+        self.end.minus(1)
+    }
+}
+
+/// The span of documents that are at most so long, as files say it that were written before they
+/// named months: those of months begin with one.
+pub(super) fn document_span(longest_ms: i64, start: UnixMillis) -> Span {
+    let month = Span::Months(1);
+    let is_month = |unit: &&(i64, i32)| longest_ms % (unit.0 * DAY_MS) == 0;
+    match [(366, 12), (31, 1)].iter().find(is_month) {
+        Some((days, months)) if month.start_of(start) == start => {
+            Span::Months((longest_ms / (days * DAY_MS)) as i32 * months)
+        }
+        _ => Span::Fixed(longest_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn granularity(width_ms: i64, document: &str, partition: &str) -> Granularity {
+        let span = |text: &str| text.parse().unwrap();
+        Granularity::new(width_ms, span(document), span(partition), span("5y"))
+    }
+
+    fn at(text: &str) -> UnixMillis {
+        UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    #[test]
+    fn longer_partitions_are_cut_where_older_ones_lie() {
+        let old = Place::new(
+            PartitionId { level: 0, start: at("2026-11-21T06:00:00Z") },
+            at("2026-11-21T12:00:00Z"),
+            60_000,
+            Span::Fixed(HOUR),
+        );
+        let check = |document: &str, time: &str, start: &str, end: &str, documents: &str| {
+            let (day, time) = (granularity(60_000, document, "1d"), at(time));
+            let (before, after) =
+                if time < old.id.start { (None, Some(&old)) } else { (Some(&old), None) };
+            let place = Place::between(&day, 0, time, before, after);
+            assert_eq!((place.id.start, place.end), (at(start), at(end)), "{time}");
+            assert_eq!(place.layouts.document().to_string(), documents, "{time}");
+        };
+        let (midnight, six) = ("2026-11-21T00:00:00Z", "2026-11-21T06:00:00Z");
+        let (noon, tomorrow) = ("2026-11-21T12:00:00Z", "2026-11-22T00:00:00Z");
+        check("30m", "2026-11-21T03:00:00Z", midnight, six, "30m");
+        check("30m", "2026-11-21T13:00:00Z", noon, tomorrow, "30m");
+        // An hour and 12 minutes do not end at six.
+        check("72m", "2026-11-21T03:00:00Z", midnight, six, "72m");
+        check("1h", "2026-11-22T13:00:00Z", tomorrow, "2026-11-23T00:00:00Z", "1h");
+        check("16m", "2026-11-21T13:00:00Z", noon, tomorrow, "16m");
+        check("32m", "2026-11-21T03:00:00Z", midnight, six, "1h");
+    }
+
+    #[test]
+    fn spans_of_documents_are_read_from_older_files() {
+        let start = at("2026-11-01T00:00:00Z");
+        for text in ["1mo", "1y", "2mo", "2y", "1h", "1d"] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!(document_span(span.longest_ms(), start), span);
+        }
+        assert_eq!(document_span(31 * DAY_MS, start.plus(DAY_MS)), Span::Fixed(31 * DAY_MS));
+    }
+
+    proptest! {
+        #[test]
+        fn places_of_any_settings_hold_their_time_and_never_overlap(
+            steps in prop::collection::vec((0..4_usize, 0..200_i64), 1..40)
+        ) {
+            let settings = [("1h", "6h"), ("30m", "1d"), ("45m", "3h"), ("1h", "1w")];
+            let settings = settings.map(|(document, partition)| granularity(60_000, document, partition));
+            let mut places: Vec<Place> = Vec::new();
+            for (which, hours) in steps {
+                let time = at("2026-11-16T00:30:00Z").plus(hours * HOUR);
+                if places.iter().any(|place| place.range().contains(&time.0)) {
+                    continue;
+                }
+                let before = places.iter().rfind(|place| place.end <= time).cloned();
+                let after = places.iter().find(|place| place.id.start > time).cloned();
+                let place =
+                    Place::between(&settings[which], 0, time, before.as_ref(), after.as_ref());
+                prop_assert!(place.range().contains(&time.0));
+                prop_assert_eq!(place.layouts.start_of(place.id.start), place.id.start);
+                prop_assert_eq!(place.layouts.start_of(place.end), place.end);
+                let overlaps = |other: &Place| other.id.start < place.end && place.id.start < other.end;
+                prop_assert!(!places.iter().any(overlaps));
+                places.push(place);
+                places.sort_by_key(|place| place.id.start);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Documents and partitions of other lengths than before: what is there keeps its own, and every
+//! sample is counted once, whichever settings it came under.
+
+use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
+
+use fastrand::Rng;
+use granary::{
+    model::{Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    pipeline::retention::is_expired,
+    store::{AcceptedBatch, Appender, Definition, Folder, Store, verify},
+};
+
+/// 2026-11-21T12:34:56Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+
+/// Minutes, hours and days with documents and partitions of these lengths.
+fn granularities(minute: [&str; 2], hour: [&str; 2], day: [&str; 2]) -> GranularitySet {
+    let level = |width_ms: i64, [document, partition]: [&str; 2], retention: &str| {
+        let span = |text: &str| text.parse().unwrap();
+        Granularity::new(width_ms, span(document), span(partition), span(retention))
+    };
+    let days = if day[1].ends_with('d') { "3720d" } else { "10y" };
+    let levels =
+        vec![level(MINUTE, minute, "4w"), level(HOUR, hour, "12w"), level(24 * HOUR, day, days)];
+    GranularitySet::new(levels).unwrap()
+}
+
+fn random_granularities(rng: &mut Rng) -> GranularitySet {
+    let minute =
+        rng.choice([["1h", "6h"], ["30m", "1d"], ["45m", "3h"], ["1h", "1w"], ["32m", "4d"]]);
+    let hour = rng.choice([["1d", "1w"], ["2d", "4w"], ["6h", "1d"], ["1d", "3d"]]);
+    let day = rng.choice([["1mo", "1y"], ["2mo", "2y"], ["31d", "62d"]]);
+    granularities(minute.unwrap(), hour.unwrap(), day.unwrap())
+}
+
+fn open(root: &Path, set: GranularitySet) -> (Store, Appender) {
+    let medium = Arc::new(Folder::new(root).unwrap());
+    let (store, appender, _) = Store::open(medium, set, NOW).unwrap();
+    (store, appender)
+}
+
+fn define(appender: &mut Appender) {
+    let key = SeriesKey::new("page_views", [], &SeriesLimits::default()).unwrap();
+    let info = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    appender.commit(&[info], &[], NOW).unwrap();
+}
+
+fn send(appender: &mut Appender, times: &[i64]) {
+    let (series, values) = (vec![SeriesId(0); times.len()], vec![1.0; times.len()]);
+    let batch = AcceptedBatch { series, values, times: times.to_vec(), ..Default::default() };
+    appender.commit(&[], &[batch], NOW).unwrap();
+}
+
+/// The samples of each slot, as the store has them.
+fn counts(store: &Store, level: usize, range: Range<UnixMillis>) -> BTreeMap<i64, u32> {
+    let view = store.view(level, range, &[SeriesId(0)]).unwrap();
+    let slots = view.slots(SeriesId(0)).unwrap();
+    slots.into_iter().map(|slot| (slot.start.0, slot.cell.n)).collect()
+}
+
+fn compare(store: &Store, sent: &[i64], seed: u64) {
+    let range = NOW.minus(40 * 24 * HOUR)..NOW;
+    for (level, granularity) in store.granularities().levels().iter().enumerate() {
+        let mut expected = BTreeMap::new();
+        for at in sent {
+            *expected.entry(granularity.slot_start(UnixMillis(*at)).0).or_default() += 1;
+        }
+        let found = counts(store, level, range.clone());
+        assert_eq!(found, expected, "{}, seed {seed}", granularity.name);
+    }
+}
+
+#[test]
+fn spans_may_change_at_each_start_and_every_slot_stays_right() {
+    let seed = std::env::var("GRANARY_SPANS_SEED").ok().and_then(|seed| seed.parse().ok());
+    for seed in seed.map_or(1..7, |seed| seed..seed + 1) {
+        let mut rng = Rng::with_seed(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let (mut store, mut appender) = open(dir.path(), random_granularities(&mut rng));
+        define(&mut appender);
+        let mut sent = Vec::new();
+        for _ in 0..rng.usize(3..9) {
+            // Late ones reach into what was written under earlier settings.
+            let back = rng.i64(1..27) * 24 * HOUR;
+            let times: Vec<_> = (0..rng.usize(1..60)).map(|_| NOW.0 - rng.i64(0..back)).collect();
+            send(&mut appender, &times);
+            sent.extend(times);
+            compare(&store, &sent, seed);
+            if rng.bool() {
+                store.checkpoint(NOW).unwrap();
+                compare(&store, &sent, seed);
+            }
+            drop((store, appender));
+            (store, appender) = open(dir.path(), random_granularities(&mut rng));
+            compare(&store, &sent, seed);
+        }
+        store.checkpoint(NOW).unwrap();
+        compare(&store, &sent, seed);
+        assert!(store.damaged_partitions().is_empty(), "seed {seed}");
+        let mut partitions: Vec<_> = store.partitions();
+        partitions.sort_by_key(|own| own.id);
+        for pair in partitions.windows(2).filter(|pair| pair[0].id.level == pair[1].id.level) {
+            assert!(pair[0].end <= pair[1].id.start, "{pair:?} overlap, seed {seed}");
+        }
+        drop((store, appender));
+        let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
+        assert!(report.is_sound(), "{report:?}, seed {seed}");
+    }
+}
+
+#[test]
+fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = granularities(["1h", "6h"], ["1d", "1w"], ["1mo", "1y"]);
+    let (store, mut appender) = open(dir.path(), old);
+    define(&mut appender);
+    let midnight = NOW.0 / (24 * HOUR) * 24 * HOUR;
+    let yesterday = midnight - 24 * HOUR;
+    send(&mut appender, &[yesterday + 7 * HOUR]);
+    store.checkpoint(NOW).unwrap();
+    drop((store, appender));
+    let new = granularities(["30m", "1d"], ["1d", "1w"], ["1mo", "1y"]);
+    let (store, mut appender) = open(dir.path(), new);
+    send(&mut appender, &[yesterday, yesterday + 8 * HOUR, yesterday + 13 * HOUR, midnight]);
+    store.checkpoint(NOW).unwrap();
+    let minutes: Vec<_> = store.partitions().into_iter().filter(|own| own.id.level == 0).collect();
+    let hours = |at: UnixMillis| (at.0 - yesterday) / HOUR;
+    let found: Vec<_> = minutes.iter().map(|own| (hours(own.id.start), hours(own.end))).collect();
+    assert_eq!(found, [(0, 6), (6, 12), (12, 24), (24, 48)]);
+    // Each goes when a whole new one would.
+    let minute = &store.granularities().levels()[0];
+    let over = UnixMillis(midnight + 28 * 24 * HOUR);
+    for (own, gone) in minutes.iter().zip([true, true, true, false]) {
+        assert!(!is_expired(minute, own.end, over.minus(1)), "{own:?}");
+        assert_eq!(is_expired(minute, own.end, over), gone, "{own:?}");
+    }
+}
