@@ -77,3 +77,22 @@ impl Families {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_too_long_is_not_remembered() {
+        let limits = SeriesLimits::default();
+        let mut families = Families::default();
+        for length in [limits.name_bytes_max, limits.name_bytes_max + 1] {
+            let mut message = vec![0x08, 1, 0x12];
+            message.extend([length as u8 | 0x80, (length >> 7) as u8]);
+            message.extend(vec![b'n'; length]);
+            families.learn(&message, &limits).unwrap();
+        }
+        let lengths: Vec<_> = families.0.keys().map(|name| name.len()).collect();
+        assert_eq!(lengths, [limits.name_bytes_max]);
+    }
+}

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{peak_bytes, resident_bytes};
+use super::peak_bytes;
 use crate::{
     daemon::Daemon,
     peers::{free_port, wait_until},
@@ -116,22 +116,6 @@ fn a_request_with_too_many_new_series_ends_at_the_bound() {
     let (status, answer) = post(&daemon, "/write", &[], line.as_bytes());
     assert_eq!(status, 413, "{answer}");
     assert_eq!(daemon.query(&["series"])["total"], 0);
-}
-
-#[test]
-fn a_family_name_that_is_too_long_is_not_remembered() {
-    let daemon = Daemon::start("");
-    let mut metadata = protobuf::message(|out| protobuf::int(1, 1, out));
-    metadata.extend(field_bytes(2, &vec![b'n'; 30 * MIB]));
-    let body = snap::raw::Encoder::new().compress_vec(&field_bytes(3, &metadata)).unwrap();
-    let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
-    assert_eq!(post(&daemon, "/api/v1/write", &headers, &body).0, 204);
-    let before = resident_bytes(daemon.pid());
-    for _ in 0..5 {
-        assert_eq!(post(&daemon, "/api/v1/write", &headers, &body).0, 204);
-    }
-    let grown = resident_bytes(daemon.pid()).saturating_sub(before);
-    assert!(grown < 60 << 20, "{} MiB", grown >> 20);
 }
 
 #[test]
