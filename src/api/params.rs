@@ -43,9 +43,46 @@ pub(super) struct Params {
     pub(super) upto: Option<u32>,
 }
 
+/// Parameters of every query of series.
+pub(super) const OF_SERIES: [&str; 2] = ["metric", "tags"];
+/// Parameters of a query over a range, besides those of series.
+pub(super) const OF_RANGE: [&str; 4] = ["resolution", "range", "start", "end"];
+
 const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
 
 impl Params {
+    /// Refuses parameters that an endpoint does not know: none is ignored.
+    pub(super) fn only(&self, known: &[&[&str]]) -> Result<(), QueryError> {
+        let given = [
+            ("metric", self.metric.is_some()),
+            ("tags", self.tags.is_some()),
+            ("resolution", self.resolution.is_some()),
+            ("range", self.range.is_some()),
+            ("start", self.start.is_some()),
+            ("end", self.end.is_some()),
+            ("display", self.display.is_some()),
+            ("unfold", self.unfold),
+            ("form", self.form.is_some()),
+            ("tz", self.tz.is_some()),
+            ("points", self.points.is_some()),
+            ("merge", self.merge),
+            ("group_by", self.group_by.is_some()),
+            ("top", self.top.is_some()),
+            ("bottom", self.bottom.is_some()),
+            ("by", self.by.is_some()),
+            ("after", self.after.is_some()),
+            ("upto", self.upto.is_some()),
+        ];
+        let known: Vec<_> = known.iter().copied().flatten().copied().collect();
+        match given.into_iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
+            Some((other, _)) => Err(QueryError::Invalid(format!(
+                "{other} is not for this query; it takes {}",
+                known.join(", ")
+            ))),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn selector(&self) -> Result<Selector, QueryError> {
         selector(self.metric.as_deref(), self.tags.as_deref())
     }
@@ -68,13 +105,17 @@ impl Params {
         words.map(|word| word.parse().map_err(QueryError::Invalid)).collect()
     }
 
-    /// The one number that is shown.
-    pub(super) fn display(&self) -> Result<Option<Display>, QueryError> {
-        match self.displays()?[..] {
-            [] => Ok(None),
-            [display] => Ok(Some(display)),
-            _ => Err(QueryError::Invalid("display: give one".to_owned())),
-        }
+    /// The one number that rows show.
+    pub(super) fn display_of_rows(&self) -> Result<Option<Display>, QueryError> {
+        let message = match (&self.displays()?[..], self.form()?) {
+            ([], _) => return Ok(None),
+            ([display], DocumentsForm::Rows) => return Ok(Some(*display)),
+            (_, DocumentsForm::Rows) => "display: give one",
+            (_, DocumentsForm::Nested | DocumentsForm::Levels) => {
+                "display is for rows: add form=rows; documents have every number"
+            }
+        };
+        Err(QueryError::Invalid(message.to_owned()))
     }
 
     pub(super) fn form(&self) -> Result<DocumentsForm, QueryError> {

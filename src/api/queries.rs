@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{
     ApiParts, answer, body,
-    params::Params,
+    params::{OF_RANGE, OF_SERIES, Params},
     streamed::{self, Slow},
 };
 use crate::{
@@ -21,10 +21,18 @@ use crate::{
 /// Bytes of a pipeline, at most.
 const PIPELINE_BYTES_MAX: usize = 64 << 10;
 
+/// What charts take besides series and a range.
+const OF_CHARTS: [&str; 8] =
+    ["display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
+/// What documents take besides series and a range.
+const OF_DOCUMENTS: [&str; 7] = ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
+const OF_EXPORTS: [&str; 2] = ["after", "upto"];
+
 type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("chart", checked(params), parts, |params, parts| {
+        params.only(&[&OF_SERIES, &OF_RANGE, &OF_CHARTS])?;
         let now = parts.clock.moment();
         let request = ChartRequest {
             selector: params.metric_selector()?,
@@ -43,13 +51,17 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> Ht
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("documents", checked(params), parts, |params, parts| {
+        params.only(&[&OF_SERIES, &OF_RANGE, &OF_DOCUMENTS])?;
         let now = parts.clock.moment();
         let request = DocumentsRequest {
             selector: params.metric_selector()?,
             resolution: params.resolution(),
             range: params.range(now.clock)?,
             form: params.form()?,
-            display: params.display()?,
+            display: params.display_of_rows()?,
+            time_zone: params.time_zone()?,
+            points: params.points()?,
+            merge: params.merge(),
         };
         query::documents(&parts.store, &request, &parts.query_limits, now.earliest())
     })
@@ -59,6 +71,7 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
 /// A page of `granary export`.
 pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("export", checked(params), parts, |params, parts| {
+        params.only(&[&OF_SERIES, &OF_RANGE, &OF_EXPORTS])?;
         let now = parts.clock.moment();
         let request = ExportRequest {
             selector: params.selector()?,
@@ -74,6 +87,7 @@ pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> H
 
 pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
     respond("series", checked(params), parts, |params, parts| {
+        params.only(&[&OF_SERIES])?;
         Ok(query::series(&parts.store, &params.selector()?, &parts.query_limits))
     })
     .await

@@ -168,6 +168,14 @@ pub fn zone_name(zone: &TimeZone) -> String {
     zone.iana_name().map_or_else(offset, str::to_owned)
 }
 
+/// A time as RFC 3339 in a zone.
+pub(super) fn local_time(at: UnixMillis, zone: &TimeZone) -> String {
+    if *zone == TimeZone::UTC {
+        return at.to_string();
+    }
+    at.timestamp().to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string()
+}
+
 /// `+02:00`, `+0200` or `+02`; in a query a plus that is not escaped comes as a space.
 fn offset(text: &str) -> Option<TimeZone> {
     let (sign, digits) = match text.split_at_checked(1)? {

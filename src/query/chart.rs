@@ -10,7 +10,7 @@ use super::{
     axis::{Axis, AxisRequest},
     axis_reader::AxisReader,
     coverage,
-    grouping::{Group, Ranking, group},
+    grouping::{Group, Ranking, check_lines, group},
     zone_name,
 };
 use crate::{
@@ -105,13 +105,7 @@ pub fn chart(
     let found = request.selector.select_within(store, limits, merges)?;
     let groups = group(&found, &request.merge);
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
-    if lines > limits.series_max {
-        return Err(QueryError::TooMuch(format!(
-            "{lines} lines are more than {}: group by fewer tags, name more of them or raise \
-             limits.query_series_max",
-            limits.series_max
-        )));
-    }
+    check_lines(lines, limits)?;
     let asked = AxisRequest {
         resolution: &request.resolution,
         range: &request.range,

@@ -1,28 +1,38 @@
-//! Documents in the nested form that MMS made familiar, as the levels of a month, and unfolded
-//! into rows.
+//! Documents nested, as the levels of a month, and unfolded into rows.
+//!
+//! Must never know: HTTP.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Display, LevelsDocument, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
+    Display, LevelsDocument, Merge, NestedDocument, QueryError, QueryLimits, Resolution, Selector,
+    axis::{Axis, AxisRequest},
+    axis_reader::AxisReader,
+    calendar::local_time,
+    coverage,
+    grouping::{Group, check_lines, group},
     levels::{Ladder, levels_document},
-    resolution::level_of_documents,
+    nested::{Nesting, nest},
+    resolution::{AUTO_POINTS, level_of_documents, level_of_width},
 };
 use crate::{
-    model::{Cell, Granularity, SeriesId, Span, UnixMillis},
-    store::{SeriesInfo, Slot, Store},
+    model::{Cell, UnixMillis},
+    pipeline::coverage::Coverage,
+    store::Store,
 };
 
 const DAY_MS: i64 = 86_400_000;
 
 /// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DocumentsRequest {
     /// Which series.
     pub selector: Selector,
-    /// Granularity of the documents.
+    /// Granularity of the documents; of rows any width.
     pub resolution: Resolution,
     /// Documents that overlap this range are given whole.
     pub range: Range<UnixMillis>,
@@ -30,6 +40,12 @@ pub struct DocumentsRequest {
     pub form: DocumentsForm,
     /// Which number an unfolded row shows; by kind when `None`.
     pub display: Option<Display>,
+    /// Where hours, days and months begin; UTC when `None`.
+    pub time_zone: Option<TimeZone>,
+    /// Slots of a series, at most, when the resolution is left to the daemon.
+    pub points: Option<usize>,
+    /// What is merged.
+    pub merge: Merge,
 }
 
 /// What documents look like.
@@ -44,81 +60,18 @@ pub enum DocumentsForm {
     Rows,
 }
 
-/// The answer: documents, or rows when they are unfolded.
+/// The answer: documents, or rows when they are unfolded. The notes are what a reader should know,
+/// such as that a part comes from a coarser granularity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[expect(missing_docs, reason = "the types say it")]
 pub enum DocumentsAnswer {
     /// In order of series and time.
-    Documents {
-        /// See [`NestedDocument`].
-        documents: Vec<NestedDocument>,
-    },
+    Documents { documents: Vec<NestedDocument>, notes: Vec<String> },
     /// In order of series and time.
-    Levels {
-        /// See [`LevelsDocument`].
-        documents: Vec<LevelsDocument>,
-    },
+    Levels { documents: Vec<LevelsDocument>, notes: Vec<String> },
     /// In order of time, then series; slots without samples give no row.
-    Rows {
-        /// See [`Row`].
-        rows: Vec<Row>,
-    },
-}
-
-/// A document, nested.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NestedDocument {
-    /// Which series.
-    #[serde(flatten)]
-    pub series: SeriesEntry,
-    /// Start of the document, RFC 3339, under a name that tells its span: `timestamp_hour`,
-    /// `timestamp_day`, `timestamp_month`, or `timestamp` for other spans.
-    #[serde(flatten)]
-    pub timestamp: BTreeMap<String, String>,
-    /// Width of each slot.
-    pub resolution: String,
-    /// Samples in the document.
-    pub num_samples: u64,
-    /// Sum over the document: of a counter, its increase.
-    pub total_samples: f64,
-    /// By slot number: every slot is there, an empty one has `n` 0.
-    pub values: BTreeMap<u32, SlotValue>,
-}
-
-/// The cell of a slot.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct SlotValue {
-    /// Number of samples.
-    pub n: u32,
-    /// Sum; see [`Cell`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sum: Option<f64>,
-    /// Smallest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<f64>,
-    /// Largest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<f64>,
-    /// First in time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first: Option<f64>,
-    /// Last in time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<f64>,
-}
-
-impl SlotValue {
-    fn new(cell: &Cell) -> Self {
-        let finite = |number: f64| (number.is_finite() && !cell.is_empty()).then_some(number);
-        Self {
-            n: cell.n,
-            sum: finite(cell.sum),
-            min: finite(cell.min),
-            max: finite(cell.max),
-            first: finite(cell.first),
-            last: finite(cell.last),
-        }
-    }
+    Rows { rows: Vec<Row>, notes: Vec<String> },
 }
 
 /// A slot as a row.
@@ -144,47 +97,16 @@ pub fn documents(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
-    let found = request.selector.select_within(store, limits, false)?;
-    if request.form == DocumentsForm::Levels {
-        return levels(store, request, &found, limits, now);
+    let merges = request.merge != Merge::Nothing;
+    let found = request.selector.select_within(store, limits, merges)?;
+    let groups = group(&found, &request.merge);
+    check_lines(groups.len(), limits)?;
+    let asked = Asked { store, request, limits, coverage: coverage(store, now) };
+    match request.form {
+        DocumentsForm::Levels => asked.levels(&groups),
+        DocumentsForm::Nested => asked.nested(&groups),
+        DocumentsForm::Rows => asked.rows(&groups),
     }
-    let level = level_of_documents(&coverage(store, now), &request.resolution, &request.range)?;
-    let granularity = &store.granularities().levels()[level];
-    let start = granularity.document_start(request.range.start);
-    let mut starts = vec![start];
-    while let Some(last) = starts.last().copied() {
-        let next = granularity.document.next(last);
-        if next >= request.range.end || starts.len() > limits.points_max {
-            break;
-        }
-        starts.push(next);
-    }
-    let end = starts.last().map_or(start, |last| granularity.document.next(*last));
-    check_count((end.0 - start.0) / granularity.width_ms, found.len(), limits)?;
-    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-    let view = store.view(level, start..end, &ids)?;
-    let mut documents = Vec::new();
-    let mut rows = Vec::new();
-    for (id, info) in &found {
-        let entry = SeriesEntry::new(info);
-        let filled = view.slots(*id)?;
-        if request.form == DocumentsForm::Rows {
-            let display = request.display.unwrap_or_else(|| Display::of_kind(info.kind));
-            let in_range = filled.iter().filter(|slot| {
-                slot.start.plus(granularity.width_ms) > request.range.start
-                    && slot.start < request.range.end
-            });
-            rows.extend(in_range.map(|slot| (slot.start, row(slot, &entry, display, granularity))));
-            continue;
-        }
-        let nested = starts.iter().map(|start| nest(&entry, granularity, *start, &filled));
-        documents.extend(nested.filter(|document| document.num_samples > 0));
-    }
-    if request.form == DocumentsForm::Nested {
-        return Ok(DocumentsAnswer::Documents { documents });
-    }
-    rows.sort_by_key(|(start, _)| *start);
-    Ok(DocumentsAnswer::Rows { rows: rows.into_iter().map(|(_, row)| row).collect() })
 }
 
 pub(super) fn check_count(
@@ -203,75 +125,132 @@ pub(super) fn check_count(
     Ok(())
 }
 
-fn levels(
-    store: &Store,
-    request: &DocumentsRequest,
-    found: &[(SeriesId, SeriesInfo)],
-    limits: &QueryLimits,
-    now: UnixMillis,
-) -> Result<DocumentsAnswer, QueryError> {
-    if request.resolution != Resolution::Auto {
-        let message = "form=levels has every level that is kept; leave resolution out";
-        return Err(QueryError::Invalid(message.to_owned()));
-    }
-    // More days than points are refused before the months are listed.
-    check_count((request.range.end.0 - request.range.start.0) / DAY_MS, found.len(), limits)?;
-    let everything = UnixMillis::MIN..UnixMillis::MAX;
-    let ladder = Ladder::new(&coverage(store, now), &request.range, &everything, 3);
-    check_count(ladder.parts(), found.len(), limits)?;
-    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-    let open = ladder.open(store, &ids)?;
-    let mut documents = Vec::new();
-    for (id, info) in found {
-        let entry = SeriesEntry::new(info);
-        let parts = open.read(*id)?;
-        let months = open.ladder.months();
-        documents.extend(months.filter_map(|month| levels_document(&entry, month, &parts)));
-    }
-    Ok(DocumentsAnswer::Levels { documents })
+/// A request and what it is answered from.
+struct Asked<'a> {
+    store: &'a Store,
+    request: &'a DocumentsRequest,
+    limits: &'a QueryLimits,
+    coverage: Coverage<'a>,
 }
 
-fn row(slot: &Slot, entry: &SeriesEntry, display: Display, granularity: &Granularity) -> Row {
-    Row {
-        date: slot.start.to_string(),
-        value: display.of_cell(&slot.cell, granularity.width_ms),
-        metric: entry.metric.clone(),
-        tags: entry.tags.clone(),
+impl Asked<'_> {
+    fn axis(
+        &self,
+        groups: &[Group],
+        resolution: &Resolution,
+        range: &Range<UnixMillis>,
+    ) -> Result<Axis, QueryError> {
+        let asked = AxisRequest {
+            resolution,
+            range,
+            zone: self.request.time_zone.as_ref(),
+            points: self.request.points,
+            series: groups.iter().map(|group| group.members.len()).sum(),
+            lines: groups.len(),
+        };
+        Axis::plan(&self.coverage, &asked, self.limits)
     }
-}
 
-fn nest(
-    entry: &SeriesEntry,
-    granularity: &Granularity,
-    start: UnixMillis,
-    filled: &[Slot],
-) -> NestedDocument {
-    let end = granularity.document.next(start);
-    let mut values: BTreeMap<u32, SlotValue> =
-        (0..granularity.slots(start) as u32).map(|slot| (slot, SlotValue::default())).collect();
-    let (mut num_samples, mut total_samples) = (0, 0.0);
-    for slot in filled.iter().filter(|slot| slot.start >= start && slot.start < end) {
-        num_samples += u64::from(slot.cell.n);
-        total_samples += slot.cell.sum;
-        let index = granularity.slot_index(start, slot.start) as u32;
-        values.insert(index, SlotValue::new(&slot.cell));
+    /// Hands out the cells of each group.
+    fn read(
+        &self,
+        axis: &Axis,
+        groups: &[Group],
+        mut visit: impl FnMut(&Group, &[Cell]),
+    ) -> Result<(), QueryError> {
+        let members = groups.iter().flat_map(|group| &group.members).copied().collect();
+        let mut reader = AxisReader::new(self.store, axis, members);
+        let mut cells = vec![Cell::EMPTY; axis.len()];
+        for group in groups {
+            cells.fill(Cell::EMPTY);
+            for _ in &group.members {
+                reader.merge_next(&mut cells)?;
+            }
+            visit(group, &cells);
+        }
+        Ok(())
     }
-    NestedDocument {
-        series: entry.clone(),
-        timestamp: BTreeMap::from([(timestamp_name(granularity).to_owned(), start.to_string())]),
-        resolution: granularity.name.clone(),
-        num_samples,
-        total_samples,
-        values,
-    }
-}
 
-pub(super) fn timestamp_name(granularity: &Granularity) -> &'static str {
-    match granularity.document {
-        Span::Fixed(60_000) => "timestamp_minute",
-        Span::Fixed(3_600_000) => "timestamp_hour",
-        Span::Fixed(86_400_000) => "timestamp_day",
-        Span::Months(1) => "timestamp_month",
-        Span::Fixed(_) | Span::Months(_) => "timestamp",
+    fn rows(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
+        let axis = self.axis(groups, &self.request.resolution, &self.request.range)?;
+        let zone = self.request.time_zone.clone().unwrap_or(TimeZone::UTC);
+        let mut rows = Vec::new();
+        self.read(&axis, groups, |group, cells| {
+            let display =
+                self.request.display.unwrap_or_else(|| Display::of_kind(group.entry.kind));
+            for ((start, width), cell) in axis.slots().iter().zip(cells) {
+                if !cell.is_empty() {
+                    let row = Row {
+                        date: local_time(UnixMillis(*start), &zone),
+                        value: display.of_cell(cell, *width),
+                        metric: group.entry.metric.clone(),
+                        tags: group.entry.tags.clone(),
+                    };
+                    rows.push((*start, row));
+                }
+            }
+        })?;
+        rows.sort_by_key(|(start, _)| *start);
+        let rows = rows.into_iter().map(|(_, row)| row).collect();
+        Ok(DocumentsAnswer::Rows { rows, notes: axis.notes })
+    }
+
+    fn nested(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
+        let Range { start, end } = self.request.range;
+        let points = self.request.points.unwrap_or(AUTO_POINTS);
+        let level =
+            level_of_documents(&self.coverage, &self.request.resolution, &(start..end), points)?;
+        let levels = self.coverage.granularities().levels();
+        let zone = self.request.time_zone.as_ref();
+        let nesting = |level| Nesting::new(level, zone, end.0.saturating_sub(start.0));
+        let nestings: Vec<_> = levels.iter().map(nesting).collect();
+        let own = &nestings[level];
+        let resolution = match own.local_slot() {
+            Some(unit) => Resolution::Calendar(unit),
+            None => Resolution::Named(levels[level].name.clone()),
+        };
+        let mut axis = self.axis(groups, &resolution, &own.whole(&self.request.range))?;
+        // Where a coarser granularity goes on, its documents do.
+        let of_width = |width: i64| {
+            let coarser = level_of_width(self.coverage.granularities(), width);
+            let coarser = coarser.filter(|_| own.local_slot().is_none());
+            &nestings[coarser.map_or(level, |coarser| coarser.max(level))]
+        };
+        let mut documents = Vec::new();
+        self.read(&axis, groups, |group, cells| {
+            let merged = group.merged.then_some(group.members.len());
+            let slots = axis.slots().iter().copied().zip(cells.iter().copied());
+            documents.extend(nest(&group.entry, merged, slots, of_width));
+        })?;
+        Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })
+    }
+
+    fn levels(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
+        let refused = |message: &str| Err(QueryError::Invalid(message.to_owned()));
+        let request = self.request;
+        if request.resolution != Resolution::Auto || request.points.is_some() {
+            return refused(
+                "form=levels has every level that is kept; leave resolution and points out",
+            );
+        }
+        if request.time_zone.as_ref().is_some_and(|zone| *zone != TimeZone::UTC) {
+            return refused("form=levels has the days of UTC; use nested or rows with tz");
+        }
+        let members: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
+        // More days than points are refused before the months are listed.
+        let days = (request.range.end.0 - request.range.start.0) / DAY_MS;
+        check_count(days, members.len(), self.limits)?;
+        let everything = UnixMillis::MIN..UnixMillis::MAX;
+        let ladder = Ladder::new(&self.coverage, &request.range, &everything, 3);
+        check_count(ladder.parts(), members.len(), self.limits)?;
+        let open = ladder.open(self.store, &members)?;
+        let mut documents = Vec::new();
+        for group in groups {
+            let parts = open.read_merged(&group.members)?;
+            let months = open.ladder.months();
+            documents
+                .extend(months.filter_map(|month| levels_document(&group.entry, month, &parts)));
+        }
+        Ok(DocumentsAnswer::Levels { documents, notes: Vec::new() })
     }
 }

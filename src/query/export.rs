@@ -11,8 +11,9 @@ use serde::{Serialize, Serializer, ser::SerializeTuple};
 
 use super::{
     QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
-    documents::{check_count, timestamp_name},
-    resolution::level_of_documents,
+    documents::check_count,
+    nested::timestamp_name,
+    resolution::{AUTO_POINTS, level_of_documents},
 };
 use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
@@ -121,7 +122,12 @@ pub fn export(
         }
     };
     let levels = store.granularities();
-    let level = level_of_documents(&coverage(store, now), &request.resolution, &request.range)?;
+    let level = level_of_documents(
+        &coverage(store, now),
+        &request.resolution,
+        &request.range,
+        AUTO_POINTS,
+    )?;
     let granularity = &levels.levels()[level];
     let first = granularity.document_start(request.range.start);
     let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));
@@ -149,7 +155,7 @@ pub fn export(
         end: request.range.end.0,
         resolution: granularity.name.clone(),
         width_ms: granularity.width_ms,
-        timestamp: timestamp_name(granularity),
+        timestamp: timestamp_name(granularity.document),
         tags: tags.map(|(name, _)| name.to_owned()).collect(),
         series,
     })

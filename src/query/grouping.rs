@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Display, SeriesEntry};
+use super::{Display, QueryError, QueryLimits, SeriesEntry};
 use crate::{
     model::{Kind, SeriesId, SeriesKey},
     store::SeriesInfo,
@@ -97,6 +97,18 @@ pub(super) fn group(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Grou
             groups.into_iter().map(line).collect()
         }
     }
+}
+
+/// Refuses more lines than an answer may have.
+pub(super) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), QueryError> {
+    if lines > limits.series_max {
+        return Err(QueryError::TooMuch(format!(
+            "{lines} lines are more than {}: group by fewer tags, name more of them or raise \
+             limits.query_series_max",
+            limits.series_max
+        )));
+    }
+    Ok(())
 }
 
 fn common_tags<'a>(mut keys: impl Iterator<Item = &'a SeriesKey>) -> BTreeMap<String, String> {

@@ -204,7 +204,35 @@ impl OpenLadder {
     }
 }
 
+impl OpenLadder {
+    /// The parts of several series as one.
+    pub(super) fn read_merged(&self, series: &[SeriesId]) -> Result<Vec<Parts>, QueryError> {
+        let mut all: Vec<Parts> = Vec::new();
+        for id in series {
+            for (index, own) in self.read(*id)?.into_iter().enumerate() {
+                match all.get_mut(index) {
+                    Some(parts) => parts.merge(&own),
+                    None => all.push(own),
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
 impl Parts {
+    fn merge(&mut self, other: &Self) {
+        self.filled.extend_from_slice(&other.filled);
+        self.filled.sort_by_key(|(at, _)| *at);
+        self.filled.dedup_by(|(next, cell), (last, merged)| {
+            let is_same = next == last;
+            if is_same {
+                merged.merge(cell);
+            }
+            is_same
+        });
+    }
+
     /// The cell of the part that begins at `at`; `None` where it is empty.
     pub(super) fn cell(&self, at: i64) -> Option<&Cell> {
         let found = self.filled.binary_search_by_key(&at, |(start, _)| *start).ok()?;

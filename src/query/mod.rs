@@ -16,6 +16,7 @@ mod grouping;
 mod levels;
 mod listing;
 mod matchers;
+mod nested;
 mod promql;
 mod resolution;
 mod select;
@@ -29,9 +30,7 @@ mod tail;
 
 pub use changes::{ChangeAnswer, ChangedSeries, NewName, preview};
 pub use display::Display;
-pub use documents::{
-    DocumentsAnswer, DocumentsForm, DocumentsRequest, NestedDocument, Row, SlotValue, documents,
-};
+pub use documents::{DocumentsAnswer, DocumentsForm, DocumentsRequest, Row, documents};
 pub use export::{ExportPage, ExportRequest, export};
 pub use grouping::{Merge, Rank};
 pub use levels::{LevelPart, LevelsDocument};
@@ -39,6 +38,7 @@ pub use listing::{
     ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,
 };
 pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
+pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     Texts, VectorSample, check_promql, format_promql, promql, series_matchers,

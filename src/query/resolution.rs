@@ -108,11 +108,12 @@ pub(super) fn level_of_documents(
     coverage: &Coverage<'_>,
     resolution: &Resolution,
     range: &Range<UnixMillis>,
+    points: usize,
 ) -> Result<usize, QueryError> {
     let granularities = coverage.granularities();
     match resolution {
         Resolution::Auto => {
-            Ok(crate::pipeline::query_plan::level_for_points(coverage, range, AUTO_POINTS))
+            Ok(crate::pipeline::query_plan::level_for_points(coverage, range, points))
         }
         Resolution::Named(name) => {
             granularities.named(name).map(|(level, _)| level).ok_or_else(|| {

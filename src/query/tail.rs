@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
-    resolution::level_of_documents,
+    resolution::{AUTO_POINTS, level_of_documents},
 };
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
@@ -106,7 +106,7 @@ impl Tail {
         let level = match &request.resolution {
             Resolution::Auto => 0,
             named @ (Resolution::Named(_) | Resolution::Calendar(_)) => {
-                level_of_documents(&coverage(store, now), named, &(now..now))?
+                level_of_documents(&coverage(store, now), named, &(now..now), AUTO_POINTS)?
             }
         };
         let found = request.selector.select_within(store, &limits, false)?;

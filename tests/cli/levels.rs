@@ -258,3 +258,34 @@ fn a_pipeline_that_cannot_run_says_why() {
     let long = format!("[{}]", " ".repeat(70_000));
     assert!(refused(&long).contains("longer than 65536 bytes"));
 }
+
+#[test]
+fn a_pipeline_over_many_series_reads_what_there_is() {
+    let daemon = Daemon::start("");
+    let own = |metric: usize, core: usize| {
+        json!({"metric": format!("m{metric}"), "tags": {"core": core.to_string(), "host": "h1"},
+               "value": core})
+    };
+    let samples: Vec<_> = (0..60).flat_map(|m| (0..4).map(move |core| own(m, core))).collect();
+    accept(&daemon, &samples.into());
+    let months = aggregate(&daemon, "db.m.aggregate([{$match: {host: 'h1'}}])");
+    assert_eq!(months.as_array().unwrap().len(), 4);
+    assert_eq!(filled_by(&months[3]["days"], "m7").len(), 1);
+    let hidden =
+        aggregate(&daemon, "[{$match: {host: 'h1'}}, {$project: {days: 0, num_samples: 0}}]");
+    assert_eq!((&hidden[3]["m7"], hidden[3].get("days")), (&json!(3.0), None));
+    // No metric is named: documents are counted.
+    let counted = aggregate(&daemon, "[{$group: {_id: '$core', n: {$sum: 1}}}, {$limit: 1}]");
+    assert_eq!(counted, json!([{"_id": "0", "n": 1}]));
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).day() - 1;
+    let at = |position: i8| {
+        let pipeline = format!("[{{$match: {{'days.{position}.m7': 3}}}}, {{$count: 'n'}}]");
+        aggregate(&daemon, &pipeline)
+    };
+    assert_eq!(at(today), json!([{"n": 1}]));
+    assert_eq!(at((today + 1) % 28), json!([]));
+}
+
+fn filled_by<'v>(days: &'v Value, metric: &str) -> Vec<&'v Value> {
+    days.as_array().unwrap().iter().filter(|day| day.get(metric).is_some()).collect()
+}

@@ -49,6 +49,8 @@ enum What {
         /// nested (default), levels (a month each: days > hours > minutes) or rows
         #[arg(long)]
         form: Option<String>,
+        #[command(flatten)]
+        lines: LineArgs,
     },
     /// A pipeline in the manner of MongoDB's; the answer is JSON
     Aggregate {
@@ -74,24 +76,22 @@ struct RangeArgs {
     /// Tags that must match, such as host=web1,core=0
     #[arg(long)]
     tags: Option<String>,
-    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range; charts also
-    /// hour, day, week, 2weeks, month
+    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range; charts and rows
+    /// also any multiple, such as 15m or 7d, hour, day, week, 2weeks, month, quarter, year
     #[arg(long)]
     resolution: Option<String>,
     #[command(flatten)]
     times: TimeArgs,
     /// avg, `avg_per_sec`, total, min, max, count, first or last [default: by kind]; of charts
-    /// also several, separated by commas
+    /// also several, separated by commas; of documents for rows
     #[arg(long)]
     display: Option<String>,
 }
 
 #[derive(Debug, Args)]
-struct ChartArgs {
-    #[command(flatten)]
-    range: RangeArgs,
-    /// Time zone whose hours, days, weeks or months are meant, such as Europe/Berlin
-    #[arg(long)]
+struct LineArgs {
+    /// Time zone whose hours, days, weeks or months are meant, such as Europe/Berlin or +02:00
+    #[arg(long, allow_hyphen_values = true)]
     tz: Option<String>,
     /// Points of a series, at most, when the resolution is auto [default: 1500]
     #[arg(long)]
@@ -102,6 +102,26 @@ struct ChartArgs {
     /// Series with the same values of these tags as one, such as host or host,core
     #[arg(long)]
     group_by: Option<String>,
+}
+
+impl LineArgs {
+    fn pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let given = [
+            ("tz", self.tz.clone()),
+            ("points", self.points.map(|number| number.to_string())),
+            ("merge", self.merge.then(|| true.to_string())),
+            ("group_by", self.group_by.clone()),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+#[derive(Debug, Args)]
+struct ChartArgs {
+    #[command(flatten)]
+    range: RangeArgs,
+    #[command(flatten)]
+    lines: LineArgs,
     /// This many series with the largest number over the range
     #[arg(long)]
     top: Option<usize>,
@@ -116,16 +136,10 @@ struct ChartArgs {
 impl ChartArgs {
     fn pairs(&self) -> Vec<(&'static str, String)> {
         let number = |number: Option<usize>| number.map(|number| number.to_string());
-        let given = [
-            ("tz", self.tz.clone()),
-            ("points", number(self.points)),
-            ("merge", self.merge.then(|| true.to_string())),
-            ("group_by", self.group_by.clone()),
-            ("top", number(self.top)),
-            ("bottom", number(self.bottom)),
-            ("by", self.by.clone()),
-        ];
+        let given =
+            [("top", number(self.top)), ("bottom", number(self.bottom)), ("by", self.by.clone())];
         let mut pairs = self.range.pairs();
+        pairs.extend(self.lines.pairs());
         pairs.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
         pairs
     }
@@ -151,8 +165,9 @@ pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
             return print(&http::send(&args.url, "aggregate", &typed)?);
         }
         What::Chart(chart) => ("chart", chart.pairs()),
-        What::Documents { range, unfold, form } => {
+        What::Documents { range, unfold, form, lines } => {
             let mut pairs = range.pairs();
+            pairs.extend(lines.pairs());
             pairs.push(("unfold", unfold.to_string()));
             pairs.extend(form.iter().map(|form| ("form", form.clone())));
             ("documents", pairs)

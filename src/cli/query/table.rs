@@ -4,7 +4,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_BORDERS_ONLY};
 
 use crate::{
     model::UnixMillis,
-    query::{ChartAnswer, DocumentsAnswer, LevelsDocument, SeriesAnswer, SeriesEntry},
+    query::{ChartAnswer, DocumentsAnswer, LevelsDocument, SeriesAnswer, SeriesEntry, time_zone},
 };
 
 fn table(header: impl IntoIterator<Item = String>) -> Table {
@@ -51,7 +51,8 @@ pub(super) fn chart(answer: &ChartAnswer) -> String {
 /// The start of a slot, marked when it is not over.
 fn time(at: i64, answer: &ChartAnswer) -> String {
     let zone = answer.time_zone.as_deref().filter(|zone| *zone != "UTC");
-    let local = zone.and_then(|zone| UnixMillis(at).timestamp().in_tz(zone).ok());
+    let zone = zone.and_then(|zone| time_zone(zone).ok());
+    let local = zone.map(|zone| UnixMillis(at).timestamp().to_zoned(zone));
     let text = local.map_or_else(
         || UnixMillis(at).to_string(),
         |local| local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
@@ -63,10 +64,14 @@ fn time(at: i64, answer: &ChartAnswer) -> String {
 /// A row for each document, or for each unfolded slot.
 pub(super) fn documents(answer: &DocumentsAnswer) -> String {
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    match answer {
-        DocumentsAnswer::Documents { documents } => {
+    let (DocumentsAnswer::Documents { notes, .. }
+    | DocumentsAnswer::Levels { notes, .. }
+    | DocumentsAnswer::Rows { notes, .. }) = answer;
+    let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
+    let table = match answer {
+        DocumentsAnswer::Documents { documents, .. } => {
             let mut table = table(own(&[
-                "document (UTC)",
+                "document",
                 "series",
                 "slots",
                 "filled",
@@ -75,11 +80,12 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
             ]));
             for document in documents {
                 let start = document.timestamp.values().next().cloned().unwrap_or_default();
-                let filled = document.values.values().filter(|value| value.n > 0).count();
+                let slots = document.values.all();
+                let filled = slots.iter().filter(|value| value.n > 0).count();
                 table.add_row([
                     Cell::new(start),
                     Cell::new(name(&document.series)),
-                    number(Some(document.values.len() as f64)),
+                    number(Some(slots.len() as f64)),
                     number(Some(filled as f64)),
                     number(Some(document.num_samples as f64)),
                     number(Some(document.total_samples)),
@@ -87,9 +93,9 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
             }
             table.to_string()
         }
-        DocumentsAnswer::Levels { documents } => levels(documents),
-        DocumentsAnswer::Rows { rows } => {
-            let mut table = table(own(&["date (UTC)", "metric", "tags", "value"]));
+        DocumentsAnswer::Levels { documents, .. } => levels(documents),
+        DocumentsAnswer::Rows { rows, .. } => {
+            let mut table = table(own(&["date", "metric", "tags", "value"]));
             for row in rows {
                 let tags: Vec<_> =
                     row.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
@@ -102,7 +108,8 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
             }
             table.to_string()
         }
-    }
+    };
+    table + &notes
 }
 
 /// A row for each day.

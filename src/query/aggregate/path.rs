@@ -58,8 +58,8 @@ impl Path {
         remove_along(&self.0, document);
     }
 
-    /// Hands out every value that a condition sees there: through lists, and the elements of a
-    /// list at the end; `visit` tells whether to stop. Returns whether it was stopped.
+    /// Hands out every value that a condition sees there: through lists, by a number also to one
+    /// position in a list, and the elements of a list at the end; `visit` tells whether to stop. Returns whether it was stopped.
     pub(super) fn any(&self, document: &Fields, visit: &mut dyn FnMut(&Value) -> bool) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
         document.get(first).is_some_and(|value| any_along(rest, value, visit))
@@ -91,12 +91,24 @@ fn any_along(names: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(&Value) ->
         (Some((first, rest)), Value::Fields(fields)) => {
             fields.get(first).is_some_and(|value| any_along(rest, value, visit))
         }
-        (Some(_), Value::List(values)) => {
+        (Some((first, rest)), Value::List(values)) => {
+            // A number is a position in the list, or a field of the documents in it.
+            let position = Some(first).filter(|name| is_number(name));
+            let position = position.and_then(|name| name.parse::<usize>().ok());
+            let there = position.and_then(|position| values.get(position));
+            if there.is_some_and(|value| any_along(rest, value, visit)) {
+                return true;
+            }
             let mut documents = values.iter().filter(|value| matches!(value, Value::Fields(_)));
             documents.any(|value| any_along(names, value, visit))
         }
         (Some(_), _) => false,
     }
+}
+
+/// Whether a name is a position as MongoDB writes it: digits, without a zero before them.
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'))
 }
 
 fn set_along(names: &[Arc<str>], fields: &mut Fields, value: Value) {

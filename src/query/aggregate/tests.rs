@@ -44,6 +44,13 @@ fn conditions_choose_documents() {
     assert_eq!(hosts("{rack: 7}"), r#"[{"n":2}]"#);
     assert_eq!(hosts("{rack: {$gt: 6}}"), "[]");
     assert_eq!(hosts("{'list.x': 2}"), r#"[{"n":3}]"#);
+    // A number is a position, and a field of the documents in the list.
+    assert_eq!(hosts("{'list.0.x': 1}"), r#"[{"n":3}]"#);
+    assert_eq!(hosts("{'list.1.x': 1}"), "[]");
+    assert_eq!(hosts("{'list.1': {x: 2}}"), r#"[{"n":3}]"#);
+    assert_eq!(hosts("{'list.1.x': {$exists: false}}"), r#"[{"n":1},{"n":2}]"#);
+    assert_eq!(hosts("{'list.01.x': 2}"), "[]");
+    assert_eq!(hosts("{'list.7.x': null}"), r#"[{"n":3},{"n":1},{"n":2}]"#);
     assert_eq!(hosts("{date: {$gte: '2026-03-29', $lt: '2026-03-30'}}"), r#"[{"n":1}]"#);
     assert_eq!(hosts("{date: {$not: {$gte: ISODate('2026-03-29')}}}"), r#"[{"n":3}]"#);
 }

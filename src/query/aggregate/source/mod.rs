@@ -138,7 +138,10 @@ fn select(
         |info: &SeriesInfo| has_metric_field || request.words.wants(&field_name(info.key.metric()));
     let names = request.words.names().filter(|_| !has_metric_field);
     let (Some(names), None, []) = (names, &selector.metric, &selector.tags[..]) else {
-        return selector.select_where(store, limits, |info| fits(info) && is_seen(info));
+        let found = selector.select_where(store, limits, |info| fits(info) && is_seen(info))?;
+        // A pipeline that names no metric counts documents of any.
+        let counts_any = found.is_empty() && !has_metric_field;
+        return if counts_any { selector.select_where(store, limits, fits) } else { Ok(found) };
     };
     let mut found = Vec::new();
     for name in names {
@@ -151,6 +154,10 @@ fn select(
                 limits.series_max
             )));
         }
+    }
+    if found.is_empty() {
+        selector.metric = None;
+        return selector.select_where(store, limits, fits);
     }
     Ok(found)
 }
