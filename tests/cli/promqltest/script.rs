@@ -11,6 +11,8 @@ pub(crate) enum Block {
         line: usize,
         step: i64,
         series: Vec<Series>,
+        /// Whether native histograms are to be made of the classic ones.
+        with_histograms: bool,
     },
     Clear,
     Eval(Box<Eval>),
@@ -79,7 +81,8 @@ pub(crate) fn parse(text: &str) -> Vec<Block> {
             "clear" => Ok(Block::Clear),
             "load" | "load_with_nhcb" => {
                 at += body.len();
-                load(line, head.split_at(word.len()).1.trim(), &body)
+                let (word, step) = head.split_at(word.len());
+                load(line, step.trim(), &body, word == "load_with_nhcb")
             }
             _ if word.starts_with("eval") => {
                 at += body.len();
@@ -93,10 +96,10 @@ pub(crate) fn parse(text: &str) -> Vec<Block> {
     blocks
 }
 
-fn load(line: usize, step: &str, body: &[&str]) -> Result<Block, String> {
+fn load(line: usize, step: &str, body: &[&str], with_histograms: bool) -> Result<Block, String> {
     let step = duration(step).ok_or_else(|| format!("no step: {step}"))?;
     let series: Result<_, _> = body.iter().map(|line| Series::parse(line)).collect();
-    Ok(Block::Load { line, step, series: series? })
+    Ok(Block::Load { line, step, series: series?, with_histograms })
 }
 
 fn eval(line: usize, head: &str, body: &[&str]) -> Result<Eval, String> {
@@ -201,7 +204,9 @@ fn scripts_are_read_block_by_block() {
         eval instant at 1m a[5m]\n  expect range vector from 10s to 1m step 10s\n  a 1 2\n\n\
         eval instant at 1m \"x\"\n  expect string \"x\"\n\neval instant at 1m 2\n  2\n";
     let blocks = parse(script);
-    let Block::Load { line: 2, step: 300_000, series } = &blocks[0] else { panic!("{blocks:?}") };
+    let Block::Load { line: 2, step: 300_000, series, with_histograms: false } = &blocks[0] else {
+        panic!("{blocks:?}")
+    };
     assert_eq!(series.iter().map(|series| series.places.len()).collect::<Vec<_>>(), [4, 2]);
     assert!(matches!(blocks[1], Block::Clear));
     let evals: Vec<_> = blocks[2..]
