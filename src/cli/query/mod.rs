@@ -42,7 +42,7 @@ enum What {
     /// The stored documents in nested form, or unfolded into rows
     Documents {
         #[command(flatten)]
-        range: RangeArgs,
+        range: Box<RangeArgs>,
         /// Rows of date and value instead of documents
         #[arg(long)]
         unfold: bool,
@@ -50,7 +50,7 @@ enum What {
         #[arg(long)]
         form: Option<String>,
         #[command(flatten)]
-        lines: LineArgs,
+        lines: Box<LineArgs>,
     },
     /// A pipeline in the manner of MongoDB's; the answer is JSON
     Aggregate {

@@ -67,7 +67,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
     let (DocumentsAnswer::Documents { notes, .. }
     | DocumentsAnswer::Levels { notes, .. }
     | DocumentsAnswer::Rows { notes, .. }) = answer;
-    let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
+    let notes: Vec<_> = notes.iter().map(|note| format!("\nnote: {note}")).collect();
     let table = match answer {
         DocumentsAnswer::Documents { documents, .. } => {
             let mut table = table(own(&[
@@ -109,7 +109,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
             table.to_string()
         }
     };
-    table + &notes
+    table + &notes.concat()
 }
 
 /// A row for each day.
