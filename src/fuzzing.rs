@@ -203,7 +203,7 @@ fn check_import(source: &mut dyn Source) {
 pub fn journal(bytes: &[u8]) {
     store::fuzz_rows(bytes);
     if let Some(window) = SenderWindow::from_bytes(bytes) {
-        assert_eq!(window.to_bytes(), bytes);
+        assert_eq!(SenderWindow::from_bytes(&window.to_bytes()), Some(window));
     }
     if let Some(key) = SeriesKey::from_bytes(bytes) {
         assert!(key.tags().count() <= bytes.len());

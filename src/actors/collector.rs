@@ -75,6 +75,12 @@ pub enum CollectFault {
     /// There is no memory for what it becomes.
     #[error(transparent)]
     Memory(#[from] NoMemory),
+    /// The store has as many senders as it may; what others of the request sent is accepted.
+    #[error(
+        "the store has as many senders as it may, and none was silent for limits.sender_idle: remove \
+         some with `granary senders remove` or raise limits.senders_max"
+    )]
+    SenderLimit,
     /// It was not written.
     #[error(transparent)]
     Write(#[from] WriteFault),
@@ -111,8 +117,17 @@ pub(super) struct Core {
     pub(super) foreign: ForeignMemory,
 }
 
-/// What is to be written of each batch of a request; its samples, and which were refused.
-type Judged = (Vec<AcceptedBatch>, Vec<(u64, Refusals)>);
+/// What is to be written of each batch of a request, and what is to be answered.
+type Judged = (Vec<AcceptedBatch>, Vec<Asked>);
+
+/// What a batch of a request asks for.
+#[derive(Debug)]
+struct Asked {
+    /// 0 when it is not numbered.
+    seq: u64,
+    samples: u64,
+    refused: Refusals,
+}
 
 impl Collector {
     /// Makes the role; nothing runs yet.
@@ -168,12 +183,12 @@ impl Core {
             return Err(CollectFault::TooManySeries { defined, limit });
         }
         let (batches, mut rest) = self.resolve(&views).await?;
-        for ((samples, refused), unread) in rest.iter_mut().zip(unread) {
-            *samples += unread.samples;
-            refused.add_unread(unread);
+        for (asked, unread) in rest.iter_mut().zip(unread) {
+            asked.samples += unread.samples;
+            asked.refused.add_unread(unread);
         }
         let verdicts = self.parts.writer.append(batches).await?;
-        Ok(self.answer(protocol, verdicts, rest))
+        self.answer(protocol, verdicts, rest)
     }
 
     /// Resolves the series of all batches, and judges each sample. New series are made known,
@@ -219,7 +234,7 @@ impl Core {
                 let Admitted { batch, samples, refused } =
                     sessions.admit(view, &admission, kind, name)?;
                 judged.0.push(batch);
-                judged.1.push((samples, refused));
+                judged.1.push(Asked { seq: view.seq, samples, refused });
             }
         }
         Ok((judged, unknown))
@@ -239,33 +254,38 @@ impl Core {
         &self,
         protocol: Protocol,
         verdicts: Vec<BatchVerdict>,
-        rest: Vec<(u64, Refusals)>,
-    ) -> IngestAnswer {
+        rest: Vec<Asked>,
+    ) -> Result<IngestAnswer, CollectFault> {
         let mut answer = IngestAnswer::default();
-        for (verdict, (samples, mut refused)) in verdicts.into_iter().zip(rest) {
+        let mut without_room = None;
+        // A request that is sent again must not count what it did not number.
+        let may_repeat = rest.iter().all(|asked| asked.seq != 0);
+        for (verdict, Asked { seq, samples, mut refused }) in verdicts.into_iter().zip(rest) {
+            let all_for = |reason| Refusals::of_batch(reason, samples);
             match verdict {
-                BatchVerdict::Accepted(_) => {
+                BatchVerdict::Accepted(_) | BatchVerdict::Empty => {
                     answer.accepted += samples - refused.total();
                 }
                 BatchVerdict::Duplicate => {
                     answer.duplicates += samples;
                     continue;
                 }
-                BatchVerdict::StaleNumber => {
-                    refused = Refusals::of_batch(RefusalReason::StaleNumber, samples);
+                BatchVerdict::StaleNumber => refused = all_for(RefusalReason::StaleNumber),
+                BatchVerdict::FarNumber => refused = all_for(RefusalReason::FarNumber),
+                BatchVerdict::SenderLimit if may_repeat => {
+                    without_room = Some(CollectFault::SenderLimit);
+                    continue;
                 }
-                BatchVerdict::FarNumber => {
-                    refused = Refusals::of_batch(RefusalReason::FarNumber, samples);
-                }
-                BatchVerdict::SenderLimit => {
-                    refused = Refusals::of_batch(RefusalReason::SenderLimit, samples);
-                }
+                BatchVerdict::SenderLimit => refused = all_for(RefusalReason::SenderLimit),
+            }
+            if refused.is_for_number() {
+                answer.renumber.push(seq);
             }
             self.count(protocol, &IngestAnswer::default(), &refused);
             refused.report(&mut answer);
         }
         self.count(protocol, &answer, &Refusals::default());
-        answer
+        without_room.map_or(Ok(answer), Err)
     }
 
     /// Counts what became of samples.

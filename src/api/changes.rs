@@ -101,7 +101,7 @@ pub(super) async fn rename(
     }
 }
 
-async fn read<T: DeserializeOwned>(
+pub(super) async fn read<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &ApiParts,

@@ -21,6 +21,7 @@ mod queries;
 mod receive;
 mod refusal;
 mod remote_write;
+mod senders;
 mod streamed;
 mod tail;
 mod turns;
@@ -96,6 +97,9 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Colle
         .route("/api/v1/aggregate", web::post().to(queries::aggregate))
         .route("/api/v1/series", web::get().to(queries::series))
         .route("/api/v1/series", web::delete().to(changes::delete_matching))
+        .route("/api/v1/senders", web::get().to(senders::list))
+        .route("/api/v1/senders", web::delete().to(senders::remove_matching))
+        .route("/api/v1/admin/senders/remove", web::post().to(senders::remove))
         .route("/api/v1/tail", web::get().to(tail::tail))
         .route("/api/v1/admin/series/delete", web::post().to(changes::delete))
         .route("/api/v1/admin/series/rename", web::post().to(changes::rename))

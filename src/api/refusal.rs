@@ -61,8 +61,11 @@ impl Refusal {
             ) => IngestOutcome::TooLarge,
             Self::TooSlow(_) => IngestOutcome::TooSlow,
             Self::Busy(_)
-            | Self::Collect(CollectFault::Write(WriteFault::Busy(_)))
-            | Self::Collect(CollectFault::Memory(NoMemory::Busy))
+            | Self::Collect(
+                CollectFault::SenderLimit
+                | CollectFault::Memory(NoMemory::Busy)
+                | CollectFault::Write(WriteFault::Busy(_)),
+            )
             | Self::Foreign(
                 ForeignFault::Write(WriteFault::Busy(_)) | ForeignFault::Memory(NoMemory::Busy),
             ) => IngestOutcome::Busy,
@@ -126,6 +129,9 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
             answer::error(StatusCode::CONFLICT, "unknown_refs", cause)
         }
         CollectFault::Memory(fault) => Refusal::from(*fault).response(),
+        CollectFault::SenderLimit => {
+            answer::error(StatusCode::SERVICE_UNAVAILABLE, "sender_limit", fault)
+        }
         CollectFault::Write(fault) => write_fault(fault),
     }
 }

@@ -7,6 +7,7 @@ mod http;
 mod import;
 mod progress;
 mod query;
+mod senders;
 mod series;
 mod serve;
 mod snapshot;
@@ -32,6 +33,7 @@ enum Command {
     CheckConfig(serve::CheckConfigArgs),
     Query(query::QueryArgs),
     Series(series::SeriesArgs),
+    Senders(senders::SendersArgs),
     Tail(tail::TailArgs),
     Verify(verify::VerifyArgs),
     Clock(clock::ClockArgs),
@@ -49,6 +51,7 @@ pub fn run() -> ExitCode {
         Command::CheckConfig(args) => serve::check_config(&args),
         Command::Query(args) => query::query(&args),
         Command::Series(args) => series::series(&args),
+        Command::Senders(args) => senders::senders(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Clock(args) => clock::clock(&args),

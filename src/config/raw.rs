@@ -85,6 +85,7 @@ pub(crate) struct RawLimits {
     pub(crate) series_max: usize,
     pub(crate) sender_series_max: usize,
     pub(crate) senders_max: usize,
+    pub(crate) sender_idle: String,
     pub(crate) request_series_max: usize,
     pub(crate) tags_max: usize,
     pub(crate) name_bytes_max: usize,

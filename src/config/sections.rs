@@ -131,6 +131,7 @@ pub(super) fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits 
         series_max: faults.some("limits.series_max", raw.series_max),
         sender_series_max: faults.some("limits.sender_series_max", raw.sender_series_max),
         senders_max: faults.some("limits.senders_max", raw.senders_max),
+        sender_idle_ms: faults.duration("limits.sender_idle", &raw.sender_idle).as_millis() as i64,
     }
 }
 

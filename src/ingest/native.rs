@@ -177,6 +177,15 @@ impl Sessions {
             starts: view.starts().collect(),
             values: Vec::with_capacity(samples),
         };
+        // An epoch is a time: one that is not yet would outlive those of the sender itself.
+        if view.seq != 0 && view.epoch > admission.newest.0 {
+            let refused = Refusals::of_batch(RefusalReason::FarNumber, samples as u64);
+            return Ok(Admitted {
+                batch: AcceptedBatch::default(),
+                samples: samples as u64,
+                refused,
+            });
+        }
         let mut refused = Refusals::default();
         // Filled from the first refusal on: most batches have none.
         let mut kept: Option<Vec<usize>> = None;

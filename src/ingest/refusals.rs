@@ -69,6 +69,12 @@ impl Refusals {
         Self { counts: BTreeMap::from([(reason, samples)]), examples: vec![example] }
     }
 
+    /// Whether it is the batch's number for which all is refused.
+    pub fn is_for_number(&self) -> bool {
+        let numbers = [RefusalReason::StaleNumber, RefusalReason::FarNumber];
+        numbers.iter().any(|reason| self.counts.contains_key(reason))
+    }
+
     /// Whether there is nothing refused and nothing explained.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.examples.is_empty()

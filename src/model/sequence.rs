@@ -4,6 +4,8 @@
 //! last 1024 numbers below the highest are remembered one by one. An older number is neither
 //! known to be accepted nor known to be lost: it is refused, never answered "duplicate".
 
+use super::UnixMillis;
+
 /// Numbers below the highest that are remembered one by one.
 pub const WINDOW_BATCHES: u64 = 1024;
 
@@ -40,6 +42,8 @@ struct EpochWindow {
 /// The accepted batches of one sender.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SenderWindow {
+    /// When its last batch was accepted, Unix milliseconds; 0 when that is not known.
+    heard: i64,
     /// Ascending by epoch.
     epochs: Vec<EpochWindow>,
 }
@@ -83,9 +87,25 @@ impl SenderWindow {
         self.epochs[index].mark(seq);
     }
 
+    /// Notes that a batch was accepted at `now`.
+    pub fn hear(&mut self, now: UnixMillis) {
+        self.heard = self.heard.max(now.0);
+    }
+
+    /// When the last batch was accepted, 0 when that is not known.
+    pub fn heard(&self) -> UnixMillis {
+        UnixMillis(self.heard)
+    }
+
+    /// The epochs that are remembered, ascending, and the highest number of each.
+    pub fn epochs(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> {
+        self.epochs.iter().map(|window| (window.epoch, window.highest))
+    }
+
     /// The bytes kept on disk; the layout is in FORMAT.md.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.epochs.len() * (16 + WORDS * 8));
+        let mut out = Vec::with_capacity(8 + self.epochs.len() * (16 + WORDS * 8));
+        out.extend_from_slice(&self.heard.to_le_bytes());
         for window in &self.epochs {
             out.extend_from_slice(&window.epoch.to_le_bytes());
             out.extend_from_slice(&window.highest.to_le_bytes());
@@ -99,7 +119,13 @@ impl SenderWindow {
     /// Reads what `to_bytes` wrote; `None` when the length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
-        if !rest.is_empty() || words.len() % (WORDS + 2) != 0 {
+        // Before version 3 it was not noted when a sender was heard.
+        let (heard, words) = match words.len() % (WORDS + 2) {
+            0 => (0, words),
+            1 => (i64::from_le_bytes(words[0]), &words[1..]),
+            _ => return None,
+        };
+        if !rest.is_empty() {
             return None;
         }
         let mut epochs = Vec::new();
@@ -111,7 +137,7 @@ impl SenderWindow {
             let epoch = i64::from_le_bytes(window[0]);
             epochs.push(EpochWindow { epoch, highest: u64::from_le_bytes(window[1]), seen });
         }
-        (epochs.len() <= EPOCHS_MAX).then_some(Self { epochs })
+        (epochs.len() <= EPOCHS_MAX).then_some(Self { heard, epochs })
     }
 }
 
@@ -208,6 +234,7 @@ mod tests {
             for (epoch, seq) in steps {
                 let expected = naive.take(epoch, seq);
                 prop_assert_eq!(window.take(epoch, seq), expected, "{}/{}", epoch, seq);
+                window.hear(UnixMillis(seq as i64 >> 1));
                 let kept = SenderWindow::from_bytes(&window.to_bytes());
                 prop_assert_eq!(kept.as_ref(), Some(&window));
             }

@@ -20,6 +20,7 @@ mod nested;
 mod promql;
 mod resolution;
 mod select;
+mod senders;
 mod timestamp;
 
 pub(crate) use aggregate::fuzz as fuzz_aggregate;
@@ -45,6 +46,7 @@ pub use promql::{
 };
 pub use resolution::Resolution;
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
+pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};
 pub use timestamp::Timestamp;
 

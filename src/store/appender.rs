@@ -4,7 +4,7 @@
 //! applies it. When the transaction fails, nothing has changed.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::HashMap,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -13,9 +13,9 @@ use super::{
     catalog::TimesTally,
     changes::{ChangeRefusal, SeriesChange},
     dictionary::SeriesInfo,
-    record::{self, AcceptedBatch, BatchNumber},
+    record::{self, AcceptedBatch},
 };
-use crate::model::{Kind, SenderWindow, SequenceVerdict, SeriesId, SeriesKey, UnixMillis};
+use crate::model::{Kind, SeriesId, SeriesKey, UnixMillis};
 
 /// A series that a sender wants to send samples of.
 pub type Definition = SeriesInfo;
@@ -44,12 +44,14 @@ pub enum BatchVerdict {
     StaleNumber,
     /// Its number is further ahead than a sender counts; nothing was changed.
     FarNumber,
+    /// It has no samples and was not accepted before; its number is not taken.
+    Empty,
     /// The store has as many senders as it may; nothing was changed.
     SenderLimit,
 }
 
 /// Accepted whole.
-const ACCEPTED: BatchVerdict =
+pub(super) const ACCEPTED: BatchVerdict =
     BatchVerdict::Accepted(TimesTally { duplicates: 0, out_of_order: 0 });
 
 impl BatchVerdict {
@@ -68,13 +70,16 @@ pub struct StoreLimits {
     pub sender_series_max: usize,
     /// Senders that number their batches.
     pub senders_max: usize,
+    /// With more, those are forgotten of which no batch was accepted for so many milliseconds.
+    pub sender_idle_ms: i64,
 }
 
 impl Default for StoreLimits {
     /// What the format can hold.
     fn default() -> Self {
         let most = u32::MAX as usize;
-        Self { series_max: most, sender_series_max: most, senders_max: most }
+        let sender_idle_ms = i64::MAX;
+        Self { series_max: most, sender_series_max: most, senders_max: most, sender_idle_ms }
     }
 }
 
@@ -93,11 +98,14 @@ pub struct Appender {
     store: Store,
     limits: StoreLimits,
     record: Vec<u8>,
+    /// No sender is idle before this.
+    none_idle_before: UnixMillis,
 }
 
 impl Appender {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, limits: StoreLimits::default(), record: Vec::new() }
+        let limits = StoreLimits::default();
+        Self { store, limits, record: Vec::new(), none_idle_before: UnixMillis::MIN }
     }
 
     /// Limits what is taken in from now on; what is there stays.
@@ -123,10 +131,18 @@ impl Appender {
         let mut new_series = NewSeries::default();
         let definitions =
             definitions.iter().map(|info| self.define(info, &mut new_series)).collect();
-        let mut batches_verdicts = self.check(batches);
+        let mut judged = self.store.inner.catalog.read().senders().judge(
+            batches,
+            &self.limits,
+            now,
+            &mut self.none_idle_before,
+        );
+        let forgotten: Vec<_> = judged.forgotten.drain(..).map(AcceptedBatch::forget).collect();
+        let mut batches_verdicts = judged.verdicts;
         let accepted = || {
             let all = batches.iter().zip(&batches_verdicts);
-            all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch)
+            let new = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);
+            forgotten.iter().chain(new)
         };
         if accepted().next().is_some() || !new_series.rows.is_empty() {
             self.record.clear();
@@ -138,13 +154,14 @@ impl Appender {
             inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
             let counters = &inner.counters;
             counters.commits.add(1);
+            counters.senders_forgotten.add(forgotten.len() as u64);
             counters.journal_bytes.add(self.record.len() as u64);
             counters.samples.add(accepted().map(|batch| batch.values.len() as u64).sum());
             let mut catalog = inner.catalog.write();
             for info in &new_series.rows {
                 catalog.add_series(info.kind);
             }
-            let tallies = catalog.apply(sequence, accepted(), now);
+            let tallies = catalog.apply(sequence, accepted(), now).split_off(forgotten.len());
             inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
             drop(catalog);
             if !new_series.rows.is_empty() {
@@ -160,6 +177,31 @@ impl Appender {
             }
         }
         Ok(GroupVerdict { definitions, batches: batches_verdicts })
+    }
+
+    /// Forgets senders, durably; returns how many there were. A batch that one of them sends again
+    /// counts again.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; nothing has changed then.
+    pub fn forget(&mut self, agents: &[Arc<str>], now: UnixMillis) -> Result<usize, StoreError> {
+        let inner = &*self.store.inner;
+        let forgotten: Vec<_> = {
+            let catalog = inner.catalog.read();
+            let known = agents.iter().filter(|agent| catalog.senders().has(agent));
+            known.cloned().map(AcceptedBatch::forget).collect()
+        };
+        if !forgotten.is_empty() {
+            self.record.clear();
+            record::encode(now, forgotten.iter(), &mut self.record);
+            let sequence = inner.catalog.read().applied() + 1;
+            let series_count = inner.dictionary.read().id_count() as u32;
+            inner.journal.append(sequence, &self.record, series_count, &[])?;
+            inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
+            inner.counters.senders_forgotten.add(forgotten.len() as u64);
+            inner.catalog.write().apply(sequence, forgotten.iter(), now);
+        }
+        Ok(forgotten.len())
     }
 
     /// Deletes or renames the series that match, durably; returns how many. Batches that were
@@ -208,35 +250,6 @@ impl Appender {
             None if of_sender() >= self.limits.sender_series_max => DefinitionVerdict::SenderLimit,
             None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
         }
-    }
-
-    /// Runs the group through copies of its senders' windows, in the order in which it will be
-    /// applied.
-    fn check<'a>(&self, batches: &'a [AcceptedBatch]) -> Vec<BatchVerdict> {
-        let catalog = self.store.inner.catalog.read();
-        let mut windows: HashMap<&'a str, SenderWindow> = HashMap::new();
-        let mut new_senders = 0;
-        let mut check = |number: &'a BatchNumber| {
-            let window = match windows.entry(&number.agent) {
-                Entry::Occupied(moved) => moved.into_mut(),
-                Entry::Vacant(free) => match catalog.window(&number.agent) {
-                    Some(window) => free.insert(window.clone()),
-                    None if catalog.sender_count() + new_senders < self.limits.senders_max => {
-                        new_senders += 1;
-                        free.insert(SenderWindow::default())
-                    }
-                    None => return BatchVerdict::SenderLimit,
-                },
-            };
-            match window.take(number.epoch, number.seq) {
-                SequenceVerdict::New => ACCEPTED,
-                SequenceVerdict::Duplicate => BatchVerdict::Duplicate,
-                SequenceVerdict::TooOld => BatchVerdict::StaleNumber,
-                SequenceVerdict::TooFar => BatchVerdict::FarNumber,
-            }
-        };
-        let numbers = batches.iter().map(|batch| batch.number.as_ref());
-        numbers.map(|number| number.map_or(ACCEPTED, &mut check)).collect()
     }
 }
 

@@ -5,15 +5,12 @@
 //! keeps their time; the coarser ones are merged from them at a checkpoint or a query. Next to
 //! the cells are the counter states and the senders' windows, as of the same record.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    ops::Range,
-    sync::Arc,
-};
+use std::{ops::Range, sync::Arc};
 
 use super::{
     layer::Layer,
     record::AcceptedBatch,
+    senders::Senders,
     states::{ChangedRows, SeriesStates},
 };
 use crate::model::{
@@ -39,8 +36,8 @@ pub(crate) struct Frozen {
     pub(crate) layers: Vec<Layer>,
     /// Changed rows of what is remembered of the series.
     pub(crate) rows: ChangedRows,
-    /// Changed sender windows.
-    pub(crate) senders: Vec<(Arc<str>, SenderWindow)>,
+    /// Changed sender windows; nothing of senders that are forgotten.
+    pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
 }
 
 /// See the module.
@@ -50,8 +47,7 @@ pub(crate) struct Catalog {
     layers: Vec<Layer>,
     frozen: Option<Arc<Frozen>>,
     states: SeriesStates,
-    senders: HashMap<Arc<str>, SenderWindow>,
-    changed_senders: BTreeSet<Arc<str>>,
+    senders: Senders,
     applied: u64,
 }
 
@@ -63,8 +59,7 @@ impl Catalog {
             layers,
             frozen: None,
             states: SeriesStates::default(),
-            senders: HashMap::new(),
-            changed_senders: BTreeSet::new(),
+            senders: Senders::default(),
             applied,
         }
     }
@@ -85,19 +80,19 @@ impl Catalog {
         self.layers.iter().map(Layer::bytes).sum()
     }
 
-    /// What a sender's batches were; `None` when it is new.
-    pub(crate) fn window(&self, agent: &str) -> Option<&SenderWindow> {
-        self.senders.get(agent)
+    /// The senders that number their batches.
+    pub(super) fn senders(&self) -> &Senders {
+        &self.senders
+    }
+
+    /// The same, to be put back.
+    pub(super) fn senders_mut(&mut self) -> &mut Senders {
+        &mut self.senders
     }
 
     /// Time of the latest sample; `None` when there never was one.
     pub(crate) fn latest(&self) -> Option<UnixMillis> {
         self.states.latest()
-    }
-
-    /// Number of senders that number their batches.
-    pub(crate) fn sender_count(&self) -> usize {
-        self.senders.len()
     }
 
     /// The state of a series.
@@ -108,14 +103,6 @@ impl Catalog {
     /// Makes room for a new series; ids count up.
     pub(crate) fn add_series(&mut self, kind: Kind) {
         self.states.add(kind);
-    }
-
-    /// Puts back the senders that an earlier checkpoint wrote.
-    pub(crate) fn restore_senders(
-        &mut self,
-        senders: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
-    ) {
-        self.senders.extend(senders);
     }
 
     /// What is remembered of the series, to be put back.
@@ -134,15 +121,16 @@ impl Catalog {
         assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
         self.applied = sequence;
         let keeping = Keeping::new(&self.granularities, now);
-        batches.map(|batch| self.apply_batch(batch, &keeping)).collect()
+        let mut apply = |batch: &AcceptedBatch| {
+            if let Some(number) = &batch.number {
+                self.senders.apply(number, now);
+            }
+            self.apply_batch(batch, &keeping)
+        };
+        batches.map(&mut apply).collect()
     }
 
     fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &Keeping) -> TimesTally {
-        if let Some(number) = &batch.number {
-            let agent = number.agent.clone();
-            self.changed_senders.insert(agent.clone());
-            self.senders.entry(agent).or_default().mark(number.epoch, number.seq);
-        }
         let mut left = Left { tally: TimesTally::default(), corrections: Vec::new() };
         let granularities = self.granularities.clone();
         for run in runs(&granularities, keeping, batch) {
@@ -203,11 +191,6 @@ impl Catalog {
     /// Sets the cells aside for a checkpoint. There must be no other one under way.
     pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
         assert!(self.frozen.is_none(), "one checkpoint at a time");
-        let changed = std::mem::take(&mut self.changed_senders);
-        let senders = changed.into_iter().filter_map(|agent| {
-            let window = self.senders.get(&agent)?.clone();
-            Some((agent, window))
-        });
         let frozen = Arc::new(Frozen {
             through: self.applied,
             layers: std::mem::replace(
@@ -215,7 +198,7 @@ impl Catalog {
                 vec![Layer::default(); self.granularities.count()],
             ),
             rows: self.states.take_changed(),
-            senders: senders.collect(),
+            senders: self.senders.take_changed(),
         });
         self.frozen = Some(frozen.clone());
         frozen

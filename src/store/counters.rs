@@ -39,6 +39,8 @@ pub struct Counters {
     pub documents_grown: Count,
     /// Finished checkpoints.
     pub checkpoints: Count,
+    /// Senders forgotten to make room for new ones, or on request.
+    pub senders_forgotten: Count,
     /// Partitions dropped by retention.
     pub partitions_dropped: Count,
 }

@@ -21,6 +21,18 @@ pub struct BatchNumber {
     pub seq: u64,
 }
 
+impl BatchNumber {
+    /// What makes a sender forgotten: a number that no batch has.
+    pub(crate) fn forget(agent: Arc<str>) -> Self {
+        Self { agent, epoch: 0, seq: 0 }
+    }
+
+    /// Whether it makes its sender forgotten.
+    pub(crate) fn forgets(&self) -> bool {
+        self.seq == 0
+    }
+}
+
 /// A batch whose series are resolved and whose samples passed all checks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AcceptedBatch {
@@ -40,6 +52,11 @@ pub struct AcceptedBatch {
 }
 
 impl AcceptedBatch {
+    /// No samples, and a sender that is forgotten.
+    pub(crate) fn forget(agent: Arc<str>) -> Self {
+        Self { number: Some(BatchNumber::forget(agent)), ..Self::default() }
+    }
+
     /// Time of a sample.
     pub fn time(&self, index: usize) -> i64 {
         if self.times.len() == 1 { self.times[0] } else { self.times[index] }
@@ -118,10 +135,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         if !fits(times) || !(fits(starts) || starts == 0) {
             return None;
         }
+        let is_numbered = !agent.is_empty();
         let number = BatchNumber { agent: agent.into(), epoch, seq };
         batches.push(AcceptedBatch {
-            number: (seq != 0).then_some(number),
-            window_ms: if seq == 0 { epoch } else { 0 },
+            number: is_numbered.then_some(number),
+            window_ms: if is_numbered { 0 } else { epoch },
             series: column(&mut rest, samples, |b| SeriesId(u32::from_le_bytes(b)))?,
             times: column(&mut rest, times, i64::from_le_bytes)?,
             starts: column(&mut rest, starts, i64::from_le_bytes)?,

@@ -53,7 +53,7 @@ impl Store {
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         changes::load(&journal, &mut dictionary, &mut catalog)?;
         journal.restore(catalog.states_mut())?;
-        catalog.restore_senders(journal.senders()?);
+        catalog.senders_mut().restore(journal.senders()?, now);
         let last_run = journal.last_run()?;
         let ran_until = last_run.or(catalog.latest());
         // What was dropped so far was so before this.

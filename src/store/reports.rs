@@ -2,9 +2,11 @@
 //!
 //! Must never know: what is done about it.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
-use super::{AcceptedBatch, Counters, PartitionInfo, Store, journal, layer::LONE_SAMPLE_BYTES};
+use super::{
+    AcceptedBatch, Counters, PartitionInfo, SenderInfo, Store, journal, layer::LONE_SAMPLE_BYTES,
+};
 use crate::model::{Cell, UnixMillis};
 
 /// How much may wait for a checkpoint.
@@ -72,7 +74,22 @@ impl Store {
 
     /// Senders that number their batches.
     pub fn sender_count(&self) -> usize {
-        self.inner.catalog.read().sender_count()
+        self.inner.catalog.read().senders().len()
+    }
+
+    /// All of them, by name.
+    pub fn senders(&self) -> Vec<SenderInfo> {
+        let catalog = self.inner.catalog.read();
+        let all = catalog.senders().iter().map(|(agent, window)| (agent.clone(), window.clone()));
+        let mut all: Vec<_> = all.collect();
+        drop(catalog);
+        all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let dictionary = self.dictionary();
+        let info = |(agent, window): (Arc<str>, _)| {
+            let series = dictionary.count_of_sender(&agent);
+            SenderInfo { agent, window, series }
+        };
+        all.into_iter().map(info).collect()
     }
 
     /// All partitions with their sizes.

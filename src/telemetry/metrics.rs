@@ -12,7 +12,7 @@ use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 38] = [
+pub const METRIC_NAMES: [(&str, &str); 39] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -27,6 +27,7 @@ pub const METRIC_NAMES: [(&str, &str); 38] = [
     ("granary_catalog_bytes", "Bytes of cells in memory that no checkpoint took up yet"),
     ("granary_series", "Series in the dictionary"),
     ("granary_senders", "Senders that number their batches"),
+    ("granary_senders_forgotten_total", "Senders forgotten to make room, or on request"),
     ("granary_checkpoints_total", "Finished checkpoints"),
     ("granary_checkpoint_errors_total", "Checkpoints that failed and will be tried again"),
     ("granary_checkpoint_duration_seconds", "Time of one checkpoint"),
@@ -190,7 +191,7 @@ impl Metrics {
 
 impl Mirrored {
     fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 9] = [
+        let counters: [(&str, ReadStore); 10] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
@@ -200,6 +201,7 @@ impl Mirrored {
             ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
+            ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
         ];
         let gauges: [(&str, ReadStore); 7] = [
             ("granary_journal_file_bytes", Store::journal_bytes),

@@ -29,5 +29,6 @@ mod protobuf;
 mod protocols;
 mod reference_cases;
 mod remote_write;
+mod senders;
 mod settings;
 mod tail;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use granary::{
     model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
     store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, Folder, Store, TimesTally,
+        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, Folder, Store, StoreLimits,
+        TimesTally,
     },
 };
 use proptest::prelude::*;
@@ -100,4 +101,64 @@ proptest! {
         }
         prop_assert_eq!(counted(&store) as usize, accepted);
     }
+}
+
+#[test]
+fn a_batch_without_samples_claims_no_number() {
+    // A story: four empty batches of epochs near 2^63 locked a sender out for good.
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = begin(dir.path());
+    let empty = |epoch, seq| AcceptedBatch {
+        series: Vec::new(),
+        times: Vec::new(),
+        values: Vec::new(),
+        ..batch("a", epoch, seq)
+    };
+    let forged: Vec<_> = (0..4).map(|back| empty(i64::MAX - back, 1 << 62)).collect();
+    assert_eq!(commit(&mut appender, &forged), [BatchVerdict::Empty; 4]);
+    assert_eq!((store.sender_count(), store.last_record()), (0, 1));
+    let accepted = BatchVerdict::Accepted(TimesTally::default());
+    let retried = commit(&mut appender, &[batch("a", 1, 1), empty(1, 1), empty(1, 2)]);
+    assert_eq!(retried, [accepted, BatchVerdict::Duplicate, BatchVerdict::Empty]);
+    // A retry of which no sample is kept any more.
+    assert_eq!(commit(&mut appender, &[empty(1, 1)]), [BatchVerdict::Duplicate]);
+    assert_eq!(commit(&mut appender, &[batch("a", 1, 1 << 62)]), [BatchVerdict::FarNumber]);
+    assert_eq!(commit(&mut appender, &[batch("a", 1, 2)]), [accepted]);
+}
+
+#[test]
+fn the_senders_that_were_silent_for_longest_make_room_for_new_ones() {
+    const HOUR: i64 = 3_600_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, mut appender) = begin(dir.path());
+    let limits = StoreLimits { senders_max: 3, sender_idle_ms: 5 * HOUR, ..StoreLimits::default() };
+    appender.set_limits(limits);
+    let accepted = BatchVerdict::Accepted(TimesTally::default());
+    let full = BatchVerdict::SenderLimit;
+    let send = |appender: &mut Appender, agents: &[&str], hours: i64| {
+        let group: Vec<_> = agents.iter().map(|agent| batch(agent, 1, hours as u64 + 1)).collect();
+        appender.commit(&[], &group, NOW.plus(hours * HOUR)).unwrap().batches
+    };
+    let names = |store: &Store| {
+        let all = store.senders().into_iter();
+        all.map(|own| own.agent.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(send(&mut appender, &["a", "b", "c", "d"], 0), [accepted, accepted, accepted, full]);
+    assert_eq!(send(&mut appender, &["b"], 1), [accepted]);
+    assert_eq!(send(&mut appender, &["d"], 5), [full], "none is idle for long enough");
+    // Each one in the group stays, however long it was silent.
+    assert_eq!(send(&mut appender, &["d", "a"], 6), [accepted, accepted]);
+    assert_eq!((names(&store), store.counters().senders_forgotten.get()), ("a b d".into(), 1));
+    let forgotten = appender.forget(&["a".into(), "nobody".into()], NOW).unwrap();
+    assert_eq!((forgotten, names(&store)), (1, "b d".into()));
+    // So it is after a restart, with and without a checkpoint, and one that is forgotten begins anew.
+    for checkpoint in [false, true] {
+        if checkpoint {
+            store.checkpoint(NOW).unwrap();
+        }
+        drop((store, appender));
+        (store, appender) = open(dir.path());
+        assert_eq!(names(&store), "b d");
+    }
+    assert_eq!(send(&mut appender, &["b", "a"], 0), [BatchVerdict::Duplicate, accepted]);
 }

@@ -203,6 +203,7 @@ impl History {
                         }
                         Verdict::Duplicate => self.tally.note("duplicates"),
                         Verdict::Stale => self.tally.note("stale numbers"),
+                        Verdict::Empty => self.tally.note("batches without samples"),
                     }
                 }
                 self.tell(|| format!("sent {group:?}: {verdicts:?}"));
@@ -247,6 +248,7 @@ fn judged(verdict: BatchVerdict) -> Verdict {
         BatchVerdict::Accepted(tally) => Verdict::Accepted(tally.duplicates + tally.out_of_order),
         BatchVerdict::Duplicate => Verdict::Duplicate,
         BatchVerdict::StaleNumber => Verdict::Stale,
+        BatchVerdict::Empty => Verdict::Empty,
         BatchVerdict::FarNumber | BatchVerdict::SenderLimit => {
             panic!("there are few senders, and they count")
         }

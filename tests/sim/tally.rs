@@ -10,6 +10,7 @@ const KINDS: &[&str] = &[
     "duplicates",
     "duplicates in one group",
     "stale numbers",
+    "batches without samples",
     "jumps of a thousand",
     "new epochs",
     "late epochs",

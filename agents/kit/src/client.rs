@@ -22,6 +22,11 @@ pub(crate) enum Outcome {
     UnknownRefs,
     /// The daemon will not take this body, also not later.
     Refused(String),
+    /// There was no answer: the daemon may have the batches or not. Send them again.
+    Unknown {
+        /// Why.
+        cause: String,
+    },
     /// Not now; try again, not before `after` if it is given.
     Retry {
         /// What the daemon asked for.
@@ -75,7 +80,7 @@ impl Client {
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body.bytes[..]);
         let mut answer = match sent {
             Ok(answer) => answer,
-            Err(cause) => return Outcome::Retry { after: None, cause: cause.to_string() },
+            Err(cause) => return without_answer(&cause),
         };
         let status = answer.status().as_u16();
         let after = answer
@@ -85,9 +90,25 @@ impl Client {
             .map(Duration::from_secs);
         match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
             Ok(bytes) => interpret(status, after, &bytes),
+            Err(cause) if status == 200 => {
+                Outcome::Unknown { cause: format!("status {status}: {cause}") }
+            }
             Err(cause) => Outcome::Retry { after, cause: format!("status {status}: {cause}") },
         }
     }
+}
+
+/// What it means that there is no answer: nothing was sent, or nobody knows.
+fn without_answer(fault: &ureq::Error) -> Outcome {
+    use ureq::{Error, Timeout};
+    let cause = fault.to_string();
+    let is_unsent = match fault {
+        Error::Io(cause) => cause.kind() == io::ErrorKind::ConnectionRefused,
+        Error::ConnectionFailed | Error::HostNotFound => true,
+        Error::Timeout(step) => matches!(step, Timeout::Resolve | Timeout::Connect),
+        _ => false,
+    };
+    if is_unsent { Outcome::Retry { after: None, cause } } else { Outcome::Unknown { cause } }
 }
 
 /// What status and body mean.
@@ -97,7 +118,7 @@ fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
             Ok(answer) => Outcome::Acknowledged(answer),
             Err(cause) => {
                 let cause = format!("status 200, but not the daemon's answer: {cause}");
-                Outcome::Retry { after, cause }
+                Outcome::Unknown { cause }
             }
         };
     }
@@ -141,7 +162,7 @@ mod tests {
         let refused = |outcome: &Outcome| matches!(outcome, Outcome::Refused(_));
         let answer = br#"{"accepted":3,"duplicates":1}"#;
         check(200, answer, |o| matches!(o, Outcome::Acknowledged(a) if a.accepted == 3));
-        check(200, b"<html>a login page</html>", retry);
+        check(200, b"<html>a login page</html>", |o| matches!(o, Outcome::Unknown { .. }));
         check(409, &error("unknown_refs"), |o| *o == Outcome::UnknownRefs);
         check(409, &error("something_else"), retry);
         check(400, &error("malformed"), refused);

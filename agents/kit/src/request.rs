@@ -20,10 +20,11 @@ pub(crate) struct Body {
     pub(crate) is_zstd: bool,
 }
 
-/// The batches one after the other. The first one says when it was sent; with `definitions`, the
+/// The batches one after the other, all of `epoch`. The first one says when it was sent; with `definitions`, the
 /// first batch of each agent defines all refs that the request uses.
 pub(crate) fn build_body(
     batches: &[StoredBatch],
+    epoch: i64,
     sent_ms: i64,
     definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
 ) -> Result<Body, DecodeError> {
@@ -32,11 +33,11 @@ pub(crate) fn build_body(
     for (index, stored) in batches.iter().enumerate() {
         let view = decode_batch(&stored.bytes)?;
         let to_define = used.remove(view.agent);
-        if index > 0 && to_define.is_none() {
+        if index > 0 && to_define.is_none() && view.epoch == epoch {
             bytes.extend_from_slice(&stored.bytes);
             continue;
         }
-        let mut batch = owned_batch(&view);
+        let mut batch = Batch { epoch, ..owned_batch(&view) };
         if index == 0 {
             batch.sent = sent_ms;
         }
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn the_first_batch_says_when_it_was_sent_and_samples_stay_as_stored() {
         let batches = [stored("a", 1, &[1, 2]), stored("a", 2, &[2])];
-        let body = build_body(&batches, 777, None).unwrap();
+        let body = build_body(&batches, 5, 777, None).unwrap();
         let parts = split_batches(&body.bytes).unwrap();
         let views: Vec<_> = parts.iter().map(|part| decode_batch(part).unwrap()).collect();
         assert_eq!(views.iter().map(|v| (v.seq, v.sent)).collect::<Vec<_>>(), [(1, 777), (2, 0)]);
@@ -143,10 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn batches_of_an_epoch_that_ended_are_sent_under_the_new_one() {
+        let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
+        let body = build_body(&batches, 6, 0, None).unwrap();
+        let parts = split_batches(&body.bytes).unwrap();
+        let numbers: Vec<_> = parts
+            .iter()
+            .map(|part| decode_batch(part).map(|view| (view.epoch, view.seq, view.len())).unwrap())
+            .collect();
+        assert_eq!(numbers, [(6, 1, 1), (6, 2, 1)]);
+    }
+
+    #[test]
     fn definitions_of_all_refs_go_into_the_first_batch_of_each_agent() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
-        let body = build_body(&batches, 777, Some(&definitions)).unwrap();
+        let body = build_body(&batches, 5, 777, Some(&definitions)).unwrap();
         let parts = split_batches(&body.bytes).unwrap();
         let defined: Vec<Vec<u32>> = parts
             .iter()
@@ -157,9 +170,9 @@ mod tests {
 
     #[test]
     fn only_long_bodies_are_compressed() {
-        assert!(!build_body(&[stored("a", 1, &[1])], 1, None).unwrap().is_zstd);
+        assert!(!build_body(&[stored("a", 1, &[1])], 5, 1, None).unwrap().is_zstd);
         let long = stored("a", 1, &(0..500).collect::<Vec<_>>());
-        let body = build_body(std::slice::from_ref(&long), 0, None).unwrap();
+        let body = build_body(std::slice::from_ref(&long), 5, 0, None).unwrap();
         assert!(body.is_zstd);
         assert_eq!(zstd::bulk::decompress(&body.bytes, 100_000).unwrap(), long.bytes);
     }

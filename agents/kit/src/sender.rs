@@ -63,6 +63,10 @@ pub(crate) struct Sender {
     failing: bool,
     report_failing: bool,
     refusals: Refusals,
+    /// Batches up to this number were in a request whose answer never came.
+    unsure_through: u64,
+    /// A new epoch was begun and nothing of it was accepted yet.
+    renumbering: bool,
 }
 
 /// What was refused since it was logged last.
@@ -103,6 +107,8 @@ impl Sender {
             failing: false,
             report_failing: false,
             refusals: Refusals::default(),
+            unsure_through: 0,
+            renumbering: false,
         }
     }
 
@@ -146,25 +152,64 @@ impl Sender {
             batches.truncate(1);
         }
         match self.post(&batches, timeout)? {
-            Outcome::Acknowledged(answer) => {
-                let seqs: Vec<u64> = batches.iter().map(|batch| batch.seq).collect();
-                self.spool.acknowledge(&seqs)?;
-                self.count_acknowledged(&seqs, &answer);
-                self.write_report()?;
-                Ok(Step::Progress)
-            }
+            Outcome::Acknowledged(answer) => self.acknowledged(&batches, &answer),
             Outcome::Refused(cause) => self.refused(&batches, &cause),
             Outcome::UnknownRefs => {
                 let cause = "the daemon does not know refs that were just defined".to_owned();
                 Ok(self.retry(None, &cause))
             }
             Outcome::Retry { after, cause } => Ok(self.retry(after, &cause)),
+            Outcome::Unknown { cause } => {
+                let last = batches.last().map_or(0, |batch| batch.seq);
+                self.unsure_through = self.unsure_through.max(last);
+                Ok(self.retry(None, &cause))
+            }
         }
+    }
+
+    /// Forgets what the daemon has. What it did not take for its number is sent again in a new
+    /// epoch, but for what it may have taken before: that would count twice.
+    fn acknowledged(
+        &mut self,
+        batches: &[StoredBatch],
+        answer: &IngestAnswer,
+    ) -> Result<Step, SpoolError> {
+        let is_refused = |batch: &&StoredBatch| answer.renumber.contains(&batch.seq);
+        let (again, done): (Vec<_>, Vec<_>) = batches.iter().partition(is_refused);
+        let (unsure, again): (Vec<_>, Vec<_>) =
+            again.into_iter().partition(|batch| batch.seq <= self.unsure_through);
+        let seqs: Vec<u64> = done.iter().map(|batch| batch.seq).collect();
+        self.spool.acknowledge(&seqs)?;
+        for batch in &unsure {
+            let cause = "it may have been accepted before, and its number is no longer known";
+            self.set_aside(batch, cause)?;
+        }
+        let to_send: u64 = again.iter().map(|batch| samples_in(&batch.bytes)).sum();
+        self.count_acknowledged(&seqs, answer, to_send);
+        self.write_report()?;
+        if again.is_empty() {
+            self.renumbering &= seqs.is_empty();
+            return Ok(Step::Progress);
+        }
+        let before = self.spool.epoch();
+        // An epoch that is a time in the future is not taken; one that others overtook goes on.
+        let is_far = answer.refused.contains_key("far_number");
+        let least = if is_far { i64::MIN } else { before.saturating_add(1) };
+        let epoch = unix_ms().max(least);
+        self.spool.begin_epoch(if epoch == before { epoch + 1 } else { epoch })?;
+        let (samples, epoch) = (to_send, self.spool.epoch());
+        warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
+        // When the new epoch is not taken either, the next one waits.
+        if std::mem::replace(&mut self.renumbering, true) {
+            return Ok(self.retry(None, "status 200, but it takes no number"));
+        }
+        Ok(Step::Progress)
     }
 
     /// Posts the batches; when the daemon has forgotten refs, once more with their definitions.
     fn post(&self, batches: &[StoredBatch], timeout: Duration) -> Result<Outcome, SpoolError> {
-        let body = match build_body(batches, unix_ms(), None) {
+        let epoch = self.spool.epoch();
+        let body = match build_body(batches, epoch, unix_ms(), None) {
             Ok(body) => body,
             Err(cause) => return Ok(Outcome::Refused(format!("cannot be read back: {cause}"))),
         };
@@ -176,7 +221,7 @@ impl Sender {
         debug!("the daemon does not know our refs; sending their definitions");
         let refs = refs_in(batches).unwrap_or_default();
         let definitions = self.spool.definitions(&refs)?;
-        let body = match build_body(batches, unix_ms(), Some(&definitions)) {
+        let body = match build_body(batches, epoch, unix_ms(), Some(&definitions)) {
             Ok(body) => body,
             Err(cause) => return Ok(Outcome::Refused(format!("cannot be read back: {cause}"))),
         };
@@ -189,8 +234,10 @@ impl Sender {
         Ok(outcome)
     }
 
-    fn count_acknowledged(&mut self, seqs: &[u64], answer: &IngestAnswer) {
+    /// Counts an answer, but for samples that are sent again.
+    fn count_acknowledged(&mut self, seqs: &[u64], answer: &IngestAnswer, to_send: u64) {
         let refused: u64 = answer.refused.values().sum();
+        let refused = refused.saturating_sub(to_send);
         self.totals.batches_acknowledged.add(seqs.len() as u64);
         self.totals.samples_acknowledged.add(answer.accepted);
         self.totals.samples_duplicate.add(answer.duplicates);
@@ -242,13 +289,18 @@ impl Sender {
             warn!(batches, cause, "the daemon refused a request; sending its batches one by one");
             return Ok(Step::Progress);
         };
+        self.set_aside(batch, cause)?;
+        self.write_report()?;
+        Ok(Step::Progress)
+    }
+
+    fn set_aside(&self, batch: &StoredBatch, cause: &str) -> Result<(), SpoolError> {
         self.spool.reject(batch.seq)?;
         self.totals.batches_rejected.add(1);
         self.totals.samples_rejected.add(samples_in(&batch.bytes));
         let total = self.totals.batches_rejected.get();
         warn!(seq = batch.seq, cause, total, "the daemon refused a batch; it is set aside");
-        self.write_report()?;
-        Ok(Step::Progress)
+        Ok(())
     }
 
     fn retry(&mut self, after: Option<Duration>, cause: &str) -> Step {

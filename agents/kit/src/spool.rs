@@ -1,7 +1,8 @@
 //! Batches on disk until the daemon has acknowledged them.
 //!
 //! One redb file: the sampler appends, one durable commit a round; the sender reads the oldest
-//! and removes what was acknowledged. The epoch and the refs live as long as the file. It knows
+//! and removes what was acknowledged. The refs live as long as the file, the epoch until the
+//! daemon does not take its numbers any more. It knows
 //! nothing of HTTP or of what is measured.
 
 mod error;
@@ -10,7 +11,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
@@ -66,7 +70,8 @@ pub(crate) struct Usage {
 #[derive(Debug)]
 pub(crate) struct Spool {
     db: Database,
-    epoch: i64,
+    /// All that waits is of this epoch, whatever is written in it.
+    epoch: AtomicI64,
     bytes_max: u64,
     /// Batches up to this number are in a request right now and are not dropped.
     in_flight_through: Mutex<u64>,
@@ -112,6 +117,7 @@ impl Spool {
             db.compact().map_err(at("compact"))?;
         }
         info!(path = %path.display(), epoch, usage.batches, usage.bytes, "opened the spool");
+        let epoch = AtomicI64::new(epoch);
         Ok(Self { db, epoch, bytes_max, in_flight_through: Mutex::new(0) })
     }
 
@@ -132,7 +138,7 @@ impl Spool {
             }
             appended.seq = read_meta(&meta, "next_seq")?;
             batch.seq = appended.seq;
-            batch.epoch = self.epoch;
+            batch.epoch = self.epoch();
             let mut encoded = Vec::new();
             encode_batch(batch, &mut encoded);
             batches.insert(batch.seq, &*encoded).map_err(at(OPERATION))?;
@@ -263,9 +269,25 @@ impl Spool {
         })
     }
 
-    /// When this spool began, in Unix milliseconds.
+    /// When this spool began, or began to number anew, in Unix milliseconds.
     pub(crate) fn epoch(&self) -> i64 {
-        self.epoch
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Begins a new epoch, for all that waits and all that comes. Numbers go on counting, so that
+    /// none is given twice whatever the clock says.
+    pub(crate) fn begin_epoch(&self, epoch: i64) -> Result<(), SpoolError> {
+        const OPERATION: &str = "begin a new epoch";
+        let mut in_flight_through = self.in_flight();
+        let txn = begin(&self.db, OPERATION)?;
+        {
+            let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
+            meta.insert("epoch", epoch as u64).map_err(at(OPERATION))?;
+        }
+        txn.commit().map_err(at(OPERATION))?;
+        self.epoch.store(epoch, Ordering::Relaxed);
+        *in_flight_through = 0;
+        Ok(())
     }
 
     fn in_flight(&self) -> MutexGuard<'_, u64> {

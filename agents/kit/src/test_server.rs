@@ -15,6 +15,7 @@ pub(crate) type Seen = Vec<(u64, Vec<u32>, usize)>;
 /// A request as the server saw it.
 pub(crate) struct Request {
     pub(crate) batches: Seen,
+    pub(crate) epochs: Vec<i64>,
     pub(crate) head: String,
 }
 
@@ -59,13 +60,12 @@ fn read_request(stream: &TcpStream) -> Request {
     if field("content-encoding:").as_deref() == Some("zstd") {
         body = zstd::bulk::decompress(&body, 16 << 20).unwrap();
     }
-    let batches = split_batches(&body)
-        .unwrap()
-        .into_iter()
-        .map(|bytes| {
-            let view = decode_batch(bytes).unwrap();
-            (view.seq, view.series.iter().map(|s| s.reference).collect(), view.len())
-        })
+    let parts = split_batches(&body).unwrap();
+    let views: Vec<_> = parts.into_iter().map(|bytes| decode_batch(bytes).unwrap()).collect();
+    let batches = views
+        .iter()
+        .map(|view| (view.seq, view.series.iter().map(|s| s.reference).collect(), view.len()))
         .collect();
-    Request { batches, head }
+    let epochs = views.iter().map(|view| view.epoch).collect();
+    Request { batches, epochs, head }
 }

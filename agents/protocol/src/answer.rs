@@ -17,6 +17,10 @@ pub struct IngestAnswer {
     /// A few of the refused samples.
     #[serde(default)]
     pub examples: Vec<Refusal>,
+    /// Numbers of batches that were refused for their epoch or number, not for what they hold:
+    /// their sender begins a new epoch and sends them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renumber: Vec<u64>,
 }
 
 /// One refused sample or series.

@@ -4,10 +4,8 @@
 
 use tokio::sync::oneshot;
 
-use super::{ChangeVerdict, Command, Reply, WriteFault};
-use crate::store::{
-    AcceptedBatch, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, SeriesChange,
-};
+use super::{Alone, Command, Reply, WriteFault};
+use crate::store::{AcceptedBatch, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict};
 
 /// A group is closed when its batches weigh this much, so that a commit stays short.
 const GROUP_BYTES: usize = 4 << 20;
@@ -22,7 +20,7 @@ pub(super) struct Group {
     pub(super) weight: usize,
     pub(super) commands: usize,
     /// Done when the others are committed; it ends the group.
-    pub(super) change: Option<(SeriesChange, Reply<ChangeVerdict>)>,
+    pub(super) alone: Option<Alone>,
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
@@ -39,13 +37,13 @@ impl Group {
                 self.append_replies.push((batches.len(), reply));
                 self.batches.extend(batches);
             }
-            Command::Change { change, reply } => self.change = Some((change, reply)),
+            Command::Alone(alone) => self.alone = Some(alone),
             Command::Stop { reply } => self.stop = Some(reply),
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.weight < GROUP_BYTES && self.change.is_none() && self.stop.is_none()
+        self.weight < GROUP_BYTES && self.alone.is_none() && self.stop.is_none()
     }
 
     pub(super) fn has_writes(&self) -> bool {

@@ -57,8 +57,14 @@ type ChangeVerdict = Result<usize, ChangeRefusal>;
 enum Command {
     Define { definitions: Vec<Definition>, reply: Reply<Vec<DefinitionVerdict>> },
     Append { batches: Vec<AcceptedBatch>, reply: Reply<Vec<BatchVerdict>> },
-    Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
+    Alone(Alone),
     Stop { reply: oneshot::Sender<()> },
+}
+
+/// What is not committed together with others.
+enum Alone {
+    Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
+    Forget { agents: Vec<Arc<str>>, reply: Reply<usize> },
 }
 
 /// The way to the writer. Cheap to clone.
@@ -145,7 +151,17 @@ impl WriterHandle {
     /// When the queue is full or the journal cannot be written; nothing was changed then.
     pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Change { change, reply })?;
+        self.send(Command::Alone(Alone::Change { change, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Forgets senders; the answer, how many there were, comes when that is durable.
+    ///
+    /// # Errors
+    /// When the queue is full or the journal cannot be written; none was forgotten then.
+    pub async fn forget(&self, agents: Vec<Arc<str>>) -> Result<usize, WriteFault> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Alone(Alone::Forget { agents, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 

@@ -10,7 +10,7 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    BACKLOG, ChangeVerdict, Command, Pressure, Reply, WriteFault, WriterParts,
+    Alone, BACKLOG, ChangeVerdict, Command, Pressure, Reply, WriteFault, WriterParts,
     group::{Group, deliver},
 };
 use crate::{
@@ -47,13 +47,15 @@ impl Role {
                 group.add(next);
             }
             last_group = group.commands;
-            let change = group.change.take();
+            let alone = group.alone.take();
             let stop = group.stop.take();
-            if group.has_writes() || change.is_none() {
+            if group.has_writes() || alone.is_none() {
                 self.commit(group);
             }
-            if let Some((change, reply)) = change {
-                self.change(&change, reply);
+            match alone {
+                Some(Alone::Change { change, reply }) => self.change(&change, reply),
+                Some(Alone::Forget { agents, reply }) => self.forget(&agents, reply),
+                None => {}
             }
             if let Some(reply) = stop {
                 self.parts.lifeline.release();
@@ -90,6 +92,16 @@ impl Role {
         if let Ok(Ok(series)) = &result {
             let elapsed_ms = watch.millis();
             tracing::info!(series, ?change, elapsed_ms, "changed series");
+        }
+        self.note_health(result.as_ref().err());
+        deliver(reply, result);
+    }
+
+    fn forget(&mut self, agents: &[Arc<str>], reply: Reply<usize>) {
+        let now = self.parts.clock.moment().earliest();
+        let result = self.parts.appender.forget(agents, now).map_err(|cause| describe(&cause));
+        if let Ok(senders) = result {
+            tracing::info!(senders, "forgot senders");
         }
         self.note_health(result.as_ref().err());
         deliver(reply, result);

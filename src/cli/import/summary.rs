@@ -177,7 +177,8 @@ mod tests {
         let mut summary = Summary::new(&[], false);
         let refused = [("stale_number", 30), ("too_old", 2)];
         let refused = refused.map(|(reason, count)| (reason.to_owned(), count)).into();
-        let answer = IngestAnswer { accepted: 5, duplicates: 7, refused, examples: Vec::new() };
+        let answer =
+            IngestAnswer { accepted: 5, duplicates: 7, refused, ..IngestAnswer::default() };
         summary.add_answer(44, answer, 0);
         assert_eq!((summary.accepted, summary.duplicates, summary.refused()), (5, 37, 2));
     }

@@ -4,7 +4,10 @@ use comfy_table::{Cell, CellAlignment, Table, presets::UTF8_BORDERS_ONLY};
 
 use crate::{
     model::UnixMillis,
-    query::{ChartAnswer, DocumentsAnswer, LevelsDocument, SeriesAnswer, SeriesEntry, time_zone},
+    query::{
+        ChartAnswer, DocumentsAnswer, LevelsDocument, SenderEntry, SeriesAnswer, SeriesEntry,
+        time_zone,
+    },
 };
 
 fn table(header: impl IntoIterator<Item = String>) -> Table {
@@ -22,6 +25,21 @@ pub(in crate::cli) fn name(series: &SeriesEntry) -> String {
 fn number(value: Option<f64>) -> Cell {
     let text = value.map_or_else(|| "-".to_owned(), |value| format!("{value}"));
     Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// A row for each sender.
+pub(in crate::cli) fn senders(senders: &[SenderEntry]) -> String {
+    let header = ["sender", "heard", "series", "epoch", "number"].map(str::to_owned);
+    let mut table = table(header);
+    for own in senders {
+        let latest = own.epochs.first();
+        let agent: String = own.agent.escape_debug().collect();
+        let heard = UnixMillis(own.heard).to_string();
+        let epoch = latest.map_or(String::new(), |latest| latest.epoch.to_string());
+        let number = latest.map_or(String::new(), |latest| latest.seq.to_string());
+        table.add_row([agent, heard, own.series.to_string(), epoch, number]);
+    }
+    table.to_string()
 }
 
 /// A row for each slot, a column for each series.

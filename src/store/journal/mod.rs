@@ -99,7 +99,11 @@ impl Journal {
             }
             let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
             for (agent, window) in &frozen.senders {
-                senders.insert(&**agent, &*window.to_bytes()).map_err(fail(OPERATION))?;
+                match window {
+                    Some(window) => senders.insert(&**agent, &*window.to_bytes()),
+                    None => senders.remove(&**agent),
+                }
+                .map_err(fail(OPERATION))?;
             }
             let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
             records.retain_in(..=frozen.through, |_, _| false).map_err(fail(OPERATION))?;

@@ -14,6 +14,8 @@ pub(crate) enum Verdict {
     Accepted(u64),
     Duplicate,
     Stale,
+    /// No sample is left in it, and its number is not taken.
+    Empty,
 }
 
 /// The numbers of one sender.

@@ -217,3 +217,70 @@ fn two_agents_do_not_retry_in_step() {
     let delays = || backoff().take(8).collect::<Vec<_>>();
     assert_ne!(delays(), delays());
 }
+
+fn stale(seqs: &[u64], reason: &str) -> (u16, &'static str, String) {
+    let samples = 2 * seqs.len();
+    let body = format!(
+        r#"{{"accepted":0,"duplicates":0,"refused":{{"{reason}":{samples}}},"renumber":{seqs:?}}}"#
+    );
+    (200, "", body)
+}
+
+#[test]
+fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
+    // A story: an agent whose window somebody had moved forgot each batch, for ever.
+    let (folder, spool) = spool(3);
+    let (url, server) = serve(vec![
+        stale(&[2, 3], "stale_number"),
+        stale(&[2, 3], "stale_number"),
+        refused(409, "unknown_refs"),
+        accepted(4),
+    ]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    let second = spool.epoch();
+    assert!(second > 1_500_000_000_000, "the time: {second}");
+    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { answered: true, .. }));
+    let third = spool.epoch();
+    assert!(third > second);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 0);
+    let sent: Vec<Vec<_>> = server
+        .join()
+        .unwrap()
+        .iter()
+        .map(|request| request.epochs.iter().copied().zip(request.batches.iter()).collect())
+        .map(|batches: Vec<_>| batches.into_iter().map(|(epoch, own)| (epoch, own.0)).collect())
+        .collect();
+    let again = |epoch| vec![(epoch, 2), (epoch, 3)];
+    assert_eq!(sent, [vec![(5, 1), (5, 2), (5, 3)], again(second), again(third), again(third)]);
+    assert_eq!((totals.samples_refused.get(), totals.samples_rejected.get()), (0, 0));
+    drop((sender, spool));
+    let reopened = Spool::open(folder.path(), "a", 1 << 30, 9).unwrap();
+    assert_eq!(reopened.epoch(), third);
+}
+
+#[test]
+fn an_epoch_in_the_future_ends_when_the_clock_is_right_again() {
+    let (_folder, spool) = spool(1);
+    spool.begin_epoch(i64::MAX / 2).unwrap();
+    let (url, server) = serve(vec![stale(&[1], "far_number"), accepted(2)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert!((1_500_000_000_000..i64::MAX / 4).contains(&spool.epoch()));
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 0);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_batch_that_may_have_been_accepted_is_set_aside_rather_than_counted_twice() {
+    let (_folder, spool) = spool(2);
+    let lost = (200, "", "cut short".to_owned());
+    let (url, server) = serve(vec![lost, stale(&[1, 2], "stale_number")]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    server.join().unwrap();
+    assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 2));
+}

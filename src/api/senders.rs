@@ -1,0 +1,98 @@
+//! `GET /api/v1/senders`, `DELETE /api/v1/senders` and `POST /api/v1/admin/senders/remove`.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{self, Query},
+};
+use serde::Deserialize;
+
+use super::{ApiParts, answer, changes, refusal};
+use crate::{
+    model::Span,
+    query::{self, QueryError, SendersAnswer, SendersRemoved},
+};
+
+/// Which senders: those that are named and, when both are given, silent for so long.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    /// One of them.
+    agent: Option<String>,
+    /// Several.
+    #[serde(default)]
+    agents: BTreeSet<String>,
+    /// Such as `7d`.
+    idle: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl Which {
+    fn select(mut self, parts: &ApiParts) -> Result<SendersAnswer, QueryError> {
+        self.agents.extend(self.agent.take());
+        let idle_ms = match self.idle.as_deref().map(str::parse::<Span>) {
+            None => None,
+            Some(Ok(Span::Fixed(idle_ms))) => Some(idle_ms),
+            Some(Ok(Span::Months(_)) | Err(_)) => {
+                return Err(QueryError::Invalid("idle is no span of time; use 12h or 7d".into()));
+            }
+        };
+        // What is removed is not decided by a clock that is doubted.
+        let now = parts.clock.moment().earliest();
+        Ok(query::senders(&parts.store, &self.agents, idle_ms, now))
+    }
+}
+
+type Params = Result<Query<Which>, actix_web::Error>;
+
+pub(super) async fn list(params: Params, parts: web::Data<ApiParts>) -> HttpResponse {
+    match read(params).and_then(|which| which.select(&parts)) {
+        Ok(listed) => HttpResponse::Ok().json(listed),
+        Err(cause) => answer::query_error(&cause),
+    }
+}
+
+pub(super) async fn remove_matching(params: Params, parts: web::Data<ApiParts>) -> HttpResponse {
+    match read(params) {
+        Ok(which) => respond(which, &parts).await,
+        Err(cause) => answer::query_error(&cause),
+    }
+}
+
+pub(super) async fn remove(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ApiParts>,
+) -> HttpResponse {
+    match changes::read::<Which>(&request, payload, &parts).await {
+        Ok(which) => respond(which, &parts).await,
+        Err(refused) => refused,
+    }
+}
+
+fn read(params: Params) -> Result<Which, QueryError> {
+    params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
+}
+
+async fn respond(which: Which, parts: &ApiParts) -> HttpResponse {
+    if which.agent.is_none() && which.agents.is_empty() && which.idle.is_none() {
+        let message = "name senders with agents, or give idle; nothing was changed".to_owned();
+        return answer::query_error(&QueryError::Invalid(message));
+    }
+    let dry_run = which.dry_run;
+    let listed = match which.select(parts) {
+        Ok(listed) => listed,
+        Err(cause) => return answer::query_error(&cause),
+    };
+    if dry_run {
+        return HttpResponse::Ok().json(SendersRemoved { dry_run, ..listed.into() });
+    }
+    let agents: Vec<Arc<str>> =
+        listed.senders.iter().map(|own| own.agent.as_str().into()).collect();
+    match parts.writer.forget(agents).await {
+        Ok(total) => HttpResponse::Ok().json(SendersRemoved { total, ..SendersRemoved::default() }),
+        Err(fault) => refusal::write_fault(&fault),
+    }
+}

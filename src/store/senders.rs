@@ -1,0 +1,192 @@
+//! The senders that number their batches: what was accepted of each, and which may be forgotten.
+//!
+//! It is a pure function of the journal, as the catalog is: what a group takes in and which senders
+//! it forgets to make room stands in its record. Must never know: files, samples.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
+    sync::Arc,
+};
+
+use super::{
+    appender::{ACCEPTED, BatchVerdict, StoreLimits},
+    record::{AcceptedBatch, BatchNumber},
+};
+use crate::model::{SenderWindow, SequenceVerdict, UnixMillis};
+
+/// One in so many senders is forgotten at a time, so that a full store seldom looks for more.
+const FORGOTTEN_SHARE: usize = 128;
+
+/// What is known of a sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SenderInfo {
+    /// Its name.
+    pub agent: Arc<str>,
+    /// What was accepted of it.
+    pub window: SenderWindow,
+    /// Series that it made known.
+    pub series: usize,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    windows: HashMap<Arc<str>, SenderWindow>,
+    changed: BTreeSet<Arc<str>>,
+}
+
+/// What becomes of a group's batches.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// One for each batch.
+    pub(super) verdicts: Vec<BatchVerdict>,
+    /// Senders that make room for new ones; none of them is in the group.
+    pub(super) forgotten: Vec<Arc<str>>,
+}
+
+impl Senders {
+    /// Puts back what an earlier checkpoint wrote. Of which it is not known when it was heard, it
+    /// is `now`.
+    pub(super) fn restore(
+        &mut self,
+        windows: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
+        now: UnixMillis,
+    ) {
+        self.windows.extend(windows.into_iter().map(|(agent, mut window)| {
+            if window.heard() == UnixMillis(0) {
+                window.hear(now);
+            }
+            (agent, window)
+        }));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    pub(super) fn has(&self, agent: &str) -> bool {
+        self.windows.contains_key(agent)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SenderWindow)> {
+        self.windows.iter()
+    }
+
+    /// Notes a batch, or forgets its sender when it says so.
+    pub(super) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
+        self.changed.insert(number.agent.clone());
+        if number.forgets() {
+            self.windows.remove(&number.agent);
+            return;
+        }
+        let window = self.windows.entry(number.agent.clone()).or_default();
+        window.mark(number.epoch, number.seq);
+        window.hear(now);
+    }
+
+    /// What changed since this was asked last; nothing of a sender that is forgotten.
+    pub(super) fn take_changed(&mut self) -> Vec<(Arc<str>, Option<SenderWindow>)> {
+        let changed = std::mem::take(&mut self.changed);
+        let window = |agent: Arc<str>| {
+            let window = self.windows.get(&agent).cloned();
+            (agent, window)
+        };
+        changed.into_iter().map(window).collect()
+    }
+
+    /// Runs a group through copies of its senders' windows, in the order in which it will be
+    /// applied. No sender was idle before `none_before`, as far as was looked.
+    pub(super) fn judge(
+        &self,
+        batches: &[AcceptedBatch],
+        limits: &StoreLimits,
+        now: UnixMillis,
+        none_before: &mut UnixMillis,
+    ) -> Judged {
+        let mut judged = Judged::default();
+        let mut moved: HashMap<&str, SenderWindow> = HashMap::new();
+        let mut room = limits.senders_max.saturating_sub(self.windows.len());
+        let mut has_looked = false;
+        for batch in batches {
+            let verdict = match &batch.number {
+                _ if batch.values.is_empty() => self.judge_empty(batch, &moved),
+                None => ACCEPTED,
+                Some(number) => {
+                    let window = match moved.entry(&number.agent) {
+                        Entry::Occupied(own) => Some(own.into_mut()),
+                        Entry::Vacant(free) => match self.windows.get(&number.agent) {
+                            Some(window) => Some(free.insert(window.clone())),
+                            None => {
+                                if room == 0 && !has_looked {
+                                    has_looked = true;
+                                    judged.forgotten = self.idle(batches, limits, now, none_before);
+                                    room = judged.forgotten.len();
+                                }
+                                let has_room = room > 0;
+                                room = room.saturating_sub(1);
+                                has_room.then(|| free.insert(SenderWindow::default()))
+                            }
+                        },
+                    };
+                    window.map_or(BatchVerdict::SenderLimit, |window| {
+                        verdict(window.take(number.epoch, number.seq))
+                    })
+                }
+            };
+            judged.verdicts.push(verdict);
+        }
+        judged
+    }
+
+    /// A batch without samples claims no number. It may be a retry, though, whose samples became
+    /// too old meanwhile.
+    fn judge_empty(
+        &self,
+        batch: &AcceptedBatch,
+        moved: &HashMap<&str, SenderWindow>,
+    ) -> BatchVerdict {
+        let known = batch.number.as_ref().and_then(|number| {
+            let window = moved.get(&*number.agent).or_else(|| self.windows.get(&number.agent));
+            Some(window?.check(number.epoch, number.seq))
+        });
+        if known == Some(SequenceVerdict::Duplicate) {
+            return BatchVerdict::Duplicate;
+        }
+        BatchVerdict::Empty
+    }
+
+    /// The senders to forget: those that were silent for longest, beyond the limit.
+    fn idle(
+        &self,
+        batches: &[AcceptedBatch],
+        limits: &StoreLimits,
+        now: UnixMillis,
+        none_before: &mut UnixMillis,
+    ) -> Vec<Arc<str>> {
+        if now < *none_before {
+            return Vec::new();
+        }
+        let numbers = batches.iter().filter_map(|batch| batch.number.as_ref());
+        let in_group: HashSet<&str> = numbers.map(|number| &*number.agent).collect();
+        let others = self.windows.iter().filter(|(agent, _)| !in_group.contains(&***agent));
+        let mut all: Vec<_> = others.map(|(agent, window)| (window.heard(), agent)).collect();
+        all.sort_unstable();
+        let before = now.plus(limits.sender_idle_ms.saturating_neg());
+        let share = limits.senders_max / FORGOTTEN_SHARE + 1;
+        let idle = all.iter().take_while(|(heard, _)| *heard < before).take(share);
+        let idle: Vec<_> = idle.map(|(_, agent)| Arc::clone(agent)).collect();
+        if let (true, Some((oldest, _))) = (idle.is_empty(), all.first()) {
+            *none_before = oldest.plus(limits.sender_idle_ms);
+        }
+        idle
+    }
+}
+
+fn verdict(sequence: SequenceVerdict) -> BatchVerdict {
+    match sequence {
+        SequenceVerdict::New => ACCEPTED,
+        SequenceVerdict::Duplicate => BatchVerdict::Duplicate,
+        SequenceVerdict::TooOld => BatchVerdict::StaleNumber,
+        SequenceVerdict::TooFar => BatchVerdict::FarNumber,
+    }
+}
