@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use granary::{
-    model::{SeriesId, UnixMillis},
+    model::{Moment, SeriesId, UnixMillis},
     store::{Appender, Store, StoreError},
 };
 
 use crate::{
+    clock::SimulatedClock,
     faulty::FaultyMedium,
     levels::Levels,
     senders::{Fleet, Sent},
@@ -37,10 +38,7 @@ pub(crate) struct History {
     pub(crate) fleet: Fleet,
     pub(crate) sent: Vec<Sent>,
     pub(crate) saved: Option<Saved>,
-    /// The true time: it moves only when a step moves it.
-    pub(crate) time: UnixMillis,
-    /// How far the daemon's clock is off.
-    pub(crate) clock_error: i64,
+    pub(crate) clock: SimulatedClock,
     /// A fault was met since the store was opened.
     pub(crate) was_hurt: bool,
     /// A fault was met since this step began.
@@ -70,8 +68,7 @@ impl History {
             fleet,
             sent: Vec::new(),
             saved: None,
-            time: BEGIN,
-            clock_error: 0,
+            clock: SimulatedClock::new(),
             was_hurt: false,
             is_hurt: false,
             tally,
@@ -82,7 +79,7 @@ impl History {
     /// Tells what happens, when one history is replayed.
     pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
         if self.tells {
-            eprintln!("{} {}", self.now(), what());
+            eprintln!("{} {}", self.clock.clock(), what());
         }
     }
 
@@ -150,28 +147,33 @@ impl History {
             self.begin();
             self.open = None;
             self.medium.power_up();
+            self.clock.restart_machine();
             self.tell(|| "power up".to_owned());
         }
     }
 
-    /// The daemon's clock.
-    pub(crate) fn now(&self) -> UnixMillis {
-        self.time.plus(self.clock_error)
+    /// What the daemon takes for the present. What is not kept then may go.
+    pub(crate) fn now(&mut self) -> Moment {
+        let now = self.clock.moment();
+        if now.is_doubted() {
+            self.tally.note("doubted clocks");
+        }
+        self.worlds.expire(&self.levels.current, now.earliest());
+        now
     }
 
     fn move_clock(&mut self) {
-        self.time = self.time.plus(self.rng.i64(0..9 * HOUR));
-        if stages::WILD_CLOCK && self.rng.u8(0..4) == 0 {
-            self.clock_error = match self.rng.u8(0..4) {
-                0 => -self.rng.i64(0..5 * HOUR),
-                1 => self.rng.i64(0..5 * DAY),
-                2 => self.rng.i64(0..400 * DAY),
-                _ => 0,
-            };
-            let kind = if self.clock_error > 5 * HOUR { "clock far ahead" } else { "clock back" };
-            self.tally.note(kind);
+        if let Some(error) = self.clock.pass(&mut self.rng) {
+            self.tally.note(match error {
+                ..0 => "clock back",
+                0 => "clock right again",
+                _ if error < DAY => "clock ahead",
+                _ => "clock far ahead",
+            });
         }
-        self.worlds.expire(&self.levels.current, self.now());
+        if self.rng.u8(0..8) == 0 {
+            self.clock.confirm();
+        }
         self.tell(|| "the clock moved".to_owned());
     }
 
@@ -190,13 +192,14 @@ impl History {
             self.tally.note("granularities changed");
         }
         let medium = Arc::new(self.medium.clone());
-        match Store::open(medium, self.levels.current.clone(), self.now()) {
-            Ok((store, appender, _)) => {
+        match Store::open(medium, self.levels.current.clone(), self.clock.clock()) {
+            Ok((store, appender, report)) => {
                 self.tally.note("restarts");
                 self.tell(|| format!("opened with {:?}", self.levels.current));
                 assert_eq!(store.damaged_partitions(), Vec::<String>::new());
+                self.clock.restart_daemon(report.last_run);
                 self.worlds.reopened();
-                self.worlds.expire(&self.levels.current, self.now());
+                self.now();
                 self.open = Some((store, appender));
                 self.was_hurt = false;
             }
@@ -237,7 +240,7 @@ impl History {
         let level = self.rng.usize(0..self.levels.current.count());
         let (mut from, mut to) = (BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
         if self.rng.u8(0..4) == 0 {
-            from = self.time.minus(self.rng.i64(0..10 * HOUR));
+            from = self.clock.time.minus(self.rng.i64(0..10 * HOUR));
             to = from.plus(self.rng.i64(1..10 * HOUR));
         }
         self.look_at(level, from, to);
@@ -253,9 +256,11 @@ impl History {
     fn look_at(&mut self, level: usize, from: UnixMillis, to: UnixMillis) {
         match self.find(level, from, to) {
             Ok(found) => {
-                let other = self.worlds.check(&found).unwrap_or_else(|wrong| panic!("{wrong}"));
+                let checked = self.worlds.check(&found).unwrap_or_else(|wrong| panic!("{wrong}"));
                 self.tally.note("checks");
-                self.tally.count("unanswered, yet there", u64::from(other));
+                self.tally.count("ends checked", checked.ends);
+                self.tally.count("increases checked", checked.increases);
+                self.tally.count("unanswered, yet there", u64::from(checked.is_other));
             }
             Err(cause) => self.expect_fault(&cause, "failed views"),
         }

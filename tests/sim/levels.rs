@@ -4,6 +4,8 @@
 use fastrand::Rng;
 use granary::model::{Granularity, GranularitySet, Span};
 
+use crate::stages;
+
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
@@ -20,7 +22,7 @@ pub(crate) fn bit(granularity: &Granularity) -> u8 {
 /// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
-    /// All that the history may use; documents and partitions stay as they are.
+    /// All that the history may use.
     pool: Vec<Granularity>,
     pub(crate) current: GranularitySet,
 }
@@ -62,7 +64,12 @@ impl Levels {
     /// Adds, takes away or keeps for another time; false when that is not allowed.
     pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
         let mut levels = self.current.levels().to_vec();
-        let one = &self.pool[rng.usize(0..self.pool.len())];
+        let count = self.pool.len();
+        let one = &mut self.pool[rng.usize(0..count)];
+        if stages::SPANS_CHANGE && rng.u8(0..4) == 0 {
+            *one = random_level(one.width_ms, one.retention.longest_ms() / 2, rng);
+            levels.retain(|level| level.name != one.name);
+        }
         match levels.iter().position(|level| level.name == one.name) {
             None => levels.push(one.clone()),
             Some(index) if rng.bool() => drop(levels.remove(index)),

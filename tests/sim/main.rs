@@ -7,6 +7,10 @@
 //! sets how many are run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod clock;
+#[path = "../support/counters.rs"]
+#[expect(dead_code, reason = "the oracle of tests/it asks it more")]
+mod counters;
 #[path = "../support/faulty/mod.rs"]
 mod faulty;
 mod history;

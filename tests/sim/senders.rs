@@ -44,6 +44,8 @@ struct Sample {
     name: u32,
     at: i64,
     value: f64,
+    /// Since when its counter counts; 0: not said.
+    start: i64,
 }
 
 /// A batch that a sender made: it sends it until it is acknowledged.
@@ -112,14 +114,15 @@ impl History {
     fn numbered_batch(&mut self) -> Sent {
         let sender = self.rng.usize(0..SENDERS);
         let number = self.fleet.number(sender, &mut self.rng, &mut self.tally);
-        let clock = self.time.0 + CLOCK_ERRORS_MS[sender];
+        let clock = self.clock.time.0 + CLOCK_ERRORS_MS[sender];
         let sample = |rng: &mut Rng| {
             let back = rng.i64(0..4 * HOUR) * if rng.u8(0..10) == 0 { 30 } else { 1 };
             (rng.u32(0..self.fleet.series_max), clock - back)
         };
         let samples = (0..self.rng.usize(1..30)).map(|_| {
             let (name, at) = sample(&mut self.rng);
-            Sample { name, at, value: value(name, at, &mut self.rng) }
+            let (value, start) = read(name, at, &mut self.rng);
+            Sample { name, at, value, start }
         });
         Sent { number: Some(number), samples: samples.collect(), is_waiting: true }
     }
@@ -130,16 +133,15 @@ impl History {
         let mut samples = Vec::new();
         for _ in 0..self.rng.usize(1..6) {
             let name = FOREIGN + self.rng.u32(0..self.fleet.series_max / 2);
-            let mut step = self.time.0 / FOREIGN_STEP_MS - self.rng.i64(0..60);
+            let mut step = self.clock.time.0 / FOREIGN_STEP_MS - self.rng.i64(0..60);
             for _ in 0..self.rng.usize(1..8) {
                 let at = step * FOREIGN_STEP_MS;
-                let value = if self.rng.u8(0..20) == 0 {
+                let (mut value, start) = read(name, at, &mut self.rng);
+                if self.rng.u8(0..20) == 0 {
                     self.tally.note("stale markers");
-                    f64::from_bits(STALE)
-                } else {
-                    value(name, at, &mut self.rng)
-                };
-                samples.push(Sample { name, at, value });
+                    value = f64::from_bits(STALE);
+                }
+                samples.push(Sample { name, at, value, start });
                 step += self.rng.i64(1..4);
             }
         }
@@ -187,9 +189,15 @@ impl History {
                 series: admitted.iter().map(|sample| id(sample.name)).collect(),
                 times: admitted.iter().map(|sample| sample.at).collect(),
                 values: admitted.iter().map(|sample| sample.value).collect(),
-                starts: Vec::new(),
+                starts: admitted.iter().map(|sample| sample.start).collect(),
             });
         }
+        for batch in &group {
+            if let (Some(number), Some(time)) = (&batch.number, batch.times.iter().max()) {
+                self.clock.hear(&number.agent, UnixMillis(*time));
+            }
+        }
+        let now = now.earliest();
         let request = Request::Accept { batches: group.clone(), set, now };
         match self.appender().commit(&[], &group, now) {
             Ok(verdict) => {
@@ -219,7 +227,7 @@ impl History {
     /// Makes series known; the collector does this on every connection.
     fn define(&mut self, names: &BTreeSet<u32>) -> Option<Vec<SeriesId>> {
         let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
-        let now = self.now();
+        let now = self.now().earliest();
         let outcome = self.appender().commit(&definitions, &[], now);
         let request = Request::Define(definitions);
         match outcome {
@@ -259,12 +267,16 @@ fn kind(name: u32) -> Kind {
     Kind::ALL[name as usize % Kind::ALL.len()]
 }
 
-/// Whole numbers, so that sums are exact; counters grow by one each millisecond.
-fn value(name: u32, at: i64, rng: &mut Rng) -> f64 {
-    match kind(name) {
-        Kind::Counter => (at - (BEGIN.0 - 600 * DAY)) as f64,
-        Kind::Gauge | Kind::Delta => f64::from(rng.i32(-99..100)),
+/// A value and a start. Whole numbers, so that sums are exact. Counters grow by one each
+/// millisecond; most of them begin again from time to time, and some say since when they count.
+fn read(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
+    if kind(name) != Kind::Counter {
+        return (f64::from(rng.i32(-99..100)), 0);
     }
+    let life = [i64::MAX, 20 * 60_000, 3 * HOUR, 30 * HOUR][name as usize / 3 % 4];
+    let begin = BEGIN.0 - 600 * DAY;
+    let start = begin + (at - begin) / life * life;
+    ((at - start) as f64, if name.is_multiple_of(2) { start } else { 0 })
 }
 
 fn definition(name: u32) -> Definition {

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use granary::{
-    model::{SeriesId, SeriesLimits, UnixMillis},
+    model::{Moment, SeriesId, SeriesLimits, UnixMillis},
     pipeline::retention,
     store::{ChangeAction, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
 };
@@ -39,7 +39,7 @@ pub(crate) enum Upkeep {
 
 impl Upkeep {
     /// Does it; returns how many partitions were dropped.
-    pub(crate) fn run(&self, store: &Store, now: UnixMillis) -> Result<u64, StoreError> {
+    pub(crate) fn run(&self, store: &Store, now: Moment) -> Result<u64, StoreError> {
         match self {
             Self::Checkpoint => store.checkpoint(now).map(|_| 0),
             Self::Preallocate(level, document) => {
@@ -73,6 +73,7 @@ impl History {
 
     /// As the retention role does.
     pub(crate) fn drop_expired(&mut self) {
+        self.clock.judge();
         self.upkeep(&Upkeep::Drop);
     }
 
@@ -80,13 +81,14 @@ impl History {
     pub(crate) fn shells(&mut self) -> Upkeep {
         let level = self.rng.usize(0..self.levels.current.count());
         let granularity = &self.levels.current.levels()[level];
-        let current = granularity.document_start(self.now());
+        let current = granularity.document_start(self.clock.clock());
         let next = granularity.document.next(current);
         Upkeep::Preallocate(level, if self.rng.bool() { current } else { next })
     }
 
     fn upkeep(&mut self, work: &Upkeep) {
-        let outcome = work.run(&self.store(), self.now());
+        let (store, now) = (self.store(), self.now());
+        let outcome = work.run(&store, now);
         self.finished(work, outcome);
     }
 
@@ -141,7 +143,8 @@ impl History {
 
     fn save(&mut self) {
         let folder = tempfile::tempdir().unwrap();
-        match self.store().snapshot(&folder.path().join("snapshot"), self.now(), &mut |_| {}) {
+        let (store, now) = (self.store(), self.now());
+        match store.snapshot(&folder.path().join("snapshot"), now, &mut |_| {}) {
             Ok(_) => {
                 self.tally.note("snapshots");
                 let (worlds, sent) = (self.worlds.clone(), self.sent.clone());
@@ -165,7 +168,6 @@ impl History {
         for (own, then) in self.sent.iter_mut().zip(saved.sent) {
             *own = then;
         }
-        self.worlds.expire(&self.levels.current, self.now());
     }
 
     /// Lets something fail, soon.

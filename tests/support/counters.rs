@@ -12,7 +12,7 @@ const ANY_ORDER: usize = 8;
 const LATEST: usize = 3;
 
 /// All readings of one counter.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NaiveCounter {
     /// Value and start by time; of several readings at one time that of the larger value.
     readings: BTreeMap<i64, (f64, Option<i64>)>,

@@ -23,7 +23,7 @@ pub(crate) use senders::Verdict;
 use senders::{Numbers, Times};
 use slots::Expected;
 
-use crate::levels;
+use crate::{counters::NaiveCounter, levels};
 
 /// A sample that counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +31,23 @@ struct Counted {
     series: SeriesId,
     at: i64,
     value: f64,
+    /// What the time was when it was accepted.
+    accepted: UnixMillis,
     /// The granularities that have had it ever since, by their bits.
     kept: u8,
+}
+
+/// A counter, and whether the store promised what each of its readings adds.
+#[derive(Debug, Clone, PartialEq)]
+struct Counting {
+    naive: NaiveCounter,
+    is_promised: bool,
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self { naive: NaiveCounter::default(), is_promised: true }
+    }
 }
 
 /// The end of a series.
@@ -59,6 +74,18 @@ pub(crate) struct World {
     samples: Vec<Counted>,
     senders: BTreeMap<Arc<str>, Numbers>,
     times: BTreeMap<SeriesId, Times>,
+    counters: BTreeMap<SeriesId, Counting>,
+}
+
+/// What was compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checked {
+    /// Series that have ended.
+    pub(crate) ends: u64,
+    /// Slots of counters whose increases are promised.
+    pub(crate) increases: u64,
+    /// Something is there although it was answered with an error.
+    pub(crate) is_other: bool,
 }
 
 /// What the store shows of itself.
@@ -117,7 +144,7 @@ impl World {
         for (index, series) in batch.series.iter().enumerate() {
             let at = batch.times[index.min(batch.times.len() - 1)];
             let value = batch.values[index];
-            let end = &mut self.series[series.0 as usize].end;
+            let Series { end, kind, .. } = &mut self.series[series.0 as usize];
             if counter::is_stale_marker(value) {
                 end.ended_at = end.ended_at.max(Some(at));
                 continue;
@@ -128,29 +155,38 @@ impl World {
                 continue;
             }
             end.last_at = end.last_at.max(Some(at));
+            if *kind == Kind::Counter {
+                let counting = self.counters.entry(*series).or_default();
+                counting.is_promised &= counting.naive.is_promised(at);
+                counting.naive.read(at, value, batch.starts.get(index).copied().unwrap_or(0));
+            }
             let keeping = set.levels().iter().filter(|level| level.keeps(UnixMillis(at), now));
             let kept = keeping.fold(0, |bits, level| bits | levels::bit(level));
-            self.samples.push(Counted { series: *series, at, value, kept });
+            self.samples.push(Counted { series: *series, at, value, accepted: now, kept });
         }
         Verdict::Accepted(uncounted)
     }
 
-    /// The store runs with these granularities at this time: what they do not keep may go.
+    /// The store runs with these granularities at this time: what they do not keep may go. Until
+    /// a checkpoint they are asked what they kept when it was accepted, which may be later by the
+    /// machine's clock.
     fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
         for sample in &mut self.samples {
-            let at = UnixMillis(sample.at);
+            let (at, now) = (UnixMillis(sample.at), now.max(sample.accepted));
             let keeping = set.levels().iter().filter(|level| level.keeps(at, now));
             sample.kept &= keeping.fold(0, |bits, level| bits | levels::bit(level));
         }
     }
 
     /// Whether this is what was found.
-    fn check(&self, found: &Found) -> Result<(), String> {
-        self.check_series(found)?;
-        self.check_slots(found)
+    fn check(&self, found: &Found) -> Result<Checked, String> {
+        let ends = self.check_series(found)?;
+        let increases = self.check_slots(found)?;
+        Ok(Checked { ends, increases, is_other: false })
     }
 
-    fn check_series(&self, found: &Found) -> Result<(), String> {
+    fn check_series(&self, found: &Found) -> Result<u64, String> {
+        let mut ends = 0;
         let keys = self.series.iter().map(|series| &series.key);
         if !keys.eq(&found.keys) {
             let known: Vec<_> = self.series.iter().map(|series| &series.key).collect();
@@ -158,14 +194,18 @@ impl World {
         }
         for (id, last) in &found.last {
             let end = &self.series[id.0 as usize].end;
-            if last.map(|last| last.at.0) != end.last_at {
+            let ended_at = end.ended_at.filter(|_| end.ended_at >= end.last_at);
+            ends += u64::from(ended_at.is_some());
+            let shown = last.map(|last| (last.at.0, last.ended_at.map(|at| at.0)));
+            if shown != end.last_at.map(|at| (at, ended_at)) {
                 return Err(format!("last sample of {id:?} {last:?} instead of {end:?}"));
             }
         }
-        Ok(())
+        Ok(ends)
     }
 
-    fn check_slots(&self, found: &Found) -> Result<(), String> {
+    fn check_slots(&self, found: &Found) -> Result<u64, String> {
+        let mut increases = 0;
         let Found { granularity, shown, .. } = found;
         let own = levels::bit(granularity);
         let mut expected: BTreeMap<(SeriesId, i64), Expected> = BTreeMap::new();
@@ -176,6 +216,7 @@ impl World {
                 slot.add((sample.at - start) as u32, sample.value, sample.kept & own > 0);
             }
         }
+        self.add_increases(found, &mut expected);
         for (id, start, cell) in &found.slots {
             let kind = self.series[id.0 as usize].kind;
             let slot = expected.remove(&(*id, *start)).unwrap_or_default();
@@ -183,13 +224,32 @@ impl World {
                 let at = UnixMillis(*start);
                 format!("series {} ({kind:?}) at {at} of {}: {cell:?}", id.0, granularity.name)
             };
-            slot.check(cell, kind).map_err(|wrong| format!("{}: {wrong}", place()))?;
+            let checked = slot.check(cell, kind);
+            increases += u64::from(checked.map_err(|wrong| format!("{}: {wrong}", place()))?);
         }
         match expected.into_iter().find(|(_, slot)| !slot.may_be_empty()) {
-            None => Ok(()),
+            None => Ok(increases),
             Some(((id, start), slot)) => {
                 let (name, at) = (&granularity.name, UnixMillis(start));
                 Err(format!("nothing for series {} at {at} of {name}: {slot:?}", id.0))
+            }
+        }
+    }
+
+    /// What the readings of counters add in the slots that are expected.
+    fn add_increases(
+        &self,
+        Found { granularity, shown, .. }: &Found,
+        expected: &mut BTreeMap<(SeriesId, i64), Expected>,
+    ) {
+        let promised = self.counters.iter().filter(|(_, counting)| counting.is_promised);
+        for (series, Counting { naive, .. }) in promised.filter(|(id, _)| shown.contains(id)) {
+            let place = |at: i64| (*series, granularity.slot_start(UnixMillis(at)).0);
+            for (at, increase) in naive.increases() {
+                expected.entry(place(at)).and_modify(|slot| slot.increase(increase));
+            }
+            for (at, rate) in naive.rates() {
+                expected.entry(place(*at)).and_modify(|slot| slot.rate(*rate));
             }
         }
     }

@@ -5,7 +5,7 @@ use granary::{
     store::{AcceptedBatch, Definition},
 };
 
-use super::{Found, Verdict, World};
+use super::{Checked, Found, Verdict, World};
 
 /// Something that is asked of the store's writer: durable whole, or not there.
 #[derive(Debug, Clone)]
@@ -95,18 +95,18 @@ impl Worlds {
         self.possible.iter_mut().for_each(|world| world.expire(set, now));
     }
 
-    /// Leaves the worlds that fit what was found; returns whether the first one does not.
-    pub(crate) fn check(&mut self, found: &Found) -> Result<bool, String> {
+    /// Leaves the worlds that fit what was found.
+    pub(crate) fn check(&mut self, found: &Found) -> Result<Checked, String> {
         let mut wrong = Vec::new();
-        let mut fits = Vec::new();
+        let mut fitting = None;
         self.possible.retain(|world| {
-            let checked = world.check(found).map_err(|why| wrong.push(why)).is_ok();
-            fits.push(checked);
-            checked
+            let checked = world.check(found).map_err(|why| wrong.push(why));
+            if let Ok(checked) = checked {
+                let is_other = !wrong.is_empty();
+                fitting.get_or_insert(Checked { is_other, ..checked });
+            }
+            checked.is_ok()
         });
-        match self.possible.is_empty() {
-            true => Err(wrong.join("\nor, if what failed is there: ")),
-            false => Ok(!fits[0]),
-        }
+        fitting.ok_or_else(|| wrong.join("\nor, if what failed is there: "))
     }
 }

@@ -9,6 +9,9 @@ pub(super) struct Expected {
     must: u32,
     /// All: offset in the slot and value.
     all: Vec<(u32, f64)>,
+    /// Of a counter: what its readings add, and their rates; nothing when none is promised.
+    adds: Option<f64>,
+    rates: Vec<f64>,
 }
 
 impl Expected {
@@ -17,18 +20,26 @@ impl Expected {
         self.all.push((offset, value));
     }
 
+    pub(super) fn increase(&mut self, increase: f64) {
+        *self.adds.get_or_insert(0.0) += increase;
+    }
+
+    pub(super) fn rate(&mut self, rate: f64) {
+        self.rates.push(rate);
+    }
+
     pub(super) fn may_be_empty(&self) -> bool {
         self.must == 0
     }
 
-    /// Whether this is what was found.
-    pub(super) fn check(&self, found: &Cell, kind: Kind) -> Result<(), String> {
+    /// Whether this is what was found; says whether increases were compared.
+    pub(super) fn check(&self, found: &Cell, kind: Kind) -> Result<bool, String> {
         let all = self.all.len() as u32;
         if !(self.must..=all).contains(&found.n) {
             return Err(format!("{} samples instead of {} to {all}", found.n, self.must));
         }
         if found.n < all || all == 0 {
-            return Ok(());
+            return Ok(false);
         }
         let by_time = |one: &(u32, f64), other: &(u32, f64)| {
             one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
@@ -40,15 +51,20 @@ impl Expected {
         if ends != [first, last] {
             return Err(format!("first and last {ends:?} instead of {first:?} and {last:?}"));
         }
-        let values = || self.all.iter().map(|(_, value)| *value);
-        let least = values().fold(f64::INFINITY, f64::min);
-        let most = values().fold(f64::NEG_INFINITY, f64::max);
-        let expected = (values().sum::<f64>(), least, most);
-        let got = (found.sum, found.min, found.max);
-        // Of a counter, these are increases and rates.
-        if kind != Kind::Counter && got != expected {
-            return Err(format!("sum, min, max {got:?} instead of {expected:?}"));
+        let values: Vec<_> = self.all.iter().map(|(_, value)| *value).collect();
+        let (sum, values) = match (kind, self.adds) {
+            (Kind::Gauge | Kind::Delta, _) => (values.iter().sum(), &values),
+            // What a late reading changes elsewhere goes where it is kept.
+            (Kind::Counter, Some(adds)) if self.must == all => (adds, &self.rates),
+            (Kind::Counter, _) => return Ok(false),
+        };
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // Increases and rates are whole: counters grow by one each millisecond.
+        if (found.sum, found.min, found.max) != (sum, least, most) {
+            let got = (found.sum, found.min, found.max);
+            return Err(format!("sum, min, max {got:?} instead of {:?}", (sum, least, most)));
         }
-        Ok(())
+        Ok(kind == Kind::Counter)
     }
 }
