@@ -1,14 +1,23 @@
 #!/bin/sh
 # Builds granary, runs the daemon with an agent that samples this host, and stops both on Ctrl-C.
-# Data lies in ./granary-data, or where GRANARY_DATA says.
+# Data lies in ./granary-data, or where GRANARY_DATA says; GRANARY_URL says where to listen.
 set -eu
 cd "$(dirname "$0")/.."
 data=${GRANARY_DATA:-granary-data}
 url=${GRANARY_URL:-http://127.0.0.1:7117}
+address=${url#http://}
+bin=$PWD/target/release
 
+command -v cargo >/dev/null || {
+    echo "quickstart: cargo is missing; install Rust (https://rustup.rs) and run this again" >&2
+    exit 1
+}
+if ! [ -x "$bin/granary" ]; then
+    echo "Building granary, once: about 5 to 10 minutes on two cores, 2 on eight. Cargo shows how far it is."
+fi
 cargo build --release --locked -p granary -p granary-agent-host
 
-target/release/granary serve --data-dir "$data" --listen "${url#http://}" &
+"$bin/granary" serve --data-dir "$data" --listen "$address" &
 daemon=$!
 agent=
 stop() {
@@ -21,20 +30,20 @@ stop() {
 trap stop EXIT
 trap 'exit 0' INT TERM
 
-until curl -sf "$url/readyz" >/dev/null; do
-    kill -0 "$daemon" 2>/dev/null || { echo "the daemon did not start; see its log above" >&2; exit 1; }
-    sleep 0.2
-done
-target/release/granary-agent-host --url "$url" --spool-dir "$data/agent-spool" &
+"$bin/granary" ready --url "$url" --pid "$daemon" --wait 60s >/dev/null || {
+    echo "quickstart: the daemon did not start; see its last line above" >&2
+    exit 1
+}
+"$bin/granary-agent-host" --url "$url" --spool-dir "$data/agent-spool" &
 agent=$!
 
 cat <<TEXT
 
 Granary listens on $url and samples this host every 10 s. In another terminal:
-  target/release/granary query series --url $url
-  target/release/granary query chart --url $url --metric system_cpu_user --resolution 1m
-  curl '$url/api/v1/chart?metric=system_cpu_user&resolution=1m&range=10m'
-  curl $url/metrics
+  export PATH="$bin:\$PATH" GRANARY_URL=$url
+  granary query series
+  granary query chart --metric system_cpu_user --resolution 1m --range 10m
+  granary query promql 'system_load_1m' --range 10m
 Ctrl-C stops both.
 
 TEXT

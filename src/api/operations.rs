@@ -49,10 +49,12 @@ pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
         reasons.insert("damaged", format!("set aside in damaged/: {}", damaged.join(", ")));
     }
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
+    // By the number who started the daemon knows it from another one that listens here.
+    let pid = std::process::id();
     if reasons.is_empty() {
-        return HttpResponse::Ok().json(json!({ "status": "ready" }));
+        return HttpResponse::Ok().json(json!({ "status": "ready", "pid": pid }));
     }
-    HttpResponse::Ok().json(json!({ "status": "degraded", "reasons": reasons }))
+    HttpResponse::Ok().json(json!({ "status": "degraded", "pid": pid, "reasons": reasons }))
 }
 
 pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {

@@ -15,7 +15,7 @@ use crate::actors::ClockReport;
 #[derive(Debug, Args)]
 pub(super) struct ClockArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", global = true)]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
     url: String,
     /// Print the daemon's JSON answer
     #[arg(long, global = true)]

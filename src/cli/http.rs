@@ -12,6 +12,30 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of an answer, at most.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
+/// Where a daemon listens by default.
+pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:7117";
+
+/// A daemon's address as it is typed: the scheme may be left out, and a slash at its end too.
+///
+/// # Errors
+/// When it is no address of a web server.
+pub(super) fn url(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let full = full.trim_end_matches('/').to_owned();
+    let uri: ureq::http::Uri =
+        full.parse().map_err(|cause| format!("{cause}; write http://127.0.0.1:7117"))?;
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(full),
+        _ => Err("it is no address of a daemon; write http://127.0.0.1:7117".to_owned()),
+    }
+}
+
+/// Gets what lies directly below the address.
+pub(super) fn get_path(url: &str, path: &str) -> anyhow::Result<String> {
+    body(url, agent(Some(TIMEOUT)).get(format!("{url}/{path}")).call())
+}
+
 /// Gets an answer's body.
 pub(super) fn get(
     url: &str,

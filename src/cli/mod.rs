@@ -7,6 +7,7 @@ mod http;
 mod import;
 mod progress;
 mod query;
+mod ready;
 mod senders;
 mod series;
 mod serve;
@@ -35,6 +36,7 @@ enum Command {
     Series(series::SeriesArgs),
     Senders(senders::SendersArgs),
     Tail(tail::TailArgs),
+    Ready(ready::ReadyArgs),
     Verify(verify::VerifyArgs),
     Clock(clock::ClockArgs),
     Snapshot(snapshot::SnapshotArgs),
@@ -53,6 +55,7 @@ pub fn run() -> ExitCode {
         Command::Series(args) => series::series(&args),
         Command::Senders(args) => senders::senders(&args),
         Command::Tail(args) => tail::tail(&args),
+        Command::Ready(args) => ready::ready(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Clock(args) => clock::clock(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),

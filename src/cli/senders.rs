@@ -21,7 +21,7 @@ A sender that is removed may send at once, as a new one. What it sent stays. A b
 and that it sends again, because it never saw the answer, counts again.")]
 pub(super) struct SendersArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", global = true)]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
     url: String,
     /// Print the daemon's JSON answer
     #[arg(long, global = true)]

@@ -21,7 +21,7 @@ A deleted series is gone at once; the space of its documents comes back with ret
 one keeps its history. A sender that goes on under the old name begins a new, empty series.")]
 pub(super) struct SeriesArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", global = true)]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
     url: String,
     /// Print the daemon's JSON answer
     #[arg(long, global = true)]

@@ -49,7 +49,10 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.load()?;
     telemetry::init_logging(settings.log_format, &settings.log_filter)
         .map_err(anyhow::Error::msg)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), ?settings, "starting");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    for section in &settings.as_toml {
+        tracing::info!("settings: {section}");
+    }
     Ok(match daemon::run(settings)? {
         ExitReason::Asked => ExitCode::SUCCESS,
         ExitReason::RoleDied(_) => ExitCode::FAILURE,
@@ -58,6 +61,6 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.load()?;
-    writeln!(std::io::stdout(), "{settings:#?}")?;
+    writeln!(std::io::stdout(), "{}", settings.as_toml.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }

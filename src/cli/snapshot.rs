@@ -19,7 +19,7 @@ use crate::store;
 #[derive(Debug, Args)]
 pub(super) struct SnapshotArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
     url: String,
     /// Print the daemon's JSON answer instead of the path
     #[arg(long)]

@@ -28,7 +28,7 @@ Examples:
   granary tail --metric page_views --resolution 1h --json")]
 pub(super) struct TailArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
     url: String,
     /// Name of the metric
     #[arg(long, required_unless_present = "tags")]

@@ -179,5 +179,54 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
         builder = builder.set_override("storage.data_dir", data_dir).map_err(read)?;
     }
     let raw: Raw = builder.build().map_err(read)?.try_deserialize().map_err(read)?;
-    Settings::validate(&raw)
+    let mut settings = Settings::validate(&raw)?;
+    settings.as_toml = sections(&raw);
+    Ok(settings)
+}
+
+/// The settings in effect as TOML, a line for each section; what is secret is not shown.
+fn sections(raw: &Raw) -> Vec<String> {
+    let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(raw) else {
+        return Vec::new();
+    };
+    sections.iter_mut().for_each(|(_, section)| hide_secrets(section));
+    sections.iter().map(|(name, section)| format!("{name} = {section}")).collect()
+}
+
+fn hide_secrets(value: &mut toml::Value) {
+    const SECRET: [&str; 4] = ["password", "secret", "token", "key"];
+    let Some(table) = value.as_table_mut() else { return };
+    for (name, value) in table {
+        if SECRET.iter().any(|word| name.split('_').any(|part| part == *word)) {
+            *value = toml::Value::String("(hidden)".to_owned());
+        }
+        hide_secrets(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_in_effect_are_a_line_a_section_and_settings_again() {
+        let overrides = Overrides { listen: Some("127.0.0.1:9".to_owned()), data_dir: None };
+        let settings = load(None, &overrides).unwrap();
+        let server = settings.as_toml.iter().find(|line| line.starts_with("server = ")).unwrap();
+        assert!(server.contains("listen = \"127.0.0.1:9\""), "{server}");
+        assert!(settings.as_toml.iter().all(|line| !line.contains('\n')), "{settings:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("granary.toml");
+        std::fs::write(&path, settings.as_toml.join("\n")).unwrap();
+        let again = load(Some(&path), &Overrides::default()).unwrap();
+        assert_eq!(again.as_toml, settings.as_toml);
+    }
+
+    #[test]
+    fn what_is_secret_is_not_shown() {
+        let mut value = "a = { api_key = 'x', keep_alive = '5s' }".parse::<toml::Table>().unwrap();
+        value.iter_mut().for_each(|(_, section)| hide_secrets(section));
+        assert_eq!(value["a"]["api_key"].as_str(), Some("(hidden)"));
+        assert_eq!(value["a"]["keep_alive"].as_str(), Some("5s"));
+    }
 }

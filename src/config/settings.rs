@@ -33,6 +33,8 @@ pub enum LogFormat {
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "config/default.toml explains each key, and a test keeps it whole")]
 pub struct Settings {
+    /// What is in effect, as TOML: a line for each section.
+    pub as_toml: Vec<String>,
     pub listen: SocketAddr,
     pub workers: usize,
     pub shutdown_timeout: Duration,
@@ -79,6 +81,7 @@ impl Settings {
         let log_format = log_format(&raw.log.format, &mut faults);
         let limits = &raw.limits;
         let settings = Self {
+            as_toml: Vec::new(),
             listen,
             workers: raw.server.workers,
             shutdown_timeout: faults

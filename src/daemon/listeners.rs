@@ -2,7 +2,11 @@
 //!
 //! Must never know: the other roles, and the order of the stop.
 
-use std::sync::Arc;
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
 
 use actix::{Actor, Arbiter};
 use actix_http::{HttpService, Protocol, error::DispatchError};
@@ -116,8 +120,29 @@ pub(super) fn start_graphite(
         .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
 }
 
+/// Takes the address, so that connections wait until they are served.
+pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).map_err(|cause| {
+        let what_to_do = match cause.kind() {
+            io::ErrorKind::AddrInUse => {
+                ": another process listens there, perhaps granary itself; name another address"
+            }
+            io::ErrorKind::PermissionDenied => ": this user may not; name a port above 1023",
+            io::ErrorKind::AddrNotAvailable => {
+                ": this machine does not have the address; name one of its own"
+            }
+            _ => ": name another address",
+        };
+        let message = format!("listen on {address}{what_to_do} with --listen or server.listen");
+        anyhow::Error::new(cause).context(message)
+    })?;
+    listener.set_nonblocking(true).with_context(|| format!("listen on {address}"))?;
+    Ok(listener)
+}
+
 pub(super) fn start_server(
     settings: &Settings,
+    listener: TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,
 ) -> anyhow::Result<ServerHandle> {
@@ -141,7 +166,7 @@ pub(super) fn start_server(
         .max_concurrent_connections(settings.connections_max.div_ceil(settings.worker_threads()))
         .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
         .disable_signals()
-        .bind("http", settings.listen, move || {
+        .listen("http", listener, move || {
             let (stop, connections) = (stop.clone(), connections.clone());
             let http = HttpService::build()
                 .graceful_shutdown_signal(move || {

@@ -1,5 +1,6 @@
 //! The daemon's life: start, run, and the one ordered stop.
 
+mod data_dir;
 mod listeners;
 mod systemd;
 
@@ -24,6 +25,7 @@ use crate::{
     store::{Appender, Folder, Store, StoreError},
     telemetry::Metrics,
 };
+use data_dir::DataDir;
 use listeners::{api_parts, start_graphite, start_server};
 
 /// Why the daemon stopped.
@@ -59,6 +61,7 @@ struct Daemon {
     health: Health,
     watcher: Watcher,
     tails: Tails,
+    _data_dir: DataDir,
 }
 
 impl Daemon {
@@ -66,6 +69,9 @@ impl Daemon {
         let watch = Stopwatch::start();
         let health = Health::default();
         health.raise(Condition::Lifecycle, "starting");
+        // First of all, so that nothing is made where nothing can be served.
+        let listener = listeners::bind(settings.listen)?;
+        let data_dir = DataDir::claim(&settings.data_dir)?;
         let (store, mut appender, last_run) = open_store(&settings)?;
         let trusted = TrustedClock::new(settings.clock, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
@@ -117,7 +123,7 @@ impl Daemon {
         let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
         let tails = parts.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
-        let server = start_server(&settings, parts, &lifelines)?;
+        let server = start_server(&settings, listener, parts, &lifelines)?;
         say_ready(&health);
         tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
         Ok(Self {
@@ -133,6 +139,7 @@ impl Daemon {
             health,
             watcher,
             tails,
+            _data_dir: data_dir,
         })
     }
 

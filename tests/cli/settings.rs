@@ -32,7 +32,10 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
         .output()
         .unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("127.0.0.1:3") && shown.contains("420s"), "{shown}");
+    assert!(
+        shown.contains("127.0.0.1:3") && shown.contains("checkpoint_interval = \"7m\""),
+        "{shown}"
+    );
 }
 
 #[test]

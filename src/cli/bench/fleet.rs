@@ -32,30 +32,32 @@ impl Fleet {
             ..Batch::default()
         };
         if define {
-            batch.series = (0..self.metrics).map(|metric| series_of(host, metric)).collect();
+            batch.series = (0..self.metrics).map(|metric| self.series_of(host, metric)).collect();
         }
         encode_batch(&batch, body);
+    }
+
+    /// A host's series.
+    pub(super) fn series_of(&self, host: usize, metric: usize) -> SeriesDefinition {
+        let kind = if is_counter(metric) { Kind::Counter } else { Kind::Gauge };
+        SeriesDefinition {
+            reference: metric as u32,
+            metric: format!("bench_{}_{:02}", kind, metric / 10),
+            tags: vec![
+                ("host".into(), format!("bench-{host:05}")),
+                ("datacenter".into(), format!("dc{}", host % 4)),
+                ("device".into(), format!("d{}", metric % 10)),
+                // By which the run's series are found again.
+                ("bench".into(), self.epoch.to_string()),
+            ],
+            kind,
+            unit: if is_counter(metric) { "bytes".into() } else { "percent".into() },
+        }
     }
 }
 
 fn is_counter(metric: usize) -> bool {
     metric % 5 < 3
-}
-
-/// A host's series.
-pub(super) fn series_of(host: usize, metric: usize) -> SeriesDefinition {
-    let kind = if is_counter(metric) { Kind::Counter } else { Kind::Gauge };
-    SeriesDefinition {
-        reference: metric as u32,
-        metric: format!("bench_{}_{:02}", kind, metric / 10),
-        tags: vec![
-            ("host".into(), format!("bench-{host:05}")),
-            ("datacenter".into(), format!("dc{}", host % 4)),
-            ("device".into(), format!("d{}", metric % 10)),
-        ],
-        kind,
-        unit: if is_counter(metric) { "bytes".into() } else { "percent".into() },
-    }
 }
 
 /// The value of a host's series in a round.

@@ -8,7 +8,9 @@ mod report;
 use std::{process::ExitCode, time::Duration};
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
+use super::{complain, http};
 use crate::model::{Clock, Span, SystemClock};
 
 /// Measure a running daemon with a synthetic fleet
@@ -16,14 +18,15 @@ use crate::model::{Clock, Span, SystemClock};
 /// Each host sends one batch a round with a sample of each metric, three of five metrics being
 /// counters. At pace `real` a round lasts the interval. At pace `max` the rounds lie in the past
 /// and are sent as fast as they are acknowledged, several batches in a request, as an agent sends
-/// its backlog. Every acknowledgement is durable.
+/// its backlog. Every acknowledgement is durable. The series that it made, all with the tag
+/// `bench`, are deleted at the end.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  granary bench --hosts 1000 --metrics 100 --rounds 60 --pace max"
 )]
 pub(super) struct BenchArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
     url: String,
     /// Hosts in the fleet
     #[arg(long, default_value_t = 100)]
@@ -53,6 +56,9 @@ pub(super) struct BenchArgs {
     /// How fast rounds follow each other
     #[arg(long, value_enum, default_value_t = Pace::Max)]
     pace: Pace,
+    /// Leave the series that were made
+    #[arg(long)]
+    keep: bool,
     /// Print JSON only
     #[arg(long)]
     json: bool,
@@ -108,6 +114,17 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let outcome = load::run(&plan)?;
     let after = report::DaemonUse::read(&args.url)?;
     report::print(&report::Report::new(&outcome, &before, &after), args.json)?;
+    if !args.keep {
+        clean_up(&args.url, plan.fleet.epoch);
+    }
     let sent = (args.hosts * args.metrics * args.rounds) as u64;
     Ok(if outcome.accepted == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Deletes the series of this run; says so when it cannot.
+fn clean_up(url: &str, epoch: i64) {
+    let own = json!({ "selector": { "tags": { "bench": epoch.to_string() } }, "dry_run": false });
+    if let Err(cause) = http::post_json(url, "admin/series/delete", &own) {
+        complain(&format!("the series with the tag bench={epoch} are left: {cause:#}"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fleet::{Fleet, series_of, value};
+use super::fleet::{Fleet, value};
 use crate::model::{Kind, UnixMillis};
 
 /// Writes one request: every series of the hosts with a sample of each round.
@@ -18,7 +18,7 @@ pub(super) fn encode(
     for host in hosts {
         for metric in 0..fleet.metrics {
             series.clear();
-            for (name, text) in labels(host, metric) {
+            for (name, text) in labels(fleet, host, metric) {
                 part.clear();
                 bytes_field(1, name.as_bytes(), &mut part);
                 bytes_field(2, text.as_bytes(), &mut part);
@@ -40,8 +40,8 @@ pub(super) fn encode(
 }
 
 /// Labels in order of their names, as Prometheus sends them.
-fn labels(host: usize, metric: usize) -> Vec<(String, String)> {
-    let definition = series_of(host, metric);
+fn labels(fleet: &Fleet, host: usize, metric: usize) -> Vec<(String, String)> {
+    let definition = fleet.series_of(host, metric);
     let suffix = if definition.kind == Kind::Counter { "_total" } else { "" };
     let mut labels = definition.tags;
     labels.push(("__name__".into(), format!("{}{suffix}", definition.metric)));

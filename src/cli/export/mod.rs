@@ -32,7 +32,7 @@ Examples:
   granary export --tags host=web1 --range 1d --resolution 1m --format csv --output -")]
 pub(super) struct ExportArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
     url: String,
     /// Name of the metric; any when left out
     #[arg(long)]

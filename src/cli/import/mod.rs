@@ -53,7 +53,7 @@ pub(super) struct ImportArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117")]
+    #[arg(long, env = "GRANARY_URL", default_value = super::http::DEFAULT_URL, value_parser = super::http::url)]
     url: String,
     /// What the files are [default: by their names: .om .prom .txt, .lp .line .influx, .wsp, .csv
     /// .tsv, .snappy .sz]

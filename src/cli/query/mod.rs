@@ -26,7 +26,7 @@ Examples:
   granary query documents --metric page_views --resolution 1h --unfold --start 2026-11-20 --json")]
 pub(super) struct QueryArgs {
     /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", global = true)]
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
     url: String,
     /// Print the daemon's JSON answer instead of a table
     #[arg(long, global = true)]

@@ -1,0 +1,75 @@
+//! `granary ready`: whether a daemon serves, for scripts and containers.
+
+use std::{io::Write, process::ExitCode, time::Duration};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{complain, http};
+use crate::model::{Span, time::Stopwatch};
+
+/// How often a daemon that is not ready is asked again.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Say whether a daemon is ready; the exit code is 0 when it is
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  granary ready
+  granary ready --wait 30s --url http://127.0.0.1:7117")]
+pub(super) struct ReadyArgs {
+    /// Where the daemon listens
+    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
+    url: String,
+    /// Ask again for so long while it is not
+    #[arg(long, value_name = "TIME")]
+    wait: Option<Span>,
+    /// The daemon must be this process: another one that listens there is not ready
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+}
+
+pub(super) fn ready(args: &ReadyArgs) -> anyhow::Result<ExitCode> {
+    let wait_ms = match args.wait {
+        None => 0,
+        Some(Span::Fixed(ms)) => ms as u64,
+        Some(Span::Months(_)) => anyhow::bail!("--wait must be in days or smaller units"),
+    };
+    let watch = Stopwatch::start();
+    loop {
+        let problem = match ask(args) {
+            Ok(status) => {
+                writeln!(std::io::stdout(), "{status}")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(problem) => problem,
+        };
+        let has_ended =
+            args.pid.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists());
+        if has_ended || watch.millis() >= wait_ms {
+            complain(&format!("granary: not ready: {problem:#}"));
+            return Ok(ExitCode::FAILURE);
+        }
+        std::thread::sleep(RETRY_AFTER);
+    }
+}
+
+/// `ready` or `degraded`, with the reasons.
+fn ask(args: &ReadyArgs) -> anyhow::Result<String> {
+    let body = http::get_path(&args.url, "readyz")?;
+    let answer: Value = serde_json::from_str(&body)?;
+    if let Some(pid) = args.pid {
+        let found = answer["pid"].as_u64();
+        anyhow::ensure!(
+            found == Some(u64::from(pid)),
+            "another process, {}, listens at {}",
+            found.map_or_else(|| "no granary".to_owned(), |pid| pid.to_string()),
+            args.url
+        );
+    }
+    let status = answer["status"].as_str().unwrap_or("ready").to_owned();
+    Ok(match answer.get("reasons") {
+        Some(reasons) => format!("{status}: {reasons}"),
+        None => status,
+    })
+}

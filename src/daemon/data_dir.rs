@@ -1,0 +1,82 @@
+//! The data directory, made and claimed before anything in it is opened.
+//!
+//! Must never know: what lies in it, but for the file that says which process has it.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    path::Path,
+};
+
+use anyhow::{Context, bail};
+use rustix::fs::{FlockOperation, flock};
+
+/// Names the process that has the directory, and is locked by it.
+const LOCK_FILE: &str = "granary.pid";
+
+/// Holds the directory for this process; the system gives it up with the process.
+#[derive(Debug)]
+pub(super) struct DataDir {
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if it is not there, and claims it.
+    ///
+    /// # Errors
+    /// When it cannot be written, or another process has it; the message says what to do.
+    pub(super) fn claim(folder: &Path) -> anyhow::Result<Self> {
+        let shown = folder.display();
+        let remedy = || {
+            format!(
+                "the data directory {shown} cannot be written: give this user the right to it, or \
+                 name another with --data-dir or storage.data_dir"
+            )
+        };
+        make(folder).with_context(remedy)?;
+        let path = folder.join(LOCK_FILE);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut lock = options.open(&path).with_context(remedy)?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            (&lock).take(20).read_to_string(&mut pid).unwrap_or_default();
+            let pid = if pid.trim().is_empty() { "?" } else { pid.trim() };
+            bail!(
+                "the data directory {shown} is in use by process {pid}: stop it, or name another \
+                 with --data-dir or storage.data_dir"
+            );
+        }
+        lock.set_len(0).with_context(remedy)?;
+        lock.write_all(std::process::id().to_string().as_bytes()).with_context(remedy)?;
+        Ok(Self { _lock: lock })
+    }
+}
+
+/// Nobody else may read what is kept.
+fn make(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_process_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("below/data");
+        let own = DataDir::claim(&folder).unwrap();
+        let refused = DataDir::claim(&folder).unwrap_err().to_string();
+        let by = format!("is in use by process {}: stop it", std::process::id());
+        assert!(refused.contains(&by), "{refused}");
+        drop(own);
+        DataDir::claim(&folder).unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let refused = DataDir::claim(&file).unwrap_err().to_string();
+        assert!(refused.contains("cannot be written: give this user"), "{refused}");
+    }
+}
