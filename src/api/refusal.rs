@@ -54,8 +54,10 @@ impl Refusal {
             | Self::Foreign(ForeignFault::Malformed(_))
             | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
             Self::TooLarge { .. }
-            | Self::Collect(CollectFault::TooManySeries { .. })
-            | Self::Collect(CollectFault::Memory(NoMemory::TooLarge { .. }))
+            | Self::Collect(
+                CollectFault::TooManySeries { .. }
+                | CollectFault::Memory(NoMemory::TooLarge { .. }),
+            )
             | Self::Foreign(
                 ForeignFault::TooManySeries(_) | ForeignFault::Memory(NoMemory::TooLarge { .. }),
             ) => IngestOutcome::TooLarge,

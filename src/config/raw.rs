@@ -80,7 +80,6 @@ pub(crate) struct RawGraphite {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_field_names, reason = "the keys say that they are upper bounds")]
 pub(crate) struct RawLimits {
     pub(crate) series_max: usize,
     pub(crate) sender_series_max: usize,

@@ -305,7 +305,9 @@ fn shown(series: &SeriesView<'_>) -> String {
     let tags = series.tags.iter().map(|(name, value)| format!("{name:?}={value:?}"));
     let tags = tags.collect::<Vec<_>>().join(",");
     let mut text = format!("{:?}{{{tags}}}", series.metric);
-    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+    let end = text.char_indices().map(|(at, one)| at + one.len_utf8());
+    let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);
+    text.truncate(end);
     text
 }
 

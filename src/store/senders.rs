@@ -114,19 +114,18 @@ impl Senders {
                 Some(number) => {
                     let window = match moved.entry(&number.agent) {
                         Entry::Occupied(own) => Some(own.into_mut()),
-                        Entry::Vacant(free) => match self.windows.get(&number.agent) {
-                            Some(window) => Some(free.insert(window.clone())),
-                            None => {
-                                if room == 0 && !has_looked {
-                                    has_looked = true;
-                                    judged.forgotten = self.idle(batches, limits, now, none_before);
-                                    room = judged.forgotten.len();
-                                }
-                                let has_room = room > 0;
-                                room = room.saturating_sub(1);
-                                has_room.then(|| free.insert(SenderWindow::default()))
+                        Entry::Vacant(free) => {
+                            let known = self.windows.get(&number.agent).cloned();
+                            let is_new = known.is_none();
+                            if is_new && room == 0 && !has_looked {
+                                has_looked = true;
+                                judged.forgotten = self.idle(batches, limits, now, none_before);
+                                room = judged.forgotten.len();
                             }
-                        },
+                            let has_room = !is_new || room > 0;
+                            room = room.saturating_sub(usize::from(is_new));
+                            has_room.then(|| free.insert(known.unwrap_or_default()))
+                        }
                     };
                     window.map_or(BatchVerdict::SenderLimit, |window| {
                         verdict(window.take(number.epoch, number.seq))

@@ -102,12 +102,13 @@ impl Client {
 fn without_answer(fault: &ureq::Error) -> Outcome {
     use ureq::{Error, Timeout};
     let cause = fault.to_string();
-    let is_unsent = match fault {
-        Error::Io(cause) => cause.kind() == io::ErrorKind::ConnectionRefused,
-        Error::ConnectionFailed | Error::HostNotFound => true,
-        Error::Timeout(step) => matches!(step, Timeout::Resolve | Timeout::Connect),
-        _ => false,
-    };
+    let is_refused = |cause: &io::Error| cause.kind() == io::ErrorKind::ConnectionRefused;
+    let is_unsent = matches!(
+        fault,
+        Error::ConnectionFailed
+            | Error::HostNotFound
+            | Error::Timeout(Timeout::Resolve | Timeout::Connect)
+    ) || matches!(fault, Error::Io(cause) if is_refused(cause));
     if is_unsent { Outcome::Retry { after: None, cause } } else { Outcome::Unknown { cause } }
 }
 

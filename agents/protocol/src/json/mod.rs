@@ -147,9 +147,9 @@ pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError>
         let batch = serde_json::from_str(raw.get())
             .map_err(fault)
             .and_then(|batch| convert(batch, now, &mut field_bytes));
-        converted.push(batch.map_err(|cause| match several {
-            true => DecodeError::new(format!("batch {index}: {}", cause.place), cause.problem),
-            false => cause,
+        converted.push(batch.map_err(|cause| {
+            let place = format!("batch {index}: {}", cause.place);
+            if several { DecodeError { place, ..cause } } else { cause }
         })?);
     }
     Ok(converted)
@@ -185,11 +185,11 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
         for_each(raw.samples.get(), |index, row| filling.row(index, row))
             .map_err(|cause| DecodeError::new("samples", cause.to_string()))?;
     } else {
-        let columns = serde_json::from_str(raw.samples.get()).map_err(|cause| {
+        let columns: RawColumns = serde_json::from_str(raw.samples.get()).map_err(|cause| {
             let shape = "an array of samples, or an object with refs, times and values";
             DecodeError::new("samples", format!("{}; expected {shape}", without_place(&cause)))
         })?;
-        filling.columns(columns)?;
+        filling.columns(&columns)?;
     }
     let Filling { mut batch, unread, .. } = filling;
     if batch.starts.iter().all(|start| *start == 0) {
@@ -236,11 +236,11 @@ impl Filling<'_> {
             Err(cause) => without_place(&cause),
         };
         let fault = format!("series.{index}: {fault}");
-        let OnlyRef { r#ref } = serde_json::from_str(raw.get())
+        let OnlyRef { r#ref: reference } = serde_json::from_str(raw.get())
             .map_err(|_| DecodeError::new("series", fault.clone()))?;
-        self.next_ref = self.next_ref.max(r#ref.saturating_add(1));
-        let name = name_in(raw.get()).unwrap_or_else(|| format!("ref {}", r#ref));
-        self.bad_refs.insert(r#ref, (name, fault));
+        self.next_ref = self.next_ref.max(reference.saturating_add(1));
+        let name = name_in(raw.get()).unwrap_or_else(|| format!("ref {reference}"));
+        self.bad_refs.insert(reference, (name, fault));
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl Filling<'_> {
         reference
     }
 
-    fn columns(&mut self, columns: RawColumns) -> Result<(), DecodeError> {
+    fn columns(&mut self, columns: &RawColumns) -> Result<(), DecodeError> {
         let samples = columns.values.len();
         let check = |name: &str, entries: usize, shared: bool| {
             let problem = format!("{entries} entries for {samples} values");

@@ -54,7 +54,7 @@ fn a_sample_that_cannot_be_read_is_named_and_spoils_no_other() {
     check(&format!(r#"{{{m}, "value": null}}"#), name, "value is missing or null");
     check(&format!(r#"{{{m}, "value": "1.5"}}"#), name, r#"value "1.5" is no number"#);
     check(&format!(r#"{{{m}, "value": 1e999}}"#), name, "value 1e999 is no number");
-    check(&format!(r#"{{{m}}}"#), name, "value is missing");
+    check(&format!("{{{m}}}"), name, "value is missing");
     check(&format!(r#"{{{m}, "time": "noon", "value": 1}}"#), name, r#""noon" is no time"#);
     check(&format!(r#"{{{m}, "kind": "level", "value": 1}}"#), name, "unknown variant `level`");
     check(&format!(r#"{{{m}, "vaule": 1}}"#), name, "unknown field `vaule`");

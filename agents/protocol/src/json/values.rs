@@ -156,7 +156,9 @@ pub(super) fn name_in(sample: &str) -> Option<String> {
 /// The beginning of a text.
 pub(super) fn shown(text: &str) -> String {
     let mut text = text.to_owned();
-    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+    let end = text.char_indices().map(|(at, one)| at + one.len_utf8());
+    let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);
+    text.truncate(end);
     text
 }
 
