@@ -70,6 +70,12 @@ fn operators_match_series() {
             "v atan2 v",
             r#"{a="1"} 0.7853981633974483; {a="2"} 0.7853981633974483; {a="3"} 0.7853981633974483"#,
         ),
+    ]);
+}
+
+#[test]
+fn operators_refuse_what_meets_several_and_fill_what_is_missing() {
+    check(&[
         ("v and nothing", ""),
         ("nothing or v > 2", r#"v{a="3"} 3"#),
         (
@@ -294,8 +300,8 @@ fn ranges_are_evaluated_time_by_time() {
     }
 }
 
-#[test]
-fn info_joins_labels_of_info_series() {
+/// Two series, and what describes one of them.
+fn with_info_series() -> Bench {
     let mut bench = bench();
     let mut add = |metric: &str, tags: &[(&str, &str)], upto: i64| {
         let id = bench.define(metric, tags, Kind::Gauge);
@@ -308,6 +314,12 @@ fn info_joins_labels_of_info_series() {
     add("target_info", &[&of_a[..], &[("version", "2")]].concat(), 10);
     add("build_info", &[&of_a[..], &[("commit", "c")]].concat(), 10);
     add("other_info", &[&of_a[..], &[("version", "3")]].concat(), 10);
+    bench
+}
+
+#[test]
+fn info_joins_labels_of_info_series() {
+    let bench = with_info_series();
     let b = r#"load{instance="b", job="j"} 1"#;
     for (query, expected) in [
         ("info(load)", format!(r#"load{{instance="a", job="j", version="2"}} 1; {b}"#)),

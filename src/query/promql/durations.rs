@@ -106,7 +106,8 @@ impl<'a> Scan<'a> {
             _ => {
                 self.out.push_str(word);
                 // The time behind an `@` leaves the selector before it as it is.
-                let is_time = self.out[..self.out.len() - word.len()].trim_end().ends_with('@');
+                let before = self.out.strip_suffix(word).unwrap_or_default();
+                let is_time = before.trim_end().ends_with('@');
                 if !is_time {
                     self.selector_end = Some(self.out.len());
                 } else if self.rest.starts_with("()") {

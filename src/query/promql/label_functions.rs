@@ -24,8 +24,14 @@ pub(super) fn replace(
         return Err(PromqlError::BadData("parse error: label_replace needs 5 arguments".into()));
     };
     let regex = whole_pattern(pattern, limits).map_err(|cause| match cause {
-        PromqlError::Busy(_) => cause,
-        _ => execution(format!("invalid regular expression in label_replace(): {pattern}")),
+        PromqlError::BadData(_) => {
+            execution(format!("invalid regular expression in label_replace(): {pattern}"))
+        }
+        PromqlError::Execution(_)
+        | PromqlError::TooMuch(_)
+        | PromqlError::Busy(_)
+        | PromqlError::Timeout(_)
+        | PromqlError::Store(_) => cause,
     })?;
     check_name(destination, "destination label name in label_replace()")?;
     let pieces = pieces(replacement);

@@ -19,7 +19,7 @@ pub(super) fn millis(text: &str, times: QueryTimes) -> Result<i64, PromqlError> 
         return Err(bad(&format!("a duration is made of numbers only, not {:?}", reader.rest)));
     }
     let millis = (seconds * 1000.0).trunc();
-    if !(millis.abs() <= MILLIS_MAX) {
+    if millis.is_nan() || millis.abs() > MILLIS_MAX {
         return Err(bad("duration out of range"));
     }
     Ok(millis as i64)
@@ -32,7 +32,7 @@ struct Reader<'a> {
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     fn skip_space(&mut self) {
         self.rest = self.rest.trim_start();
     }

@@ -24,7 +24,11 @@ pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {
         match byte_of(letter) {
-            Some(byte) => out.push_str(&format!("\\x{byte:02x}")),
+            Some(byte) => {
+                out.push_str("\\x");
+                let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+                out.extend([digit(byte >> 4), digit(byte & 15)]);
+            }
             None => out.extend(letter.escape_debug()),
         }
     }

@@ -120,7 +120,7 @@ fn walk(expression: &Expr, nodes: &mut Vec<(usize, String)>) {
 /// Counted from 1, columns in bytes, as in Prometheus.
 fn line_and_column(text: &str, at: usize) -> String {
     let before = text.as_bytes().get(..at).unwrap_or_default();
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = before.split(|byte| *byte == b'\n').count();
     let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     format!("{line}:{}", at - begin + 1)
 }
