@@ -117,8 +117,18 @@ impl SeriesState {
                 Observed { cell: Cell::single(offset, value), correction: None }
             }
             Kind::Counter => {
-                let counter = self.counter.get_or_insert_default();
-                let taken = counter.take(Reading::new(at.0, value, start));
+                let reading = Reading::new(at.0, value, start);
+                let Some(counter) = &mut self.counter else {
+                    self.counter = Some(Box::new(Remembered::first(reading)));
+                    let (increase, rate) = (reading.increase_since(None), reading.rate_since(None));
+                    let cell = Cell::reading(offset, value, increase, rate);
+                    return Observed { cell, correction: None };
+                };
+                if let Some((increase, rate)) = counter.take_behind(&reading) {
+                    let cell = Cell::reading(offset, value, increase, Some(rate));
+                    return Observed { cell, correction: None };
+                }
+                let taken = counter.take_between(reading);
                 let cell = Cell::reading(offset, value, taken.increase, taken.rate);
                 Observed { cell, correction: taken.correction }
             }

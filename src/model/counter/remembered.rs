@@ -57,36 +57,37 @@ pub struct Remembered {
 
 const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<Remembered>() == 168);
 
-impl Default for Remembered {
-    fn default() -> Self {
-        Self {
+impl Remembered {
+    /// Of a counter with one reading.
+    pub(super) fn first(reading: Reading) -> Self {
+        let mut first = Self {
             at: [0; READINGS_MAX],
             value: [0.0; READINGS_MAX],
             age: [0; READINGS_MAX],
             step_ms: u32::MAX,
-            count: 0,
+            count: 1,
             base: 0,
             head: 0,
             after_forgotten: 0,
-        }
+        };
+        first.set(0, reading);
+        first
     }
-}
 
-impl Remembered {
     /// Puts back what was stored; `None` when it cannot have been.
     pub fn restore(readings: &[Kept], step_ms: u32, base: u8) -> Option<Self> {
         let in_order = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
         let ages = readings.iter().all(|kept| kept.reading.age >= 0);
-        let first = readings.first().is_some_and(|kept| !kept.after_forgotten);
+        let first = readings.first().filter(|kept| !kept.after_forgotten)?;
         // Which is next is decided when the first is forgotten.
         let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
         let base_fits = usize::from(base) <= base_max;
-        if !(in_order && ages && first && base_fits && readings.len() <= READINGS_MAX) {
+        if !(in_order && ages && base_fits && readings.len() <= READINGS_MAX) {
             return None;
         }
-        let mut restored = Self { step_ms, ..Self::default() };
+        let mut restored = Self::first(first.reading);
         restored.put(readings);
-        restored.base = base;
+        (restored.step_ms, restored.base) = (step_ms, base);
         Some(restored)
     }
 
@@ -111,25 +112,25 @@ impl Remembered {
         self.base
     }
 
-    /// Takes in a reading.
+    /// Takes in a reading behind all others when that is simple; tells its increase and rate.
     #[inline]
-    pub(super) fn take(&mut self, new: Reading) -> Taken {
+    pub(super) fn take_behind(&mut self, new: &Reading) -> Option<(f64, f64)> {
         let head = usize::from(self.head) % READINGS_MAX;
-        let Some(place) = self.place_behind(head, new.at) else { return self.take_between(new) };
+        let place = self.place_behind(head, new.at)?;
         let before = self.reading(head);
         let increase = new.increase_from(&before);
         let passed = new.at.saturating_sub(before.at);
         self.learn(passed);
-        self.set(place, new);
+        self.set(place, *new);
         self.head = place as u8;
-        Taken { increase, rate: Some(per_second(increase, passed)), correction: None }
+        Some((increase, per_second(increase, passed)))
     }
 
     /// The place for a reading behind all others, when no gap is given up for it.
     #[inline]
     fn place_behind(&mut self, head: usize, at: i64) -> Option<usize> {
         let count = usize::from(self.count);
-        if count == 0 || at <= self.at[head] {
+        if at <= self.at[head] {
             return None;
         }
         if count < READINGS_MAX {
@@ -137,7 +138,10 @@ impl Remembered {
             return Some(count);
         }
         if self.base == 0 {
-            return None;
+            if self.is_gap(self.at[0], self.at[1]) {
+                return None;
+            }
+            self.base = 1;
         }
         let oldest = self.next_in_ring(head);
         let next = self.next_in_ring(oldest);
@@ -154,11 +158,11 @@ impl Remembered {
         next % READINGS_MAX
     }
 
-    /// Takes in a reading that comes between others, is the first, or for which something must be
-    /// given up.
+    /// Takes in a reading that comes between others, or for which something must be given up.
     #[cold]
-    fn take_between(&mut self, new: Reading) -> Taken {
-        let mut readings: Vec<_> = self.in_order().collect();
+    pub(super) fn take_between(&mut self, new: Reading) -> Taken {
+        let mut readings = Vec::with_capacity(READINGS_MAX + 1);
+        readings.extend(self.in_order());
         let place = readings.partition_point(|kept| kept.reading.at < new.at);
         let at_place = readings.get(place).map(|kept| kept.reading);
         let replaced = at_place.filter(|old| old.at == new.at);
@@ -185,7 +189,11 @@ impl Remembered {
             self.learn(new.at.saturating_sub(before.at));
         }
         let kept = Kept { reading: new, after_forgotten: false };
-        readings.splice(place..behind, [kept]);
+        if replaced.is_some() {
+            readings[place] = kept;
+        } else {
+            readings.insert(place, kept);
+        }
         if readings.len() > READINGS_MAX {
             let place = self.least(&readings);
             readings.remove(place);
@@ -203,7 +211,7 @@ impl Remembered {
 
     #[inline]
     fn is_gap(&self, from: i64, to: i64) -> bool {
-        to.saturating_sub(from) > i64::from(self.step_ms) * 3 / 2
+        to.saturating_sub(from) > i64::from(self.step_ms) + i64::from(self.step_ms / 2)
     }
 
     /// The place of the reading that is forgotten first.
@@ -217,9 +225,17 @@ impl Remembered {
             }
             to.saturating_sub(from) as f64 / newest.saturating_sub(from) as f64
         };
-        let loss = |place: usize| weight(place).max(weight(place + 1));
-        let places = (1..=FORGOTTEN_LAST).map(|place| (place, loss(place)));
-        places.min_by(|one, next| one.1.total_cmp(&next.1)).map_or(1, |(place, _)| place)
+        let mut least = (1, f64::INFINITY);
+        let mut before = weight(1);
+        for place in 1..=FORGOTTEN_LAST {
+            let after = weight(place + 1);
+            let loss = before.max(after);
+            if loss < least.1 {
+                least = (place, loss);
+            }
+            before = after;
+        }
+        least.0
     }
 
     /// Replaces everything by these readings, in order of time.
