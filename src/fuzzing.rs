@@ -216,12 +216,14 @@ pub fn document(bytes: &[u8]) {
         let layout = DocumentLayout::new(slots, 60_000);
         let Ok(()) = layout.check(bytes, SeriesId(0), UnixMillis(0)) else { continue };
         let mut doc = bytes.to_vec();
+        layout.raise(&mut doc);
         for slot in 0..slots {
             let mut twice = layout.cell(bytes, slot);
             twice.merge(&layout.cell(bytes, slot));
             layout.merge_cell(&mut doc, slot, &layout.cell(bytes, slot));
             assert_eq!(layout.cell(&doc, slot).n, twice.n);
         }
+        layout.seal(&mut doc);
         assert_eq!(layout.check(&doc, SeriesId(0), UnixMillis(0)), Ok(()));
     }
 }

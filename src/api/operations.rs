@@ -48,6 +48,12 @@ pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
     if !damaged.is_empty() {
         reasons.insert("damaged", format!("set aside in damaged/: {}", damaged.join(", ")));
     }
+    let documents = parts.store.damaged_documents();
+    if documents > 0 {
+        let reason =
+            format!("{documents} documents or head rows: see the log, or `granary verify`");
+        reasons.insert("damaged_documents", reason);
+    }
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
     // By the number who started the daemon knows it from another one that listens here.
     let pid = std::process::id();

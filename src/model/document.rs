@@ -1,10 +1,13 @@
 //! The open document: valid BSON of constant length, its cells at computed offsets.
 //!
 //! A header (series, start, width, slots) is followed by one binary column for each field of the
-//! cells. Columns are little-endian, so a cell is written without looking at the rest, and a
-//! document never grows. FORMAT.md describes the bytes.
+//! cells, and by a checksum. Columns are little-endian, so a cell is written without looking at the
+//! rest, and a document never grows. Those of older releases have no checksum, and get one when
+//! they are next changed. FORMAT.md describes the bytes.
 
 use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Cell, SeriesId, UnixMillis};
 
@@ -24,13 +27,51 @@ pub const COLUMNS: [(&str, usize); 8] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentLayout {
     slots: usize,
-    shell: Vec<u8>,
     series_at: usize,
     start_at: usize,
     columns: [usize; COLUMNS.len()],
+    /// Where the checksum lies; it covers all bytes before it.
+    checksum_at: usize,
+    sealed: Form,
+    /// What older releases wrote: the same without the checksum.
+    plain: Form,
+}
+
+/// An empty document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Form {
+    shell: Vec<u8>,
     /// What is the same in all documents.
     fixed: Vec<Range<usize>>,
 }
+
+impl Form {
+    /// Ends a document that is whole but for its length and its version.
+    fn new(mut shell: Vec<u8>, version: i32, mut free: Vec<(usize, usize)>) -> Self {
+        shell.push(0);
+        let length = shell.len() as i32;
+        put(&mut shell, 0, length.to_le_bytes());
+        put(&mut shell, VERSION_AT, version.to_le_bytes());
+        free.push((shell.len(), 0));
+        let mut from = 0;
+        let mut fixed = Vec::with_capacity(free.len());
+        for (at, bytes) in free {
+            fixed.push(from..at);
+            from = at + bytes;
+        }
+        Self { shell, fixed }
+    }
+
+    /// The first byte outside of what is free that differs from a shell's.
+    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
+        let damaged =
+            self.fixed.iter().find(|part| doc[(*part).clone()] != self.shell[(*part).clone()]);
+        damaged?.clone().find(|at| doc[*at] != self.shell[*at])
+    }
+}
+
+/// Behind the length and the element's kind and name.
+const VERSION_AT: usize = 4 + 3;
 
 /// What is wrong with the bytes of a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +95,9 @@ pub enum DocumentFault {
         /// The start that the document names.
         start: i64,
     },
+    /// Some byte is not as it was written.
+    #[error("its checksum does not fit")]
+    Checksum,
 }
 
 impl DocumentLayout {
@@ -69,7 +113,7 @@ impl DocumentLayout {
     pub fn new(slots: usize, width_ms: i64) -> Self {
         assert!(slots <= Self::SLOTS_MAX, "validated by GranularitySet");
         let mut shell = vec![0; 4];
-        element(&mut shell, 0x10, "v").extend_from_slice(&1_i32.to_le_bytes());
+        element(&mut shell, 0x10, "v").extend_from_slice(&[0; 4]);
         let series_at = element(&mut shell, 0x12, "series").len();
         shell.extend_from_slice(&[0; 8]);
         let start_at = element(&mut shell, 0x09, "start").len();
@@ -84,18 +128,14 @@ impl DocumentLayout {
             *column_at = shell.len();
             shell.resize(shell.len() + bytes, 0);
         }
-        shell.push(0);
-        let length = shell.len() as i32;
-        shell[..4].copy_from_slice(&length.to_le_bytes());
         let mut free = vec![(series_at, 8), (start_at, 8)];
         free.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
-        let mut from = 0;
-        let mut fixed = Vec::with_capacity(free.len() + 1);
-        for (at, bytes) in free.into_iter().chain([(shell.len(), 0)]) {
-            fixed.push(from..at);
-            from = at + bytes;
-        }
-        Self { slots, shell, series_at, start_at, columns, fixed }
+        let plain = Form::new(shell.clone(), 1, free.clone());
+        let checksum_at = element(&mut shell, 0x12, "checksum").len();
+        shell.extend_from_slice(&[0; 8]);
+        free.push((checksum_at, 8));
+        let sealed = Form::new(shell, 2, free);
+        Self { slots, series_at, start_at, columns, checksum_at, sealed, plain }
     }
 
     /// Number of slots of these documents.
@@ -105,18 +145,38 @@ impl DocumentLayout {
 
     /// Length in bytes of every one of these documents.
     pub fn length(&self) -> usize {
-        self.shell.len()
+        self.sealed.shell.len()
     }
 
-    /// Writes an empty document, every cell zero, over `out`.
+    /// Writes an empty document, every cell zero, over `out`; it is not sealed yet.
     pub fn write_shell(&self, series: SeriesId, start: UnixMillis, out: &mut Vec<u8>) {
         out.clear();
-        out.extend_from_slice(&self.shell);
+        out.extend_from_slice(&self.sealed.shell);
         put(out, self.series_at, i64::from(series.0).to_le_bytes());
         put(out, self.start_at, start.0.to_le_bytes());
     }
 
-    /// Checks that the bytes are a document of this layout, of this series and start.
+    /// Writes the checksum of all that is before it.
+    ///
+    /// # Panics
+    /// When the document is too short to have one.
+    pub fn seal(&self, doc: &mut [u8]) {
+        let checksum = xxh3_64(&doc[..self.checksum_at]);
+        put(doc, self.checksum_at, checksum.to_le_bytes());
+    }
+
+    /// Gives a document that an older release wrote, and that was checked, room for a checksum.
+    pub fn raise(&self, doc: &mut Vec<u8>) {
+        if doc.len() == self.plain.shell.len() {
+            doc.truncate(self.plain.shell.len() - 1);
+            doc.extend_from_slice(&self.sealed.shell[doc.len()..]);
+            let head = ..VERSION_AT + 4;
+            doc[head].copy_from_slice(&self.sealed.shell[head]);
+        }
+    }
+
+    /// Checks that the bytes are a document of this layout, of this series and start, and as they
+    /// were written.
     ///
     /// # Errors
     /// With what differs.
@@ -126,31 +186,28 @@ impl DocumentLayout {
         series: SeriesId,
         start: UnixMillis,
     ) -> Result<(), DocumentFault> {
-        if doc.len() != self.shell.len() {
-            let expected = self.shell.len();
-            return Err(DocumentFault::Length { found: doc.len(), expected });
-        }
+        let (sealed, plain) = (&self.sealed, &self.plain);
+        let Some(form) = [sealed, plain].into_iter().find(|form| form.shell.len() == doc.len())
+        else {
+            return Err(DocumentFault::Length { found: doc.len(), expected: self.length() });
+        };
         let found_series = i64::from_le_bytes(get(doc, self.series_at));
         let found_start = i64::from_le_bytes(get(doc, self.start_at));
         if found_series != i64::from(series.0) || found_start != start.0 {
             return Err(DocumentFault::Identity { series: found_series, start: found_start });
         }
-        match self.damaged_header(doc) {
-            Some(at) => Err(DocumentFault::Header(at)),
-            None => Ok(()),
+        if let Some(at) = form.damaged_at(doc) {
+            return Err(DocumentFault::Header(at));
         }
-    }
-
-    /// The first byte outside of the columns and the identity that differs from a shell's.
-    fn damaged_header(&self, doc: &[u8]) -> Option<usize> {
-        let damaged =
-            self.fixed.iter().find(|part| doc[(*part).clone()] != self.shell[(*part).clone()]);
-        damaged?.clone().find(|at| doc[*at] != self.shell[*at])
+        let fits =
+            || xxh3_64(&doc[..self.checksum_at]) == u64::from_le_bytes(get(doc, self.checksum_at));
+        let is_plain = doc.len() == plain.shell.len();
+        if is_plain || fits() { Ok(()) } else { Err(DocumentFault::Checksum) }
     }
 
     /// The cell of a slot.
     pub fn cell(&self, doc: &[u8], slot: usize) -> Cell {
-        debug_assert!(slot < self.slots && doc.len() == self.shell.len());
+        debug_assert!(slot < self.slots && doc.len() >= self.plain.shell.len());
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
         let u32_at = |column: usize| u32::from_le_bytes(get(doc, column + slot * 4));
         let f64_at = |column: usize| f64::from_le_bytes(get(doc, column + slot * 8));
@@ -191,12 +248,12 @@ impl DocumentLayout {
         }
     }
 
-    /// Replaces the cell of a slot.
+    /// Replaces the cell of a slot. The document is to be sealed again.
     ///
     /// # Panics
     /// When the slot or the length is not of this layout.
     pub fn write_cell(&self, doc: &mut [u8], slot: usize, cell: &Cell) {
-        assert!(slot < self.slots && doc.len() == self.shell.len(), "slot {slot} of a document");
+        assert!(slot < self.slots && doc.len() == self.length(), "slot {slot} of a document");
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
         for (column, value) in [(n, cell.n), (first_at, cell.first_at), (last_at, cell.last_at)] {
             put(doc, column + slot * 4, value.to_le_bytes());
@@ -213,7 +270,7 @@ impl DocumentLayout {
         }
     }
 
-    /// Merges a cell into that of a slot.
+    /// Merges a cell into that of a slot. The document is to be sealed again.
     pub fn merge_cell(&self, doc: &mut [u8], slot: usize, delta: &Cell) {
         let mut cell = self.cell(doc, slot);
         cell.merge(delta);
@@ -248,6 +305,7 @@ mod tests {
     fn shell(layout: &DocumentLayout) -> Vec<u8> {
         let mut doc = Vec::new();
         layout.write_shell(SERIES, START, &mut doc);
+        layout.seal(&mut doc);
         doc
     }
 
@@ -256,6 +314,8 @@ mod tests {
         let layout = DocumentLayout::new(60, 60_000);
         let mut doc = shell(&layout);
         layout.write_cell(&mut doc, 59, &Cell::single(30_000, -0.5));
+        assert_eq!(layout.check(&doc, SERIES, START), Err(DocumentFault::Checksum));
+        layout.seal(&mut doc);
         assert_eq!(layout.check(&doc, SERIES, START), Ok(()));
         let bson = bson::RawDocument::from_bytes(&doc).unwrap();
         assert_eq!(bson.get_i64("series").unwrap(), 7);
@@ -267,7 +327,9 @@ mod tests {
         }
         let sums = bson.get_binary("sum").unwrap().bytes;
         assert_eq!(sums[59 * 8..], (-0.5_f64).to_le_bytes());
-        assert_eq!(bson.iter().count(), 5 + COLUMNS.len());
+        assert_eq!(bson.get_i32("v").unwrap(), 2);
+        assert!(bson.get_i64("checksum").is_ok());
+        assert_eq!(bson.iter().count(), 6 + COLUMNS.len());
     }
 
     #[test]
@@ -295,16 +357,43 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_header_byte_is_found() {
+    fn every_flipped_bit_is_found() {
         let layout = DocumentLayout::new(28, 86_400_000);
-        let good = shell(&layout);
-        let columns: usize = COLUMNS.iter().map(|(_, bytes)| bytes * 28).sum();
-        let found = (0..good.len()).filter(|at| {
+        let mut good = shell(&layout);
+        layout.write_cell(&mut good, 3, &Cell::single(5, 12_345.678));
+        layout.seal(&mut good);
+        assert_eq!(layout.check(&good, SERIES, START), Ok(()));
+        for bit in 0..good.len() * 8 {
             let mut doc = good.clone();
+            doc[bit / 8] ^= 1 << (bit % 8);
+            assert!(layout.check(&doc, SERIES, START).is_err(), "bit {bit}");
+        }
+        assert!(layout.check(&good[1..], SERIES, START).is_err());
+    }
+
+    #[test]
+    fn a_document_of_an_older_release_is_read_and_gets_a_checksum_when_it_changes() {
+        let layout = DocumentLayout::new(24, 3_600_000);
+        let mut doc = layout.plain.shell.clone();
+        put(&mut doc, layout.series_at, i64::from(SERIES.0).to_le_bytes());
+        put(&mut doc, layout.start_at, START.0.to_le_bytes());
+        let columns: usize = COLUMNS.iter().map(|(_, bytes)| bytes * 24).sum();
+        let damaged = (0..doc.len()).filter(|at| {
+            let mut doc = doc.clone();
             doc[*at] ^= 1;
             layout.check(&doc, SERIES, START).is_err()
         });
-        assert_eq!(found.count(), good.len() - columns);
-        assert!(layout.check(&good[1..], SERIES, START).is_err());
+        assert_eq!(damaged.count(), doc.len() - columns);
+        layout.check(&doc, SERIES, START).unwrap();
+        layout.raise(&mut doc);
+        layout.write_cell(&mut doc, 23, &Cell::single(1, 7.0));
+        layout.seal(&mut doc);
+        layout.check(&doc, SERIES, START).unwrap();
+        let mut new = shell(&layout);
+        layout.write_cell(&mut new, 23, &Cell::single(1, 7.0));
+        layout.seal(&mut new);
+        assert_eq!(doc, new);
+        layout.raise(&mut doc);
+        assert_eq!(doc, new);
     }
 }

@@ -109,6 +109,11 @@ impl Granularity {
                  of {document}"
             ));
         }
+        if partition.longest_ms() > PARTITION_MS_MAX {
+            out.push(format!(
+                "granularity {name}: partition = {partition} is longer than 136 years; use less"
+            ));
+        }
         if retention.longest_ms() < partition.longest_ms() {
             out.push(format!(
                 "granularity {name}: retention = {retention} is shorter than one partition \
@@ -127,6 +132,9 @@ impl Granularity {
         (slots > DocumentLayout::SLOTS_MAX).then_some(DocumentLayout::SLOTS_MAX)
     }
 }
+
+/// A partition counts the seconds from its start to a document's in 32 bits.
+const PARTITION_MS_MAX: i64 = u32::MAX as i64 * 1000;
 
 /// The levels of a store, finest first.
 #[derive(Debug, Clone, PartialEq, Eq)]

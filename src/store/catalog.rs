@@ -49,6 +49,8 @@ pub(crate) struct Catalog {
     states: SeriesStates,
     senders: Senders,
     applied: u64,
+    /// Set while something is changed.
+    is_changing: bool,
 }
 
 impl Catalog {
@@ -61,6 +63,7 @@ impl Catalog {
             states: SeriesStates::default(),
             senders: Senders::default(),
             applied,
+            is_changing: false,
         }
     }
 
@@ -119,6 +122,7 @@ impl Catalog {
         now: UnixMillis,
     ) -> Vec<TimesTally> {
         assert_eq!(sequence, self.applied + 1, "journal records are applied in order, once");
+        self.is_changing = true;
         self.applied = sequence;
         let keeping = Keeping::new(&self.granularities, now);
         let mut apply = |batch: &AcceptedBatch| {
@@ -127,7 +131,14 @@ impl Catalog {
             }
             self.apply_batch(batch, &keeping)
         };
-        batches.map(&mut apply).collect()
+        let tallies = batches.map(&mut apply).collect();
+        self.is_changing = false;
+        tallies
+    }
+
+    /// Whether a change was cut short by a panic: what is here then is not what the journal says.
+    pub(crate) fn is_half_changed(&self) -> bool {
+        self.is_changing
     }
 
     fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &Keeping) -> TimesTally {
@@ -191,6 +202,7 @@ impl Catalog {
     /// Sets the cells aside for a checkpoint. There must be no other one under way.
     pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
         assert!(self.frozen.is_none(), "one checkpoint at a time");
+        self.is_changing = true;
         let frozen = Arc::new(Frozen {
             through: self.applied,
             layers: std::mem::replace(
@@ -201,6 +213,7 @@ impl Catalog {
             senders: self.senders.take_changed(),
         });
         self.frozen = Some(frozen.clone());
+        self.is_changing = false;
         frozen
     }
 

@@ -55,6 +55,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Met a damaged part of a file for the first time: from now on it is gone round.
+    pub(crate) fn newly_damaged(file: &str, place: &str) -> Self {
+        let problem = format!(
+            "{place} is damaged: ask again, and a coarser granularity answers where there is one"
+        );
+        Self::Mismatch { file: file.to_owned(), problem }
+    }
+
     /// Turns a redb error into one that names the operation and the file.
     pub(crate) fn redb<E: Into<redb::Error>>(
         operation: &'static str,

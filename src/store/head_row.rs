@@ -1,7 +1,9 @@
 //! A row of the head: the cells of one slot of neighbouring series, as bytes.
 //!
-//! A bitmap says which series have a cell; the cells follow in order. FORMAT.md describes the
-//! bytes. Must never know where rows are kept.
+//! A bitmap says which series have a cell; the cells follow in order, and a checksum. Rows of older
+//! releases have none. FORMAT.md describes the bytes. Must never know where rows are kept.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::model::Cell;
 
@@ -10,6 +12,7 @@ pub(crate) const SERIES_PER_ROW: usize = 64;
 /// Bytes of one cell: three u32 and five f64.
 const CELL_BYTES: usize = 52;
 const BITMAP_BYTES: usize = 8;
+const CHECKSUM_BYTES: usize = 8;
 
 /// The cells of a row, those without samples empty.
 pub(crate) type RowCells = [Cell; SERIES_PER_ROW];
@@ -22,13 +25,15 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Reads a row; `None` when its length is not what its bitmap says.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+    /// Reads the row that lies under a key; `None` when it is not as it was written there.
+    pub(crate) fn parse(bytes: &'a [u8], key: u64) -> Option<Self> {
         let (bitmap, rest) = bytes.split_first_chunk::<BITMAP_BYTES>()?;
         let present = u64::from_le_bytes(*bitmap);
-        let (cells, rest) = rest.as_chunks::<CELL_BYTES>();
-        let whole = rest.is_empty() && cells.len() == present.count_ones() as usize;
-        whole.then_some(Self { present, cells })
+        let cells_bytes = present.count_ones() as usize * CELL_BYTES;
+        let (cells, checksum) = rest.split_at_checked(cells_bytes)?;
+        let expected = || checksum_of(&bytes[..BITMAP_BYTES + cells_bytes], key);
+        let is_sound = checksum.is_empty() || *checksum == expected();
+        is_sound.then_some(Self { present, cells: cells.as_chunks().0 })
     }
 
     /// The cell of the series at a place of the row.
@@ -47,8 +52,13 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Writes cells as a row over `out`; false when all are empty.
-pub(crate) fn encode(cells: &RowCells, out: &mut Vec<u8>) -> bool {
+/// What the bytes of a row must have behind them under a key.
+fn checksum_of(row: &[u8], key: u64) -> [u8; CHECKSUM_BYTES] {
+    xxh3_64_with_seed(row, key).to_le_bytes()
+}
+
+/// Writes cells as the row of a key over `out`; false when all are empty.
+pub(crate) fn encode(cells: &RowCells, key: u64, out: &mut Vec<u8>) -> bool {
     out.clear();
     out.extend_from_slice(&[0; BITMAP_BYTES]);
     let mut present = 0_u64;
@@ -62,6 +72,8 @@ pub(crate) fn encode(cells: &RowCells, out: &mut Vec<u8>) -> bool {
         }
     }
     out[..BITMAP_BYTES].copy_from_slice(&present.to_le_bytes());
+    let checksum = checksum_of(out, key);
+    out.extend_from_slice(&checksum);
     present != 0
 }
 
@@ -103,8 +115,17 @@ mod tests {
             }
             cells[7] = Cell::correction(-2.0, Some(0.5));
             let mut bytes = Vec::new();
-            prop_assert!(encode(&cells, &mut bytes));
-            let row = Row::parse(&bytes).unwrap();
+            prop_assert!(encode(&cells, 77, &mut bytes));
+            prop_assert!(Row::parse(&bytes, 78).is_none());
+            for bit in 0..bytes.len() * 8 {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                prop_assert!(Row::parse(&bytes, 77).is_none());
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            // Those of older releases have no checksum.
+            let length = bytes.len() - CHECKSUM_BYTES;
+            prop_assert!(Row::parse(&bytes[..length], 78).is_some());
+            let row = Row::parse(&bytes, 77).unwrap();
             let mut read = [Cell::EMPTY; SERIES_PER_ROW];
             row.merge_into(&mut read);
             prop_assert_eq!(read, cells);
@@ -115,15 +136,16 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(row) = Row::parse(&bytes) {
+            if let Some(row) = Row::parse(&bytes, 5) {
                 let present = (0..SERIES_PER_ROW).filter(|lane| row.cell(*lane).is_some());
-                prop_assert_eq!(present.count() * CELL_BYTES + BITMAP_BYTES, bytes.len());
+                let length = present.count() * CELL_BYTES + BITMAP_BYTES;
+                prop_assert!([length, length + CHECKSUM_BYTES].contains(&bytes.len()));
             }
         }
     }
 
     #[test]
     fn a_row_of_empty_cells_is_none() {
-        assert!(!encode(&[Cell::EMPTY; SERIES_PER_ROW], &mut Vec::new()));
+        assert!(!encode(&[Cell::EMPTY; SERIES_PER_ROW], 5, &mut Vec::new()));
     }
 }

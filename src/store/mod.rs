@@ -9,6 +9,7 @@ mod catalog;
 mod changes;
 mod checkpoint;
 mod counters;
+mod damage;
 mod database_file;
 mod dictionary;
 mod error;
@@ -69,7 +70,7 @@ use crate::model::{Gaps, GranularitySet, Moment, SeriesId, UnixMillis};
 use catalog::Catalog;
 use checkpoint::Files;
 use head::Head;
-use journal::Journal;
+use journal::{JOURNAL_FILE, Journal};
 use partitions::Partitions;
 use register::Register;
 
@@ -148,7 +149,14 @@ impl Store {
 
     /// What each of them lacks of the time that it keeps.
     pub fn gaps(&self) -> Vec<Gaps> {
-        self.inner.gaps.read().clone()
+        let mut gaps = self.inner.gaps.read().clone();
+        for (level, gaps) in gaps.iter_mut().enumerate() {
+            let width_ms = self.granularities().levels()[level].width_ms;
+            let slots = self.inner.head.damaged_slots(level).into_iter();
+            gaps.holes.extend(self.inner.partitions.holes(level));
+            gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));
+        }
+        gaps
     }
 
     /// All series. Held only briefly: new series wait meanwhile.
@@ -170,6 +178,12 @@ impl Store {
         let before = documents();
         let frozen = {
             let mut catalog = inner.catalog.write();
+            if catalog.is_half_changed() {
+                let problem = "a role died while it changed what is in memory; start again: the \
+                               journal has every batch";
+                let file = JOURNAL_FILE.to_owned();
+                return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+            }
             // One that failed before is taken up again.
             let left_over = catalog.frozen().cloned();
             left_over.unwrap_or_else(|| {

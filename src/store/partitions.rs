@@ -88,6 +88,21 @@ impl Partitions {
         self.medium.remove(file).map_err(fault)
     }
 
+    /// Where a granularity lacks what partitions held, because files were lost or documents are
+    /// damaged.
+    pub(crate) fn holes(&self, level: usize) -> Vec<Range<UnixMillis>> {
+        let granularity = &self.granularities.levels()[level];
+        let lost = self.register.lost(&Partition::folder(granularity)).into_iter();
+        let starts = lost.filter_map(|name| Partition::start_of_file(&name));
+        let end = |start| granularity.partition_end(granularity.partition_start(start));
+        let mut holes: Vec<_> = starts.map(|start| start..end(start)).collect();
+        for partition in self.overlapping(level, i64::MIN..i64::MAX) {
+            let documents = partition.damaged_documents().into_iter();
+            holes.extend(documents.map(|start| start..partition.place.layouts.next(start)));
+        }
+        holes
+    }
+
     /// Opens a partition that is there; a damaged one is set aside.
     fn open_or_set_aside(
         &self,

@@ -13,6 +13,8 @@ use super::{error::StoreError, journal::Journal, medium::Medium};
 
 /// Where damaged files are set aside, and where marks say which are missing.
 const DAMAGED_FOLDER: &str = "damaged";
+/// End of the name of a file; what follows tells several from each other.
+const END: &str = ".redb";
 /// End of the name of a mark: there is nothing to set aside.
 const MISSING: &str = ".missing";
 
@@ -70,6 +72,14 @@ impl Register {
         let name = aside_name(file);
         let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
         self.damaged.read().iter().any(|lost| lost.strip_prefix(&name).is_some_and(is_of))
+    }
+
+    /// The names of files that were lost from a folder.
+    pub(crate) fn lost(&self, folder: &str) -> Vec<String> {
+        let prefix = aside_name(&format!("{folder}/"));
+        let damaged = self.damaged.read();
+        let names = damaged.iter().filter_map(|name| name.strip_prefix(&prefix));
+        names.filter_map(|name| Some(format!("{}{END}", name.split_once(END)?.0))).collect()
     }
 
     /// Moves a damaged file out of the way, and says so.

@@ -102,6 +102,13 @@ impl Store {
         self.inner.register.damaged()
     }
 
+    /// Documents and rows of the head that were found damaged since the start.
+    pub fn damaged_documents(&self) -> u64 {
+        let of_partitions = self.inner.partitions.all().into_iter();
+        of_partitions.map(|partition| partition.damage.count()).sum::<u64>()
+            + self.inner.head.damaged_rows()
+    }
+
     /// Bytes that the head takes on the medium.
     pub fn head_bytes(&self) -> u64 {
         self.inner.head.bytes()

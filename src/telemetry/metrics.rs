@@ -12,7 +12,7 @@ use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 39] = [
+pub const METRIC_NAMES: [(&str, &str); 40] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -39,6 +39,7 @@ pub const METRIC_NAMES: [(&str, &str); 39] = [
     ("granary_partitions", "Partitions, by granularity"),
     ("granary_partition_file_bytes", "Bytes that partition files take, by granularity"),
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
+    ("granary_documents_damaged", "Documents and head rows found damaged since the start"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     ("granary_queries_total", "Queries begun, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
@@ -203,12 +204,13 @@ impl Mirrored {
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
         ];
-        let gauges: [(&str, ReadStore); 7] = [
+        let gauges: [(&str, ReadStore); 8] = [
             ("granary_journal_file_bytes", Store::journal_bytes),
             ("granary_head_file_bytes", Store::head_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
             ("granary_series", |s| s.dictionary().len() as u64),
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
+            ("granary_documents_damaged", Store::damaged_documents),
             ("granary_senders", |s| s.sender_count() as u64),
             ("granary_process_resident_memory_peak_bytes", |_| resident_peak_bytes()),
         ];

@@ -102,6 +102,9 @@ fn files_that_vanished_are_said_to_be_missing_until_their_mark_is_removed() {
         for _ in 0..2 {
             let (store, mut appender) = open(dir.path());
             assert_eq!(store.damaged_partitions(), [mark.as_str()]);
+            let hole = UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR);
+            let holes = if file == "head.redb" { vec![] } else { vec![hole..hole.plus(6 * HOUR)] };
+            assert_eq!(store.gaps()[0].holes, holes);
             commit(&mut appender, NOW.0);
             store.checkpoint(NOW).unwrap();
         }
@@ -203,6 +206,113 @@ fn a_read_that_failed_once_stops_nothing() {
     store.checkpoint(NOW).unwrap();
     assert_eq!(count(&store, 0), 1801);
     assert_eq!(store.damaged_partitions(), [""; 0]);
+}
+
+/// Flips one bit of the first place of a file that holds these bytes.
+fn flip(file: &Path, bytes: &[u8]) {
+    let mut content = fs::read(file).unwrap();
+    let places = content.windows(bytes.len()).filter(|window| *window == bytes).count();
+    assert!(places > 0, "{}", file.display());
+    let at = content.windows(bytes.len()).position(|window| window == bytes).unwrap();
+    content[at + 6] ^= 0x10;
+    fs::write(file, content).unwrap();
+}
+
+#[test]
+fn a_document_with_a_flipped_bit_is_served_to_nobody() {
+    const VALUE: f64 = 12_345.678;
+    let dir = tempfile::tempdir().unwrap();
+    let at = NOW.0 - 20 * HOUR;
+    {
+        let (store, mut appender) = open(dir.path());
+        define(&mut appender);
+        for hours in [0, 5] {
+            let (series, times) = (vec![SeriesId(0)], vec![at + hours * HOUR]);
+            let batch = AcceptedBatch {
+                number: None,
+                window_ms: 0,
+                series,
+                times,
+                starts: vec![],
+                values: vec![VALUE],
+            };
+            appender.commit(&[], &[batch], NOW).unwrap();
+        }
+        store.checkpoint(NOW).unwrap();
+    }
+    let file = "partitions/1m/2026-11-20T1200.redb";
+    flip(&dir.path().join(file), &VALUE.to_le_bytes());
+    let found = faults(dir.path());
+    let expected = format!("{file}: document of series 0 at 2026-11-20T16:00:00Z: its checksum");
+    assert!(found.iter().any(|fault| fault.starts_with(&expected)), "{found:?}");
+
+    let (store, mut appender) = open(dir.path());
+    let range = UnixMillis(at - at % HOUR)..UnixMillis(at - at % HOUR + HOUR);
+    let view = store.view(0, range.clone(), &[SeriesId(0)]).unwrap();
+    let said = view.slots(SeriesId(0)).unwrap_err().to_string();
+    assert!(said.contains("series 0 at 2026-11-20T16:00:00Z is damaged: ask again"), "{said}");
+    // From now on queries go round it.
+    assert_eq!(store.gaps()[0].holes, [range]);
+    assert!(store.gaps()[1..].iter().all(|gaps| gaps.holes.is_empty()));
+    // The other document, and the other granularities, are as they were.
+    assert_eq!([0, 1, 2, 3].map(|level| count(&store, level)), [1, 2, 2, 2]);
+    assert_eq!([0, 0].map(|level| count(&store, level)), [1; 2]);
+    assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
+    // What comes late begins a new one.
+    commit(&mut appender, at + 1);
+    store.checkpoint(NOW).unwrap();
+    assert_eq!([0, 1, 2, 3].map(|level| count(&store, level)), [2, 3, 3, 3]);
+    assert_eq!(store.damaged_partitions(), [""; 0]);
+}
+
+#[test]
+fn a_head_row_with_a_flipped_bit_is_served_to_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let counts = [0, 1, 2, 3].map(|level| count(&open(dir.path()).0, level));
+    // The hour under way, in the head: 35 samples of 1.
+    flip(&dir.path().join("head.redb"), &35_f64.to_le_bytes());
+    let found = faults(dir.path());
+    assert!(
+        found.iter().any(|fault| fault.starts_with("head.redb: row of series 0 and on, slot at")),
+        "{found:?}"
+    );
+    let (store, mut appender) = open(dir.path());
+    let all = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
+    let refused = (0..4).filter(|level| store.view(*level, all.clone(), &[SeriesId(0)]).is_err());
+    assert_eq!(refused.count(), 1);
+    assert_eq!(store.gaps().iter().map(|gaps| gaps.holes.len()).sum::<usize>(), 1);
+    let now = [0, 1, 2, 3].map(|level| count(&store, level));
+    let lost: Vec<_> = counts.iter().zip(now).map(|(before, now)| before - now).collect();
+    assert_eq!(lost.iter().filter(|lost| **lost > 0).count(), 1, "{lost:?}");
+    assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
+    commit(&mut appender, NOW.0);
+    store.checkpoint(NOW).unwrap();
+    let after = [0, 1, 2, 3].map(|level| count(&store, level));
+    assert_eq!(after, now.map(|count| count + 1));
+}
+
+#[test]
+fn a_record_that_was_applied_in_part_is_in_no_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path());
+    define(&mut appender);
+    commit(&mut appender, NOW.0);
+    let broken = AcceptedBatch {
+        number: None,
+        window_ms: 0,
+        series: vec![SeriesId(0), SeriesId(9)],
+        times: vec![NOW.0 + 1],
+        starts: vec![],
+        values: vec![1.0; 2],
+    };
+    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        appender.commit(&[], &[broken], NOW)
+    }));
+    assert!(died.is_err());
+    let refused = store.checkpoint(NOW).unwrap_err().to_string();
+    assert!(refused.contains("the journal has every batch"), "{refused}");
+    store.snapshot(&dir.path().join("copy"), NOW, &mut |_| {}).unwrap_err();
 }
 
 #[test]

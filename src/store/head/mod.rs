@@ -15,6 +15,7 @@ use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransact
 pub(crate) use reader::HeadReader;
 
 use super::{
+    damage::Damage,
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
     head_row::{self, Row, SERIES_PER_ROW},
@@ -41,6 +42,8 @@ pub(crate) struct Head {
     names: Vec<String>,
     register: Arc<Register>,
     file: RwLock<Arc<DatabaseFile>>,
+    /// Keys of rows that were found damaged, by granularity.
+    damage: Vec<Arc<Damage>>,
 }
 
 impl Head {
@@ -59,12 +62,26 @@ impl Head {
             outcome => outcome?,
         };
         register.note(&[HEAD_FILE.to_owned()])?;
-        Ok(Self { medium, names, register, file: RwLock::new(Arc::new(file)) })
+        let file = RwLock::new(Arc::new(file));
+        let damage = names.iter().map(|_| Arc::default()).collect();
+        Ok(Self { medium, names, register, file, damage })
     }
 
     /// Bytes that the head takes on the medium.
     pub(crate) fn bytes(&self) -> u64 {
         self.medium.allocated_bytes(HEAD_FILE).unwrap_or(0)
+    }
+
+    /// Rows that were found damaged.
+    pub(crate) fn damaged_rows(&self) -> u64 {
+        self.damage.iter().map(|damage| damage.count()).sum()
+    }
+
+    /// Slots of a granularity of which rows were found damaged, ascending.
+    pub(crate) fn damaged_slots(&self, level: usize) -> Vec<UnixMillis> {
+        let mut slots: Vec<_> = self.damage[level].keys().into_iter().map(slot_of_key).collect();
+        slots.dedup();
+        slots
     }
 
     /// A consistent view of one granularity.
@@ -78,7 +95,7 @@ impl Head {
             let rows = txn.open_table(rows_table(&table)).map_err(fail("read"))?;
             Ok((through, rows))
         })?;
-        Ok(HeadReader { file, through, rows })
+        Ok(HeadReader { file, damage: self.damage[level].clone(), through, rows })
     }
 
     /// Changes one granularity in one transaction, which also notes that everything up to the
@@ -94,7 +111,7 @@ impl Head {
         file.transact("write", |txn| {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
-            change(&mut HeadWriter { rows, buffer: Vec::new() })?;
+            change(&mut HeadWriter { damage: &self.damage[level], rows, buffer: Vec::new() })?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
             Ok(())
@@ -194,9 +211,28 @@ pub(crate) fn place(series: SeriesId) -> (u32, usize) {
     (series.0 / SERIES_PER_ROW as u32, series.0 as usize % SERIES_PER_ROW)
 }
 
-fn damaged(key: u64) -> StoreError {
-    let problem = format!("row {key:#x} cannot be read");
-    StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem }
+/// Reads a row. A damaged one is as good as none, but for the first time, when it is an error,
+/// named in the log, and counted.
+fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row<'a>>, StoreError> {
+    let row = Row::parse(bytes, key);
+    if row.is_some() {
+        return Ok(row);
+    }
+    let (first_series, slot) = (row_of_key(key) * SERIES_PER_ROW as u32, slot_of_key(key));
+    let is_new = damage.note(key, || {
+        tracing::error!(
+            file = HEAD_FILE,
+            first_series,
+            %slot,
+            "a row is damaged: the samples in it are missing at its granularity"
+        );
+    });
+    let place = || format!("the row of series {first_series} and on, slot at {slot},");
+    if is_new { Err(StoreError::newly_damaged(HEAD_FILE, &place())) } else { Ok(None) }
+}
+
+fn slot_of_key(key: u64) -> UnixMillis {
+    UnixMillis((key >> ROW_BITS) as i64 * 1000)
 }
 
 /// Starts of the slots within a range that have rows, ascending.
@@ -220,6 +256,7 @@ fn slots(
 
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
+    damage: &'t Damage,
     rows: Table<'t, u64, &'static [u8]>,
     buffer: Vec<u8>,
 }
@@ -245,10 +282,12 @@ impl HeadWriter<'_> {
         for row in cells.row_numbers() {
             let Some(mut merged) = cells.copy_row(row) else { continue };
             let key = key(slot_start, row);
-            if let Some(guard) = self.rows.get(key).map_err(fail("write"))? {
-                Row::parse(guard.value()).ok_or_else(|| damaged(key))?.merge_into(&mut merged);
+            if let Some(guard) = self.rows.get(key).map_err(fail("write"))?
+                && let Ok(Some(before)) = read_row(self.damage, key, guard.value())
+            {
+                before.merge_into(&mut merged);
             }
-            if head_row::encode(&merged, &mut self.buffer) {
+            if head_row::encode(&merged, key, &mut self.buffer) {
                 self.rows.insert(key, &*self.buffer).map_err(fail("write"))?;
             }
         }

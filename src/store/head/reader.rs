@@ -7,10 +7,11 @@ use std::{ops::Range, sync::Arc};
 
 use redb::ReadOnlyTable;
 
-use super::{damaged, fail, key, row_of_key, slots};
+use super::{fail, key, read_row, row_of_key, slots};
 use crate::{
     model::Cell,
     store::{
+        damage::Damage,
         database_file::DatabaseFile,
         error::StoreError,
         head_row::{Row, RowCells, SERIES_PER_ROW},
@@ -20,6 +21,7 @@ use crate::{
 /// See the module.
 pub(crate) struct HeadReader {
     pub(super) file: Arc<DatabaseFile>,
+    pub(super) damage: Arc<Damage>,
     /// Everything up to this journal record is here or in documents.
     pub(crate) through: u64,
     pub(super) rows: ReadOnlyTable<u64, &'static [u8]>,
@@ -42,7 +44,9 @@ impl HeadReader {
             let key = key(slot_start, row);
             let found = self.rows.get(key).map_err(fail("read"))?;
             let Some(guard) = found else { return Ok(()) };
-            read(Row::parse(guard.value()).ok_or_else(|| damaged(key))?);
+            if let Some(row) = read_row(&self.damage, key, guard.value())? {
+                read(row);
+            }
             Ok(())
         })
     }
@@ -55,7 +59,7 @@ impl HeadReader {
                 Ok((*start, range.map_err(fail("read"))?.peekable()))
             };
             let slots = slot_starts.iter().map(open).collect::<Result<_, StoreError>>()?;
-            Ok(RowCursor { file: &self.file, slots })
+            Ok(RowCursor { file: &self.file, damage: &self.damage, slots })
         })
     }
 }
@@ -65,6 +69,7 @@ type Rows = std::iter::Peekable<redb::Range<'static, u64, &'static [u8]>>;
 /// See [`HeadReader::cursor`].
 pub(crate) struct RowCursor<'a> {
     file: &'a DatabaseFile,
+    damage: &'a Damage,
     slots: Vec<(i64, Rows)>,
 }
 
@@ -95,9 +100,11 @@ impl RowCursor<'_> {
                 let Some(entry) = rows.next_if(is_next) else { continue };
                 let (key, bytes) = entry.map_err(fail("read"))?;
                 let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-                let row = Row::parse(bytes.value()).ok_or_else(|| damaged(key.value()))?;
-                row.merge_into(&mut cells);
-                out(*slot, cells);
+                // Who takes rows writes them elsewhere: there is nothing to ask again.
+                if let Ok(Some(row)) = read_row(self.damage, key.value(), bytes.value()) {
+                    row.merge_into(&mut cells);
+                    out(*slot, cells);
+                }
             }
             Ok(())
         })

@@ -21,7 +21,7 @@ pub(crate) struct PartitionReader {
 }
 
 impl PartitionReader {
-    /// Hands a document's bytes to `read`; `None` when there is no such document.
+    /// Hands a document's bytes to `read`; `None` when there is no such document, or a damaged one.
     pub(crate) fn document<T>(
         &self,
         start: UnixMillis,
@@ -34,8 +34,8 @@ impl PartitionReader {
             let found = self.documents.get(key).map_err(partition.fail("read"))?;
             let Some(guard) = found else { return Ok(None) };
             let layout = partition.layout(start);
-            partition.check(layout, guard.value(), start, series)?;
-            Ok(Some(read(layout, guard.value())))
+            let is_sound = partition.is_sound(layout, guard.value(), start, series)?;
+            Ok(is_sound.then(|| read(layout, guard.value())))
         })
     }
 
@@ -61,7 +61,7 @@ impl PartitionReader {
 pub(crate) enum Written {
     /// It was there and was patched in place.
     Patched,
-    /// It was not there; it was made as a shell in the same step.
+    /// It was not there, or damaged; it was made as a shell in the same step.
     Created,
 }
 
@@ -83,14 +83,18 @@ impl DocumentWriter<'_, '_> {
         let partition = self.partition;
         let layout = partition.layout(document);
         let key = partition.key(document, series);
-        let written = if self.load(key)? {
-            partition.check(layout, &self.buffer, document, series)?;
+        // Who writes goes on: there is nothing to ask again.
+        let is_sound = self.load(key)?
+            && partition.is_sound(layout, &self.buffer, document, series).unwrap_or(false);
+        let written = if is_sound {
+            layout.raise(&mut self.buffer);
             Written::Patched
         } else {
             layout.write_shell(series, document, &mut self.buffer);
             Written::Created
         };
         change(layout, &mut self.buffer);
+        layout.seal(&mut self.buffer);
         self.table.insert(key, &*self.buffer).map_err(partition.fail("write"))?;
         Ok(written)
     }
@@ -118,6 +122,7 @@ impl DocumentWriter<'_, '_> {
                 continue;
             }
             layout.write_shell(*series, document, &mut self.buffer);
+            layout.seal(&mut self.buffer);
             self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
             added += 1;
         }

@@ -16,6 +16,7 @@ pub(crate) use place::Place;
 use place::document_span;
 
 use super::{
+    damage::Damage,
     database_file::{DatabaseFile, FileOptions},
     error::StoreError,
     medium::Medium,
@@ -69,6 +70,8 @@ impl Mark {
 pub(crate) struct Partition {
     pub(crate) place: Place,
     pub(crate) file: DatabaseFile,
+    /// Keys of documents that were found damaged.
+    pub(crate) damage: Damage,
 }
 
 impl Partition {
@@ -82,7 +85,7 @@ impl Partition {
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
         let place = file.guard("open", || read_place(&file, id, granularity))?;
-        Ok(Self { place, file })
+        Ok(Self { place, file, damage: Damage::default() })
     }
 
     /// Makes a partition that is not there.
@@ -111,7 +114,7 @@ impl Partition {
             }
             Ok(())
         })?;
-        Ok(Self { place, file })
+        Ok(Self { place, file, damage: Damage::default() })
     }
 
     /// Path of the file below the data directory.
@@ -180,17 +183,42 @@ impl Partition {
         (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
-    fn check(
+    /// Whether a document is as it was written. A damaged one is as good as none, but for the
+    /// first time, when it is an error, named in the log, and counted.
+    fn is_sound(
         &self,
         layout: &DocumentLayout,
         doc: &[u8],
         start: UnixMillis,
         series: SeriesId,
-    ) -> Result<(), StoreError> {
-        layout.check(doc, series, start).map_err(|fault| StoreError::Corrupt {
-            file: self.file.name().to_owned(),
-            problem: format!("document of series {} at {start}: {fault}", series.0),
-        })
+    ) -> Result<bool, StoreError> {
+        let Err(fault) = layout.check(doc, series, start) else { return Ok(true) };
+        let file = self.file.name();
+        let is_new = self.damage.note(self.key(start, series), || {
+            let series = series.0;
+            tracing::error!(
+                file,
+                series,
+                %start,
+                %fault,
+                "a document is damaged: its samples are missing at its granularity"
+            );
+        });
+        let place = || format!("the document of series {} at {start}", series.0);
+        if is_new { Err(StoreError::newly_damaged(file, &place())) } else { Ok(false) }
+    }
+
+    /// Notes a damaged document that is said elsewhere.
+    pub(crate) fn note_damage(&self, start: UnixMillis, series: SeriesId) {
+        self.damage.note(self.key(start, series), || {});
+    }
+
+    /// Starts of the documents that were found damaged, ascending.
+    pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
+        let keys = self.damage.keys().into_iter();
+        let mut starts: Vec<_> = keys.map(|key| self.place(key).0).collect();
+        starts.dedup();
+        starts
     }
 
     /// Layout of the documents that begin at `document`.

@@ -75,6 +75,8 @@ pub(super) fn check_documents(
         let place = || format!("document of series {} at {start}", series.0);
         let layout = partition.layout(start);
         if let Err(fault) = layout.check(doc, series, start) {
+            // What is compared later goes round it.
+            partition.note_damage(start, series);
             report.fault(file, format!("{}: {fault}", place()));
             return;
         }
@@ -105,7 +107,9 @@ pub(super) fn check_head(
     for slot in head.slots(0..i64::MAX)? {
         let mut cursor = head.cursor(&[slot])?;
         while let Some(row) = cursor.next_row()? {
+            let mut is_sound = false;
             cursor.take(row, |_, cells| {
+                is_sound = true;
                 for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
                     report.cells += 1;
                     let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
@@ -122,6 +126,11 @@ pub(super) fn check_head(
                     }
                 }
             })?;
+            if !is_sound {
+                let first = row as usize * SERIES_PER_ROW;
+                let place = format!("row of series {first} and on, slot at {}", UnixMillis(slot));
+                report.fault(HEAD_FILE, format!("{place}: its checksum does not fit"));
+            }
         }
     }
     Ok(())
