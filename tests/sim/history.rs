@@ -188,8 +188,10 @@ impl History {
     /// Closes the store, if it is open, and opens it again.
     pub(crate) fn restart(&mut self) {
         self.open = None;
+        let before = self.levels.clone();
         if stages::LEVELS_CHANGE && self.rng.u8(0..6) == 0 && self.levels.vary(&mut self.rng) {
             self.tally.note("granularities changed");
+            self.tally.count("spans changed", u64::from(self.levels.has_other_spans(&before)));
         }
         let medium = Arc::new(self.medium.clone());
         match Store::open(medium, self.levels.current.clone(), self.clock.clock()) {

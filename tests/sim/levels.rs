@@ -84,6 +84,17 @@ impl Levels {
     }
 }
 
+impl Levels {
+    /// Whether a granularity has documents or partitions of another length than before.
+    pub(crate) fn has_other_spans(&self, before: &Self) -> bool {
+        let spans = |level: &Granularity| (level.document, level.partition);
+        self.current.levels().iter().any(|level| {
+            let old = before.current.named(&level.name);
+            old.is_some_and(|(_, old)| spans(old) != spans(level))
+        })
+    }
+}
+
 fn random_level(width: i64, retention_min: i64, rng: &mut Rng) -> Granularity {
     if width == DAY {
         let months = Span::Months;

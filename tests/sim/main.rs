@@ -5,6 +5,7 @@
 //! unacknowledged one at most once, each slot holds what its samples come to, and every answer is
 //! the one that the oracle gives. `GRANARY_SIM_SEED` replays one history, `GRANARY_SIM_HISTORIES`
 //! sets how many are run.
+#![allow(clippy::print_stderr, reason = "a replayed history tells what happens")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod clock;

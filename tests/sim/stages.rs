@@ -13,6 +13,6 @@ pub(crate) const RANDOM_LEVELS: bool = true;
 /// Granularities change at restarts.
 pub(crate) const LEVELS_CHANGE: bool = true;
 /// Documents and partitions get other lengths at restarts.
-pub(crate) const SPANS_CHANGE: bool = false;
+pub(crate) const SPANS_CHANGE: bool = true;
 /// The clock goes far ahead and comes back.
 pub(crate) const WILD_CLOCK: bool = true;

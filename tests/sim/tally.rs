@@ -22,6 +22,7 @@ const KINDS: &[&str] = &[
     "histories with hundreds of series",
     "histories with random granularities",
     "granularities changed",
+    "spans changed",
     "clock ahead",
     "clock far ahead",
     "clock back",

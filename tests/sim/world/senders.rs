@@ -25,20 +25,15 @@ pub(super) struct Numbers(BTreeMap<i64, BTreeSet<u64>>);
 impl Numbers {
     /// Judges a batch, and notes it when it is new.
     pub(super) fn note(&mut self, epoch: i64, seq: u64) -> Verdict {
-        let oldest = self.0.keys().next().copied();
-        match self.0.get(&epoch) {
-            None if self.0.len() == EPOCHS && oldest.is_some_and(|oldest| epoch < oldest) => {
-                return Verdict::Stale;
-            }
-            None => {}
-            Some(seen) if seen.contains(&seq) => {
-                let highest = *seen.last().unwrap();
-                return if highest - seq < NUMBERS { Verdict::Duplicate } else { Verdict::Stale };
-            }
-            Some(seen) if seen.last().is_some_and(|highest| seq + NUMBERS <= *highest) => {
-                return Verdict::Stale;
-            }
-            Some(_) => {}
+        let seen = self.0.get(&epoch);
+        let highest = seen.and_then(|seen| seen.last().copied()).unwrap_or(0);
+        let is_forgotten =
+            seen.is_none() && self.0.len() == EPOCHS && self.0.keys().all(|known| epoch < *known);
+        if is_forgotten || seq + NUMBERS <= highest {
+            return Verdict::Stale;
+        }
+        if seen.is_some_and(|seen| seen.contains(&seq)) {
+            return Verdict::Duplicate;
         }
         self.0.entry(epoch).or_default().insert(seq);
         if self.0.len() > EPOCHS {

@@ -132,9 +132,7 @@ impl Disk {
 
     /// Names of what is in a folder, and in folders there, without the folder's own.
     pub(super) fn names_below(&self, folder: &str) -> impl Iterator<Item = &str> {
-        let inside = move |name: &str| name.strip_prefix(folder)?.strip_prefix('/').map(str::len);
-        let names = self.names.keys();
-        names.filter_map(move |name| Some(&name[name.len() - inside(name)?..]))
+        self.names.keys().filter_map(move |name| name.strip_prefix(folder)?.strip_prefix('/'))
     }
 
     /// A file that is there for good.
