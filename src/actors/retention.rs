@@ -25,7 +25,7 @@ pub struct Retention {
 impl Retention {
     fn run(&self) {
         self.clock.judge();
-        let (now, levels) = (self.clock.moment(), self.store.granularities().levels());
+        let (now, levels) = (self.clock.moment(), self.store.levels());
         let mut expired = self.store.partitions();
         expired.retain(|own| retention::is_expired(&levels[own.id.level], own.end, now));
         tracing::debug!(expired = expired.len(), "looked for expired partitions");

@@ -50,6 +50,12 @@ impl Files<'_> {
             let layer = fanned_out.as_ref().unwrap_or(&frozen.layers[0]);
             Step::new(self, level, frozen.through, layer, now)?.run()?;
         }
+        // What was under way when a granularity was retired goes into its documents.
+        for level in self.granularities.count()..self.partitions.levels().len() {
+            if !self.head.read(level)?.slots(0..i64::MAX)?.is_empty() {
+                Step::new(self, level, frozen.through, &Layer::default(), now)?.run()?;
+            }
+        }
         Ok(())
     }
 
@@ -93,7 +99,7 @@ impl<'a> Step<'a> {
         now: Moment,
     ) -> Result<Self, StoreError> {
         let head = files.head.read(level)?;
-        let granularity = &files.granularities.levels()[level];
+        let granularity = &files.partitions.levels()[level];
         let layer = (head.through < through).then_some(layer);
         Ok(Self { files, level, granularity, through, layer, head, now })
     }

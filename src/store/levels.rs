@@ -1,10 +1,14 @@
 //! What the journal remembers of the granularities: their spans, and since when each is complete.
 //!
 //! So a data directory says itself how it is to be read, and a granularity that was added to an
-//! old store is not expected to hold what came before.
+//! old store is not expected to hold what came before, and one that is not in the settings any more
+//! keeps its files until its retention drops them.
 
 use super::StoreError;
 use crate::model::{Gaps, Granularity, GranularitySet, Span, UnixMillis};
+
+/// End of the row of a granularity that is not in the settings any more.
+const RETIRED: &str = " retired";
 
 /// One granularity as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +16,16 @@ pub(crate) struct StoredLevel {
     pub(crate) granularity: Granularity,
     /// Slots that begin before this may hold less than the other granularities do.
     pub(crate) complete_since: UnixMillis,
+    /// Not in the settings any more: it takes no samples.
+    pub(crate) retired: bool,
 }
 
 impl StoredLevel {
     /// The row's value; its key is the granularity's name.
     pub(crate) fn to_text(&self) -> String {
         let Granularity { document, partition, retention, .. } = &self.granularity;
-        format!("{document} {partition} {retention} {}", self.complete_since.0)
+        let retired = if self.retired { RETIRED } else { "" };
+        format!("{document} {partition} {retention} {}{retired}", self.complete_since.0)
     }
 
     /// What the granularity lacks, but for holes.
@@ -29,21 +36,30 @@ impl StoredLevel {
     /// Reads a row; `None` when it is damaged.
     pub(crate) fn from_text(name: &str, text: &str) -> Option<Self> {
         let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
+        let (text, retired) = match text.strip_suffix(RETIRED) {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
         let mut words = text.split(' ');
         let mut span = || words.next()?.parse::<Span>().ok();
         let (document, partition, retention) = (span()?, span()?, span()?);
         let complete_since = UnixMillis(words.next()?.parse().ok()?);
         let granularity = Granularity::new(width_ms, document, partition, retention);
-        (words.next().is_none() && granularity.name == name)
-            .then_some(Self { granularity, complete_since })
+        (words.next().is_none() && granularity.name == name).then_some(Self {
+            granularity,
+            complete_since,
+            retired,
+        })
     }
 }
 
 /// What is to be remembered once the store runs with these settings. `latest` is the time of the
-/// latest sample that was ever accepted; `None` for a new store.
+/// latest sample that was ever accepted; `None` for a new store. `with_files` are the names of
+/// granularities that have files.
 pub(crate) fn reconcile(
     stored: &[StoredLevel],
     settings: &GranularitySet,
+    with_files: &[String],
     latest: Option<UnixMillis>,
     now: UnixMillis,
 ) -> Vec<StoredLevel> {
@@ -51,8 +67,8 @@ pub(crate) fn reconcile(
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|level| level.granularity.name == granularity.name);
         let complete_since = match before {
-            None => after_all,
-            Some(StoredLevel { granularity: before, complete_since })
+            None | Some(StoredLevel { retired: true, .. }) => after_all,
+            Some(StoredLevel { granularity: before, complete_since, .. })
                 if (before.partition, before.retention)
                     == (granularity.partition, granularity.retention) =>
             {
@@ -63,14 +79,40 @@ pub(crate) fn reconcile(
                 level.complete_since.max(level.granularity.retention.before(now).plus(1))
             }
         };
-        StoredLevel { granularity: granularity.clone(), complete_since }
+        StoredLevel { granularity: granularity.clone(), complete_since, retired: false }
     };
-    settings.levels().iter().map(remember).collect()
+    let retired = with_files.iter().filter(|name| settings.named(name).is_none());
+    let retired = retired.filter_map(|name| {
+        let before = stored.iter().find(|level| level.granularity.name == *name);
+        Some(StoredLevel { retired: true, ..before.cloned().or_else(|| guess(name, settings))? })
+    });
+    let mut levels: Vec<_> = settings.levels().iter().map(remember).chain(retired).collect();
+    levels.sort_by_key(|level| level.granularity.width_ms);
+    levels
+}
+
+/// What is assumed of a granularity that earlier releases forgot: it is kept as long as the next
+/// coarser one.
+fn guess(name: &str, settings: &GranularitySet) -> Option<StoredLevel> {
+    let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
+    let coarser = settings.levels().iter().find(|level| level.width_ms > width_ms);
+    let retention = coarser.or(settings.levels().last())?.retention;
+    let width = Span::Fixed(width_ms);
+    let granularity = Granularity::new(width_ms, width, width, retention);
+    let is_name = granularity.name == name && width_ms % 1000 == 0;
+    is_name.then_some(StoredLevel { granularity, complete_since: UnixMillis::MAX, retired: true })
+}
+
+/// The granularities that take no samples any more.
+pub(crate) fn retired(levels: &[StoredLevel]) -> Vec<Granularity> {
+    let retired = levels.iter().filter(|level| level.retired);
+    retired.map(|level| level.granularity.clone()).collect()
 }
 
 /// The set that the rows make.
 pub(crate) fn as_set(stored: &[StoredLevel], file: &str) -> Result<GranularitySet, StoreError> {
-    let levels = stored.iter().map(|level| level.granularity.clone()).collect();
+    let living = stored.iter().filter(|level| !level.retired);
+    let levels = living.map(|level| level.granularity.clone()).collect();
     GranularitySet::new(levels).map_err(|faults| StoreError::Corrupt {
         file: file.to_owned(),
         problem: format!("its granularities do not fit together: {faults}"),
@@ -86,8 +128,11 @@ mod tests {
     #[test]
     fn rows_survive_the_disk() {
         for granularity in GranularitySet::default().levels() {
-            let level =
-                StoredLevel { granularity: granularity.clone(), complete_since: UnixMillis(-5) };
+            let level = StoredLevel {
+                granularity: granularity.clone(),
+                complete_since: UnixMillis(-5),
+                retired: false,
+            };
             let read = StoredLevel::from_text(&granularity.name, &level.to_text());
             assert_eq!(read, Some(level));
         }
@@ -99,19 +144,40 @@ mod tests {
     #[test]
     fn an_added_level_and_a_longer_retention_are_incomplete_before() {
         let set = GranularitySet::default();
-        let new = reconcile(&[], &set, None, NOW);
+        let new = reconcile(&[], &set, &[], None, NOW);
         assert!(new.iter().all(|level| level.complete_since.0 == i64::MIN));
         assert_eq!(as_set(&new, "journal.redb").unwrap(), set);
-        let added = reconcile(&new[1..], &set, Some(NOW.plus(7)), NOW);
+        let added = reconcile(&new[1..], &set, &[], Some(NOW.plus(7)), NOW);
         assert_eq!(added[0].complete_since, NOW.plus(8));
         assert_eq!(added[1..], new[1..]);
         let mut shorter = new.clone();
         shorter[0].granularity.retention = Span::Fixed(6 * 3_600_000);
-        let longer = reconcile(&shorter, &set, Some(NOW), NOW);
+        let longer = reconcile(&shorter, &set, &[], Some(NOW), NOW);
         assert_eq!(longer[0].complete_since, NOW.minus(6 * 3_600_000 - 1));
         let mut shorter = new.clone();
         shorter[0].granularity.partition = Span::Fixed(3_600_000);
-        let longer = reconcile(&shorter, &set, Some(NOW), NOW);
+        let longer = reconcile(&shorter, &set, &[], Some(NOW), NOW);
         assert_eq!(longer[0].complete_since, NOW.minus(48 * 3_600_000 - 1));
+    }
+
+    #[test]
+    fn a_level_that_is_not_configured_any_more_stays_while_it_has_files() {
+        let all = GranularitySet::default();
+        let some = GranularitySet::new([0, 2, 3].map(|i: usize| all.levels()[i].clone()).to_vec());
+        let (some, known) = (some.unwrap(), reconcile(&[], &all, &[], None, NOW));
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let kept = reconcile(&known, &some, &names(&["1m", "5m"]), Some(NOW), NOW);
+        assert_eq!(retired(&kept), [all.levels()[1].clone()]);
+        assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
+        assert_eq!(StoredLevel::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
+        assert_eq!(retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), NOW)), []);
+        // One that comes back lacks what came meanwhile.
+        let again = reconcile(&kept, &all, &names(&["5m"]), Some(NOW), NOW);
+        assert_eq!((again[1].retired, again[1].complete_since), (false, NOW.plus(1)));
+        // Earlier releases forgot it.
+        let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
+        let guessed = retired(&guessed);
+        assert_eq!(guessed.len(), 1);
+        assert_eq!((&*guessed[0].name, guessed[0].retention), ("5m", all.levels()[2].retention));
     }
 }

@@ -66,7 +66,7 @@ pub use snapshot::{SnapshotReport, restore};
 pub use snapshot_folder::SnapshotFolder;
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
-use crate::model::{Gaps, GranularitySet, Moment, SeriesId, UnixMillis};
+use crate::model::{Gaps, Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
 use catalog::Catalog;
 use checkpoint::Files;
 use head::Head;
@@ -145,6 +145,12 @@ impl Store {
     /// The levels of pre-aggregation, finest first.
     pub fn granularities(&self) -> &GranularitySet {
         &self.inner.granularities
+    }
+
+    /// The granularity of a partition: those of the settings come first, then those that are not in
+    /// the settings any more, and take no samples.
+    pub fn levels(&self) -> &[Granularity] {
+        self.inner.partitions.levels()
     }
 
     /// What each of them lacks of the time that it keeps.

@@ -11,12 +11,13 @@ use super::{
     partition::{Partition, PartitionId, Place},
     register::Register,
 };
-use crate::model::{GranularitySet, UnixMillis};
+use crate::model::{Granularity, UnixMillis};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Partitions {
-    granularities: Arc<GranularitySet>,
+    /// Those of the settings, then the retired ones.
+    levels: Vec<Granularity>,
     medium: Arc<dyn Medium>,
     register: Arc<Register>,
     /// By granularity and start; none overlap.
@@ -43,18 +44,13 @@ impl Partitions {
     /// Opens every partition of the medium.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
-        granularities: Arc<GranularitySet>,
+        levels: Vec<Granularity>,
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let this = Self {
-            granularities,
-            medium,
-            register,
-            open: RwLock::default(),
-            changing: Mutex::default(),
-        };
+        let this =
+            Self { levels, medium, register, open: RwLock::default(), changing: Mutex::default() };
         let mut files = Vec::new();
-        for (level, granularity) in this.granularities.levels().iter().enumerate() {
+        for (level, granularity) in this.levels.iter().enumerate() {
             let folder = Partition::folder(granularity);
             for name in this.list(&folder)? {
                 if name.ends_with(UNFINISHED) {
@@ -109,7 +105,7 @@ impl Partitions {
         id: PartitionId,
         file: String,
     ) -> Result<Option<Partition>, StoreError> {
-        let granularity = &self.granularities.levels()[id.level];
+        let granularity = &self.levels[id.level];
         let opened = Partition::open(&self.medium, id, granularity, file.clone());
         let opened = opened.and_then(|partition| {
             match self.overlapping(id.level, partition.place.range()).first() {
@@ -150,6 +146,11 @@ impl Partitions {
         Ok(true)
     }
 
+    /// A granularity: those of the settings come first, then those that are retired.
+    pub(crate) fn levels(&self) -> &[Granularity] {
+        &self.levels
+    }
+
     /// The partition that begins there.
     pub(crate) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
         self.open.read().get(&id).cloned()
@@ -172,7 +173,7 @@ impl Partitions {
         match before {
             Some(holder) if at < holder.end => holder,
             before => {
-                let granularity = &self.granularities.levels()[level];
+                let granularity = &self.levels[level];
                 Place::between(granularity, level, at, before.as_ref(), after.as_ref())
             }
         }
@@ -190,7 +191,7 @@ impl Partitions {
     /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
     /// in it.
     fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
-        let granularity = &self.granularities.levels()[place.id.level];
+        let granularity = &self.levels[place.id.level];
         let file = Partition::file_name(granularity, &place);
         let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
         let found = if self.medium.exists(&file).map_err(fault)? {

@@ -65,7 +65,7 @@ impl Store {
         range: Range<UnixMillis>,
         series: &[SeriesId],
     ) -> Result<View, StoreError> {
-        let granularity = &self.granularities().levels()[level];
+        let granularity = &self.levels()[level];
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
@@ -99,6 +99,9 @@ impl Store {
     ) -> (Cells, Option<Arc<Frozen>>, u64) {
         let catalog = self.inner.catalog.read();
         let mut active = Cells::default();
+        if level >= self.granularities().count() {
+            return (active, None, catalog.applied());
+        }
         for id in series {
             catalog.active_cells(level, *id, range.clone(), |start, cell| {
                 let start = UnixMillis(start);
@@ -126,7 +129,7 @@ impl View {
     /// When a document cannot be read.
     pub fn slots_into(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), StoreError> {
         slots.clear();
-        let width = self.store.granularities().levels()[self.level].width_ms;
+        let width = self.store.levels()[self.level].width_ms;
         let longest = ((self.range.end - self.range.start) / width) as usize;
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         // Partitions and their documents are read in order of time.
@@ -199,7 +202,7 @@ impl View {
         series: SeriesId,
         slots: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
-        let granularity = &self.store.granularities().levels()[self.level];
+        let granularity = &self.store.levels()[self.level];
         let place = &reader.partition.place;
         let from = UnixMillis(self.range.start.max(place.id.start.0));
         let to = self.range.end.min(place.end.0);

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use super::{
     AcceptedBatch, Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
     catalog::Catalog, changes, head, head::Head, journal, journal::Journal, levels,
-    partitions::Partitions, register::Register,
+    partition::granularities_with_files, partitions::Partitions, register::Register,
 };
 use crate::model::{GranularitySet, UnixMillis};
 
@@ -47,8 +47,6 @@ impl Store {
         let journal = Arc::new(Journal::open(&medium)?);
         let known = journal.levels()?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
-        let partitions = Partitions::open(medium.clone(), granularities.clone(), register.clone())?;
-        let head = Head::open(medium.clone(), &granularities, register.clone())?;
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         changes::load(&journal, &mut dictionary, &mut catalog)?;
@@ -58,14 +56,20 @@ impl Store {
         let ran_until = last_run.or(catalog.latest());
         // What was dropped so far was so before this.
         let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
-        let levels = levels::reconcile(&known, &granularities, catalog.latest(), dropped_by);
+        let with_files = granularities_with_files(&medium)?;
+        let latest = catalog.latest();
+        let levels = levels::reconcile(&known, &granularities, &with_files, latest, dropped_by);
+        let all = [granularities.levels(), &levels::retired(&levels)].concat();
+        let head = Head::open(medium.clone(), &all, register.clone())?;
+        let partitions = Partitions::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
         let now = ran_until.map_or(now, |last| now.min(last));
         if levels != known {
             journal.set_levels(&levels)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        let gaps = levels.iter().map(levels::StoredLevel::gaps).collect();
+        let living = levels.iter().filter(|level| !level.retired);
+        let gaps = living.map(levels::StoredLevel::gaps).collect();
         let inner = Inner {
             granularities,
             medium,

@@ -176,7 +176,7 @@ impl Metrics {
     pub fn render(&self, store: &Store) -> Result<Vec<u8>, prometheus::Error> {
         self.mirrored.update(store);
         let partitions = store.partitions();
-        for (level, granularity) in store.granularities().levels().iter().enumerate() {
+        for (level, granularity) in store.levels().iter().enumerate() {
             let own = || partitions.iter().filter(|partition| partition.id.level == level);
             let bytes: u64 = own().map(|partition| partition.bytes).sum();
             let labels = [granularity.name.as_str()];

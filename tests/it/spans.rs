@@ -137,3 +137,47 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
         assert_eq!(is_expired(minute, own.end, over), gone, "{own:?}");
     }
 }
+
+#[test]
+fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_drops_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = granularities(["1h", "6h"], ["1d", "1w"], ["1mo", "1y"]);
+    let (store, mut appender) = open(dir.path(), all.clone());
+    define(&mut appender);
+    let range = NOW.minus(40 * 24 * HOUR)..NOW;
+    // Some of these are in documents of hours, the last ones in the head.
+    let times: Vec<_> = (1..300).map(|hour| NOW.0 - hour * HOUR).collect();
+    send(&mut appender, &times);
+    store.checkpoint(NOW).unwrap();
+    let hours = counts(&store, 1, range.clone());
+    assert_eq!(hours.len(), times.len());
+    drop((store, appender));
+    let levels = [0, 2].map(|level: usize| all.levels()[level].clone());
+    let without = GranularitySet::new(levels.to_vec()).unwrap();
+    for _ in 0..2 {
+        let (store, mut appender) = open(dir.path(), without.clone());
+        assert_eq!(store.levels().last().unwrap().name, "1h");
+        send(&mut appender, &[NOW.0 - 5 * HOUR]);
+        assert_eq!(counts(&store, 2, range.clone()), hours, "it takes no samples");
+        store.checkpoint(NOW.plus(36 * HOUR)).unwrap();
+        assert_eq!(counts(&store, 2, range.clone()), hours);
+        let sent = times.len() + counts(&store, 0, range.clone()).len();
+        assert!(sent > times.len());
+        drop((store, appender));
+        let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
+        assert!(report.is_sound(), "{report:?}");
+    }
+    let (store, appender) = open(dir.path(), without.clone());
+    let own: Vec<_> = store.partitions().into_iter().filter(|own| own.id.level == 2).collect();
+    assert!(own.len() >= 2);
+    let retention = 12 * 7 * 24 * HOUR;
+    for own in &own {
+        let granularity = &store.levels()[own.id.level];
+        assert!(!is_expired(granularity, own.end, own.end.plus(retention - 1)));
+        assert!(is_expired(granularity, own.end, own.end.plus(retention)));
+        assert!(store.drop_partition(own.id).unwrap());
+    }
+    drop((store, appender));
+    let (store, _) = open(dir.path(), without);
+    assert_eq!(store.levels().len(), 2, "nothing is left of it");
+}

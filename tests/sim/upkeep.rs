@@ -48,7 +48,7 @@ impl Upkeep {
                 store.preallocate(*level, *document, &ids).map(|_| 0)
             }
             Self::Drop => {
-                let levels = store.granularities().levels();
+                let levels = store.levels();
                 let mut dropped = 0;
                 for own in store.partitions() {
                     if retention::is_expired(&levels[own.id.level], own.end, now) {

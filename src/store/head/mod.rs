@@ -24,7 +24,7 @@ use super::{
     register::Register,
     version::{self, FORMAT_VERSION},
 };
-use crate::model::{GranularitySet, SeriesId, UnixMillis};
+use crate::model::{Granularity, SeriesId, UnixMillis};
 
 /// Name of the head's file.
 pub(crate) const HEAD_FILE: &str = "head.redb";
@@ -50,10 +50,10 @@ impl Head {
     /// Opens the head, creating it when there is none. A damaged one is set aside.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
-        granularities: &GranularitySet,
+        levels: &[Granularity],
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let names: Vec<_> = granularities.levels().iter().map(|level| level.name.clone()).collect();
+        let names: Vec<_> = levels.iter().map(|level| level.name.clone()).collect();
         let file = match open_file(&medium, &names) {
             Err(fault) if fault.is_damage() => {
                 register.set_aside(HEAD_FILE, &fault)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use redb::TableDefinition;
 
 pub(crate) use documents::{DocumentWriter, PartitionReader, Written};
-pub(crate) use name::data_files;
+pub(crate) use name::{data_files, granularities_with_files};
 pub(crate) use place::Place;
 use place::document_span;
 

@@ -52,6 +52,23 @@ impl Partition {
     }
 }
 
+/// Names of the granularities that have files.
+pub(crate) fn granularities_with_files(
+    medium: &Arc<dyn Medium>,
+) -> Result<Vec<String>, StoreError> {
+    let fault = |cause| StoreError::Io { operation: "list", file: FOLDER.to_owned(), cause };
+    let mut names = medium.folders(FOLDER).map_err(fault)?;
+    let mut failed = None;
+    names.retain(|name| match medium.list(&format!("{FOLDER}/{name}")) {
+        Ok(files) => files.iter().any(|file| file.ends_with(FILE_END)),
+        Err(cause) => {
+            failed = Some(cause);
+            false
+        }
+    });
+    failed.map_or(Ok(names), |cause| Err(fault(cause)))
+}
+
 /// Names of the files that hold cells, the head first.
 pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let fault = |operation: &'static str, file: &str| {

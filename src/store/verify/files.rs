@@ -69,7 +69,7 @@ pub(super) fn check_documents(
         report.fault(file, format!("mark {mark} is beyond the journal's last record {applied}"));
     }
     let dictionary = store.dictionary();
-    let width_ms = store.granularities().levels()[partition.id().level].width_ms;
+    let width_ms = store.levels()[partition.id().level].width_ms;
     reader.for_each_document(|start, series, doc| {
         report.documents += 1;
         let place = || format!("document of series {} at {start}", series.0);
@@ -101,7 +101,7 @@ pub(super) fn check_head(
     level: usize,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let width_ms = store.granularities().levels()[level].width_ms;
+    let width_ms = store.levels()[level].width_ms;
     let head = store.inner.head.read(level)?;
     let dictionary = store.dictionary();
     for slot in head.slots(0..i64::MAX)? {
