@@ -130,7 +130,7 @@ impl TrustedClock {
 
     fn note(&self, change: Option<Change>) {
         match change {
-            None => return,
+            None => {}
             Some(Change::Doubted) => {
                 let ClockReport { clock, believed, senders_min, .. } = self.report();
                 tracing::warn!(

@@ -9,7 +9,7 @@ pub(crate) struct Layouts {
     width_ms: i64,
     document: Span,
     /// By number of slots, ascending.
-    layouts: Vec<DocumentLayout>,
+    by_slots: Vec<DocumentLayout>,
 }
 
 impl Layouts {
@@ -27,8 +27,8 @@ impl Layouts {
         slots.sort_unstable();
         slots.dedup();
         assert!(slots.last().is_some_and(|most| *most <= longest));
-        let layouts = slots.into_iter().map(|n| DocumentLayout::new(n, width_ms)).collect();
-        Self { width_ms, document, layouts }
+        let by_slots = slots.into_iter().map(|n| DocumentLayout::new(n, width_ms)).collect();
+        Self { width_ms, document, by_slots }
     }
 
     /// How long a document is.
@@ -48,11 +48,11 @@ impl Layouts {
 
     /// The layout of the document that begins at `start`.
     pub(crate) fn of(&self, start: UnixMillis) -> &DocumentLayout {
-        if let [only] = &self.layouts[..] {
+        if let [only] = &self.by_slots[..] {
             return only;
         }
         let slots = ((self.next(start).0 - start.0) / self.width_ms) as usize;
-        let found = self.layouts.iter().find(|layout| layout.slots() == slots);
-        found.unwrap_or(&self.layouts[0])
+        let found = self.by_slots.iter().find(|layout| layout.slots() == slots);
+        found.unwrap_or(&self.by_slots[0])
     }
 }

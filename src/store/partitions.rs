@@ -63,7 +63,7 @@ impl Partitions {
                     continue;
                 };
                 let id = PartitionId { level, start };
-                if let Some(partition) = this.open_or_set_aside(id, file.clone())? {
+                if let Some(partition) = this.open_or_set_aside(id, &file)? {
                     files.push(file);
                     this.open.write().insert(id, Arc::new(partition));
                 }
@@ -103,22 +103,22 @@ impl Partitions {
     fn open_or_set_aside(
         &self,
         id: PartitionId,
-        file: String,
+        file: &str,
     ) -> Result<Option<Partition>, StoreError> {
         let granularity = &self.levels[id.level];
-        let opened = Partition::open(&self.medium, id, granularity, file.clone());
+        let opened = Partition::open(&self.medium, id, granularity, file.to_owned());
         let opened = opened.and_then(|partition| {
             match self.overlapping(id.level, partition.place.range()).first() {
                 None => Ok(partition),
                 Some(other) => {
                     let problem = format!("it overlaps {}", other.file_path());
-                    Err(StoreError::Corrupt { file: file.clone(), problem })
+                    Err(StoreError::Corrupt { file: file.to_owned(), problem })
                 }
             }
         });
         match opened {
             Err(fault) if fault.is_damage() => {
-                self.register.set_aside(&file, &fault)?;
+                self.register.set_aside(file, &fault)?;
                 Ok(None)
             }
             outcome => outcome.map(Some),
@@ -195,7 +195,7 @@ impl Partitions {
         let file = Partition::file_name(granularity, &place);
         let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
         let found = if self.medium.exists(&file).map_err(fault)? {
-            self.open_or_set_aside(place.id, file.clone())?
+            self.open_or_set_aside(place.id, &file)?
         } else {
             None
         };
