@@ -87,7 +87,7 @@ impl Partitions {
     /// Where a granularity lacks what partitions held, because files were lost or documents are
     /// damaged.
     pub(crate) fn holes(&self, level: usize) -> Vec<Range<UnixMillis>> {
-        let granularity = &self.granularities.levels()[level];
+        let granularity = &self.levels[level];
         let lost = self.register.lost(&Partition::folder(granularity)).into_iter();
         let starts = lost.filter_map(|name| Partition::start_of_file(&name));
         let end = |start| granularity.partition_end(granularity.partition_start(start));
