@@ -369,12 +369,16 @@ mod tests {
             eprintln!("skipped: this file system does not say what is cached");
             return;
         }
-        drop(folder.open("file").unwrap());
-        match is_cached() {
-            Err(rustix::io::Errno::AGAIN) => {}
-            _ if is_in_memory(&file) => eprintln!("skipped: this file system has no disk"),
-            outcome => panic!("still cached: {outcome:?}"),
+        if is_in_memory(&file) {
+            eprintln!("skipped: this file system has no disk");
+            return;
         }
+        // The system keeps pages that it is just busy with.
+        let is_dropped = |_| {
+            drop(folder.open("file").unwrap());
+            is_cached() == Err(rustix::io::Errno::AGAIN)
+        };
+        assert!((0..1000).any(is_dropped), "still cached");
     }
 
     fn is_in_memory(file: &File) -> bool {

@@ -11,6 +11,7 @@ fn ask(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
     let agent: ureq::Agent =
         ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let request = ureq::http::Request::builder().method(method);
+    let request = request.header("Content-Type", "application/json");
     let request = request.uri(format!("{}{path}", daemon.url)).body(body.to_owned()).unwrap();
     let mut response = agent.run(request).unwrap();
     let text = response.body_mut().read_to_string().unwrap();
