@@ -229,21 +229,9 @@ pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     }
 }
 
-/// RFC 3339, or a date, or Unix seconds, or Unix milliseconds when larger than 10^11.
+/// See [`UnixMillis::parse`].
 pub(super) fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
-    const MILLIS_FROM: f64 = 1e11;
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-    let found = number
-        .map(|number| if number.abs() < MILLIS_FROM { number * 1000.0 } else { number } as i64)
-        .or_else(|| text.parse().ok().map(|at: jiff::Timestamp| at.as_millisecond()))
-        .or_else(|| text.parse().ok().map(|date: jiff::civil::Date| UnixMillis::from_date(date).0));
-    found.map(UnixMillis).filter(|at| (UnixMillis::MIN..=UnixMillis::MAX).contains(at)).ok_or_else(
-        || {
-            QueryError::Invalid(format!(
-                "{name}={text:?} is no time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds"
-            ))
-        },
-    )
+    UnixMillis::parse(text).map_err(|cause| QueryError::Invalid(format!("{name}={cause}")))
 }
 
 #[cfg(test)]

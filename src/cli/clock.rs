@@ -1,11 +1,11 @@
 //! `granary clock`: whether a running daemon believes its machine's clock, and that it should.
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use super::http;
+use super::{http, screen};
 use crate::actors::ClockReport;
 
 /// Show whether a running daemon believes its machine's clock, or confirm that it is right
@@ -36,11 +36,9 @@ pub(super) fn clock(args: &ClockArgs) -> anyhow::Result<ExitCode> {
         Some(What::Confirm) => http::post(&args.url, "admin/clock/confirm")?,
     };
     if args.json {
-        writeln!(std::io::stdout(), "{answer}")?;
-        return Ok(ExitCode::SUCCESS);
+        return screen::print_json(&answer);
     }
     let report: ClockReport = serde_json::from_str(&answer).context("read the answer")?;
     let believed = || format!("the clock says {} and is believed", report.clock);
-    writeln!(std::io::stdout(), "{}", report.reason().unwrap_or_else(believed))?;
-    Ok(ExitCode::SUCCESS)
+    screen::print(&report.reason().unwrap_or_else(believed))
 }

@@ -7,6 +7,8 @@ use ureq::http::Response;
 use anyhow::{Context, bail};
 use granary_protocol::ErrorAnswer;
 
+use super::screen;
+
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of an answer, at most.
@@ -106,8 +108,17 @@ fn body(url: &str, answer: Result<Response<ureq::Body>, ureq::Error>) -> anyhow:
     if status.is_success() {
         return Ok(body);
     }
-    match serde_json::from_str::<ErrorAnswer>(&body) {
-        Ok(answer) => bail!("{}", answer.message),
-        Err(_) => bail!("{url} answered {status}; is it a granary?"),
+    match message(&body) {
+        Some(message) => bail!("{}", screen::text(&message)),
+        None => bail!("{url} answered {status}; is it a granary?"),
     }
+}
+
+/// What an error says: the daemon's own, or one of Prometheus' API.
+fn message(body: &str) -> Option<String> {
+    let own = serde_json::from_str(body).map(|answer: ErrorAnswer| answer.message);
+    own.ok().or_else(|| {
+        let answer: serde_json::Value = serde_json::from_str(body).ok()?;
+        Some(answer.get("error")?.as_str()?.to_owned())
+    })
 }

@@ -8,6 +8,7 @@ mod import;
 mod progress;
 mod query;
 mod ready;
+mod screen;
 mod senders;
 mod series;
 mod serve;
@@ -70,9 +71,9 @@ pub fn run() -> ExitCode {
     })
 }
 
-/// Writes a line to standard error.
-fn complain(line: &str) {
+/// Writes lines to standard error.
+fn complain(lines: &str) {
     use std::io::Write;
     // There is nobody left to tell when standard error is closed.
-    drop(writeln!(std::io::stderr(), "{line}"));
+    drop(writeln!(std::io::stderr(), "{}", screen::lines(lines)));
 }

@@ -1,12 +1,12 @@
 //! `granary senders`: list and remove the senders that a running daemon remembers.
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{http, query::table};
+use super::{http, query::table, screen};
 use crate::query::{SendersAnswer, SendersRemoved};
 
 /// List or remove the senders that a running daemon remembers by the numbers of their batches
@@ -76,10 +76,5 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
             (answer, text)
         }
     };
-    let text = if args.json { answer } else { text };
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        // The reader, such as `head`, has seen enough.
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        outcome => Ok(outcome.map(|()| ExitCode::SUCCESS)?),
-    }
+    if args.json { screen::print_json(&answer) } else { screen::print(&text) }
 }

@@ -1,12 +1,12 @@
 //! `granary series`: list, delete and rename series of a running daemon.
 
-use std::{collections::BTreeMap, io::Write, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{http, query::table};
+use super::{http, query::table, screen};
 use crate::query::{ChangeAnswer, ChangedSeries, SeriesAnswer};
 
 /// List, delete or rename the series of a running daemon
@@ -100,11 +100,7 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
             change("admin/series/rename", &body, "renamed")?
         }
     };
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        // The reader, such as `head`, has seen enough.
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        outcome => Ok(outcome.map(|()| ExitCode::SUCCESS)?),
-    }
+    if args.json { screen::print_json(&text) } else { screen::print(&text) }
 }
 
 fn tags(text: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {
@@ -128,6 +124,7 @@ fn render(answer: &ChangeAnswer, done: &str) -> String {
     let listed = SeriesAnswer {
         total,
         series: answer.series.iter().map(|changed| changed.series.clone()).collect(),
+        notes: Vec::new(),
     };
     let renamed = answer.series.iter().any(|changed| changed.renamed_to.is_some());
     let list = if renamed { renamings(&answer.series) } else { table::series(&listed) };
@@ -137,9 +134,8 @@ fn render(answer: &ChangeAnswer, done: &str) -> String {
 fn renamings(series: &[ChangedSeries]) -> String {
     let line = |changed: &ChangedSeries| {
         let to = changed.renamed_to.as_ref()?;
-        let tags: Vec<_> = to.tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let from = table::name(&changed.series);
-        Some(format!("{from} -> {}{{{}}}", to.metric, tags.join(",")))
+        let to = table::name_of(&to.metric, &to.tags);
+        Some(format!("{} -> {to}", table::name(&changed.series)))
     };
     series.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }

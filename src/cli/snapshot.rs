@@ -1,7 +1,6 @@
 //! `granary snapshot` and `granary restore`.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -9,7 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{complain, http, verify};
+use super::{complain, http, screen, verify};
 use crate::store;
 
 /// Copy the data of a running daemon, as it is at one moment
@@ -45,8 +44,7 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> anyhow::Result<ExitCode> {
     let body = http::post(&args.url, "admin/snapshot")?;
     let answer: serde_json::Value = serde_json::from_str(&body).context("read the answer")?;
     let path = answer["path"].as_str().unwrap_or_default();
-    writeln!(std::io::stdout(), "{}", if args.json { &body } else { path })?;
-    Ok(ExitCode::SUCCESS)
+    if args.json { screen::print_json(&body) } else { screen::print(path) }
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {

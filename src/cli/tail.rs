@@ -8,10 +8,17 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{complain, http, query::table};
+use super::{
+    complain, http,
+    query::{
+        table,
+        view::{fold, short},
+    },
+    screen,
+};
 use crate::{
     model::UnixMillis,
-    query::{TailCell, TailEvent},
+    query::{SeriesAnswer, TailCell, TailEvent},
 };
 
 /// Bytes of one event, at most.
@@ -52,6 +59,7 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
     let mut pairs: Vec<_> =
         given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     pairs.push(("state", (!args.no_state).to_string()));
+    say_what_is_missing(args)?;
     let mut lines = BufReader::new(http::stream(&args.url, "tail", &pairs)?);
     let (mut event, mut line) = (String::new(), String::new());
     loop {
@@ -68,9 +76,9 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
         let Some(data) = text.strip_prefix("data: ") else { continue };
         if event == "error" {
             let fault: serde_json::Value = serde_json::from_str(data).context("read an event")?;
-            bail!("{}", fault["message"].as_str().unwrap_or(data));
+            bail!("{}", screen::text(fault["message"].as_str().unwrap_or(data)));
         }
-        let shown = if args.json { format!("{data}\n") } else { render(data)? };
+        let shown = if args.json { format!("{}\n", screen::json(data)) } else { render(data)? };
         let mut out = io::stdout().lock();
         match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
             // The reader, such as `head`, has seen enough.
@@ -82,6 +90,19 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Says why nothing will come, unless such a series begins.
+fn say_what_is_missing(args: &TailArgs) -> anyhow::Result<()> {
+    let given = [("metric", &args.metric), ("tags", &args.tags)];
+    let pairs: Vec<_> =
+        given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    let answer: SeriesAnswer = serde_json::from_str(&http::get(&args.url, "series", &pairs)?)
+        .context("read the list of series")?;
+    for note in &answer.notes {
+        complain(&format!("{}; waiting for one that matches", screen::text(note)));
+    }
+    Ok(())
+}
+
 fn render(data: &str) -> anyhow::Result<String> {
     let event: TailEvent = serde_json::from_str(data).context("read an event")?;
     if event.skipped > 0 {
@@ -91,15 +112,16 @@ fn render(data: &str) -> anyhow::Result<String> {
 }
 
 fn line(cell: &TailCell) -> String {
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
-    format!(
-        "{}  {}  n={} sum={} min={} max={} last={}\n",
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+    let line = format!(
+        "{}  {}  n={} last={} min={} max={} sum={}",
         UnixMillis(cell.start),
         table::name(&cell.series),
         cell.n,
-        number(cell.sum),
+        number(cell.last),
         number(cell.min),
         number(cell.max),
-        number(cell.last)
-    )
+        number(cell.sum)
+    );
+    fold(&line, screen::columns()) + "\n"
 }

@@ -1,7 +1,6 @@
 //! `granary verify`.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -9,7 +8,7 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 
-use super::progress;
+use super::{progress, screen};
 use crate::{
     model::{Clock, SystemClock},
     store::{self, VerifyReport},
@@ -34,8 +33,11 @@ pub(super) struct VerifyArgs {
 
 pub(super) fn verify(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let report = check(&args.dir)?;
-    let text = if args.json { serde_json::to_string_pretty(&report)? } else { describe(&report) };
-    writeln!(std::io::stdout(), "{text}")?;
+    if args.json {
+        screen::print_json(&serde_json::to_string_pretty(&report)?)?;
+    } else {
+        screen::print(&describe(&report))?;
+    }
     Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(FAULTS_FOUND) })
 }
 
@@ -53,8 +55,11 @@ pub(super) fn check(dir: &Path) -> anyhow::Result<VerifyReport> {
 }
 
 fn describe(report: &VerifyReport) -> String {
-    let mut lines: Vec<_> =
-        report.faults.iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect();
+    let mut lines: Vec<_> = report
+        .faults
+        .iter()
+        .map(|fault| screen::text(&format!("{}: {}", fault.file, fault.problem)))
+        .collect();
     let more = report.fault_count - report.faults.len() as u64;
     if more > 0 {
         lines.push(format!("and {more} more faults"));

@@ -34,6 +34,22 @@ impl UnixMillis {
             .map_or(Self::MAX, |zoned| Self(zoned.timestamp().as_millisecond()))
     }
 
+    /// RFC 3339, or a date, or Unix seconds, or Unix milliseconds when larger than 10^11.
+    ///
+    /// # Errors
+    /// When it is none of them, or out of range.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        const MILLIS_FROM: f64 = 1e11;
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        let found = number
+            .map(|number| if number.abs() < MILLIS_FROM { number * 1000.0 } else { number } as i64)
+            .or_else(|| text.parse().ok().map(|at: Timestamp| at.as_millisecond()))
+            .or_else(|| text.parse().ok().map(|date| Self::from_date(date).0));
+        found.map(Self).filter(|at| (Self::MIN..=Self::MAX).contains(at)).ok_or_else(|| {
+            format!("{text:?} is no time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds")
+        })
+    }
+
     /// This time plus some milliseconds.
     pub fn plus(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))

@@ -11,7 +11,7 @@ use super::{
     axis_reader::AxisReader,
     coverage,
     grouping::{Group, Ranking, check_lines, group},
-    zone_name,
+    missing, zone_name,
 };
 use crate::{
     model::{Cell, UnixMillis},
@@ -115,6 +115,9 @@ pub fn chart(
         lines: lines * request.displays.len().max(1),
     };
     let mut axis = Axis::plan(&coverage(store, now), &asked, limits)?;
+    if found.is_empty() {
+        axis.notes.extend(missing::note(store, &request.selector));
+    }
     if groups.iter().any(|group| !group.is_one_kind) {
         axis.notes.push("series of several kinds are merged: name more tags".to_owned());
     }
@@ -124,7 +127,7 @@ pub fn chart(
         start: axis.start_or(request.range.start),
         end: axis.end_or(request.range.end),
         incomplete_from: axis.incomplete_from(now),
-        series: shown(store, &axis, groups, request)?,
+        series: shown(store, &axis, groups, request, now)?,
         notes: axis.notes,
     })
 }
@@ -135,6 +138,7 @@ fn shown(
     axis: &Axis,
     groups: Vec<Group>,
     request: &ChartRequest,
+    now: UnixMillis,
 ) -> Result<Vec<ChartSeries>, QueryError> {
     let mut ranking = request.rank.map(Ranking::new);
     let mut shown = Vec::new();
@@ -152,9 +156,9 @@ fn shown(
             (Some(ranking), Some(rank)) => {
                 let by = rank.by.or(displays.first().copied()).unwrap_or(by_kind[0]);
                 let number = by.of_cell(&over_range(&cells), axis_width(axis));
-                ranking.push(number, group_lines(axis, &cells, &group, displays));
+                ranking.push(number, group_lines(axis, &cells, &group, displays, now));
             }
-            _ => shown.extend(group_lines(axis, &cells, &group, displays)),
+            _ => shown.extend(group_lines(axis, &cells, &group, displays, now)),
         }
     }
     shown.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
@@ -166,10 +170,11 @@ fn group_lines(
     cells: &[Cell],
     group: &Group,
     displays: &[Display],
+    now: UnixMillis,
 ) -> Vec<ChartSeries> {
     let line = |display: &Display| {
         let point =
-            |((start, width), cell): (&(i64, i64), &Cell)| (*start, display.of_cell(cell, *width));
+            |(slot, cell): (&(i64, i64), &Cell)| (slot.0, group.number(*display, cell, *slot, now));
         ChartSeries {
             series: group.entry.clone(),
             merged: group.merged.then_some(group.members.len()),

@@ -16,6 +16,7 @@ use super::{
     coverage,
     grouping::{Group, check_lines, group},
     levels::{Ladder, levels_document},
+    missing,
     nested::{Nesting, nest},
     resolution::{AUTO_POINTS, level_of_documents, level_of_width},
 };
@@ -101,12 +102,19 @@ pub fn documents(
     let found = request.selector.select_within(store, limits, merges)?;
     let groups = group(&found, &request.merge);
     check_lines(groups.len(), limits)?;
-    let asked = Asked { store, request, limits, coverage: coverage(store, now) };
-    match request.form {
+    let asked = Asked { store, request, limits, coverage: coverage(store, now), now };
+    let mut answer = match request.form {
         DocumentsForm::Levels => asked.levels(&groups),
         DocumentsForm::Nested => asked.nested(&groups),
         DocumentsForm::Rows => asked.rows(&groups),
+    }?;
+    let (DocumentsAnswer::Documents { notes, .. }
+    | DocumentsAnswer::Levels { notes, .. }
+    | DocumentsAnswer::Rows { notes, .. }) = &mut answer;
+    if found.is_empty() {
+        notes.extend(missing::note(store, &request.selector));
     }
+    Ok(answer)
 }
 
 pub(super) fn check_count(
@@ -131,6 +139,7 @@ struct Asked<'a> {
     request: &'a DocumentsRequest,
     limits: &'a QueryLimits,
     coverage: Coverage<'a>,
+    now: UnixMillis,
 }
 
 impl Asked<'_> {
@@ -178,15 +187,15 @@ impl Asked<'_> {
         self.read(&axis, groups, |group, cells| {
             let display =
                 self.request.display.unwrap_or_else(|| Display::of_kind(group.entry.kind));
-            for ((start, width), cell) in axis.slots().iter().zip(cells) {
+            for (slot, cell) in axis.slots().iter().zip(cells) {
                 if !cell.is_empty() {
                     let row = Row {
-                        date: local_time(UnixMillis(*start), &zone),
-                        value: display.of_cell(cell, *width),
+                        date: local_time(UnixMillis(slot.0), &zone),
+                        value: group.number(display, cell, *slot, self.now),
                         metric: group.entry.metric.clone(),
                         tags: group.entry.tags.clone(),
                     };
-                    rows.push((*start, row));
+                    rows.push((slot.0, row));
                 }
             }
         })?;

@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 
 use super::{Display, QueryError, QueryLimits, SeriesEntry};
 use crate::{
-    model::{Kind, SeriesId, SeriesKey},
+    model::{Cell, Kind, SeriesId, SeriesKey, UnixMillis},
     store::SeriesInfo,
 };
+
+/// A slot that has just begun counts as so long.
+const SHORTEST_MS: i64 = 1000;
 
 /// How series become lines of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,6 +74,28 @@ impl Group {
             members: members.iter().map(|(id, _)| *id).collect(),
             is_one_kind: infos().all(|info| info.kind == kind),
         }
+    }
+}
+
+impl Group {
+    /// The number of a slot, given by its start and width. A rate over the slot under way goes by
+    /// the time that has passed; of a counter it is no larger than between any two readings, for
+    /// the slot's first increase began before it.
+    pub(super) fn number(
+        &self,
+        display: Display,
+        cell: &Cell,
+        (start, width): (i64, i64),
+        now: UnixMillis,
+    ) -> Option<f64> {
+        let passed = now.0.saturating_sub(start);
+        if display != Display::AvgPerSec || passed < 0 || passed >= width {
+            return display.of_cell(cell, width);
+        }
+        let number = display.of_cell(cell, passed.max(SHORTEST_MS.min(width)))?;
+        let largest = cell.max * self.members.len() as f64;
+        let is_bounded = self.entry.kind == Kind::Counter && largest.is_finite();
+        Some(if is_bounded { number.min(largest) } else { number })
     }
 }
 

@@ -16,6 +16,7 @@ mod grouping;
 mod levels;
 mod listing;
 mod matchers;
+mod missing;
 mod nested;
 mod promql;
 mod resolution;

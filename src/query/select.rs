@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{QueryError, QueryLimits};
+use super::{QueryError, QueryLimits, missing};
 use crate::{
     model::{Kind, SeriesId},
     store::{Dictionary, METRIC_TAG, Matcher, SeriesInfo, Store},
@@ -39,6 +39,9 @@ pub struct SeriesAnswer {
     pub total: usize,
     /// The first of them, in order of metric and tags.
     pub series: Vec<SeriesEntry>,
+    /// Why none matches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl SeriesEntry {
@@ -127,5 +130,6 @@ pub fn series(store: &Store, selector: &Selector, limits: &QueryLimits) -> Serie
     let found = selector.select(store);
     let shown = found.iter().take(limits.series_max);
     let series = shown.map(|(_, info)| SeriesEntry::new(info)).collect();
-    SeriesAnswer { total: found.len(), series }
+    let why = found.is_empty().then(|| missing::note(store, selector)).flatten();
+    SeriesAnswer { total: found.len(), series, notes: why.into_iter().collect() }
 }

@@ -435,13 +435,11 @@ fn the_table_of_a_chart_is_in_its_time_zone() {
         .output()
         .unwrap();
     insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap(), @r"
-    ┌─────────────────────────────────────┐
-    │ time (Europe/Berlin), day   views{} │
-    │                             total   │
-    ╞═════════════════════════════════════╡
-    │ 2026-03-28T00:00:00+01:00        24 │
-    │ 2026-03-29T00:00:00+01:00        23 │
-    │ 2026-03-30T00:00:00+02:00        24 │
-    └─────────────────────────────────────┘
+    views, total
+
+    time (Europe/Berlin), day  total
+    2026-03-28                    24
+    2026-03-29                    23
+    2026-03-30                    24
     ");
 }

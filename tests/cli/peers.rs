@@ -1,4 +1,5 @@
-//! Real senders against the real daemon, where they are installed (`.ci/run` does it).
+//! Real senders against the real daemon. They must be installed, so these tests are left out unless
+//! asked for: `.ci/run` installs the senders and runs them.
 //!
 //! They scrape a target of the test's own, which knows what it served: a counter that grows by one
 //! with each scrape. Meanwhile the daemon is killed and the sender restarted.
@@ -109,13 +110,10 @@ impl Drop for Sender {
     }
 }
 
-pub(crate) fn installed(program: &str) -> bool {
+/// Fails where a program is not installed.
+pub(crate) fn need(program: &str) {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-    let found = found.unwrap().status.success();
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed; .ci/run installs it");
-    }
-    found
+    assert!(found.unwrap().status.success(), "{program} is not installed; .ci/run installs it");
 }
 
 pub(crate) fn free_port() -> u16 {
@@ -180,10 +178,9 @@ fn scrape_config(target: &Target) -> String {
 }
 
 #[test]
+#[ignore = "needs prometheus; .ci/run installs it and runs this"]
 fn prometheus_delivers_everything_through_kills_and_restarts() {
-    if !installed("prometheus") {
-        return;
-    }
+    need("prometheus");
     deliver(|target, daemon, dir| {
         let config = dir.join("prometheus.yml");
         let remote = format!(
@@ -200,10 +197,9 @@ fn prometheus_delivers_everything_through_kills_and_restarts() {
 }
 
 #[test]
+#[ignore = "needs vmagent; .ci/run installs it and runs this"]
 fn vmagent_delivers_everything_through_kills_and_restarts() {
-    if !installed("vmagent") {
-        return;
-    }
+    need("vmagent");
     deliver(|target, daemon, dir| {
         let config = dir.join("scrape.yml");
         fs::write(&config, scrape_config(target)).unwrap();
@@ -218,10 +214,9 @@ fn vmagent_delivers_everything_through_kills_and_restarts() {
 }
 
 #[test]
+#[ignore = "needs carbon-c-relay; .ci/run installs it and runs this"]
 fn carbon_c_relay_delivers_what_it_is_sent() {
-    if !installed("carbon-c-relay") {
-        return;
-    }
+    need("carbon-c-relay");
     let port = free_port();
     let daemon = Daemon::start(&format!("graphite.listen = '127.0.0.1:{port}'"));
     let dir = tempfile::tempdir().unwrap();
@@ -256,18 +251,16 @@ fn carbon_c_relay_delivers_what_it_is_sent() {
     }
 }
 
-/// Runs a script of `tests/data`; false where its packages are not installed.
-pub(crate) fn run_script(script: &str, modules: &str, words: &[&str]) -> bool {
-    let python = std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let found = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {python} has no {modules}; .ci/run installs them");
-        return false;
-    }
+/// Python with the clients that `.ci/run` installs.
+pub(crate) fn python() -> Command {
+    Command::new(std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned()))
+}
+
+/// Runs a script of `tests/data`.
+pub(crate) fn run_script(script: &str, words: &[&str]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(script);
-    let output = Command::new(&python).arg(path).args(words).output().unwrap();
+    let output = python().arg(path).args(words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    true
 }
 
 /// The last value of a metric's only series, and the total of its slots.
@@ -288,12 +281,10 @@ fn last_and_total_of(daemon: &Daemon, metric: &str, tags: &str) -> (f64, f64) {
 }
 
 #[test]
+#[ignore = "needs opentelemetry-sdk; .ci/run installs it and runs this"]
 fn the_opentelemetry_sdk_delivers_what_it_measured() {
     let daemon = Daemon::start("");
-    let modules = "opentelemetry.sdk.metrics, opentelemetry.exporter.otlp.proto.http";
-    if !run_script("senders/otel.py", modules, &[&daemon.url]) {
-        return;
-    }
+    run_script("senders/otel.py", &[&daemon.url]);
     assert_eq!(last_and_total(&daemon, "orders").0, 100.0);
     assert_eq!(last_and_total(&daemon, "latency_count").0, 50.0);
     assert_eq!(last_and_total(&daemon, "latency_sum").0, 1225.0);
@@ -304,13 +295,12 @@ fn the_opentelemetry_sdk_delivers_what_it_measured() {
 }
 
 #[test]
+#[ignore = "needs influxdb and influxdb-client; .ci/run installs it and runs this"]
 fn the_influx_clients_deliver_what_they_measured() {
     let daemon = Daemon::start("");
     let address = daemon.url.trim_start_matches("http://").to_owned();
     let (host, port) = address.split_once(':').unwrap();
-    if !run_script("senders/influx.py", "influxdb, influxdb_client", &[host, port]) {
-        return;
-    }
+    run_script("senders/influx.py", &[host, port]);
     assert_eq!(last_and_total(&daemon, "room_temperature"), (29.0, 245.0));
     assert_eq!(last_and_total(&daemon, "old_value").0, 3.5);
     assert_eq!(last_and_total(&daemon, "old_count").0, 4.0);

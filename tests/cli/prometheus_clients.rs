@@ -1,20 +1,19 @@
-//! Clients of Prometheus' HTTP API against the real daemon, where they are installed (`.ci/run` does
-//! it).
+//! Clients of Prometheus' HTTP API against the real daemon; `.ci/run` installs them and runs what
+//! needs them.
 
 use std::{path::Path, process::Command};
 
 use serde_json::{Value, json};
 
 use crate::{
-    peers::{installed, run_script},
+    peers::{need, run_script},
     prometheus_api::{filled, get, post},
 };
 
 #[test]
+#[ignore = "needs promtool; .ci/run installs it and runs this"]
 fn promtool_queries_and_lists() {
-    if !installed("promtool") {
-        return;
-    }
+    need("promtool");
     let (daemon, start) = filled();
     let seconds = |more: i64| (start / 1000 + more).to_string();
     let run = |words: &[&str]| {
@@ -44,24 +43,18 @@ fn promtool_queries_and_lists() {
 }
 
 #[test]
+#[ignore = "needs prometheus-api-client; .ci/run installs it and runs this"]
 fn the_python_client_reads_what_was_written() {
     let (daemon, start) = filled();
     let words = [daemon.url.as_str(), &(start / 1000).to_string()];
-    run_script("clients/read_prometheus.py", "prometheus_api_client", &words);
+    run_script("clients/read_prometheus.py", &words);
 }
 
 #[test]
+#[ignore = "needs node and prometheus-query; .ci/run installs it and runs this"]
 fn the_javascript_client_reads_what_was_written() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let modules = std::env::var("GRANARY_TEST_NODE_PATH").unwrap_or_default();
-    let known = Command::new("node")
-        .args(["-e", "require('prometheus-query')"])
-        .env("NODE_PATH", &modules)
-        .output();
-    if !known.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: node has no prometheus-query; .ci/run installs it");
-        return;
-    }
     let (daemon, start) = filled();
     let script = root.join("tests/data/clients/read_prometheus.js");
     let output = Command::new("node")

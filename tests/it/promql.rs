@@ -178,6 +178,10 @@ fn check_answers(bench: &Bench) {
     }
     let refused = bench.at("stddev_over_time(load[5m])", half);
     assert!(refused.contains("merged into one slot"), "{refused}");
+    assert!(
+        refused.contains("avg_over_time") && refused.contains("config/seconds.toml"),
+        "{refused}"
+    );
     assert_eq!(bench.at("load", 2 * HOUR), "");
     assert_eq!(
         bench.range("avg_over_time(load[5m])", half, half + 10 * MINUTE, 5 * MINUTE),

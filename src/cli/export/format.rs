@@ -7,7 +7,10 @@ use super::{
     page::{Cell, Document, Page, Series, for_each_cell},
     parquet,
 };
-use crate::model::{Kind, UnixMillis};
+use crate::{
+    cli::screen,
+    model::{Kind, UnixMillis},
+};
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,7 +67,7 @@ impl Format {
                     continue;
                 }
                 let document = nested(page, series, document, extended);
-                serde_json::to_writer(&mut *out, &document)?;
+                out.extend(screen::json(&serde_json::to_string(&document)?).into_bytes());
                 out.push(b'\n');
             }
         }
@@ -157,13 +160,15 @@ fn row(page: &Page, series: &Series, cell: &Cell, start: i64) -> Vec<String> {
     row
 }
 
-/// RFC 4180: a field is quoted where it must be.
+/// RFC 4180: a field is quoted where it must be. A row is a line: what would end it, or command a
+/// terminal, is escaped.
 fn csv_line(fields: &[String], out: &mut Vec<u8>) {
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        if field.contains([',', '"', '\n', '\r']) {
+        let field = screen::text(field);
+        if field.contains([',', '"']) {
             out.extend_from_slice(format!("\"{}\"", field.replace('"', "\"\"")).as_bytes());
         } else {
             out.extend_from_slice(field.as_bytes());
@@ -218,6 +223,10 @@ fn plain(name: &str) -> bool {
 }
 
 fn quoted(text: &str) -> String {
-    let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("\"{text}\"")
+    // A newline has an escape of its own; the others become text.
+    let lines: Vec<_> = text
+        .split('\n')
+        .map(|line| screen::text(line).replace('\\', "\\\\").replace('"', "\\\""))
+        .collect();
+    format!("\"{}\"", lines.join("\\n"))
 }

@@ -1,17 +1,20 @@
 //! `granary query`: the same answers as the HTTP API, as tables and charts in a terminal.
 
 mod plot;
+mod promql;
 pub(super) mod table;
+pub(super) mod view;
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     process::ExitCode,
 };
 
 use clap::{Args, Subcommand};
 
-use super::{http, times::TimeArgs};
+use super::{http, screen, times::TimeArgs};
 use crate::query::{ChartAnswer, DocumentsAnswer, SeriesAnswer};
+use view::View;
 
 /// Ask a running daemon
 #[derive(Debug, Args)]
@@ -21,6 +24,8 @@ Examples:
   granary query chart --metric system_cpu_user --range 1h --resolution 1m
   granary query chart --metric page_views --range 30d --resolution day --tz Europe/Berlin --merge
   granary query chart --metric system_cpu_user --group-by host --top 5 --by max
+  granary query promql 'topk(3, system_load_1m)'
+  granary query promql 'rate(system_network_bytes_in[5m])' --range 1h
   granary query aggregate '[{$match: {host: \"web1\"}}, {$unwind: \"$days\"}]'
   granary query documents --metric page_views --form levels --range 31d --json
   granary query documents --metric page_views --resolution 1h --unfold --start 2026-11-20 --json")]
@@ -52,6 +57,8 @@ enum What {
         #[command(flatten)]
         lines: Box<LineArgs>,
     },
+    /// An expression of Prometheus' language, at one time or over a range
+    Promql(promql::PromqlArgs),
     /// A pipeline in the manner of MongoDB's; the answer is JSON
     Aggregate {
         /// The pipeline: JSON or as in MongoDB's shell; from standard input when left out
@@ -162,7 +169,15 @@ pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     let (path, pairs) = match &args.what {
         What::Aggregate { pipeline } => {
             let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
-            return print(&http::send(&args.url, "aggregate", &typed)?);
+            return screen::print_json(&http::send(&args.url, "aggregate", &typed)?);
+        }
+        What::Promql(promql) => {
+            let (body, chart) = promql.ask(&args.url)?;
+            return match chart {
+                _ if args.json => screen::print_json(&body),
+                None => screen::print(&promql.table(&body)?),
+                Some(chart) => screen::print(&drawn(&chart)),
+            };
         }
         What::Chart(chart) => ("chart", chart.pairs()),
         What::Documents { range, unfold, form, lines } => {
@@ -179,27 +194,22 @@ pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let body = http::get(&args.url, path, &pairs)?;
-    print(&if args.json { body } else { render(&args.what, &body)? })
+    if args.json { screen::print_json(&body) } else { screen::print(&render(path, &body)?) }
 }
 
-fn print(text: &str) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
-    match writeln!(out, "{}", text.trim_end()) {
-        // The reader, such as `head`, has seen enough.
-        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        outcome => Ok(outcome.map(|()| ExitCode::SUCCESS)?),
-    }
-}
-
-fn render(what: &What, body: &str) -> anyhow::Result<String> {
-    Ok(match what {
-        What::Chart(_) => {
-            let answer: ChartAnswer = serde_json::from_str(body)?;
-            let plot = io::stdout().is_terminal().then(|| plot::chart(&answer));
-            format!("{}{}", plot.unwrap_or_default(), table::chart(&answer))
-        }
-        What::Documents { .. } => table::documents(&serde_json::from_str::<DocumentsAnswer>(body)?),
-        What::Series { .. } => table::series(&serde_json::from_str::<SeriesAnswer>(body)?),
-        What::Aggregate { .. } => body.to_owned(),
+fn render(path: &str, body: &str) -> anyhow::Result<String> {
+    Ok(match path {
+        "chart" => drawn(&serde_json::from_str::<ChartAnswer>(body)?),
+        "documents" => table::documents(&serde_json::from_str::<DocumentsAnswer>(body)?),
+        _ => table::series(&serde_json::from_str::<SeriesAnswer>(body)?),
     })
+}
+
+/// A chart: its title, in a terminal a plot, and a table.
+fn drawn(answer: &ChartAnswer) -> String {
+    let (view, columns) = (View::new(answer), screen::columns());
+    let plot = io::stdout().is_terminal().then(|| plot::chart(&view, columns));
+    let title = view::fold(&view.title, columns);
+    let gap = if title.is_empty() { "" } else { "\n\n" };
+    format!("{title}{gap}{}{}", plot.unwrap_or_default(), table::chart(&view, columns))
 }

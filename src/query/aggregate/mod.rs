@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{QueryError, QueryLimits, Selector};
+use super::{QueryError, QueryLimits, Selector, missing};
 use crate::{
     model::{Span, UnixMillis},
     store::Store,
@@ -50,6 +50,9 @@ pub struct AggregateRequest {
 pub struct AggregateAnswer {
     /// What came out of the last stage.
     documents: Vec<Fields>,
+    /// Why there was nothing to begin with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 const KNOWN: [&str; 7] = ["collection", "pipeline", "metric", "tags", "start", "end", "range"];
@@ -163,7 +166,8 @@ pub fn aggregate(
     };
     let source = Source::open(store, &asked, limits, now)?;
     let documents = flow::run(&request.stages, source.documents(), limits.points_max)?;
-    Ok(AggregateAnswer { documents })
+    let why = documents.is_empty().then(|| missing::note(store, &request.selector)).flatten();
+    Ok(AggregateAnswer { documents, notes: why.into_iter().collect() })
 }
 
 /// For fuzzing: reads a request and runs it over a document of its own making.

@@ -72,7 +72,8 @@ fn count(window: &Window<'_>) -> f64 {
 pub(super) fn merged(function: &str, instead: &str) -> PromqlError {
     PromqlError::Execution(format!(
         "{function} needs every sample, and several samples were merged into one slot here: use \
-         {instead}, or keep a granularity as fine as the samples are"
+         {instead}, or keep a granularity as fine as the samples are, such as the 10s one of \
+         config/seconds.toml"
     ))
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use serde_json::Value;
 
-use super::{SECONDS, Sender, free_port, installed, wait_until};
+use super::{SECONDS, Sender, free_port, need, wait_until};
 use crate::daemon::Daemon;
 
 /// How often all series are compared before samples are taken for lost; each takes a while.
@@ -78,10 +78,10 @@ fn missing(daemon: &Daemon, expected: &Series) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "needs prometheus and prometheus-node-exporter; .ci/run installs it and runs this"]
 fn every_sample_of_node_exporter_arrives_though_the_daemon_is_killed() {
-    if !installed("prometheus") || !installed("prometheus-node-exporter") {
-        return;
-    }
+    need("prometheus");
+    need("prometheus-node-exporter");
     let mut daemon = Daemon::start(SECONDS);
     let dir = tempfile::tempdir().unwrap();
     let address = format!("127.0.0.1:{}", free_port());

@@ -10,12 +10,10 @@ fn has(daemon: &Daemon, metric: &str) -> bool {
 }
 
 #[test]
+#[ignore = "needs statsd and datadog, clients in Python; .ci/run installs it and runs this"]
 fn the_statsd_clients_deliver_what_they_measured() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-statsd");
-    if !agent.exists() {
-        eprintln!("SKIPPED: no {}; cargo build --workspace makes it", agent.display());
-        return;
-    }
+    assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
@@ -25,9 +23,7 @@ fn the_statsd_clients_deliver_what_they_measured() {
     command.arg("--spool-dir").arg(dir.path().join("spool"));
     let _agent = Sender::start(&mut command, &dir.path().join("log"));
     wait_until("the agent", || has(&daemon, "statsd_lines_total"));
-    if !run_script("senders/statsd_clients.py", "statsd, datadog", &["127.0.0.1", &port]) {
-        return;
-    }
+    run_script("senders/statsd_clients.py", &["127.0.0.1", &port]);
     // What was sent last.
     wait_until("the visitors", || has(&daemon, "visitors_unique"));
     let last = |metric: &str| last_and_total(&daemon, metric).0;

@@ -1,0 +1,185 @@
+//! `granary query promql`: an expression, at one time or over a range.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    table,
+    view::{Times, short},
+};
+use crate::{
+    cli::http,
+    model::{Clock, Kind, Span, SystemClock, UnixMillis},
+    query::{ChartAnswer, ChartSeries, SeriesEntry},
+};
+
+/// Points of a range, about, when no step is asked for.
+const POINTS: i64 = 60;
+/// Points of a range, at most; the daemon allows no more.
+const POINTS_MAX: i64 = 11_000;
+/// Steps that are chosen from.
+const STEPS: [i64; 14] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 6 * 3600];
+
+#[derive(Debug, Args)]
+pub(super) struct PromqlArgs {
+    /// The expression
+    expression: String,
+    /// This long up to --at, such as 1h, 14d or 1y; without it one time only
+    #[arg(long)]
+    range: Option<Span>,
+    /// Time between two points of a range, such as 15s or 5m [default: about 60 points]
+    #[arg(long, requires = "range")]
+    step: Option<Span>,
+    /// When: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
+    #[arg(long, value_parser = UnixMillis::parse)]
+    at: Option<UnixMillis>,
+    /// Time zone in which times are shown, such as Europe/Berlin or +02:00
+    #[arg(long, allow_hyphen_values = true)]
+    tz: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    data: Data,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    infos: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    result_type: String,
+    result: Value,
+}
+
+/// A series of an instant vector or of a matrix.
+#[derive(Debug, Deserialize)]
+struct Series {
+    metric: BTreeMap<String, String>,
+    value: Option<(f64, String)>,
+    #[serde(default)]
+    values: Vec<(f64, String)>,
+}
+
+/// What is asked of a range.
+struct Grid {
+    start: i64,
+    end: i64,
+    step: i64,
+}
+
+impl PromqlArgs {
+    /// Asks the daemon; returns its answer, and the same as a chart when it is one.
+    pub(super) fn ask(&self, url: &str) -> anyhow::Result<(String, Option<ChartAnswer>)> {
+        let mut pairs = vec![("query", self.expression.clone())];
+        let seconds = |ms: i64| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000));
+        let Some(grid) = self.grid()? else {
+            pairs.extend(self.at.map(|at| ("time", seconds(at.0))));
+            return Ok((http::get(url, "query", &pairs)?, None));
+        };
+        pairs.push(("start", seconds(grid.start)));
+        pairs.push(("end", seconds(grid.end)));
+        pairs.push(("step", seconds(grid.step)));
+        let body = http::get(url, "query_range", &pairs)?;
+        let chart = self.chart(&body, &grid)?;
+        Ok((body, Some(chart)))
+    }
+
+    fn grid(&self) -> anyhow::Result<Option<Grid>> {
+        let Some(range) = self.range else { return Ok(None) };
+        let end = self.at.unwrap_or_else(|| SystemClock.now());
+        let length = end.0 - range.before(end).0;
+        let step = match self.step {
+            Some(Span::Fixed(ms)) => ms,
+            Some(Span::Months(_)) => bail!("--step must be in weeks or smaller units"),
+            None => {
+                let wanted = length / POINTS;
+                let found = STEPS.into_iter().map(|seconds| seconds * 1000);
+                let day = 86_400_000;
+                found.clone().find(|ms| *ms >= wanted).unwrap_or((wanted / day + 1) * day)
+            }
+        };
+        if length / step >= POINTS_MAX {
+            bail!("{} points are more than {POINTS_MAX}: ask for a longer --step", length / step);
+        }
+        // Up to now: who has just begun to send has nothing before.
+        let end = end.0.div_euclid(1000) * 1000;
+        Ok(Some(Grid { start: end - length / step * step, end, step }))
+    }
+
+    fn chart(&self, body: &str, grid: &Grid) -> anyhow::Result<ChartAnswer> {
+        let answer: Answer = serde_json::from_str(body).context("read the answer")?;
+        let all: Vec<Series> = serde_json::from_value(answer.data.result)?;
+        let series = all.into_iter().map(|own| {
+            let values: BTreeMap<i64, f64> =
+                own.values.iter().filter_map(|(at, text)| Some((ms(*at), number(text)?))).collect();
+            let times =
+                (0..=(grid.end - grid.start) / grid.step).map(|i| grid.start + i * grid.step);
+            let points = times.map(|at| (at, values.get(&at).copied())).collect();
+            ChartSeries { series: entry(own.metric), merged: None, display: String::new(), points }
+        });
+        let notes = answer.warnings.into_iter().chain(answer.infos).collect();
+        Ok(ChartAnswer {
+            resolution: Span::Fixed(grid.step).to_string(),
+            time_zone: self.tz.clone(),
+            start: grid.start,
+            end: grid.end,
+            incomplete_from: None,
+            series: series.collect(),
+            notes,
+        })
+    }
+
+    /// The answer at one time as a table.
+    pub(super) fn table(&self, body: &str) -> anyhow::Result<String> {
+        let answer: Answer = serde_json::from_str(body).context("read the answer")?;
+        let Data { result_type, result } = answer.data;
+        let mut rows: Vec<[String; 3]> = Vec::new();
+        let written = |text: &str| number(text).map_or_else(|| text.to_owned(), short);
+        if matches!(&*result_type, "scalar" | "string") {
+            let (at, text): (f64, String) = serde_json::from_value(result)?;
+            let shown = if result_type == "scalar" { written(&text) } else { text };
+            rows.push([result_type, ms(at).to_string(), shown]);
+        } else {
+            let all: Vec<Series> = serde_json::from_value(result)?;
+            for own in all {
+                let entry = entry(own.metric);
+                let values = own.value.into_iter().chain(own.values);
+                rows.extend(
+                    values.map(|(at, text)| {
+                        [table::name(&entry), ms(at).to_string(), written(&text)]
+                    }),
+                );
+            }
+        }
+        let starts: Vec<i64> = rows.iter().filter_map(|row| row[1].parse().ok()).collect();
+        let times = Times::new(self.tz.as_deref(), starts.iter().copied());
+        for (row, at) in rows.iter_mut().zip(starts) {
+            row[1] = times.text(at);
+        }
+        let notes = answer.warnings.into_iter().chain(answer.infos);
+        let notes: Vec<_> = notes.map(|note| format!("note: {note}")).collect();
+        Ok(table::values(&format!("time ({})", times.zone_name), rows, &notes))
+    }
+}
+
+/// Labels as a series; what has no name has no unit either.
+fn entry(mut labels: BTreeMap<String, String>) -> SeriesEntry {
+    let metric = labels.remove("__name__").unwrap_or_default();
+    SeriesEntry { metric, tags: labels, kind: Kind::Gauge, unit: String::new() }
+}
+
+fn ms(seconds: f64) -> i64 {
+    (seconds * 1000.0).round() as i64
+}
+
+/// As Prometheus writes numbers: also `NaN`, `+Inf` and `-Inf`.
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok()
+}

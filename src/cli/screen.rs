@@ -1,0 +1,96 @@
+//! What a terminal is shown: texts that cannot command it, and how wide it is.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
+
+/// Whether a character would move the cursor, colour, hide or reorder what a terminal shows.
+fn is_command(c: char) -> bool {
+    let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(c, '\u{2066}'..='\u{2069}');
+    c.is_control() || reorders || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+/// A text from elsewhere on one line, what would command a terminal as `\n` or `\u{1b}`.
+pub(super) fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_command(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// The same of a message that has lines of its own.
+pub(super) fn lines(message: &str) -> String {
+    message.split('\n').map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// The same of JSON, which stays the same JSON: such characters are within its texts only.
+pub(super) fn json(body: &str) -> String {
+    let mut out = String::with_capacity(body.len());
+    for c in body.chars() {
+        if is_command(c) && !matches!(c, '\n' | '\r' | '\t') {
+            write!(out, "\\u{:04x}", u32::from(c)).unwrap_or_default();
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Prints what may hold texts from elsewhere, and ends its line.
+pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
+    write(&lines(text.trim_end()))
+}
+
+/// The same of JSON.
+pub(super) fn print_json(body: &str) -> anyhow::Result<ExitCode> {
+    write(&json(body.trim_end()))
+}
+
+fn write(text: &str) -> anyhow::Result<ExitCode> {
+    match writeln!(io::stdout().lock(), "{text}") {
+        // The reader, such as `head`, has seen enough.
+        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        outcome => Ok(outcome.map(|()| ExitCode::SUCCESS)?),
+    }
+}
+
+/// Columns to fill: `COLUMNS`, else those of the terminal; as many as there are in a pipe.
+pub(super) fn columns() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let own = || console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
+    let of_terminal = || io::stdout().is_terminal().then(own).flatten();
+    asked.or_else(of_terminal).filter(|columns| *columns > 0).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_commands_the_terminal() {
+        for (given, shown) in [
+            ("plain name-1.2 \u{e4}\u{4e2d}", "plain name-1.2 \u{e4}\u{4e2d}"),
+            ("a\x1b[2Jb", r"a\u{1b}[2Jb"),
+            ("a\nb\rc\td\x07", r"a\nb\rc\td\u{7}"),
+            ("\u{9b}31m\u{7f}", r"\u{9b}31m\u{7f}"),
+            ("gpj.\u{202e}exe\u{2066}", r"gpj.\u{202e}exe\u{2066}"),
+            ("a\u{2028}b\u{feff}", r"a\u{2028}b\u{feff}"),
+        ] {
+            assert_eq!(text(given), shown);
+            assert_eq!(text(shown), shown, "again");
+        }
+        assert_eq!(lines("a\x1b\nb\x07"), "a\\u{1b}\nb\\u{7}");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let value = serde_json::json!({"a\u{9b}b": ["\x1b[2J", "\u{202e}", "\n\u{7f}", "\u{e4}"]});
+        let shown = json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!shown.chars().any(|c| is_command(c) && c != '\n'), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+}
