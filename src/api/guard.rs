@@ -56,7 +56,7 @@ impl HostNames {
         };
         address.unwrap_or(&name).parse::<IpAddr>().is_ok()
             || !name.contains('.')
-            || PRIVATE_ENDINGS.iter().any(|ending| is_private(&ending))
+            || PRIVATE_ENDINGS.iter().any(is_private)
             || self.names.iter().any(|known| known == "*" || *known == name)
     }
 

@@ -123,16 +123,19 @@ pub(super) fn start_graphite(
 /// Takes the address, so that connections wait until they are served.
 pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).map_err(|cause| {
-        let what_to_do = match cause.kind() {
-            io::ErrorKind::AddrInUse => {
-                ": another process listens there, perhaps granary itself; name another address"
-            }
-            io::ErrorKind::PermissionDenied => ": this user may not; name a port above 1023",
-            io::ErrorKind::AddrNotAvailable => {
-                ": this machine does not have the address; name one of its own"
-            }
-            _ => ": name another address",
-        };
+        let remedies = [
+            (
+                io::ErrorKind::AddrInUse,
+                ": another process listens there, perhaps granary itself; name another address",
+            ),
+            (io::ErrorKind::PermissionDenied, ": this user may not; name a port above 1023"),
+            (
+                io::ErrorKind::AddrNotAvailable,
+                ": this machine does not have the address; name one of its own",
+            ),
+        ];
+        let known = remedies.iter().find(|(kind, _)| *kind == cause.kind());
+        let what_to_do = known.map_or(": name another address", |(_, what_to_do)| what_to_do);
         let message = format!("listen on {address}{what_to_do} with --listen or server.listen");
         anyhow::Error::new(cause).context(message)
     })?;

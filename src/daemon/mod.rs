@@ -72,25 +72,22 @@ impl Daemon {
         // First of all, so that nothing is made where nothing can be served.
         let listener = listeners::bind(settings.listen)?;
         let data_dir = DataDir::claim(&settings.data_dir)?;
-        let (store, mut appender, last_run) = open_store(&settings)?;
+        let (store, appender, last_run) = open_store(&settings)?;
         let trusted = TrustedClock::new(settings.clock, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
-        appender.set_limits(settings.store_limits);
         let metrics = Metrics::new().context("register metrics")?;
         let (lifelines, watcher) = lifelines();
         let mut arbiters = Vec::new();
-        let checkpointer = start_on_arbiter(
-            &mut arbiters,
-            Checkpointer::new(CheckpointerParts {
-                store: store.clone(),
-                clock: clock.clone(),
-                metrics: metrics.clone(),
-                health: health.clone(),
-                lifeline: lifelines.for_role("checkpointer"),
-                interval: settings.checkpoint_interval,
-                bounds: settings.checkpoint_bounds,
-            }),
-        );
+        let checkpointer = Checkpointer::new(CheckpointerParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            metrics: metrics.clone(),
+            health: health.clone(),
+            lifeline: lifelines.for_role("checkpointer"),
+            interval: settings.checkpoint_interval,
+            bounds: settings.checkpoint_bounds,
+        });
+        let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let (writer, writer_handle) = Writer::start(WriterParts {
             store: store.clone(),
             appender,
@@ -105,21 +102,19 @@ impl Daemon {
         .context("start the writer thread")?;
         let preallocator = settings.preallocation_enabled.then(|| {
             let line = lifelines.for_role("preallocator");
-            let per_second = settings.preallocation_per_second;
             let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
+            let per_second = settings.preallocation_per_second;
             let role = Preallocator::new(store, clock, health, line, per_second);
             start_on_arbiter(&mut arbiters, role)
         });
-        let retention = start_on_arbiter(
-            &mut arbiters,
-            Retention {
-                store: store.clone(),
-                clock: trusted.clone(),
-                health: health.clone(),
-                lifeline: lifelines.for_role("retention"),
-                interval: settings.retention_interval,
-            },
-        );
+        let retention = Retention {
+            store: store.clone(),
+            clock: trusted.clone(),
+            health: health.clone(),
+            lifeline: lifelines.for_role("retention"),
+            interval: settings.retention_interval,
+        };
+        let retention = start_on_arbiter(&mut arbiters, retention);
         let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
         let tails = parts.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
@@ -192,7 +187,7 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
     let medium = Folder::new(folder)
         .with_context(|| format!("create the data directory {}", folder.display()))?;
     let watch = Stopwatch::start();
-    let (store, appender, report) =
+    let (store, mut appender, report) =
         Store::open(Arc::new(medium), settings.granularities.clone(), SystemClock.now())
             .map_err(with_remedy)
             .with_context(|| format!("open the store in {}", folder.display()))?;
@@ -206,6 +201,7 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
         elapsed_ms = watch.millis(),
         "opened the store"
     );
+    appender.set_limits(settings.store_limits);
     Ok((store, appender, report.last_run))
 }
 

@@ -41,7 +41,7 @@ impl<'a> Coverage<'a> {
             let kept_from = level.kept_from(now);
             let holes = gaps.holes.iter().map(|hole| hole.start.0..hole.end.0);
             let since = kept_from.max(gaps.complete_since).0;
-            let whole = Times::new([since..i64::MAX]).without(&Times::new(holes));
+            let whole = Times::one(since..i64::MAX).without(&Times::new(holes));
             Held { kept_from, whole: whole.shrunk(level.width_ms), gaps }
         };
         let held = granularities.levels().iter().zip(gaps).map(held).collect();
@@ -85,7 +85,7 @@ impl<'a> Coverage<'a> {
     /// Cuts a range, oldest part first: `level` answers where it is whole, finer ones where only
     /// they are, and coarser ones the rest, the next one first.
     pub fn segments(&self, level: usize, range: Range<UnixMillis>) -> Vec<Segment> {
-        let asked = Times::new([range.start.0..range.end.0]);
+        let asked = Times::one(range.start.0..range.end.0);
         let mut rest = asked.clone();
         let mut taken: Vec<(usize, Times)> = Vec::new();
         for own in (0..=level).rev() {
@@ -133,7 +133,7 @@ impl<'a> Coverage<'a> {
             start..if is_end(own.end) { ceil(own.end, width) } else { own.end }
         };
         let slots = Times::new(rest.stretches().iter().map(ends)).shrunk(width);
-        let kept = Times::new([self.held[coarsest].kept_from.0..i64::MAX]);
+        let kept = Times::one(self.held[coarsest].kept_from.0..i64::MAX);
         (coarsest, slots.within(&kept).within(asked))
     }
 

@@ -9,6 +9,11 @@ use std::ops::Range;
 pub(super) struct Times(Vec<Range<i64>>);
 
 impl Times {
+    /// One stretch.
+    pub(super) fn one(stretch: Range<i64>) -> Self {
+        Self::new(std::iter::once(stretch))
+    }
+
     pub(super) fn new(stretches: impl IntoIterator<Item = Range<i64>>) -> Self {
         let mut all: Vec<_> = stretches.into_iter().filter(|own| !own.is_empty()).collect();
         all.sort_by_key(|own| own.start);
@@ -108,9 +113,9 @@ mod tests {
 
     #[test]
     fn what_never_ends_stays_so() {
-        let ever = Times::new([7..i64::MAX]);
-        assert_eq!(ever.shrunk(5).0, [10..i64::MAX]);
-        assert_eq!(ever.widened(5).0, [5..i64::MAX]);
-        assert_eq!(Times::new([i64::MIN..i64::MAX]).without(&ever).0, [i64::MIN..7]);
+        let ever = Times::one(7..i64::MAX);
+        assert_eq!(ever.shrunk(5), Times::one(10..i64::MAX));
+        assert_eq!(ever.widened(5), Times::one(5..i64::MAX));
+        assert_eq!(Times::one(i64::MIN..i64::MAX).without(&ever), Times::one(i64::MIN..7));
     }
 }

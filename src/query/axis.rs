@@ -121,7 +121,7 @@ impl Axis {
         let granularities = coverage.granularities();
         let (zone, slots_max) = (request.zone(), request.slots_max(limits));
         let Some(borders) = unit.borders(request.range, &zone, slots_max) else {
-            return Err(request.too_much(request.lines, &format!("more than {slots_max}"), limits));
+            return Err(too_much(request.lines, &format!("more than {slots_max}"), limits));
         };
         let aligned = query_plan::level_for_borders(granularities, &borders);
         let level = aligned.unwrap_or(0);
@@ -249,16 +249,16 @@ impl AxisRequest<'_> {
 
     fn check_points(&self, slots: usize, limits: &QueryLimits) -> Result<(), QueryError> {
         if slots.saturating_mul(self.lines.max(1)) > limits.points_max {
-            return Err(self.too_much(self.lines, &slots.to_string(), limits));
+            return Err(too_much(self.lines, &slots.to_string(), limits));
         }
         Ok(())
     }
+}
 
-    fn too_much(&self, lines: usize, slots: &str, limits: &QueryLimits) -> QueryError {
-        QueryError::TooMuch(format!(
-            "{lines} series of {slots} slots are more than {}: ask for a shorter range, a coarser \
-             resolution or fewer series, or raise limits.query_points_max",
-            limits.points_max
-        ))
-    }
+fn too_much(lines: usize, slots: &str, limits: &QueryLimits) -> QueryError {
+    QueryError::TooMuch(format!(
+        "{lines} series of {slots} slots are more than {}: ask for a shorter range, a coarser \
+         resolution or fewer series, or raise limits.query_points_max",
+        limits.points_max
+    ))
 }

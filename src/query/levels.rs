@@ -111,7 +111,7 @@ impl Ladder {
             };
             let mut segments = coverage.segments(level, whole_days(&within));
             segments.retain(|own| own.level <= level);
-            rungs.push(Rung::new(part_ms, segments));
+            rungs.push(Rung::new(part_ms, &segments));
         }
         Self { range, rungs }
     }
@@ -156,9 +156,9 @@ fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
 
 impl Rung {
     /// Of the whole days of segments.
-    fn new(part_ms: i64, segments: Vec<Segment>) -> Self {
+    fn new(part_ms: i64, segments: &[Segment]) -> Self {
         let mut kept: Vec<Range<i64>> = Vec::new();
-        for Segment { range, .. } in &segments {
+        for Segment { range, .. } in segments {
             match kept.last_mut() {
                 Some(last) if last.end == range.start.0 => last.end = range.end.0,
                 _ => kept.push(range.start.0..range.end.0),

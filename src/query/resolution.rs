@@ -93,13 +93,13 @@ pub(super) fn auto_width(coverage: &Coverage<'_>, range: &Range<UnixMillis>, poi
         let slots = whole_slots(width.0, range);
         (slots.end.0 - slots.start.0) / width.0 <= points as i64
     };
-    let made =
+    let mut made =
         widths.iter().filter_map(|width| Some((*width, level_of_width(granularities, *width)?)));
     let fitting: Vec<_> = made.clone().filter(fits).collect();
     let whole = fitting
         .iter()
         .find(|(width, level)| coverage.makes_whole(*level, &whole_slots(*width, range)));
-    let found = whole.or(fitting.first()).copied().or_else(|| made.last());
+    let found = whole.or(fitting.first()).copied().or_else(|| made.next_back());
     found.map_or(DAY_MS, |(width, _)| width)
 }
 

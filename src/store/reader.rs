@@ -161,8 +161,9 @@ impl View {
     /// Drops those of the loose cells, which are everything up to a record, that documents have.
     fn drop_absorbed(&mut self, through: u64) {
         let mut loose = std::mem::take(&mut self.loose);
-        loose.values_mut().for_each(|slots| {
+        loose.retain(|_, slots| {
             slots.retain(|slot| !self.has_absorbed(through, slot.start.0));
+            !slots.is_empty()
         });
         self.loose = loose;
     }

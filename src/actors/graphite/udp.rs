@@ -194,8 +194,8 @@ impl KernelDrops {
     fn new_ones(&mut self) -> u64 {
         let Some(inode) = &self.inode else { return 0 };
         let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
-        let tables = tables.filter_map(|table| fs::read_to_string(table).ok());
-        let all = tables.filter_map(|table| drops(&table, inode)).next().unwrap_or(self.seen);
+        let mut tables = tables.filter_map(|table| fs::read_to_string(table).ok());
+        let all = tables.find_map(|table| drops(&table, inode)).unwrap_or(self.seen);
         let new = all.saturating_sub(self.seen);
         self.seen = all;
         new

@@ -12,8 +12,8 @@ fn whole(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
 }
 
 /// The segments as names and hours before `NOW`.
-fn shown(coverage: &Coverage<'_>, level: usize, hours: Range<i64>) -> Vec<(String, f64, f64)> {
-    let range = NOW.minus(hours.start * HOUR)..NOW.minus(hours.end * HOUR);
+fn shown(coverage: &Coverage<'_>, level: usize, since: i64) -> Vec<(String, f64, f64)> {
+    let range = NOW.minus(since * HOUR)..NOW;
     let ago = |at: UnixMillis| (NOW.0 - at.0) as f64 / HOUR as f64;
     let own = |segment: &Segment| {
         let name = coverage.granularities().levels()[segment.level].name.clone();
@@ -32,7 +32,7 @@ fn a_longer_retention_goes_on_with_the_next_coarser_level() {
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[0].complete_since = NOW.minus(6 * HOUR - 1);
     let coverage = Coverage::new(&set, gaps, NOW);
-    assert_eq!(shown(&coverage, 0, 40..0), [named("5m", 40, 6), named("1m", 6, 0)]);
+    assert_eq!(shown(&coverage, 0, 40), [named("5m", 40, 6), named("1m", 6, 0)]);
     let range = NOW.minus(40 * HOUR)..NOW;
     let notes = coverage.notes(0, &coverage.segments(0, range.clone()), &range);
     assert_eq!(
@@ -49,7 +49,7 @@ fn an_added_level_is_made_of_finer_ones_where_those_are() {
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[2].complete_since = NOW.minus(HOUR);
     let coverage = Coverage::new(&set, gaps, NOW);
-    let found = shown(&coverage, 2, 500..0);
+    let found = shown(&coverage, 2, 500);
     assert_eq!(found, [named("1d", 500, 349), named("5m", 349, 1), named("1h", 1, 0)]);
     let range = NOW.minus(300 * HOUR)..NOW;
     assert!(coverage.makes_whole(2, &range));
@@ -81,7 +81,7 @@ fn a_hole_is_filled_from_the_coarser_level() {
     gaps[0].holes.push(NOW.minus(30 * HOUR)..NOW.minus(24 * HOUR));
     let coverage = Coverage::new(&set, gaps, NOW);
     assert_eq!(
-        shown(&coverage, 0, 40..0),
+        shown(&coverage, 0, 40),
         [named("1m", 40, 30), named("5m", 30, 24), named("1m", 24, 0)]
     );
     let range = NOW.minus(40 * HOUR)..NOW;

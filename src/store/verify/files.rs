@@ -37,9 +37,12 @@ pub(super) fn check_integrity(
     report.files += 1;
     report.bytes += medium.allocated_bytes(name).unwrap_or(0);
     let check = || {
-        let file = medium.open(name).map_err(|cause| match cause.kind() {
-            io::ErrorKind::ResourceBusy => redb::DatabaseError::DatabaseAlreadyOpen,
-            _ => cause.into(),
+        let file = medium.open(name).map_err(|cause| {
+            if cause.kind() == io::ErrorKind::ResourceBusy {
+                redb::DatabaseError::DatabaseAlreadyOpen
+            } else {
+                cause.into()
+            }
         })?;
         Builder::new().create_with_backend(Watched::new(file).0)?.check_integrity()
     };
