@@ -156,7 +156,7 @@ fn a_removal_that_failed_is_done_again() {
     fill(dir.path());
     let medium = Arc::new(FailingFolder::new(dir.path()));
     let faults = medium.faults.clone();
-    let (store, _appender) = open_on(medium);
+    let (store, appender) = open_on(medium);
     let id = PartitionId { level: 0, start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR) };
     let is_there = || store.partitions().iter().any(|partition| partition.id == id);
     assert!(is_there());
@@ -166,7 +166,7 @@ fn a_removal_that_failed_is_done_again() {
     faults.removals.store(false, Ordering::Relaxed);
     assert!(store.drop_partition(id).unwrap());
     assert!(!is_there() && !store.drop_partition(id).unwrap());
-    drop((store, _appender));
+    drop((store, appender));
     assert_eq!(open(dir.path()).0.damaged_partitions(), [""; 0]);
 }
 
@@ -320,7 +320,7 @@ fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("data"));
-    let (store, _appender) = open(&path("data"));
+    let (store, appender) = open(&path("data"));
     let mut begun = false;
     let made_meanwhile = store.clone();
     store
