@@ -214,7 +214,10 @@ impl Sampler {
     ) -> Result<(), AgentError> {
         let mut last = None;
         while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
-            let Some(tick) = self.wait_for_tick(last, stop) else { break };
+            let Some(tick) = self.wait_for_tick(last, stop) else {
+                self.last_round(sources, last)?;
+                break;
+            };
             let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));
             if missed > 0 {
                 self.totals.ticks_missed.add(missed);
@@ -231,6 +234,20 @@ impl Sampler {
             if let Err(TrySendError::Disconnected(())) = announce.try_send(()) {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// What sources took in since the last tick is stored, at the time that it is.
+    fn last_round(
+        &mut self,
+        sources: &mut [Box<dyn Source>],
+        last: Option<i64>,
+    ) -> Result<(), AgentError> {
+        let has_more = sources.iter_mut().fold(false, |any, source| source.stop() || any);
+        if has_more {
+            let after = last.map_or(i64::MIN, |last| last + 1);
+            self.round(sources, unix_ms().max(after))?;
         }
         Ok(())
     }

@@ -18,6 +18,12 @@ pub trait Source {
     /// When the source failed as a whole. What was added before stays; the failure is logged and
     /// the other sources go on. For a failing part, [`Readings::problem`] says which.
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError>;
+
+    /// The agent was told to stop. True when something came in since the last round that would be
+    /// lost: then there is one more round.
+    fn stop(&mut self) -> bool {
+        false
+    }
 }
 
 /// One measured value and its series.

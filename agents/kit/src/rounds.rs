@@ -7,13 +7,18 @@ use std::{
 
 use granary_protocol::{Batch, Kind, SeriesDefinition};
 
-use crate::{readings::Reading, spool::SERIES_MAX};
+use crate::{
+    readings::Reading,
+    spool::{SERIES_BYTES_MAX, SERIES_MAX},
+};
 
 /// The refs of the spool's epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     /// Canonical text of the series, to its ref and the last round that had it.
     known: HashMap<String, (u32, u64)>,
+    /// Of the texts.
+    known_bytes: usize,
     next_ref: u32,
     round: u64,
 }
@@ -26,6 +31,7 @@ impl Rounds {
             let mut key = String::new();
             let tags = definition.tags.iter().map(|(k, v)| (k.as_str(), v.as_str()));
             write_key(&mut key, &definition.metric, definition.kind, &definition.unit, tags);
+            rounds.known_bytes += key.len();
             rounds.known.insert(key, (definition.reference, 0));
             rounds.next_ref = rounds.next_ref.max(definition.reference.saturating_add(1));
         }
@@ -48,6 +54,8 @@ impl Rounds {
             key.clear();
             let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
+            let bytes = self.known_bytes + key.len();
+            let is_full = self.next_ref >= SERIES_MAX || bytes > SERIES_BYTES_MAX;
             let reference = match self.known.entry(std::mem::take(&mut key)) {
                 Entry::Occupied(mut known) => {
                     let (reference, last_round) = *known.get();
@@ -59,14 +67,18 @@ impl Rounds {
                     known.insert((reference, self.round));
                     reference
                 }
-                Entry::Vacant(_) if self.next_ref >= SERIES_MAX => {
-                    let cause = format!("more than {SERIES_MAX}; restart the agent");
+                Entry::Vacant(_) if is_full => {
+                    let cause = format!(
+                        "more than {SERIES_MAX}, or names and tags of more than \
+                         {SERIES_BYTES_MAX} bytes; restart the agent"
+                    );
                     problems.insert("series of this spool".to_owned(), cause);
                     continue;
                 }
                 Entry::Vacant(free) => {
                     let reference = self.next_ref;
                     self.next_ref += 1;
+                    self.known_bytes = bytes;
                     free.insert((reference, self.round));
                     batch.series.push(define(reference, reading));
                     reference
@@ -159,5 +171,11 @@ mod tests {
         let batch = rounds.batch("a", 20, more.as_slice(), &mut problems);
         assert_eq!(batch.refs, [0, 1]);
         assert_eq!(problems.len(), 1);
+
+        let mut rounds = Rounds::new(&[]);
+        let mut long = readings();
+        long.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
+        let batch = rounds.batch("a", 30, long.as_slice(), &mut problems);
+        assert_eq!((batch.refs, rounds.known.len()), (vec![0, 1], 2));
     }
 }

@@ -41,6 +41,8 @@ const CACHE_BYTES: usize = 1024 * 1024;
 const REJECTED_BATCHES_MAX: u64 = 64;
 /// Refs of one epoch; a new epoch starts when half of them are used and nothing is waiting.
 pub(crate) const SERIES_MAX: u32 = 200_000;
+/// Bytes of the names and tags of one epoch's series; half of them begin a new epoch as well.
+pub(crate) const SERIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A file this much larger than its content is compacted when it is opened.
 const SLACK_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -321,9 +323,13 @@ fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), Spoo
         let series = txn.open_table(SERIES).map_err(at(OPERATION))?;
         let waiting = batches.len().map_err(at(OPERATION))?;
         let defined = series.len().map_err(at(OPERATION))?;
+        // A definition takes more bytes than its names and tags.
+        let defined_bytes = series.stats().map_err(at(OPERATION))?.stored_bytes();
         drop(series);
         let stored = meta.get("epoch").map_err(at(OPERATION))?.map(|epoch| epoch.value());
-        let worn_out = waiting == 0 && defined > u64::from(SERIES_MAX / 2);
+        let is_half_used =
+            defined > u64::from(SERIES_MAX / 2) || defined_bytes > SERIES_BYTES_MAX as u64 / 2;
+        let worn_out = waiting == 0 && is_half_used;
         epoch = match stored {
             Some(epoch) if !worn_out => epoch as i64,
             _ => {

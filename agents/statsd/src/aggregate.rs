@@ -1,213 +1,286 @@
-//! What came in over one interval, by series.
+//! What came in over one interval, by series, within a budget of bytes.
+//!
+//! A series is charged for what it takes until its readings are in the spool: its entry here, the
+//! readings, their definitions and their bytes. What does not fit is dropped and counted.
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashMap},
+    collections::{HashMap, HashSet, hash_map::RandomState},
+    hash::BuildHasher,
 };
 
 use granary_agent_kit::{Reading, Readings};
 use granary_protocol::Kind;
 
-use crate::line::{Line, Type};
+use crate::{
+    budget::Budget,
+    line::{Line, Type},
+    timer::{Timer, VALUES_MIN},
+};
 
-/// Values of a timer that are kept to take quantiles of; beyond, every second one goes.
-const VALUES_MAX: usize = 4096;
-/// Members of a set that are told apart in an interval.
-const MEMBERS_MAX: usize = 100_000;
-const QUANTILES: [(f64, &str); 3] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99")];
+/// What one reading takes until it is spooled, beside its name and tags.
+const READING_BYTES: usize = 768;
+/// What one tag of a reading takes, beside its text.
+const TAG_BYTES: usize = 256;
+/// How often a reading's name and tags are in memory at a time.
+const KEY_COPIES: usize = 6;
+/// What a member of a set takes: a hash, in a table that grows by doubling.
+const MEMBER_BYTES: usize = 32;
+const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+/// Count, sum, min and max.
+const TIMER_SUMS: usize = 4;
+/// Behind the name, each tag's name and each tag's value; no line holds it.
+const SEPARATOR: char = '\n';
 
-type Tags = Vec<(String, String)>;
-
-/// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct Aggregate {
-    series_max: usize,
-    counters: HashMap<(String, Tags), f64>,
-    gauges: HashMap<(String, Tags), Gauge>,
-    timers: HashMap<(String, Tags), Timer>,
-    sets: HashMap<(String, Tags), BTreeSet<String>>,
-    pub(crate) lines: u64,
-    pub(crate) bad_lines: u64,
-    pub(crate) dropped: u64,
+/// How much is aggregated in an interval.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Series, at most.
+    pub series_max: usize,
+    /// Bytes that they and their readings take, at most.
+    pub memory_max: usize,
 }
 
-#[derive(Debug, Default)]
-struct Gauge {
-    value: f64,
-    /// Whether it was set in this interval.
-    fresh: bool,
+/// What was counted since the start.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) lines: u64,
+    pub(crate) bad_lines: u64,
+    /// Lines of which something did not fit.
+    pub(crate) dropped: u64,
+    /// Gauges that were not set in an interval and whose place was needed.
+    pub(crate) forgotten_gauges: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    series_max: usize,
+    budget: Budget,
+    /// By the letter of the type, name and tags.
+    series: HashMap<Box<str>, State>,
+    /// Where the key of a line is put together.
+    key: String,
+    /// Of members of sets.
+    hasher: RandomState,
+    pub(crate) counts: Counts,
 }
 
 #[derive(Debug)]
-struct Timer {
-    /// Events, scaled up by the sample rate.
-    count: f64,
-    sum: f64,
-    min: f64,
-    max: f64,
-    values: Vec<f64>,
-    /// Every how many values one is kept.
-    stride: usize,
-    seen: usize,
+enum State {
+    Counter(f64),
+    Gauge {
+        value: f64,
+        /// Whether it was set in this interval.
+        fresh: bool,
+    },
+    Timer(Box<Timer>),
+    /// Hashes of the members.
+    Set(HashSet<u64>),
 }
 
-impl Default for Timer {
-    fn default() -> Self {
-        let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { count: 0.0, sum: 0.0, min, max, values: Vec::new(), stride: 1, seen: 0 }
-    }
-}
-
-impl Timer {
-    /// False when the sums would be no numbers any more; then nothing is changed.
-    fn add(&mut self, value: f64, rate: f64) -> bool {
-        let (count, sum) = (self.count + 1.0 / rate, self.sum + value / rate);
-        if !(count.is_finite() && sum.is_finite()) {
-            return false;
-        }
-        (self.count, self.sum) = (count, sum);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        if self.seen.is_multiple_of(self.stride) {
-            self.values.push(value);
-        }
-        self.seen += 1;
-        if self.values.len() >= VALUES_MAX {
-            let mut index = 0;
-            self.values.retain(|_| {
-                index += 1;
-                index % 2 == 1
-            });
-            self.stride *= 2;
-        }
-        true
-    }
+/// What became of a value.
+enum Taken {
+    Yes,
+    /// It is no number, or a sum would be none any more.
+    Bad,
+    Full,
 }
 
 impl Aggregate {
     /// Nothing came in yet.
-    pub(crate) fn new(series_max: usize) -> Self {
-        Self { series_max, ..Self::default() }
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            series_max: limits.series_max,
+            budget: Budget::new(limits.memory_max),
+            series: HashMap::new(),
+            key: String::new(),
+            hasher: RandomState::new(),
+            counts: Counts::default(),
+        }
     }
 
     /// Takes in a line; values that are no numbers count as bad lines.
     pub(crate) fn add(&mut self, line: &Line<'_>) {
-        let tags = line.tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let key = (line.name.to_owned(), tags);
-        if self.is_full(&key, line.kind) {
-            self.dropped += 1;
-            return;
-        }
+        write_key(&mut self.key, line);
+        let mut is_full = false;
         for text in &line.values {
-            if line.kind == Type::Set {
-                let members = self.sets.entry(key.clone()).or_default();
-                if members.len() < MEMBERS_MAX {
-                    members.insert((*text).to_owned());
+            match self.add_value(line, text) {
+                Taken::Yes => {}
+                Taken::Bad => self.counts.bad_lines += 1,
+                Taken::Full => is_full = true,
+            }
+        }
+        self.counts.dropped += u64::from(is_full);
+    }
+
+    /// Adds a value to the series of `self.key`, and the series where it is new.
+    fn add_value(&mut self, line: &Line<'_>, text: &str) -> Taken {
+        let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
+        let value = match number {
+            Some(value) => value,
+            None if line.kind == Type::Set => 0.0,
+            None => return Taken::Bad,
+        };
+        if !self.series.contains_key(self.key.as_str()) {
+            if self.series.len() >= self.series_max || !self.budget.take(cost(&self.key)) {
+                return Taken::Full;
+            }
+            self.series.insert(self.key.as_str().into(), State::new(line.kind));
+        }
+        let Some(state) = self.series.get_mut(self.key.as_str()) else { return Taken::Full };
+        let is_number = match state {
+            State::Counter(sum) => set(sum, *sum + value / line.rate),
+            State::Gauge { value: level, fresh } => {
+                *fresh = true;
+                let is_change = line.kind == Type::Gauge { relative: true };
+                set(level, if is_change { *level + value } else { value })
+            }
+            State::Timer(timer) => timer.add(value, line.rate, &mut self.budget),
+            State::Set(members) => {
+                let member = self.hasher.hash_one(text);
+                if !members.contains(&member) {
+                    if !self.budget.take(MEMBER_BYTES) {
+                        return Taken::Full;
+                    }
+                    members.insert(member);
                 }
-                continue;
+                true
             }
-            let Some(value) = text.parse::<f64>().ok().filter(|value| value.is_finite()) else {
-                self.bad_lines += 1;
-                continue;
-            };
-            if !self.add_number(&key, line, value) {
-                self.bad_lines += 1;
-            }
-        }
-    }
-
-    /// False when a sum would be no number any more.
-    fn add_number(&mut self, key: &(String, Tags), line: &Line<'_>, value: f64) -> bool {
-        let set = |to: &mut f64, value: f64| {
-            if value.is_finite() {
-                *to = value;
-            }
-            value.is_finite()
         };
-        match line.kind {
-            Type::Counter => {
-                let sum = self.counters.entry(key.clone()).or_default();
-                let value = *sum + value / line.rate;
-                set(sum, value)
-            }
-            Type::Gauge { relative } => {
-                let gauge = self.gauges.entry(key.clone()).or_default();
-                gauge.fresh = true;
-                let value = if relative { gauge.value + value } else { value };
-                set(&mut gauge.value, value)
-            }
-            Type::Timer => self.timers.entry(key.clone()).or_default().add(value, line.rate),
-            Type::Set => true,
-        }
-    }
-
-    fn is_full(&self, key: &(String, Tags), kind: Type) -> bool {
-        let all = [self.counters.len(), self.gauges.len(), self.timers.len(), self.sets.len()];
-        let known = match kind {
-            Type::Counter => self.counters.contains_key(key),
-            Type::Gauge { .. } => self.gauges.contains_key(key),
-            Type::Timer => self.timers.contains_key(key),
-            Type::Set => self.sets.contains_key(key),
-        };
-        !known && all.iter().sum::<usize>() >= self.series_max
+        if is_number { Taken::Yes } else { Taken::Bad }
     }
 
     /// Hands out the interval and begins the next one. Gauges keep their value for relative
-    /// changes, and are handed out only when they were set.
+    /// changes, and are handed out only when they were set; those that were not are forgotten
+    /// when gauges alone take more than half of what there is.
     pub(crate) fn drain(&mut self, readings: &mut Readings) {
-        for ((name, tags), value) in sorted(self.counters.drain()) {
-            push(readings, name, tags, Kind::Delta, value);
+        let ended = self.series.extract_if(|_, state| !matches!(state, State::Gauge { .. }));
+        let mut ended: Vec<_> = ended.collect();
+        let held = self.series.keys().map(|key| cost(key)).sum();
+        self.budget.renew(held);
+        if self.budget.is_scarce() || self.series.len() > self.series_max / 2 {
+            let before = self.series.len();
+            self.series.retain(|_, state| matches!(state, State::Gauge { fresh: true, .. }));
+            self.counts.forgotten_gauges += (before - self.series.len()) as u64;
+            self.budget.renew(self.series.keys().map(|key| cost(key)).sum());
         }
-        let fresh = self.gauges.iter_mut().filter(|(_, gauge)| gauge.fresh);
-        let fresh = fresh.map(|(key, gauge)| {
-            gauge.fresh = false;
-            (key.clone(), gauge.value)
+        let set = self.series.iter_mut().filter_map(|(key, state)| match state {
+            State::Gauge { value, fresh } if *fresh => {
+                *fresh = false;
+                Some((key.clone(), State::Gauge { value: *value, fresh: true }))
+            }
+            _ => None,
         });
-        for ((name, tags), value) in sorted(fresh) {
-            push(readings, name, tags, Kind::Gauge, value);
-        }
-        for ((name, tags), timer) in sorted(self.timers.drain()) {
-            push_timer(readings, &name, &tags, timer);
-        }
-        for ((name, tags), members) in sorted(self.sets.drain()) {
-            push(readings, format!("{name}_unique"), tags, Kind::Gauge, members.len() as f64);
+        ended.extend(set);
+        ended.sort_by(|one, other| one.0.cmp(&other.0));
+        for (key, state) in ended {
+            push_state(readings, &key, state);
         }
     }
 }
 
-fn sorted<T>(all: impl Iterator<Item = ((String, Tags), T)>) -> Vec<((String, Tags), T)> {
-    let mut all: Vec<_> = all.collect();
-    all.sort_by(|one, other| one.0.cmp(&other.0));
-    all
+impl State {
+    fn new(kind: Type) -> Self {
+        match kind {
+            Type::Counter => Self::Counter(0.0),
+            Type::Gauge { .. } => Self::Gauge { value: 0.0, fresh: false },
+            Type::Timer => Self::Timer(Box::default()),
+            Type::Set => Self::Set(HashSet::new()),
+        }
+    }
 }
 
-fn push_timer(readings: &mut Readings, name: &str, tags: &Tags, mut timer: Timer) {
-    let parts = [
+/// False when the value is no number; then nothing is changed.
+fn set(to: &mut f64, value: f64) -> bool {
+    if value.is_finite() {
+        *to = value;
+    }
+    value.is_finite()
+}
+
+fn write_key(key: &mut String, line: &Line<'_>) {
+    key.clear();
+    key.push(letter(line.kind));
+    key.push_str(line.name);
+    for (name, value) in &line.tags {
+        for part in [name, value] {
+            key.push(SEPARATOR);
+            key.push_str(part);
+        }
+    }
+}
+
+fn letter(kind: Type) -> char {
+    match kind {
+        Type::Counter => 'c',
+        Type::Gauge { .. } => 'g',
+        Type::Timer => 'm',
+        Type::Set => 's',
+    }
+}
+
+/// What a series of this key takes, until its readings are spooled.
+fn cost(key: &str) -> usize {
+    let is_timer = key.starts_with(letter(Type::Timer));
+    let tags = key.matches(SEPARATOR).count() / 2;
+    let (readings, sample) = if is_timer {
+        (TIMER_SUMS + QUANTILES.len(), VALUES_MIN * size_of::<f64>())
+    } else {
+        (1, 0)
+    };
+    readings * (READING_BYTES + tags * TAG_BYTES + KEY_COPIES * key.len()) + sample
+}
+
+fn push_state(readings: &mut Readings, key: &str, state: State) {
+    let mut parts = key.split(SEPARATOR);
+    let name = parts.next().and_then(|first| first.get(1..)).unwrap_or_default();
+    let mut tags = Vec::new();
+    while let (Some(tag), Some(value)) = (parts.next(), parts.next()) {
+        tags.push((tag, value));
+    }
+    match state {
+        State::Counter(sum) => push(readings, name.to_owned(), &tags, Kind::Delta, sum),
+        State::Gauge { value, .. } => push(readings, name.to_owned(), &tags, Kind::Gauge, value),
+        State::Timer(timer) => push_timer(readings, name, &mut tags, *timer),
+        State::Set(members) => {
+            push(readings, format!("{name}_unique"), &tags, Kind::Gauge, members.len() as f64);
+        }
+    }
+}
+
+fn push_timer<'a>(
+    readings: &mut Readings,
+    name: &str,
+    tags: &mut Vec<(&'a str, &'a str)>,
+    mut timer: Timer,
+) {
+    let parts: [_; TIMER_SUMS] = [
         ("_count", Kind::Delta, timer.count),
         ("_sum", Kind::Delta, timer.sum),
         ("_min", Kind::Gauge, timer.min),
         ("_max", Kind::Gauge, timer.max),
     ];
     for (suffix, kind, value) in parts {
-        push(readings, format!("{name}{suffix}"), tags.clone(), kind, value);
+        push(readings, format!("{name}{suffix}"), tags, kind, value);
     }
-    timer.values.sort_by(f64::total_cmp);
-    let last = timer.values.len().saturating_sub(1);
-    for (quantile, text) in QUANTILES {
-        // The nearest rank.
-        let rank = (timer.values.len() as f64 * quantile).ceil() as usize;
-        if let Some(value) = timer.values.get(rank.saturating_sub(1).min(last)) {
-            let mut tags = tags.clone();
-            tags.push(("quantile".to_owned(), text.to_owned()));
-            push(readings, name.to_owned(), tags, Kind::Gauge, *value);
+    let values = timer.quantiles(QUANTILES);
+    for (quantile, value) in QUANTILES.into_iter().zip(values) {
+        let text = quantile.to_string();
+        let mut tags = tags.clone();
+        tags.push(("quantile", &text));
+        if let Some(value) = value {
+            push(readings, name.to_owned(), &tags, Kind::Gauge, value);
         }
     }
 }
 
-fn push(readings: &mut Readings, metric: String, tags: Tags, kind: Kind, value: f64) {
+fn push(readings: &mut Readings, metric: String, tags: &[(&str, &str)], kind: Kind, value: f64) {
+    let owned =
+        |(name, value): &(&str, &str)| (Cow::Owned((*name).to_owned()), (*value).to_owned());
     readings.push(Reading {
         metric: Cow::Owned(metric),
-        tags: tags.into_iter().map(|(name, value)| (Cow::Owned(name), value)).collect(),
+        tags: tags.iter().map(owned).collect(),
         kind,
         unit: Cow::Borrowed(""),
         value,
@@ -219,6 +292,10 @@ fn push(readings: &mut Readings, metric: String, tags: Tags, kind: Kind, value: 
 mod tests {
     use super::*;
     use crate::line::parse;
+
+    fn new(series_max: usize, memory_max: usize) -> Aggregate {
+        Aggregate::new(Limits { series_max, memory_max })
+    }
 
     fn drained(aggregate: &mut Aggregate) -> Vec<String> {
         let mut readings = Readings::new(Vec::new());
@@ -238,7 +315,7 @@ mod tests {
 
     #[test]
     fn an_interval_becomes_readings_and_the_next_begins_empty() {
-        let mut aggregate = Aggregate::new(100);
+        let mut aggregate = new(100, 1 << 20);
         add(
             &mut aggregate,
             &[
@@ -268,7 +345,7 @@ mod tests {
                 "users_unique{} gauge 2",
             ]
         );
-        assert_eq!(aggregate.bad_lines, 1);
+        assert_eq!(aggregate.counts.bad_lines, 1);
         assert_eq!(drained(&mut aggregate), Vec::<String>::new());
         // A relative change goes on from the value of the interval before.
         add(&mut aggregate, &["depth:+1|g"]);
@@ -277,10 +354,10 @@ mod tests {
 
     #[test]
     fn sums_that_are_no_numbers_are_refused() {
-        let mut aggregate = Aggregate::new(10);
+        let mut aggregate = new(10, 1 << 20);
         add(&mut aggregate, &["a:1|c", "a:1|c|@1e-320", "b:1e308:1e308|ms", "c:1e308|g"]);
         add(&mut aggregate, &["c:+1e308|g", "d:1e308:-1e308:-1e308:-1e308|c"]);
-        assert_eq!(aggregate.bad_lines, 4);
+        assert_eq!(aggregate.counts.bad_lines, 4);
         let expected = ["a{} delta 1", "d{} delta -1", "c{} gauge 1", "b_count{} delta 1"];
         for (line, expected) in drained(&mut aggregate).iter().zip(expected) {
             assert!(line.starts_with(expected), "{line}");
@@ -288,13 +365,55 @@ mod tests {
     }
 
     #[test]
-    fn series_and_values_are_bounded() {
-        let mut aggregate = Aggregate::new(2);
+    fn series_are_bounded() {
+        let mut aggregate = new(2, 1 << 20);
         add(&mut aggregate, &["a:1|c", "b:1|c", "c:1|c", "a:1|c", "d:1|ms"]);
-        assert_eq!((drained(&mut aggregate).len(), aggregate.dropped), (2, 2));
-        let mut timer = Timer::default();
-        assert!((0..100_000).all(|value| timer.add(f64::from(value), 1.0)));
-        assert!(timer.values.len() < VALUES_MAX && timer.values.len() > VALUES_MAX / 4);
-        assert_eq!((timer.count, timer.max), (100_000.0, 99_999.0));
+        assert_eq!((drained(&mut aggregate).len(), aggregate.counts.dropped), (2, 2));
+    }
+
+    #[test]
+    fn bytes_are_bounded_whatever_comes() {
+        const MEMORY: usize = 64 << 10;
+        let lines: [fn(usize) -> String; 5] = [
+            |n| format!("users:{n}|s"),
+            |n| format!("wait.{}:{n}|ms", n % 4),
+            |n| format!("hits:1|c|#id:{n}"),
+            |n| format!("{n}{}:1|c", "x".repeat(2000)),
+            |n| format!("depth{n}:1|g"),
+        ];
+        for line in lines {
+            let mut aggregate = new(1_000_000, MEMORY);
+            (0..10_000).for_each(|n| add(&mut aggregate, &[&line(n)]));
+            let is_timer = line(0).ends_with("ms");
+            assert_eq!(aggregate.counts.dropped == 0, is_timer, "{}", line(0));
+            let text: usize = drained(&mut aggregate).iter().map(String::len).sum();
+            assert!(text < MEMORY, "{}: {text}", line(0));
+            // The next interval has all of it again; gauges make room one interval later.
+            assert!(drained(&mut aggregate).is_empty());
+            let before = aggregate.counts.dropped;
+            add(&mut aggregate, &["new:1|c"]);
+            assert_eq!(aggregate.counts.dropped, before, "{}", line(0));
+        }
+    }
+
+    #[test]
+    fn members_beyond_the_budget_are_dropped_and_known_ones_go_on() {
+        let mut aggregate = new(10, cost("susers") + 2 * MEMBER_BYTES);
+        add(&mut aggregate, &["users:a:b:c:a|s", "users:b|s", "users:d|s"]);
+        assert_eq!(aggregate.counts.dropped, 2);
+        assert_eq!(drained(&mut aggregate), ["users_unique{} gauge 2"]);
+    }
+
+    #[test]
+    fn gauges_that_nobody_sets_make_room_when_it_is_needed() {
+        let mut aggregate = new(4, 1 << 20);
+        add(&mut aggregate, &["a:1|g", "b:1|g", "c:1|g"]);
+        drained(&mut aggregate);
+        add(&mut aggregate, &["c:+1|g"]);
+        assert_eq!(drained(&mut aggregate), ["c{} gauge 2"]);
+        assert_eq!(aggregate.counts.forgotten_gauges, 2);
+        add(&mut aggregate, &["a:+1|g", "c:+1|g"]);
+        assert_eq!(drained(&mut aggregate), ["a{} gauge 1", "c{} gauge 3"]);
+        assert_eq!(aggregate.counts.forgotten_gauges, 2);
     }
 }

@@ -4,7 +4,11 @@
 //! Must never know: how readings are spooled and sent; that is the kit's.
 
 mod aggregate;
+mod budget;
+mod kernel_drops;
 mod line;
 mod receiver;
+mod timer;
 
+pub use aggregate::Limits;
 pub use receiver::{StatsD, fuzz_datagrams};

@@ -4,13 +4,13 @@ use std::{net::SocketAddr, process::ExitCode};
 
 use clap::Parser;
 use granary_agent_kit::{AgentArgs, Source};
-use granary_agent_statsd::StatsD;
+use granary_agent_statsd::{Limits, StatsD};
 
 /// Receives StatsD and DogStatsD metrics over UDP and delivers them to granary.
 ///
 /// Counters become deltas, gauges stay gauges, timers, histograms and distributions become count,
 /// sum, min, max and the quantiles 0.5, 0.95 and 0.99 of the interval, sets the number of their
-/// members.
+/// members. Sums and counts are exact; quantiles are those of a sample of at most 4096 values.
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-statsd", version)]
 struct Args {
@@ -20,6 +20,10 @@ struct Args {
     /// Series that are aggregated in an interval, at most; what comes beyond is counted and dropped
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     statsd_series_max: usize,
+    /// Bytes that an interval's series and what is made of them take, at most; what comes beyond is
+    /// counted and dropped, and timers keep fewer values to take quantiles of
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    statsd_memory_max: usize,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -29,7 +33,8 @@ fn main() -> ExitCode {
 }
 
 fn start(args: &Args) -> anyhow::Result<()> {
-    let statsd = StatsD::listen(args.statsd_listen, args.statsd_series_max)?;
+    let limits = Limits { series_max: args.statsd_series_max, memory_max: args.statsd_memory_max };
+    let statsd = StatsD::listen(args.statsd_listen, limits)?;
     let sources: Vec<Box<dyn Source>> = vec![Box::new(statsd)];
     Ok(granary_agent_kit::run("statsd", &args.agent, sources)?)
 }

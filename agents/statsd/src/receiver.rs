@@ -3,52 +3,136 @@
 use std::{
     io,
     net::{SocketAddr, UdpSocket},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
 use granary_agent_kit::{Readings, Source, SourceError};
+use rustix::net::sockopt;
+use tracing::{error, warn};
 
-use crate::{aggregate::Aggregate, line};
+use crate::{
+    aggregate::{Aggregate, Counts, Limits},
+    kernel_drops::KernelDrops,
+    line,
+};
 
 /// Largest datagram.
 const DATAGRAM_BYTES: usize = 64 << 10;
-/// After a failed receive.
-const PAUSE: Duration = Duration::from_millis(100);
+/// What the kernel is asked to hold of datagrams that were not read yet; it may allow less.
+const SOCKET_BYTES: usize = 4 << 20;
+/// How often a quiet reader looks whether it is to end; its pause after a failed receive.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Datagrams that are still read when the agent stops: more than the socket holds.
+const LAST_DATAGRAMS_MAX: usize = 1 << 16;
 
 /// StatsD metrics over UDP.
 #[derive(Debug)]
-pub struct StatsD(Arc<Mutex<Aggregate>>);
+pub struct StatsD {
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+    /// What was known of drops when it was logged last.
+    logged: Drops,
+}
+
+#[derive(Debug)]
+struct Shared {
+    socket: UdpSocket,
+    drops: KernelDrops,
+    aggregate: Mutex<Aggregate>,
+    ends: AtomicBool,
+    limits: Limits,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Drops {
+    lines: u64,
+    forgotten_gauges: u64,
+    datagrams: u64,
+}
 
 impl StatsD {
-    /// Begins to receive; no more than `series_max` series are aggregated in an interval.
+    /// Begins to receive; no more than the limits say is aggregated in an interval.
     ///
     /// # Errors
     /// When the address cannot be listened on; the error names it.
-    pub fn listen(address: SocketAddr, series_max: usize) -> io::Result<Self> {
+    pub fn listen(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)
             .map_err(|cause| io::Error::new(cause.kind(), format!("{address}: {cause}")))?;
-        let aggregate = Arc::new(Mutex::new(Aggregate::new(series_max)));
-        let own = aggregate.clone();
-        thread::Builder::new().name("statsd".to_owned()).spawn(move || receive(&socket, &own))?;
-        Ok(Self(aggregate))
+        socket.set_read_timeout(Some(LOOK_INTERVAL))?;
+        // More than the system allows everybody only with the right to it.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
+        }
+        let shared = Arc::new(Shared {
+            drops: KernelDrops::of(&socket),
+            socket,
+            aggregate: Mutex::new(Aggregate::new(limits)),
+            ends: AtomicBool::new(false),
+            limits,
+        });
+        let own = shared.clone();
+        let reader =
+            thread::Builder::new().name("statsd".to_owned()).spawn(move || own.receive())?;
+        Ok(Self { shared, reader: Some(reader), logged: Drops::default() })
     }
-}
 
-fn lock(aggregate: &Mutex<Aggregate>) -> MutexGuard<'_, Aggregate> {
-    // What a panic left is still whole lines.
-    aggregate.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn receive(socket: &UdpSocket, aggregate: &Mutex<Aggregate>) {
-    let mut datagram = vec![0; DATAGRAM_BYTES];
-    loop {
-        match socket.recv(&mut datagram) {
-            Ok(length) => take(&datagram[..length], &mut lock(aggregate)),
-            Err(_) => thread::sleep(PAUSE),
+    /// Says once an interval what was dropped in it.
+    fn log_drops(&mut self, counts: &Counts, datagrams: u64) {
+        let now =
+            Drops { lines: counts.dropped, forgotten_gauges: counts.forgotten_gauges, datagrams };
+        let before = std::mem::replace(&mut self.logged, now);
+        if now.lines > before.lines || now.forgotten_gauges > before.forgotten_gauges {
+            let Limits { series_max, memory_max } = self.shared.limits;
+            warn!(
+                lines = now.lines - before.lines,
+                forgotten_gauges = now.forgotten_gauges - before.forgotten_gauges,
+                series_max,
+                memory_max,
+                "more came in than fits; --statsd-series-max and --statsd-memory-max bound it"
+            );
+        }
+        if now.datagrams > before.datagrams {
+            let datagrams = now.datagrams - before.datagrams;
+            warn!(datagrams, "the kernel dropped datagrams that were not read in time");
         }
     }
+}
+
+impl Shared {
+    fn aggregate(&self) -> MutexGuard<'_, Aggregate> {
+        // What a panic left is still whole lines.
+        self.aggregate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what comes until it is to end, then what the socket holds.
+    fn receive(&self) {
+        let mut datagram = vec![0; DATAGRAM_BYTES];
+        while !self.ends.load(Ordering::Relaxed) {
+            match self.socket.recv(&mut datagram) {
+                Ok(length) => take(&datagram[..length], &mut self.aggregate()),
+                Err(cause) if is_quiet(&cause) => {}
+                Err(_) => thread::sleep(LOOK_INTERVAL),
+            }
+        }
+        if self.socket.set_nonblocking(true).is_ok() {
+            for _ in 0..LAST_DATAGRAMS_MAX {
+                let Ok(length) = self.socket.recv(&mut datagram) else { return };
+                take(&datagram[..length], &mut self.aggregate());
+            }
+        }
+    }
+}
+
+fn is_quiet(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
 }
 
 /// Takes in the lines of a datagram; a bad one spoils no other. Events and service checks of
@@ -58,10 +142,10 @@ fn take(datagram: &[u8], aggregate: &mut Aggregate) {
         if bytes.is_empty() || bytes.starts_with(b"_e{") || bytes.starts_with(b"_sc|") {
             continue;
         }
-        aggregate.lines += 1;
+        aggregate.counts.lines += 1;
         match std::str::from_utf8(bytes).map(line::parse) {
             Ok(Ok(line)) => aggregate.add(&line),
-            Ok(Err(_)) | Err(_) => aggregate.bad_lines += 1,
+            Ok(Err(_)) | Err(_) => aggregate.counts.bad_lines += 1,
         }
     }
 }
@@ -69,13 +153,14 @@ fn take(datagram: &[u8], aggregate: &mut Aggregate) {
 /// For fuzzing: two intervals of a datagram each. Any bytes in, readings that are numbers out.
 #[expect(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 pub fn fuzz_datagrams(bytes: &[u8]) {
-    const SERIES_MAX: usize = 8;
-    let mut aggregate = Aggregate::new(SERIES_MAX);
+    const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10 };
+    let mut aggregate = Aggregate::new(LIMITS);
     for datagram in bytes.splitn(2, |byte| *byte == 0) {
         take(datagram, &mut aggregate);
         let mut readings = Readings::new(Vec::new());
         aggregate.drain(&mut readings);
-        assert!(aggregate.bad_lines + aggregate.dropped <= bytes.len() as u64);
+        let Counts { bad_lines, dropped, .. } = aggregate.counts;
+        assert!(bad_lines + dropped <= bytes.len() as u64);
         for reading in readings.as_slice() {
             assert!(reading.value.is_finite(), "{reading:?}");
         }
@@ -88,17 +173,35 @@ impl Source for StatsD {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let mut aggregate = lock(&self.0);
-        aggregate.drain(readings);
+        let counts = {
+            let mut aggregate = self.shared.aggregate();
+            aggregate.drain(readings);
+            aggregate.counts
+        };
+        let datagrams = self.shared.drops.total();
         let totals = [
-            ("statsd_lines_total", aggregate.lines),
-            ("statsd_bad_lines_total", aggregate.bad_lines),
-            ("statsd_dropped_lines_total", aggregate.dropped),
+            ("statsd_lines_total", "lines", counts.lines),
+            ("statsd_bad_lines_total", "lines", counts.bad_lines),
+            ("statsd_dropped_lines_total", "lines", counts.dropped),
+            ("statsd_forgotten_gauges_total", "series", counts.forgotten_gauges),
+            ("statsd_kernel_dropped_datagrams_total", "datagrams", datagrams),
         ];
-        for (metric, total) in totals {
-            readings.counter(metric, "lines", &[], total as f64, None);
+        for (metric, unit, total) in totals {
+            readings.counter(metric, unit, &[], total as f64, None);
         }
+        self.log_drops(&counts, datagrams);
         Ok(())
+    }
+
+    /// Ends the reader, which takes in what the socket holds before.
+    fn stop(&mut self) -> bool {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take()
+            && reader.join().is_err()
+        {
+            error!("the reader of StatsD datagrams has panicked");
+        }
+        true
     }
 }
 
@@ -106,19 +209,35 @@ impl Source for StatsD {
 mod tests {
     use super::*;
 
-    #[test]
-    fn datagrams_are_taken_apart_and_sampled() {
-        let mut statsd = StatsD::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 10).unwrap();
-        let datagram = b"hits:3|c\nnonsense\r\n_e{1,1}:a|b\n\nhits:4|c\n\xff:1|c";
-        take(datagram, &mut lock(&statsd.0));
+    const LIMITS: Limits = Limits { series_max: 10, memory_max: 1 << 20 };
+
+    fn values(statsd: &mut StatsD) -> Vec<(String, f64)> {
         let mut readings = Readings::new(Vec::new());
         statsd.sample(0, &mut readings).unwrap();
-        let values: Vec<_> =
-            readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect();
+        readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect()
+    }
+
+    #[test]
+    fn datagrams_are_taken_apart_and_sampled() {
+        let mut statsd = StatsD::listen(SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS).unwrap();
+        let datagram = b"hits:3|c\nnonsense\r\n_e{1,1}:a|b\n\nhits:4|c\n\xff:1|c";
+        take(datagram, &mut statsd.shared.aggregate());
+        let values = values(&mut statsd);
         let expected =
             [("hits", 7.0), ("statsd_lines_total", 4.0), ("statsd_bad_lines_total", 2.0)];
         for (metric, value) in expected {
             assert!(values.contains(&(metric.to_owned(), value)), "{metric} in {values:?}");
         }
+    }
+
+    #[test]
+    fn what_was_sent_before_the_stop_is_in_the_last_round_once() {
+        let mut statsd = StatsD::listen(SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = statsd.shared.socket.local_addr().unwrap();
+        (0..100).for_each(|_| assert_eq!(sender.send_to(b"hits:1|c", to).unwrap(), 8));
+        assert!(statsd.stop());
+        assert!(values(&mut statsd).contains(&("hits".to_owned(), 100.0)));
+        assert!(values(&mut statsd).iter().all(|(metric, _)| metric != "hits"));
     }
 }

@@ -1,7 +1,13 @@
 //! The program as its user sees it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{net::UdpSocket, process::Command};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, UdpSocket},
+    process::{Command, Stdio},
+};
+
+use granary_protocol::decode_batch;
 
 #[test]
 fn a_port_that_is_taken_is_named() {
@@ -12,4 +18,62 @@ fn a_port_that_is_taken_is_named() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert!(message.contains(&address), "{message}");
+}
+
+/// Takes one request and gives its body.
+fn one_request(listener: &TcpListener) -> Vec<u8> {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(text) = line.strip_prefix("content-length:") {
+            length = text.trim().parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let answer = r#"{"accepted":1,"duplicates":0}"#;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+    write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len()).unwrap();
+    body
+}
+
+/// The interval of an agent that was told to stop went into the void: up to ten seconds of every
+/// counter at each restart.
+#[test]
+fn the_interval_under_way_is_delivered_at_sigterm() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = free.local_addr().unwrap();
+    drop(free);
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-statsd"));
+    command.args(["--url", &url, "--interval", "24h", "--statsd-listen", &to.to_string()]);
+    command.arg("--spool-dir").arg(dir.path()).env("RUST_LOG", "info").stderr(Stdio::piped());
+    let mut agent = command.spawn().unwrap();
+    let mut log = BufReader::new(agent.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("started") {
+        line.clear();
+        assert!(log.read_line(&mut line).unwrap() > 0, "the agent ended before it started");
+    }
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    (0..50).for_each(|_| assert_eq!(sender.send_to(b"orders:2|c", to).unwrap(), 10));
+    assert!(Command::new("kill").arg(agent.id().to_string()).status().unwrap().success());
+
+    let body = one_request(&listener);
+    let plain = zstd::decode_all(body.as_slice()).unwrap_or(body);
+    let batch = decode_batch(&plain).unwrap();
+    let orders = batch.series.iter().find(|series| series.metric == "orders").unwrap().reference;
+    let values = batch.refs().zip(batch.values()).filter(|(reference, _)| *reference == orders);
+    assert_eq!(values.collect::<Vec<_>>(), [(orders, 100.0)]);
+    std::io::copy(&mut log, &mut std::io::sink()).unwrap();
+    assert!(agent.wait().unwrap().success());
 }

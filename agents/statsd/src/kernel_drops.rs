@@ -1,0 +1,54 @@
+//! What the kernel threw away of a socket's datagrams because they were not read in time.
+
+use std::{fs, net::UdpSocket, os::fd::AsFd};
+
+use rustix::fs::fstat;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct KernelDrops {
+    inode: Option<String>,
+}
+
+impl KernelDrops {
+    /// Of this socket.
+    pub(crate) fn of(socket: &UdpSocket) -> Self {
+        Self { inode: fstat(socket.as_fd()).ok().map(|found| found.st_ino.to_string()) }
+    }
+
+    /// Since the socket is there; none where the kernel does not tell.
+    pub(crate) fn total(&self) -> u64 {
+        let Some(inode) = &self.inode else { return 0 };
+        let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
+        let mut tables = tables.filter_map(|table| fs::read_to_string(table).ok());
+        tables.find_map(|table| drops(&table, inode)).unwrap_or(0)
+    }
+}
+
+/// The last column of the socket's line; its inode is the tenth (proc(5), `/proc/net/udp`).
+fn drops(table: &str, inode: &str) -> Option<u64> {
+    let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(inode))?;
+    line.split_whitespace().last()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_that_nobody_reads_are_counted() {
+        const BYTES: usize = 1000;
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 * BYTES).unwrap();
+        let drops = KernelDrops::of(&socket);
+        assert_eq!(drops.total(), 0);
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        (0..100).for_each(|_| assert_eq!(sender.send_to(&[b'x'; BYTES], to).unwrap(), BYTES));
+        socket.set_nonblocking(true).unwrap();
+        let mut datagram = [0; BYTES];
+        let read = std::iter::from_fn(|| socket.recv(&mut datagram).ok()).count();
+        assert_eq!(read as u64 + drops.total(), 100);
+        assert!(drops.total() > 0);
+    }
+}
