@@ -7,7 +7,7 @@ use std::{
 };
 
 use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use granary_protocol::IngestAnswer;
 use serde_json::json;
 use xxhash_rust::xxh3::xxh3_128;
@@ -34,7 +34,7 @@ pub(super) struct Summary {
     duplicates: u64,
     refused: BTreeMap<String, u64>,
     /// Hashes of the series' keys.
-    series: HashSet<u128, FixedState>,
+    series: HashSet<u128, RandomState>,
     examples: usize,
     /// Samples in batches that were answered.
     done: u64,

@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesKey};
@@ -74,7 +74,8 @@ pub struct Dictionary {
     /// The generation in which a series was renamed last, since the start.
     renamed: HashMap<SeriesId, u64>,
     by_key: HashTable<SeriesId>,
-    hasher: FixedState,
+    /// Seeded at random: senders choose the keys.
+    hasher: RandomState,
     /// Series that each sender made known.
     by_sender: HashMap<Arc<str>, usize>,
     postings: Postings,
