@@ -3,10 +3,16 @@
 //! The fuzz targets in `tests/fuzz` call these, and a test runs them over the kept corpus.
 #![allow(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 
+use std::{
+    cell::Cell,
+    fs, io,
+    sync::{Arc, LazyLock},
+};
+
 use granary_protocol::{JsonBatch, decode_batch, decode_json, encode_batch, split_batches};
 
 use crate::{
-    api,
+    api, config,
     import::{
         Place, Source, batcher::NumberedBatch, csv, influx as influx_file, intake, openmetrics,
         remote_write as remote_write_file, whisper,
@@ -21,10 +27,12 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{
-        DocumentLayout, Kind, SenderWindow, SeriesId, SeriesKey, SeriesLimits, Span, UnixMillis,
+        DocumentLayout, GranularitySet, Kind, SenderWindow, SeriesId, SeriesKey, SeriesLimits,
+        Span, UnixMillis,
     },
     pipeline::Admission,
-    query, store,
+    query::{self, PromqlLimits, PromqlRequest},
+    store,
 };
 
 /// A time within the retention of the default granularities.
@@ -34,7 +42,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -48,6 +56,8 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("graphite", graphite),
     ("pickle", pickle),
     ("collectd", collectd),
+    ("promql", promql),
+    ("settings", settings),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -61,7 +71,7 @@ pub fn batch(bytes: &[u8]) {
 fn decode_bodies(bytes: &[u8]) {
     let mut dictionary = store::Dictionary::default();
     let mut sessions = ingest::native::Sessions::new(SeriesLimits::default(), 1000, 2000);
-    let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
+    let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
         let settled = ingest::native::Settled::new();
@@ -145,7 +155,7 @@ pub fn collectd(bytes: &[u8]) {
 /// Decodes twice, the second time with the series known, and judges each sample.
 fn decode_foreign(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
     let limits = SeriesLimits::default();
-    let admission = Admission::new(&crate::model::GranularitySet::default(), 600_000, NOW);
+    let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     let mut cache = SeriesCache::default();
     let mut accepted = Vec::new();
     for _ in 0..2 {
@@ -244,4 +254,82 @@ pub fn query(bytes: &[u8]) {
         assert_eq!(span.to_string().parse(), Ok(span));
         assert!(span.start_of(NOW) <= NOW);
     }
+}
+
+/// An expression: checked, formatted, and answered for one time and for several.
+pub fn promql(bytes: &[u8]) {
+    const MEMORY: usize = 64 << 20;
+    const ASKED_MAX: usize = 100_000;
+    static STORE: LazyLock<Option<store::Store>> = LazyLock::new(|| small_store().ok());
+    let (Ok(text), Some(store)) = (std::str::from_utf8(bytes), &*STORE) else { return };
+    let (asked, memory) = (Cell::new(0), Cell::new(0));
+    let limits = PromqlLimits {
+        series_max: 100,
+        points_max: 100_000,
+        steps_max: 100,
+        query_bytes_max: 4096,
+        regex_bytes_max: 1 << 20,
+        expired: &|| asked.replace(asked.get() + 1) > ASKED_MAX,
+        take_memory: &|bytes| {
+            memory.set(bytes.saturating_add(memory.get()));
+            memory.get() <= MEMORY
+        },
+    };
+    if query::check_promql(text, &limits).is_err() {
+        return;
+    }
+    assert!(query::format_promql(text, &limits).is_ok());
+    for (start, step_ms) in [(NOW, 0), (NOW.plus(-600_000), 60_000)] {
+        let request = PromqlRequest {
+            query: text.to_owned(),
+            start,
+            end: NOW,
+            step_ms,
+            lookback_ms: 300_000,
+            delayed_name_removal: true,
+        };
+        (asked.set(0), memory.set(0));
+        // Any answer will do.
+        let _any = query::promql(store, &request, &limits, NOW);
+    }
+}
+
+/// A store with a gauge, a counter and a histogram's bucket of a few minutes; its folder is gone.
+fn small_store() -> io::Result<store::Store> {
+    const NAMES: [(&str, &str, Kind); 3] = [
+        ("up", "a", Kind::Gauge),
+        ("hits", "b", Kind::Counter),
+        ("wait_bucket", "1", Kind::Counter),
+    ];
+    let folder = std::env::temp_dir().join(format!("granary-fuzzing-{}", std::process::id()));
+    let medium = Arc::new(store::Folder::new(&folder)?);
+    let opened = store::Store::open(medium, GranularitySet::default(), NOW);
+    let (store, mut appender, _) = opened.map_err(io::Error::other)?;
+    for (name, value, kind) in NAMES {
+        let tags = [("job", value), ("le", value)];
+        let key = SeriesKey::new(name, tags, &SeriesLimits::default()).map_err(io::Error::other)?;
+        let definition =
+            store::Definition { key: key.clone(), kind, unit: "".into(), sender: "".into() };
+        appender.commit(&[definition], &[], NOW).map_err(io::Error::other)?;
+        let Some((id, _)) = store.dictionary().find(&key) else { continue };
+        let times: Vec<_> = (0..60).map(|n| NOW.0 - 600_000 + n * 10_000).collect();
+        let batch = store::AcceptedBatch {
+            series: vec![id; times.len()],
+            values: (0..times.len()).map(|n| n as f64).collect(),
+            times,
+            ..store::AcceptedBatch::default()
+        };
+        appender.commit(&[], &[batch], NOW).map_err(io::Error::other)?;
+    }
+    drop(appender);
+    fs::remove_dir_all(&folder)?;
+    Ok(store)
+}
+
+/// A file of settings: what is good is shown as settings that are good and shown the same.
+pub fn settings(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(settings) = config::read(text) else { return };
+    let again = config::read(&settings.as_toml.join("\n"));
+    assert_eq!(again.map(|again| again.as_toml).ok(), Some(settings.as_toml));
 }

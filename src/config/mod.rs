@@ -6,6 +6,7 @@ mod raw;
 mod sections;
 mod settings;
 
+pub(crate) use raw::read;
 pub use raw::{Overrides, load};
 pub use settings::{LogFormat, Settings};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use config::{Config, Environment, File, FileFormat};
+use config::{Config, ConfigBuilder, Environment, File, FileFormat, builder::DefaultState};
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, DEFAULTS, Settings};
@@ -177,6 +177,20 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
         let data_dir = data_dir.to_string_lossy().into_owned();
         builder = builder.set_override("storage.data_dir", data_dir).map_err(read)?;
     }
+    checked(builder)
+}
+
+/// The settings of a file's text over the defaults, and of nothing else.
+///
+/// # Errors
+/// See [`load`].
+pub(crate) fn read(text: &str) -> Result<Settings, ConfigError> {
+    let texts = [DEFAULTS, text].map(|text| File::from_str(text, FileFormat::Toml));
+    checked(texts.into_iter().fold(Config::builder(), ConfigBuilder::<DefaultState>::add_source))
+}
+
+fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError> {
+    let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
     let raw: Raw = builder.build().map_err(read)?.try_deserialize().map_err(read)?;
     let mut settings = Settings::validate(&raw)?;
     settings.as_toml = sections(&raw);

@@ -111,7 +111,7 @@ impl Settings {
             body_memory_max: faults.at_least(
                 "ingest.body_memory_max",
                 raw.ingest.body_memory_max,
-                raw.ingest.request_bytes_max + raw.ingest.decompressed_bytes_max,
+                raw.ingest.request_bytes_max.saturating_add(raw.ingest.decompressed_bytes_max),
             ),
             request_series_max: faults.some("limits.request_series_max", limits.request_series_max),
             graphite: graphite(&raw.graphite, &raw.server.client_timeout, &mut faults),
