@@ -13,10 +13,16 @@ use tokio::time::timeout;
 use super::{ApiParts, refusal::Refusal};
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
+/// The settings that bound the bodies of samples.
+const SENT: &str = "ingest.request_bytes_max";
+const DECOMPRESSED: &str = "ingest.decompressed_bytes_max";
 /// Bytes that a body is decompressed to at first, at least.
 const PIECE_BYTES: usize = 64 << 10;
 /// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Bytes of a query that is sent as a form, and of a change as JSON.
+pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
+
 /// A request's body, decompressed, with the memory it takes.
 #[derive(Debug)]
 pub(super) struct Body {
@@ -43,6 +49,22 @@ pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
     }
 }
 
+/// Receives a body of something that is asked, of so many bytes at most, and undoes its
+/// `Content-Encoding`.
+pub(super) async fn receive_asked(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ApiParts,
+    bytes_max: usize,
+) -> Result<Body, Refusal> {
+    let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
+    let received = receive_within(request, payload, parts, "identity", limits).await;
+    received.map_err(|refusal| match refusal {
+        Refusal::TooLarge { limit, setting: SENT | DECOMPRESSED } => Refusal::TooLong { limit },
+        other => other,
+    })
+}
+
 /// Receives a body and undoes its `Content-Encoding`.
 pub(super) async fn receive(
     request: &HttpRequest,
@@ -59,12 +81,22 @@ pub(super) async fn receive_as(
     parts: &ApiParts,
     default_encoding: &'static str,
 ) -> Result<Body, Refusal> {
+    receive_within(request, payload, parts, default_encoding, parts.body_limits).await
+}
+
+async fn receive_within(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ApiParts,
+    default_encoding: &'static str,
+    limits: BodyLimits,
+) -> Result<Body, Refusal> {
     let header = request.headers().get(header::CONTENT_ENCODING);
     let encoding = header.map_or(Ok(default_encoding), |value| {
         value.to_str().map_err(|_| Refusal::UnknownEncoding("not text".to_owned()))
     })?;
-    let limits = &parts.body_limits;
-    let received = timeout(parts.client_timeout, read(payload, parts)).await;
+    let reading = read(payload, parts, limits.request_bytes_max);
+    let received = timeout(parts.client_timeout, reading).await;
     let body = received.map_err(|_| Refusal::TooSlow(parts.client_timeout))??;
     let limit = limits.decompressed_bytes_max;
     let mut memory = parts.ingest_memory.take(0)?;
@@ -79,15 +111,14 @@ pub(super) async fn receive_as(
 }
 
 /// Memory is counted as the bytes come in, so that a client must send what it takes.
-async fn read(mut payload: web::Payload, parts: &ApiParts) -> Result<Body, Refusal> {
-    let limit = parts.body_limits.request_bytes_max;
+async fn read(mut payload: web::Payload, parts: &ApiParts, limit: usize) -> Result<Body, Refusal> {
     let mut memory = parts.ingest_memory.take(0)?;
     let mut counted = 0;
     let mut bytes = BytesMut::new();
     while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|cause| Refusal::Malformed(format!("body: {cause}")))?;
         if bytes.len() + chunk.len() > limit {
-            return Err(Refusal::TooLarge { limit, setting: "ingest.request_bytes_max" });
+            return Err(Refusal::TooLarge { limit, setting: SENT });
         }
         bytes.extend_from_slice(&chunk);
         if bytes.capacity() > counted {
@@ -126,7 +157,7 @@ fn read_all(
         out.reserve_exact(more);
         let read = decoder.by_ref().take(more as u64).read_to_end(&mut out).map_err(&fault)?;
         if out.len() > limit {
-            return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
+            return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
         }
         if read < more {
             return Ok(out.into());
@@ -140,7 +171,7 @@ fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, R
     let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
     let length = snap::raw::decompress_len(body).map_err(fault)?;
     if length > limit {
-        return Err(Refusal::TooLarge { limit, setting: "ingest.decompressed_bytes_max" });
+        return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
     }
     memory.grow(length)?;
     Ok(snap::raw::Decoder::new().decompress_vec(body).map_err(fault)?.into())

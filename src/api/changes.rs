@@ -107,7 +107,7 @@ pub(super) async fn read<T: DeserializeOwned>(
     parts: &ApiParts,
 ) -> Result<T, HttpResponse> {
     body::must_be_json(request).map_err(|refusal| refusal.response())?;
-    let body = body::receive(request, payload, parts).await;
+    let body = body::receive_asked(request, payload, parts, body::FORM_BYTES_MAX).await;
     let body = body.map_err(|refusal| refusal.response())?;
     serde_json::from_slice(&body.bytes)
         .map_err(|cause| answer::query_error(&QueryError::Invalid(format!("body: {cause}"))))

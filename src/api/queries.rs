@@ -99,7 +99,7 @@ pub(super) async fn aggregate(
     payload: web::Payload,
     parts: web::Data<ApiParts>,
 ) -> HttpResponse {
-    let body = match body::receive(&request, payload, &parts).await {
+    let body = match body::receive_asked(&request, payload, &parts, PIPELINE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
             let refused = parts.metrics.queries_refused.clone();
@@ -109,10 +109,6 @@ pub(super) async fn aggregate(
     };
     respond("aggregate", Ok(body), parts, |body, parts| {
         let now = parts.clock.now();
-        if body.bytes.len() > PIPELINE_BYTES_MAX {
-            let message = format!("the pipeline is longer than {PIPELINE_BYTES_MAX} bytes");
-            return Err(QueryError::TooMuch(message));
-        }
         let text = std::str::from_utf8(&body.bytes)
             .map_err(|cause| QueryError::Invalid(format!("the body is no text: {cause}")))?;
         let request = AggregateRequest::read(text, now)?;

@@ -22,6 +22,8 @@ pub(super) enum Refusal {
     UnknownEncoding(String),
     /// It is larger than a setting allows.
     TooLarge { limit: usize, setting: &'static str },
+    /// What is asked is longer than any needs to be.
+    TooLong { limit: usize },
     /// It came too slowly.
     TooSlow(Duration),
     /// A queue or memory is full.
@@ -54,6 +56,7 @@ impl Refusal {
             | Self::Foreign(ForeignFault::Malformed(_))
             | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
             Self::TooLarge { .. }
+            | Self::TooLong { .. }
             | Self::Collect(
                 CollectFault::TooManySeries { .. }
                 | CollectFault::Memory(NoMemory::TooLarge { .. }),
@@ -95,6 +98,11 @@ impl Refusal {
             Self::TooLarge { limit, setting } => {
                 let message =
                     format!("more than {limit} bytes: send smaller requests or raise {setting}");
+                error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
+            }
+            Self::TooLong { limit } => {
+                let message =
+                    format!("the body is longer than {limit} bytes: ask for less at a time");
                 error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
             }
             Self::TooSlow(limit) => {

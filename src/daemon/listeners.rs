@@ -143,6 +143,14 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
+/// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
+/// one worker, and one of each thing else that a worker may not wait for.
+fn blocking_threads(settings: &Settings) -> usize {
+    // Metrics, a snapshot, a change, the clock.
+    const OTHERS: usize = 4;
+    settings.queries_max + settings.tails_max + OTHERS
+}
+
 pub(super) fn start_server(
     settings: &Settings,
     listener: TcpListener,
@@ -166,6 +174,7 @@ pub(super) fn start_server(
     let stop = server.graceful_shutdown_signal();
     let server = server
         .workers(settings.worker_threads())
+        .worker_max_blocking_threads(blocking_threads(settings))
         .max_concurrent_connections(settings.connections_max.div_ceil(settings.worker_threads()))
         .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
         .disable_signals()

@@ -37,12 +37,20 @@ pub enum ExitReason {
     RoleDied(Death),
 }
 
+/// Threads of the main runtime for what waits: the ends of roles, one after the other.
+const BLOCKING_THREADS: usize = 4;
+
 /// Runs the daemon until it is asked to stop.
 ///
 /// # Errors
 /// When it cannot start.
 pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
-    System::new().block_on(async move {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()
+        .context("start the main thread's runtime")?;
+    System::with_tokio_rt(move || runtime).block_on(async move {
         let daemon = Daemon::start(settings)?;
         Ok(daemon.run_until_stopped().await)
     })

@@ -1,7 +1,8 @@
 //! Failed assertions of redb, told apart from bugs of our own.
 //!
 //! redb has assertions that the bytes of a damaged file can break. Such a panic is caught and
-//! means that the file is damaged; a panic in Granary's own code is a bug and goes on.
+//! means that the file is damaged; a panic anywhere else, in Granary's own code or in another
+//! library, is a bug and goes on.
 
 use std::{
     cell::RefCell,
@@ -22,18 +23,23 @@ pub(super) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
         Ok(out) => Ok(out),
         Err(payload) => {
             let place = PLACE.take();
-            if is_own(&place) {
-                panic::resume_unwind(payload);
+            if is_of_redb(&place) {
+                return Err(place);
             }
-            Err(place)
+            panic::resume_unwind(payload)
         }
     }
 }
 
-/// The compiler names the files of this package by their path in it, those of others by where
-/// they are.
-fn is_own(place: &str) -> bool {
-    place.starts_with("src/")
+/// The compiler names the files of other packages by where they are: in a folder of the package's
+/// name, with its version or, when it is vendored, without.
+fn is_of_redb(place: &str) -> bool {
+    let Some((package, _)) = place.rsplit_once("/src/") else { return false };
+    let name = package.rsplit('/').next().unwrap_or_default();
+    name == "redb"
+        || name.strip_prefix("redb-").is_some_and(|version| {
+            version.bytes().next().is_some_and(|first| first.is_ascii_digit())
+        })
 }
 
 fn note_places() {
@@ -53,11 +59,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bug_of_our_own_goes_on_and_an_assertion_elsewhere_is_an_error() {
+    fn only_an_assertion_of_redb_means_damage() {
         assert_eq!(catch(|| 3), Ok(3));
         let own = panic::catch_unwind(|| catch(|| panic!("a bug")));
         assert!(own.is_err());
-        assert!(is_own("src/store/partition.rs:1:1"));
-        assert!(!is_own("/somewhere/redb-4.4.0/src/tree_store/btree.rs:1105:22"));
+        assert!(is_of_redb("/somewhere/redb-4.4.0/src/tree_store/btree.rs:1105:22"));
+        assert!(is_of_redb("vendor/redb/src/tree_store/btree.rs:1105:22"));
+        for other in [
+            "src/store/partition.rs:1:1",
+            "/somewhere/bson-3.0.0/src/raw/iter.rs:7:1",
+            "/somewhere/redb-like-1.0.0/elsewhere/src/lib.rs:1:1",
+            "/rustc/abc/library/alloc/src/raw_vec/mod.rs:28:5",
+            "",
+        ] {
+            assert!(!is_of_redb(other), "{other}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use tracing_subscriber::EnvFilter;
 
+use super::log_limit::Limited;
 use crate::config::LogFormat;
 
 /// Starts logging; a second call changes nothing.
@@ -15,8 +16,11 @@ pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let started = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.map_event_format(|own| Limited::new(own, format)).try_init(),
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true);
+            builder.map_event_format(|own| Limited::new(own, format)).try_init()
+        }
     };
     if started.is_err() {
         tracing::debug!("logging was started before");

@@ -8,11 +8,14 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
-use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
+use super::{
+    labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome},
+    log_limit::log_lines_left_out,
+};
 use crate::{pipeline::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 40] = [
+pub const METRIC_NAMES: [(&str, &str); 41] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -51,6 +54,7 @@ pub const METRIC_NAMES: [(&str, &str); 40] = [
     ("granary_clock_doubted", "1 while the clock is doubted and nothing is dropped"),
     ("granary_clock_ahead_seconds", "Time that a doubted clock is ahead of what is believed"),
     ("granary_snapshots_refused_total", "Snapshots for which there was no room"),
+    ("granary_log_lines_left_out_total", "Lines of the log that came too often"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
 ];
@@ -192,7 +196,7 @@ impl Metrics {
 
 impl Mirrored {
     fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 10] = [
+        let counters: [(&str, ReadStore); 11] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
@@ -203,6 +207,7 @@ impl Mirrored {
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
+            ("granary_log_lines_left_out_total", |_| log_lines_left_out()),
         ];
         let gauges: [(&str, ReadStore); 8] = [
             ("granary_journal_file_bytes", Store::journal_bytes),

@@ -1,6 +1,7 @@
 //! Self-metrics and logging.
 
 mod labels;
+mod log_limit;
 mod logging;
 mod metrics;
 

@@ -27,6 +27,13 @@ pub(super) struct Steps {
 }
 
 impl Params {
+    /// Bytes that they become: each is two texts of its own.
+    pub(super) fn memory(query: &str, form: &[u8]) -> usize {
+        let pairs = query.bytes().chain(form.iter().copied()).filter(|byte| *byte == b'&').count();
+        // Twice, as the list grows, and once more while it is read.
+        query.len() + form.len() + 4 * (pairs + 2) * size_of::<(String, String)>()
+    }
+
     /// Reads both. A body that is no form is refused.
     pub(super) fn read(query: &str, form: &[u8]) -> Result<Self, Fault> {
         let form = std::str::from_utf8(form).map_err(Fault::bad_data)?;

@@ -22,9 +22,11 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::{ApiParts, body, streamed::Slow},
+    api::{ApiParts, body, refusal::Refusal, streamed::Slow},
+    ingest::memory::HeldMemory,
     model::{Moment, time::Stopwatch},
     query::PromqlLimits,
+    telemetry::QueryOutcome,
 };
 
 /// A request and its body, with what it is answered by.
@@ -71,24 +73,37 @@ pub(super) async fn respond(
     run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let form = match body::receive(&request, payload, &parts).await {
-        Ok(form) => form,
-        Err(refusal) => return refusal.response(),
+    let refused = |outcome: QueryOutcome, response: HttpResponse| {
+        metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
+        response
+    };
+    // Its memory is held until the query has its answer: what waits for a turn takes it, too.
+    let (read, _memory) = match params(&request, payload, &parts).await {
+        Ok(read) => read,
+        Err(refusal) => return refused(QueryOutcome::Invalid, refusal.response()),
     };
     metrics.queries.with_label_values(&[endpoint]).inc();
     let slow = Slow::of(&parts);
-    let read = Params::read(request.query_string(), &form.bytes);
     let answered = match read {
         Ok(params) => answer(params, parts, run).await,
         Err(fault) => Err(fault),
     };
     match answered {
         Ok((writing, share)) => writing.response(share, slow),
-        Err(fault) => {
-            metrics.queries_refused.with_label_values(&[fault.outcome().as_str()]).inc();
-            fault.response()
-        }
+        Err(fault) => refused(fault.outcome(), fault.response()),
     }
+}
+
+/// Receives the parameters, with the memory that they take.
+async fn params(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ApiParts,
+) -> Result<(Result<Params, Fault>, HeldMemory), Refusal> {
+    let form = body::receive_asked(request, payload, parts, body::FORM_BYTES_MAX).await?;
+    let body::Body { bytes, mut memory } = form;
+    memory.grow(Params::memory(request.query_string(), &bytes))?;
+    Ok((Params::read(request.query_string(), &bytes), memory))
 }
 
 async fn answer(

@@ -1,6 +1,7 @@
 //! Requests of people who mean harm, against the real daemon.
 
 mod ingest;
+mod queries;
 
 use std::{
     fs,

@@ -1,0 +1,141 @@
+//! How often the same line of the log is written: what a stranger can cause as often as they like
+//! must not fill the disk. Further lines are counted, and the next one that is written says how many.
+//!
+//! Must never know: what lines say.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tracing::{Event, Level, Subscriber, callsite::Identifier};
+use tracing_subscriber::{
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    registry::LookupSpan,
+};
+
+use crate::{config::LogFormat, model::time::Stopwatch};
+
+/// Lines of one place in the code that are written within [`PERIOD`].
+const LINES_MAX: u64 = 100;
+const PERIOD: Duration = Duration::from_secs(60);
+
+static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
+
+/// Lines that were left out since the start.
+pub(super) fn log_lines_left_out() -> u64 {
+    LEFT_OUT.load(Ordering::Relaxed)
+}
+
+/// Lines as another format writes them, within the bound.
+pub(super) struct Limited<F> {
+    format: F,
+    form: LogFormat,
+    since: Stopwatch,
+    places: Mutex<Places<Identifier>>,
+}
+
+impl<F> Limited<F> {
+    pub(super) fn new(format: F, form: LogFormat) -> Self {
+        Self { format, form, since: Stopwatch::start(), places: Mutex::new(Places::default()) }
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for Limited<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        // Whoever asks for more detail wants all of it.
+        if *event.metadata().level() <= Level::INFO {
+            let verdict =
+                self.places.lock().take(event.metadata().callsite(), self.since.elapsed());
+            match (verdict, self.form) {
+                (Verdict::LeaveOut, _) => {
+                    LEFT_OUT.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                (Verdict::Write { left_out: 0 }, _) => {}
+                (Verdict::Write { left_out }, LogFormat::Text) => {
+                    writeln!(writer, "{left_out} lines like the next one were left out")?;
+                }
+                (Verdict::Write { left_out }, LogFormat::Json) => {
+                    let message = "lines like the next one were left out";
+                    writeln!(
+                        writer,
+                        r#"{{"level":"WARN","message":"{message}","lines":{left_out}}}"#
+                    )?;
+                }
+            }
+        }
+        self.format.format_event(context, writer, event)
+    }
+}
+
+/// What becomes of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It is written, after so many that were not.
+    Write {
+        left_out: u64,
+    },
+    LeaveOut,
+}
+
+/// The lines of each place in the code; there are no more places than the code has.
+struct Places<K>(HashMap<K, Period>);
+
+/// The lines of one place since a time.
+struct Period {
+    since: Duration,
+    lines: u64,
+}
+
+impl<K> Default for Places<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Hash + Eq> Places<K> {
+    fn take(&mut self, place: K, now: Duration) -> Verdict {
+        let period = self.0.entry(place).or_insert(Period { since: now, lines: 0 });
+        let mut left_out = 0;
+        if now.saturating_sub(period.since) >= PERIOD {
+            left_out = period.lines.saturating_sub(LINES_MAX);
+            *period = Period { since: now, lines: 0 };
+        }
+        period.lines += 1;
+        if period.lines > LINES_MAX { Verdict::LeaveOut } else { Verdict::Write { left_out } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_of_a_place_are_written_and_the_others_counted() {
+        let mut places = Places::default();
+        let second = Duration::from_secs;
+        for line in 0..LINES_MAX + 7 {
+            let expected =
+                if line < LINES_MAX { Verdict::Write { left_out: 0 } } else { Verdict::LeaveOut };
+            assert_eq!(places.take("a", second(line / 10)), expected, "{line}");
+        }
+        assert_eq!(places.take("b", second(30)), Verdict::Write { left_out: 0 });
+        assert_eq!(places.take("a", second(60)), Verdict::Write { left_out: 7 });
+        assert_eq!(places.take("a", second(61)), Verdict::Write { left_out: 0 });
+    }
+}
