@@ -27,6 +27,7 @@ pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
         QueryError::TooMuch(message) => {
             error(StatusCode::UNPROCESSABLE_ENTITY, "too_much", message)
         }
+        QueryError::Busy(message) => error(StatusCode::SERVICE_UNAVAILABLE, "busy", message),
         QueryError::Store(cause) => store_error(cause),
     }
 }

@@ -11,10 +11,14 @@ use tokio::sync::oneshot;
 use super::{
     ApiParts, answer, body,
     params::{OF_RANGE, OF_SERIES, Params},
+    query_memory::Share,
     streamed::{self, Slow},
 };
 use crate::{
-    query::{self, AggregateRequest, ChartRequest, DocumentsRequest, ExportRequest, QueryError},
+    query::{
+        self, AggregateRequest, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
+        TakeMemory,
+    },
     telemetry::QueryOutcome,
 };
 
@@ -31,7 +35,7 @@ const OF_EXPORTS: [&str; 2] = ["after", "upto"];
 type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("chart", checked(params), parts, |params, parts| {
+    respond("chart", checked(params), parts, |params, parts, _| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_CHARTS])?;
         let now = parts.clock.moment();
         let request = ChartRequest {
@@ -50,7 +54,7 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> Ht
 }
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("documents", checked(params), parts, |params, parts| {
+    respond("documents", checked(params), parts, |params, parts, _| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_DOCUMENTS])?;
         let now = parts.clock.moment();
         let request = DocumentsRequest {
@@ -70,7 +74,7 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
 
 /// A page of `granary export`.
 pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("export", checked(params), parts, |params, parts| {
+    respond("export", checked(params), parts, |params, parts, _| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_EXPORTS])?;
         let now = parts.clock.moment();
         let request = ExportRequest {
@@ -86,7 +90,7 @@ pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> H
 }
 
 pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("series", checked(params), parts, |params, parts| {
+    respond("series", checked(params), parts, |params, parts, _| {
         params.only(&[&OF_SERIES])?;
         Ok(query::series(&parts.store, &params.selector()?, &parts.query_limits))
     })
@@ -107,12 +111,12 @@ pub(super) async fn aggregate(
             return refusal.response();
         }
     };
-    respond("aggregate", Ok(body), parts, |body, parts| {
+    respond("aggregate", Ok(body), parts, |body, parts, take_memory| {
         let now = parts.clock.now();
         let text = std::str::from_utf8(&body.bytes)
             .map_err(|cause| QueryError::Invalid(format!("the body is no text: {cause}")))?;
         let request = AggregateRequest::read(text, now)?;
-        query::aggregate(&parts.store, &request, &parts.query_limits, now)
+        query::aggregate(&parts.store, &request, &parts.query_limits, take_memory, now)
     })
     .await
 }
@@ -126,7 +130,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     endpoint: &'static str,
     params: Result<P, QueryError>,
     parts: web::Data<ApiParts>,
-    run: impl FnOnce(&P, &ApiParts) -> Result<T, QueryError> + Send + 'static,
+    run: impl FnOnce(&P, &ApiParts, TakeMemory<'_>) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome: QueryOutcome, response| {
@@ -145,14 +149,16 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, begun) = oneshot::channel();
     let slow = Slow::of(&parts);
-    let work = move |is_gone: &dyn Fn() -> bool| {
+    // Held until the answer is written.
+    let share = parts.query_memory.share();
+    let work = move |is_gone: &dyn Fn() -> bool, share: &Share| {
         // Charts and documents are bounded in points; they need no slices.
         let Some(_turn) = parts.turns.take(is_gone) else {
             return Err(QueryError::Invalid("nobody waits for the answer".to_owned()));
         };
-        run(&params, &parts)
+        run(&params, &parts, &|bytes| share.take(bytes))
     };
-    let writing = move || streamed::write(sender, permit, slow, work);
+    let writing = move || streamed::write(sender, permit, slow, |is_gone| work(is_gone, &share));
     // It goes on by itself: the beginning of the answer comes from the channel.
     drop(actix_web::rt::task::spawn_blocking(writing));
     match begun.await.map(streamed::response) {
@@ -170,6 +176,7 @@ pub(super) fn outcome(cause: &QueryError) -> QueryOutcome {
     match cause {
         QueryError::Invalid(_) => QueryOutcome::Invalid,
         QueryError::TooMuch(_) => QueryOutcome::TooMuch,
+        QueryError::Busy(_) => QueryOutcome::Busy,
         QueryError::Store(_) => QueryOutcome::Failed,
     }
 }

@@ -233,6 +233,11 @@ impl Parts {
         });
     }
 
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.filled.capacity() * size_of::<(i64, Cell)>()
+    }
+
     /// The cell of the part that begins at `at`; `None` where it is empty.
     pub(super) fn cell(&self, at: i64) -> Option<&Cell> {
         let found = self.filled.binary_search_by_key(&at, |(start, _)| *start).ok()?;

@@ -77,6 +77,9 @@ impl QueryLimits {
     }
 }
 
+/// Takes so many bytes of the memory that all queries share; false when there are not so many.
+pub type TakeMemory<'a> = &'a dyn Fn(usize) -> bool;
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
@@ -86,9 +89,21 @@ pub enum QueryError {
     /// The answer would be larger than allowed.
     #[error("{0}")]
     TooMuch(String),
+    /// The queries under way hold what it needs.
+    #[error("{0}")]
+    Busy(String),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl QueryError {
+    /// The memory that queries share has not so much left.
+    fn no_memory() -> Self {
+        let message = "the queries under way take all memory that they may (promql.memory_max): ask \
+                       for less, or later";
+        Self::Busy(message.to_owned())
+    }
 }
 
 /// What each granularity of the store holds.

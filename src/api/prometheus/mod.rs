@@ -6,7 +6,6 @@
 mod answer;
 mod fault;
 mod json;
-mod memory;
 mod metadata;
 mod params;
 mod query;
@@ -25,7 +24,6 @@ use actix_web::{
     web::{self, Query, ServiceConfig},
 };
 
-pub use memory::QueryMemory;
 pub(crate) use params::fuzz_params;
 use receive::Received;
 

@@ -17,12 +17,11 @@ use tokio::time::timeout;
 use super::{
     answer::Answer,
     fault::{Fault, FaultKind},
-    memory::Share,
     params::Params,
     writing::Writing,
 };
 use crate::{
-    api::{ApiParts, body, refusal::Refusal, streamed::Slow},
+    api::{ApiParts, body, query_memory::Share, refusal::Refusal, streamed::Slow},
     ingest::memory::HeldMemory,
     model::{Moment, time::Stopwatch},
     query::PromqlLimits,

@@ -24,9 +24,9 @@ use actix_web::{
 use super::{
     answer::{Answer, Data, MetricEntry},
     json::{push_comma, push_labels, push_notes, push_point, push_text},
-    memory::Share,
 };
 use crate::{
+    api::query_memory::Share,
     api::streamed::Slow,
     query::{Labels, MatrixSeries, PromqlValue, VectorSample},
 };

@@ -5,9 +5,11 @@
 use std::collections::BTreeSet;
 
 use super::{
+    budget::Taken,
     expression::{Expression, add},
     value::{Fields, Key, Value, compare},
 };
+use crate::query::QueryError;
 
 /// How values become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +79,21 @@ impl Accumulator {
         Ok(Self { operator: *operator, expression })
     }
 
-    /// Takes in a document; returns the values that this holds in memory from now on.
-    pub(super) fn take(&self, gathered: &mut Gathered, document: &Fields) -> Option<usize> {
-        let found = self.expression.evaluate(document);
+    /// Takes in a document, and `taken` what is made on the way; returns the values that this holds
+    /// in memory from now on, `None` when they nest too deep.
+    pub(super) fn take(
+        &self,
+        gathered: &mut Gathered,
+        document: &Fields,
+        taken: &mut Taken<'_>,
+    ) -> Result<Option<usize>, QueryError> {
+        if self.operator == Operator::First && matches!(gathered, Gathered::One(_)) {
+            return Ok(Some(0));
+        }
+        Ok(self.gather(gathered, self.expression.evaluate(document, taken)?))
+    }
+
+    fn gather(&self, gathered: &mut Gathered, found: Option<Value>) -> Option<usize> {
         match self.operator {
             Operator::Sum | Operator::Avg | Operator::Count => {
                 let number = found.filter(|value| value.number().is_some());
@@ -106,7 +120,6 @@ impl Accumulator {
                 };
                 if is_better { hold(gathered, value) } else { Some(0) }
             }
-            Operator::First if matches!(gathered, Gathered::One(_)) => Some(0),
             Operator::First | Operator::Last => hold(gathered, found.unwrap_or(Value::Null)),
             Operator::Push => {
                 let Some(value) = found else { return Some(0) };

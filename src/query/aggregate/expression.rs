@@ -8,12 +8,13 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::{
+    budget::Taken,
     path::Path,
     value::{Fields, Value, compare},
 };
 use crate::{
     model::UnixMillis,
-    query::{CalendarUnit, time_zone},
+    query::{CalendarUnit, QueryError, time_zone},
 };
 
 /// See the module.
@@ -173,30 +174,40 @@ impl Expression {
     }
 
     /// The value for a document; `None` where a path leads nowhere.
-    pub(super) fn evaluate(&self, document: &Fields) -> Option<Value> {
-        match self {
-            Self::Literal(value) => Some(value.clone()),
-            Self::Path(path) => path.get(document),
-            Self::Root => Some(Value::Fields(document.clone())),
+    ///
+    /// # Errors
+    /// When what it makes is not to be had.
+    pub(super) fn evaluate(
+        &self,
+        document: &Fields,
+        taken: &mut Taken<'_>,
+    ) -> Result<Option<Value>, QueryError> {
+        Ok(match self {
+            Self::Literal(value) => Some(taken.copy(value)?),
+            Self::Path(path) => path.get(document, taken)?,
+            Self::Root => Some(Value::Fields(taken.copy_fields(document)?)),
             Self::Fields(fields) => {
-                let field =
-                    |(name, own): &(Arc<str>, Self)| Some((name.clone(), own.evaluate(document)?));
-                Some(Value::Fields(fields.iter().filter_map(field).collect()))
+                taken.take(1)?;
+                let mut out = Vec::new();
+                for (name, own) in fields {
+                    out.extend(own.evaluate(document, taken)?.map(|value| (name.clone(), value)));
+                }
+                Some(Value::Fields(out.into_iter().collect()))
             }
             Self::List(values) => {
-                let value = |own: &Self| own.evaluate(document).unwrap_or(Value::Null);
-                Some(Value::List(values.iter().map(value).collect()))
+                taken.take(1)?;
+                Some(Value::List(evaluate_all(values, document, taken)?))
             }
-            Self::Call(function, arguments) => Some(evaluate_call(*function, arguments, document)),
-            Self::DatePart(part, date, zone) => {
-                let at = date.evaluate(document)?.as_date();
-                Some(at.map_or(Value::Null, |at| part_of(*part, at, zone)))
+            Self::Call(function, arguments) => {
+                Some(evaluate_call(*function, arguments, document, taken)?)
             }
-            Self::DateTrunc(unit, date, zone) => {
-                let at = date.evaluate(document)?.as_date();
-                Some(at.map_or(Value::Null, |at| Value::Date(unit.start_of(at, zone))))
-            }
-        }
+            Self::DatePart(part, date, zone) => date
+                .evaluate(document, taken)?
+                .map(|date| date.as_date().map_or(Value::Null, |at| part_of(*part, at, zone))),
+            Self::DateTrunc(unit, date, zone) => date.evaluate(document, taken)?.map(|date| {
+                date.as_date().map_or(Value::Null, |at| Value::Date(unit.start_of(at, zone)))
+            }),
+        })
     }
 }
 
@@ -227,22 +238,54 @@ fn part_of(part: DatePart, at: UnixMillis, zone: &TimeZone) -> Value {
     }))
 }
 
-fn evaluate_call(function: Function, arguments: &[Expression], document: &Fields) -> Value {
-    let value = |index: usize| {
-        arguments.get(index).and_then(|own| own.evaluate(document)).unwrap_or(Value::Null)
+/// The values of expressions; nothing is `Null`.
+fn evaluate_all(
+    expressions: &[Expression],
+    document: &Fields,
+    taken: &mut Taken<'_>,
+) -> Result<Vec<Value>, QueryError> {
+    let value = |own: &Expression| Ok(own.evaluate(document, taken)?.unwrap_or(Value::Null));
+    expressions.iter().map(value).collect()
+}
+
+fn evaluate_call(
+    function: Function,
+    arguments: &[Expression],
+    document: &Fields,
+    taken: &mut Taken<'_>,
+) -> Result<Value, QueryError> {
+    let mut value = |index: usize| -> Result<Value, QueryError> {
+        let found = arguments.get(index).map(|own| own.evaluate(document, taken));
+        Ok(found.transpose()?.flatten().unwrap_or(Value::Null))
     };
-    let all = || arguments.iter().map(|own| own.evaluate(document).unwrap_or(Value::Null));
-    let order = || compare(&value(0), &value(1));
+    // Only what is chosen is made.
     match function {
-        Function::Add => all().reduce(|a, b| add(&a, &b)).unwrap_or(Value::Null),
+        Function::Cond => {
+            let chosen = if value(0)?.holds() { 1 } else { 2 };
+            value(chosen)
+        }
+        Function::IfNull => {
+            let first = value(0)?;
+            if first == Value::Null { value(1) } else { Ok(first) }
+        }
+        _ => Ok(call(function, evaluate_all(arguments, document, taken)?)),
+    }
+}
+
+/// A function of values.
+fn call(function: Function, arguments: Vec<Value>) -> Value {
+    let value = |index: usize| arguments.get(index).unwrap_or(&Value::Null);
+    let order = || compare(value(0), value(1));
+    match function {
+        Function::Add => arguments.into_iter().reduce(|a, b| add(&a, &b)).unwrap_or(Value::Null),
         Function::Multiply => {
             let product = |a: Value, b: Value| numbers(&a, &b, i64::checked_mul, |a, b| a * b);
-            all().reduce(product).unwrap_or(Value::Null)
+            arguments.into_iter().reduce(product).unwrap_or(Value::Null)
         }
         Function::Subtract => match (value(0), value(1)) {
             (Value::Date(a), Value::Date(b)) => Value::Int(a.0.saturating_sub(b.0)),
-            (Value::Date(a), Value::Int(millis)) => Value::Date(a.minus(millis)),
-            (a, b) => numbers(&a, &b, i64::checked_sub, |a, b| a - b),
+            (Value::Date(a), Value::Int(millis)) => Value::Date(a.minus(*millis)),
+            (a, b) => numbers(a, b, i64::checked_sub, |a, b| a - b),
         },
         Function::Divide => {
             let quotient = value(0).number().zip(value(1).number()).map(|(a, b)| a / b);
@@ -254,14 +297,11 @@ fn evaluate_call(function: Function, arguments: &[Expression], document: &Fields
         Function::GreaterOrEqual => Value::Bool(order().is_ge()),
         Function::Less => Value::Bool(order().is_lt()),
         Function::LessOrEqual => Value::Bool(order().is_le()),
-        Function::And => Value::Bool(all().all(|value| value.holds())),
-        Function::Or => Value::Bool(all().any(|value| value.holds())),
+        Function::And => Value::Bool(arguments.iter().all(Value::holds)),
+        Function::Or => Value::Bool(arguments.iter().any(Value::holds)),
         Function::Not => Value::Bool(!value(0).holds()),
-        Function::Cond => value(if value(0).holds() { 1 } else { 2 }),
-        Function::IfNull => {
-            let first = value(0);
-            if first == Value::Null { value(1) } else { first }
-        }
+        // These choose among their arguments before they are made.
+        Function::Cond | Function::IfNull => Value::Null,
     }
 }
 

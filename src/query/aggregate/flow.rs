@@ -4,98 +4,48 @@
 //! `$group`, `$sort` and the answer hold them, each within a bound, and the work of all is bounded
 //! too.
 
-use std::{cell::Cell, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     accumulator::{Accumulator, Gathered},
+    budget::{Budget, Taken},
     expression::Expression,
     path::Path,
     stage::Stage,
-    value::{DEPTH_MAX, Fields, Key, Value, compare},
+    value::{Fields, Key, Value, compare},
 };
 use crate::query::QueryError;
 
-/// Values that may pass through stages, as a multiple of those that may be held.
-const STEPS_PER_HELD: usize = 20;
+/// A document on its way, with what it takes.
+pub(super) struct Document<'a> {
+    pub(super) fields: Fields,
+    pub(super) taken: Taken<'a>,
+}
 
 /// Documents on their way.
-pub(super) type Documents<'a> = Box<dyn Iterator<Item = Result<Fields, QueryError>> + 'a>;
+pub(super) type Documents<'a> = Box<dyn Iterator<Item = Result<Document<'a>, QueryError>> + 'a>;
 
 /// Runs documents through all stages.
 ///
 /// # Errors
-/// When more is held or done than `values_max` allows, or the source fails.
+/// When more is held or done than the budget has, or the source fails.
 pub(super) fn run<'a>(
     stages: &'a [Stage],
     source: Documents<'a>,
-    values_max: usize,
+    budget: &'a Budget<'a>,
 ) -> Result<Vec<Fields>, QueryError> {
-    let bounds = Bounds { values_max, steps: Cell::new(0) };
     let mut documents: Documents<'_> = source;
     for (index, stage) in stages.iter().enumerate() {
-        documents = stage.apply(index, documents, &bounds)?;
+        documents = stage.apply(index, documents, budget)?;
     }
-    let mut held = bounds.holder(stages.len());
+    let mut held = budget.begin(stages.len());
     let mut out = Vec::new();
     for document in documents {
-        let document = document?;
-        held.hold(document.size())?;
-        out.push(document);
+        let Document { fields, .. } = document?;
+        held.take_sized(fields.size())?;
+        out.push(fields);
     }
     Ok(out)
-}
-
-/// What a pipeline may hold and do.
-struct Bounds {
-    values_max: usize,
-    steps: Cell<usize>,
-}
-
-/// Counts what one stage holds.
-struct Holder<'b> {
-    bounds: &'b Bounds,
-    index: usize,
-    held: usize,
-}
-
-impl Bounds {
-    fn holder(&self, index: usize) -> Holder<'_> {
-        Holder { bounds: self, index, held: 0 }
-    }
-
-    /// Counts a document on its way into a stage.
-    fn step(&self, index: usize, document: &Fields) -> Result<(), QueryError> {
-        let size = document.size().ok_or_else(|| too_deep(index))?;
-        let steps = self.steps.get().saturating_add(size);
-        self.steps.set(steps);
-        if steps > self.values_max.saturating_mul(STEPS_PER_HELD) {
-            return Err(QueryError::TooMuch(format!(
-                "more than {STEPS_PER_HELD} times {} values pass through the pipeline: match \
-                 fewer series or a shorter range, or raise limits.query_points_max",
-                self.values_max
-            )));
-        }
-        Ok(())
-    }
-}
-
-impl Holder<'_> {
-    fn hold(&mut self, size: Option<usize>) -> Result<(), QueryError> {
-        let size = size.ok_or_else(|| too_deep(self.index))?;
-        self.held = self.held.saturating_add(size);
-        if self.held > self.bounds.values_max {
-            return Err(QueryError::TooMuch(format!(
-                "pipeline[{}] would hold more than {} values: match or group to fewer, or raise \
-                 limits.query_points_max",
-                self.index, self.bounds.values_max
-            )));
-        }
-        Ok(())
-    }
-}
-
-fn too_deep(index: usize) -> QueryError {
-    QueryError::TooMuch(format!("documents of pipeline[{index}] nest deeper than {DEPTH_MAX}"))
 }
 
 impl Stage {
@@ -103,85 +53,98 @@ impl Stage {
         &'a self,
         index: usize,
         input: Documents<'a>,
-        bounds: &'a Bounds,
+        budget: &'a Budget<'a>,
     ) -> Result<Documents<'a>, QueryError> {
         let input = input.map(move |document| {
-            let document = document?;
-            bounds.step(index, &document)?;
+            let mut document = document?;
+            document.taken.enter(index, &document.fields)?;
             Ok(document)
         });
-        let held =
-            |documents: Vec<Fields>| -> Documents<'a> { Box::new(documents.into_iter().map(Ok)) };
         Ok(match self {
-            Self::Match(predicate) => Box::new(
-                input.filter(|document| document.as_ref().map_or(true, |own| predicate.holds(own))),
-            ),
+            Self::Match(predicate) => Box::new(input.filter(|document| {
+                document.as_ref().map_or(true, |own| predicate.holds(&own.fields))
+            })),
             Self::Unwind { path, keeps_empty } => {
                 Box::new(input.flat_map(move |document| match document {
                     Ok(document) => elements(document, path, *keeps_empty),
                     Err(cause) => Box::new(std::iter::once(Err(cause))),
                 }))
             }
-            Self::Project(projection) => {
-                Box::new(input.map(move |document| Ok(projection.apply(document?))))
-            }
-            Self::AddFields(fields) => Box::new(input.map(move |document| {
-                let before = document?;
-                let mut after = before.clone();
-                for (path, expression) in fields {
-                    match expression.evaluate(&before) {
-                        Some(value) => path.set(&mut after, value),
-                        None => path.remove(&mut after),
-                    }
-                }
-                Ok(after)
+            Self::Project(projection) => Box::new(input.map(move |document| {
+                let Document { fields, taken } = document?;
+                projection.apply(fields, taken)
             })),
+            Self::AddFields(added) => Box::new(input.map(move |document| add(document?, added))),
             Self::Limit(count) => Box::new(input.take(*count)),
             Self::Skip(count) => Box::new(input.skip(*count)),
             Self::Count(name) => {
                 let counted = input.map(|document| document.map(|_| 1)).sum::<Result<i64, _>>()?;
-                let document = std::iter::once((name.clone(), Value::Int(counted))).collect();
-                held(if counted > 0 { vec![document] } else { Vec::new() })
+                let fields = std::iter::once((name.clone(), Value::Int(counted))).collect();
+                let document = Document { fields, taken: budget.begin(index) };
+                Box::new((counted > 0).then_some(Ok(document)).into_iter())
             }
-            Self::Sort(keys) => held(sorted(input, keys, bounds.holder(index))?),
-            Self::Group { id, fields } => held(grouped(input, id, fields, bounds.holder(index))?),
+            Self::Sort(keys) => sorted(input, keys, budget.begin(index))?,
+            Self::Group { id, fields } => grouped(input, id, fields, budget.begin(index))?,
         })
     }
 }
 
+/// Every expression sees the document as it came.
+fn add<'a>(
+    document: Document<'a>,
+    added: &[(Path, Expression)],
+) -> Result<Document<'a>, QueryError> {
+    let Document { mut fields, mut taken } = document;
+    let values = added.iter().map(|(_, expression)| expression.evaluate(&fields, &mut taken));
+    let values: Vec<_> = values.collect::<Result<_, _>>()?;
+    for ((path, _), value) in added.iter().zip(values) {
+        match value {
+            Some(value) => path.set(&mut fields, value, &mut taken)?,
+            None => path.remove(&mut fields),
+        }
+    }
+    Ok(Document { fields, taken })
+}
+
 /// The document once for each element of a list.
-fn elements(mut document: Fields, path: &Path, keeps_empty: bool) -> Documents<'_> {
-    match path.take(&mut document) {
+fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Documents<'a> {
+    let Document { mut fields, mut taken } = document;
+    match path.take(&mut fields) {
         Some(Value::List(values)) if !values.is_empty() => {
+            // Lives as long as the values that are still to come.
+            let whole = taken;
             Box::new(values.into_iter().map(move |value| {
-                let mut own = document.clone();
-                path.set(&mut own, value);
-                Ok(own)
+                let mut taken = whole.another();
+                taken.take_sized(value.size())?;
+                let mut own = taken.copy_fields(&fields)?;
+                path.set(&mut own, value, &mut taken)?;
+                Ok(Document { fields: own, taken })
             }))
         }
         None | Some(Value::Null | Value::List(_)) => {
-            path.remove(&mut document);
-            Box::new(keeps_empty.then_some(Ok(document)).into_iter())
+            path.remove(&mut fields);
+            Box::new(keeps_empty.then_some(Ok(Document { fields, taken })).into_iter())
         }
         Some(single) => {
-            path.set(&mut document, single);
-            Box::new(std::iter::once(Ok(document)))
+            let set = path.set(&mut fields, single, &mut taken);
+            Box::new(std::iter::once(set.map(|()| Document { fields, taken })))
         }
     }
 }
 
-fn sorted(
-    input: impl Iterator<Item = Result<Fields, QueryError>>,
+fn sorted<'a>(
+    input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     keys: &[(Path, bool)],
-    mut held: Holder<'_>,
-) -> Result<Vec<Fields>, QueryError> {
+    mut held: Taken<'a>,
+) -> Result<Documents<'a>, QueryError> {
     let mut rows: Vec<(Vec<Value>, Fields)> = Vec::new();
     for document in input {
-        let document = document?;
-        let row = keys.iter().map(|(path, _)| path.get(&document).unwrap_or(Value::Null));
-        let row: Vec<_> = row.collect();
-        held.hold(document.size())?;
-        rows.push((row, document));
+        let Document { fields, .. } = document?;
+        held.take_sized(fields.size())?;
+        let key =
+            |(path, _): &(Path, bool)| Ok(path.get(&fields, &mut held)?.unwrap_or(Value::Null));
+        let row = keys.iter().map(key).collect::<Result<_, QueryError>>()?;
+        rows.push((row, fields));
     }
     rows.sort_by(|(a, _), (b, _)| {
         let orders = keys
@@ -190,31 +153,39 @@ fn sorted(
             .map(|((_, ascending), (a, b))| if *ascending { compare(a, b) } else { compare(b, a) });
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     });
-    Ok(rows.into_iter().map(|(_, document)| document).collect())
+    Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
 }
 
-fn grouped(
-    input: impl Iterator<Item = Result<Fields, QueryError>>,
+/// Documents that a stage held, one after the other.
+fn of_held<'a>(
+    documents: impl Iterator<Item = Result<Fields, QueryError>> + 'a,
+    held: Taken<'a>,
+) -> Documents<'a> {
+    Box::new(documents.map(move |fields| Ok(Document { fields: fields?, taken: held.another() })))
+}
+
+fn grouped<'a>(
+    input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     id: &Expression,
-    fields: &[(Arc<str>, Accumulator)],
-    mut held: Holder<'_>,
-) -> Result<Vec<Fields>, QueryError> {
+    fields: &'a [(Arc<str>, Accumulator)],
+    mut held: Taken<'a>,
+) -> Result<Documents<'a>, QueryError> {
     let mut groups: BTreeMap<Key, Vec<Gathered>> = BTreeMap::new();
     for document in input {
-        let document = document?;
-        let key = Key(id.evaluate(&document).unwrap_or(Value::Null));
+        let Document { fields: document, mut taken } = document?;
+        let key = Key(id.evaluate(&document, &mut taken)?.unwrap_or(Value::Null));
         if !groups.contains_key(&key) {
-            held.hold(key.0.size().map(|size| size + fields.len()))?;
+            held.take_sized(key.0.size().map(|size| size + fields.len()))?;
         }
         let gathered = groups.entry(key).or_insert_with(|| vec![Gathered::Nothing; fields.len()]);
         for ((_, accumulator), gathered) in fields.iter().zip(gathered) {
-            held.hold(accumulator.take(gathered, &document))?;
+            held.take_sized(accumulator.take(gathered, &document, &mut taken)?)?;
         }
     }
     let document = |(Key(id), gathered): (Key, Vec<Gathered>)| {
         let own = fields.iter().zip(gathered);
         let own = own.map(|((name, own), gathered)| (name.clone(), own.finish(gathered)));
-        std::iter::once(("_id".into(), id)).chain(own).collect()
+        Ok(std::iter::once(("_id".into(), id)).chain(own).collect())
     };
-    Ok(groups.into_iter().map(document).collect())
+    Ok(of_held(groups.into_iter().map(document), held))
 }

@@ -8,6 +8,7 @@
 )]
 
 mod accumulator;
+mod budget;
 mod expression;
 mod flow;
 mod path;
@@ -23,11 +24,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{QueryError, QueryLimits, Selector, missing};
+use super::{QueryError, QueryLimits, Selector, TakeMemory, missing};
 use crate::{
     model::{Span, UnixMillis},
     store::Store,
 };
+use budget::Budget;
 use source::{Source, SourceRequest};
 use stage::Stage;
 use value::{Fields, Value};
@@ -155,6 +157,7 @@ pub fn aggregate(
     store: &Store,
     request: &AggregateRequest,
     limits: &QueryLimits,
+    take_memory: TakeMemory<'_>,
     now: UnixMillis,
 ) -> Result<AggregateAnswer, QueryError> {
     let asked = SourceRequest {
@@ -165,7 +168,8 @@ pub fn aggregate(
         wanted: &request.wanted,
     };
     let source = Source::open(store, &asked, limits, now)?;
-    let documents = flow::run(&request.stages, source.documents(), limits.points_max)?;
+    let budget = Budget::new(limits.points_max, take_memory);
+    let documents = flow::run(&request.stages, source.documents(&budget), &budget)?;
     let why = documents.is_empty().then(|| missing::note(store, &request.selector)).flatten();
     Ok(AggregateAnswer { documents, notes: why.into_iter().collect() })
 }
@@ -183,8 +187,10 @@ pub(crate) fn fuzz(text: &str, now: UnixMillis) {
         ("days".into(), Value::List((0..3).map(part).collect())),
     ];
     let document: Fields = document.into_iter().collect();
-    let source = Box::new(std::iter::repeat_n(document, 3).map(Ok));
-    if let Ok(documents) = flow::run(&request.stages, source, 1000) {
+    let budget = Budget::new(1000, &|_| true);
+    let own = |fields| Ok(flow::Document { fields, taken: budget.begin(0) });
+    let source = Box::new(std::iter::repeat_n(document, 3).map(own));
+    if let Ok(documents) = flow::run(&request.stages, source, &budget) {
         assert!(documents.len() <= 1000);
         assert!(serde_json::to_vec(&documents).is_ok());
     }

@@ -4,7 +4,11 @@
 
 use std::sync::Arc;
 
-use super::value::{DEPTH_MAX, Fields, Value};
+use super::{
+    budget::Taken,
+    value::{DEPTH_MAX, Fields, Value},
+};
+use crate::query::QueryError;
 
 /// The way to a field: `days.date`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,12 +34,14 @@ impl Path {
         self.0.iter().map(|name| &**name).eq(text.split('.'))
     }
 
-    /// What an expression sees there.
-    pub(super) fn get(&self, document: &Fields) -> Option<Value> {
-        let (first, rest) = self.0.split_first()?;
-        let value = document.get(first)?;
-        let Some((second, rest)) = rest.split_first() else { return Some(value.clone()) };
-        rest.iter().try_fold(value.step(second)?, |value, name| value.step(name))
+    /// A copy of what an expression sees there: through a list, of what each of its documents has.
+    pub(super) fn get(
+        &self,
+        document: &Fields,
+        taken: &mut Taken<'_>,
+    ) -> Result<Option<Value>, QueryError> {
+        let Some((first, rest)) = self.0.split_first() else { return Ok(None) };
+        document.get(first).map_or(Ok(None), |value| copy_along(rest, value, taken))
     }
 
     /// Takes what is there and leaves `Null` in its place; not through lists.
@@ -50,8 +56,13 @@ impl Path {
     }
 
     /// Puts a value there; documents on the way are made, in lists it goes into each.
-    pub(super) fn set(&self, document: &mut Fields, value: Value) {
-        set_along(&self.0, document, value);
+    pub(super) fn set(
+        &self,
+        document: &mut Fields,
+        value: Value,
+        taken: &mut Taken<'_>,
+    ) -> Result<(), QueryError> {
+        set_along(&self.0, document, value, taken)
     }
 
     pub(super) fn remove(&self, document: &mut Fields) {
@@ -66,21 +77,25 @@ impl Path {
     }
 }
 
-impl Value {
-    /// Takes a step along a path; through a list it goes to each of its documents.
-    fn step(&self, name: &str) -> Option<Self> {
-        match self {
-            Self::Fields(fields) => fields.get(name).cloned(),
-            Self::List(values) => {
-                Some(Self::List(values.iter().filter_map(|value| value.step(name)).collect()))
-            }
-            Self::Null
-            | Self::Bool(_)
-            | Self::Int(_)
-            | Self::Float(_)
-            | Self::Text(_)
-            | Self::Date(_) => None,
+fn copy_along(
+    names: &[Arc<str>],
+    value: &Value,
+    taken: &mut Taken<'_>,
+) -> Result<Option<Value>, QueryError> {
+    match (names.split_first(), value) {
+        (None, _) => taken.copy(value).map(Some),
+        (Some((first, rest)), Value::Fields(fields)) => {
+            fields.get(first).map_or(Ok(None), |value| copy_along(rest, value, taken))
         }
+        (Some(_), Value::List(values)) => {
+            taken.take(1)?;
+            let mut out = Vec::new();
+            for value in values {
+                out.extend(copy_along(names, value, taken)?);
+            }
+            Ok(Some(Value::List(out)))
+        }
+        (Some(_), _) => Ok(None),
     }
 }
 
@@ -111,26 +126,35 @@ fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'))
 }
 
-fn set_along(names: &[Arc<str>], fields: &mut Fields, value: Value) {
-    let Some((first, rest)) = names.split_first() else { return };
+fn set_along(
+    names: &[Arc<str>],
+    fields: &mut Fields,
+    value: Value,
+    taken: &mut Taken<'_>,
+) -> Result<(), QueryError> {
+    let Some((first, rest)) = names.split_first() else { return Ok(()) };
     if rest.is_empty() {
-        return fields.set(first.clone(), value);
+        fields.set(first.clone(), value);
+        return Ok(());
     }
     match fields.get_mut(first) {
-        Some(Value::Fields(inner)) => set_along(rest, inner, value),
+        Some(Value::Fields(inner)) => set_along(rest, inner, value, taken)?,
         Some(Value::List(values)) => {
             for element in values {
                 if let Value::Fields(inner) = element {
-                    set_along(rest, inner, value.clone());
+                    let own = taken.copy(&value)?;
+                    set_along(rest, inner, own, taken)?;
                 }
             }
         }
         _ => {
+            taken.take(1)?;
             let mut inner = Fields::default();
-            set_along(rest, &mut inner, value);
+            set_along(rest, &mut inner, value, taken)?;
             fields.set(first.clone(), Value::Fields(inner));
         }
     }
+    Ok(())
 }
 
 fn remove_along(names: &[Arc<str>], fields: &mut Fields) {

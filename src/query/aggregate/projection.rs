@@ -5,10 +5,13 @@
 use std::sync::Arc;
 
 use super::{
+    budget::Taken,
     expression::Expression,
+    flow::Document,
     path::Path,
     value::{Fields, Value},
 };
+use crate::query::QueryError;
 
 /// The fields of a document that are shown.
 #[derive(Debug, Clone)]
@@ -66,14 +69,22 @@ impl Projection {
         Ok(Self::Include(shown))
     }
 
-    pub(super) fn apply(&self, mut document: Fields) -> Fields {
+    pub(super) fn apply<'a>(
+        &self,
+        mut fields: Fields,
+        taken: Taken<'a>,
+    ) -> Result<Document<'a>, QueryError> {
         match self {
-            Self::Include(shown) => include(shown, &document, &document),
+            Self::Include(shown) => {
+                let mut own = taken.another();
+                let fields = include(shown, &fields, &fields, &mut own)?;
+                Ok(Document { fields, taken: own })
+            }
             Self::Exclude(paths) => {
                 for path in paths {
-                    path.remove(&mut document);
+                    path.remove(&mut fields);
                 }
-                document
+                Ok(Document { fields, taken })
             }
         }
     }
@@ -119,13 +130,19 @@ fn shown(value: &Value) -> Result<Shown, String> {
 }
 
 /// What is shown of `own`, a part of the document `whole`.
-fn include(tree: &[(Arc<str>, Shown)], own: &Fields, whole: &Fields) -> Fields {
+fn include(
+    tree: &[(Arc<str>, Shown)],
+    own: &Fields,
+    whole: &Fields,
+    taken: &mut Taken<'_>,
+) -> Result<Fields, QueryError> {
+    taken.take(1)?;
     let mut out = Fields::default();
     for (name, value) in own.iter() {
         match tree.iter().find(|(known, _)| known == name) {
-            Some((_, Shown::AsItIs)) => out.set(name.clone(), value.clone()),
+            Some((_, Shown::AsItIs)) => out.set(name.clone(), taken.copy(value)?),
             Some((_, Shown::Parts(parts))) => {
-                if let Some(value) = include_value(parts, value, whole) {
+                if let Some(value) = include_value(parts, value, whole, taken)? {
                     out.set(name.clone(), value);
                 }
             }
@@ -135,12 +152,12 @@ fn include(tree: &[(Arc<str>, Shown)], own: &Fields, whole: &Fields) -> Fields {
     for (name, shown) in tree {
         match shown {
             Shown::Computed(expression) => {
-                if let Some(value) = expression.evaluate(whole) {
+                if let Some(value) = expression.evaluate(whole, taken)? {
                     out.set(name.clone(), value);
                 }
             }
             Shown::Parts(parts) if own.get(name).is_none() => {
-                let made = include(parts, &Fields::default(), whole);
+                let made = include(parts, &Fields::default(), whole, taken)?;
                 if made.len() > 0 {
                     out.set(name.clone(), Value::Fields(made));
                 }
@@ -148,15 +165,24 @@ fn include(tree: &[(Arc<str>, Shown)], own: &Fields, whole: &Fields) -> Fields {
             Shown::Parts(_) | Shown::AsItIs => {}
         }
     }
-    out
+    Ok(out)
 }
 
-fn include_value(tree: &[(Arc<str>, Shown)], value: &Value, whole: &Fields) -> Option<Value> {
-    match value {
-        Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole))),
+fn include_value(
+    tree: &[(Arc<str>, Shown)],
+    value: &Value,
+    whole: &Fields,
+    taken: &mut Taken<'_>,
+) -> Result<Option<Value>, QueryError> {
+    Ok(match value {
+        Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole, taken)?)),
         Value::List(values) => {
-            let own = values.iter().filter_map(|value| include_value(tree, value, whole));
-            Some(Value::List(own.collect()))
+            taken.take(1)?;
+            let mut own = Vec::new();
+            for value in values {
+                own.extend(include_value(tree, value, whole, taken)?);
+            }
+            Some(Value::List(own))
         }
         Value::Null
         | Value::Bool(_)
@@ -164,5 +190,5 @@ fn include_value(tree: &[(Arc<str>, Shown)], value: &Value, whole: &Fields) -> O
         | Value::Float(_)
         | Value::Text(_)
         | Value::Date(_) => None,
-    }
+    })
 }

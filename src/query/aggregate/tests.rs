@@ -19,8 +19,10 @@ fn documents() -> Vec<Fields> {
 
 fn run(pipeline: &str) -> String {
     let request = AggregateRequest::read(pipeline, NOW).unwrap();
-    let source = Box::new(documents().into_iter().map(Ok));
-    serde_json::to_string(&flow::run(&request.stages, source, 1000).unwrap()).unwrap()
+    let budget = Budget::new(1000, &|_| true);
+    let own = |fields| Ok(flow::Document { fields, taken: budget.begin(0) });
+    let source = Box::new(documents().into_iter().map(own));
+    serde_json::to_string(&flow::run(&request.stages, source, &budget).unwrap()).unwrap()
 }
 
 fn fault(pipeline: &str) -> String {
@@ -126,14 +128,27 @@ fn what_is_held_and_done_is_bounded() {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
         let own =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
-        let source = Box::new((0..documents).map(move |i| Ok(own(i))));
-        flow::run(&request.stages, source, 100).unwrap_err().to_string()
+        let budget = Budget::new(100, &|_| true);
+        let own = |i| Ok(flow::Document { fields: own(i), taken: budget.begin(0) });
+        let source = Box::new((0..documents).map(own));
+        let run = flow::run(&request.stages, source, &budget);
+        run.map(|documents| documents.len()).unwrap_err().to_string()
     };
     assert!(refused("[]", 101).contains("pipeline[0] would hold more than 100 values"));
     assert!(refused("[{$sort: {i: 1}}, {$limit: 1}]", 101).contains("limits.query_points_max"));
     assert!(refused("[{$group: {_id: '$i'}}, {$limit: 1}]", 200).contains("pipeline[0]"));
     assert!(refused("[{$group: {_id: 1, all: {$push: '$i'}}}]", 200).contains("pipeline[0]"));
     assert!(refused("[{$match: {i: -1}}]", 5000).contains("pass through the pipeline"));
+    // What is made is counted before it is there.
+    let doubled: String = (0..8).map(|n| format!("{{$addFields: {{a{n}: '$$ROOT'}}}},")).collect();
+    assert!(refused(&format!("[{doubled}]"), 1).contains("would hold more than 100 values"));
+    let list = "'$$ROOT',".repeat(60);
+    for made in
+        ["{$project: {a: LIST}}", "{$group: {_id: LIST}}", "{$group: {_id: 1, a: {$last: LIST}}}"]
+    {
+        let made = made.replace("LIST", &format!("[{list}]"));
+        assert!(refused(&format!("[{made}]"), 1).contains("pipeline[0] would hold"), "{made}");
+    }
     let nests = "{$group: {_id: {a: {a: {a: {a: {a: {a: {a: '$$ROOT'}}}}}}}}},".repeat(9);
     assert!(refused(&format!("[{nests}]"), 1).contains("nest deeper than 32"));
 }

@@ -19,7 +19,12 @@ use crate::{
 const MIB: usize = 1 << 20;
 
 /// Posts a body; returns the status and the answer's text.
-fn post(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+pub(super) fn post(
+    daemon: &Daemon,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> (u16, String) {
     let agent: ureq::Agent =
         ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let request = agent.post(format!("{}{path}", daemon.url));
@@ -33,7 +38,7 @@ fn field_bytes(field: u32, value: &[u8]) -> Vec<u8> {
     protobuf::message(|out| protobuf::bytes(field, value, out))
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()

@@ -4,7 +4,10 @@ use std::{io::Read, net::TcpStream};
 
 use serde_json::json;
 
-use super::{peak_bytes, send};
+use super::{
+    ingest::{gzip, post},
+    peak_bytes, send,
+};
 use crate::{
     daemon::Daemon,
     peers::{free_port, wait_until},
@@ -12,30 +15,96 @@ use crate::{
 
 const MIB: usize = 1 << 20;
 
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
 #[test]
 fn forms_are_no_longer_than_any_needs_to_be() {
     let daemon = Daemon::start("");
     let before = peak_bytes(daemon.pid());
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let long = "a&".repeat(8 * MIB);
-    for path in ["/api/v1/query", "/prometheus/api/v1/query_range", "/api/v1/labels"] {
-        let (status, answer) = send(&daemon, "POST", path, &form, &long);
-        assert_eq!((status, &answer["error"]), (413, &json!("too_large")), "{path} {answer}");
-        assert!(answer["message"].as_str().unwrap().contains("1048576 bytes"), "{answer}");
+    let long = gzip("a&".repeat(8 * MIB).as_bytes());
+    let encoded = ("Content-Encoding", "gzip");
+    let json_type = ("Content-Type", "application/json");
+    for (path, kind, limit) in [
+        ("/api/v1/query", FORM, "1048576 bytes"),
+        ("/prometheus/api/v1/query_range", FORM, "1048576 bytes"),
+        ("/api/v1/labels", FORM, "1048576 bytes"),
+        ("/api/v1/aggregate", FORM, "65536 bytes"),
+        ("/api/v1/admin/series/delete", json_type, "1048576 bytes"),
+    ] {
+        let (status, answer) = post(&daemon, path, &[kind, encoded], &long);
+        assert_eq!(status, 413, "{path} {answer}");
+        assert!(answer.contains("too_large") && answer.contains(limit), "{path} {answer}");
     }
-    let (status, answer) = send(&daemon, "POST", "/api/v1/aggregate", &[], &long);
-    assert_eq!(status, 413, "{answer}");
-    assert!(answer["message"].as_str().unwrap().contains("65536 bytes"), "{answer}");
-    let json_type = [("Content-Type", "application/json")];
-    let (status, answer) = send(&daemon, "POST", "/api/v1/admin/series/delete", &json_type, &long);
-    assert_eq!(status, 413, "{answer}");
     let grown = peak_bytes(daemon.pid()) - before;
-    assert!(grown < 100 << 20, "{} MiB", grown >> 20);
+    assert!(grown < 60 << 20, "{} MiB", grown >> 20);
     // One that is long and means something is answered.
-    let query = format!("query=1{}", "%20".repeat(MIB / 4));
-    assert_eq!(send(&daemon, "POST", "/api/v1/query", &form, &query[..60_000]).0, 200);
+    let query = format!("query=1{}", "%20".repeat(20_000));
+    let (status, answer) = post(&daemon, "/api/v1/query", &[FORM], query.as_bytes());
+    assert_eq!(status, 200, "{answer}");
     let metrics = daemon.metrics();
     assert!(metrics.contains("granary_queries_refused_total{reason=\"invalid\"} 4"), "{metrics}");
+}
+
+#[test]
+fn pipelines_count_values_before_they_are_built() {
+    let daemon = Daemon::start("");
+    let samples: Vec<_> = (0..100)
+        .map(|host| json!({ "metric": "m", "tags": { "host": format!("h{host}") }, "value": host }))
+        .collect();
+    let batch = json!({ "samples": samples }).to_string();
+    assert_eq!(daemon.post("application/json", batch.as_bytes()).status, 200);
+    let before = peak_bytes(daemon.pid());
+    let doubled: String = (0..20).map(|n| format!("{{$addFields: {{a{n}: '$$ROOT'}}}},")).collect();
+    let many = "'$$ROOT',".repeat(7000);
+    for pipeline in [
+        format!("[{doubled}]"),
+        format!("[{doubled}{{$count: 'n'}}]"),
+        format!("[{{$group: {{_id: [{many}]}}}}]"),
+        format!("[{{$group: {{_id: 1, a: {{$push: [{many}]}}}}}}]"),
+        format!("[{{$addFields: {{a: [{many}]}}}}, {{$unwind: '$a'}}, {{$sort: {{a: 1}}}}]"),
+        format!(
+            "[{{$addFields: {{a: [{many}]}}}}, {{$unwind: '$a'}}, {{$set: {{b: '$$ROOT'}}}}, {{$count: 'n'}}]"
+        ),
+    ] {
+        let body = format!("{{collection: '1m', pipeline: {pipeline}}}");
+        let (status, answer) = send(&daemon, "POST", "/api/v1/aggregate", &[], &body);
+        assert_eq!((status, &answer["error"]), (422, &json!("too_much")), "{answer}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.contains("limits.query_points_max"), "{message}");
+    }
+    let grown = peak_bytes(daemon.pid()) - before;
+    assert!(grown < 200 << 20, "{} MiB", grown >> 20);
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_queries_refused_total{reason=\"too_much\"} 6"), "{metrics}");
+}
+
+#[test]
+fn all_pipelines_together_take_the_memory_of_queries() {
+    let daemon = Daemon::start("[promql]\nmemory_max = 16777216\n");
+    let batch = json!({ "samples": [{ "metric": "m", "value": 1 }] }).to_string();
+    assert_eq!(daemon.post("application/json", batch.as_bytes()).status, 200);
+    let many = "'$$ROOT',".repeat(7000);
+    let pipeline = |root: &str| {
+        format!(
+            "{{collection: '1m', pipeline: [{{$limit: 1}}, {{$project: {{a: [{root}]}}}}, {{$project: {{a: [{root}]}}}}]}}"
+        )
+    };
+    let (status, answer) = send(
+        &daemon,
+        "POST",
+        "/api/v1/aggregate",
+        &[],
+        &pipeline("'$$ROOT',".repeat(200).as_str()),
+    );
+    assert_eq!(status, 503, "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("promql.memory_max"), "{answer}");
+    // What it took is given back.
+    let small =
+        format!("{{collection: '1m', pipeline: [{{$project: {{a: [{}]}}}}]}}", &many[..900]);
+    for _ in 0..30 {
+        assert_eq!(send(&daemon, "POST", "/api/v1/aggregate", &[], &small).0, 200);
+    }
+    assert!(daemon.metrics().contains("granary_queries_refused_total{reason=\"busy\"} 1"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod rows;
 use std::ops::Range;
 
 use super::{
+    budget::Budget,
     flow::Documents,
     value::{Fields, Value},
     wanted::{Wanted, Words},
@@ -82,10 +83,10 @@ impl Source {
     }
 
     /// The documents, in order of series and time.
-    pub(super) fn documents(&self) -> Documents<'_> {
+    pub(super) fn documents<'a>(&'a self, budget: &'a Budget<'a>) -> Documents<'a> {
         match self {
-            Self::Months(months) => months.documents(),
-            Self::Rows(rows) => rows.documents(),
+            Self::Months(months) => months.documents(budget),
+            Self::Rows(rows) => rows.documents(budget),
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::{
     query::{
         QueryError, QueryLimits,
         aggregate::{
-            flow::Documents,
+            budget::{Budget, Taken},
+            flow::{Document, Documents},
             value::{Fields, Value},
         },
         coverage,
@@ -77,16 +78,23 @@ fn shows(request: &SourceRequest<'_>, depth: usize) -> bool {
 
 impl Months {
     /// A document for each tag set and month.
-    pub(super) fn documents(&self) -> Documents<'_> {
-        Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'_> {
-            let read = |(name, id): &Metric| Ok((name.clone(), self.open.read(*id)?));
+    pub(super) fn documents<'a>(&'a self, budget: &'a Budget<'a>) -> Documents<'a> {
+        Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'a> {
+            // Lives as long as the cells that are read.
+            let mut held = budget.begin(0);
+            let read = |(name, id): &Metric| {
+                let parts = self.open.read(*id)?;
+                held.take_bytes(parts.iter().map(Parts::bytes).sum())?;
+                Ok((name.clone(), parts))
+            };
             let levels: Result<Vec<_>, QueryError> = series.iter().map(read).collect();
             match levels {
                 Ok(levels) => {
                     let days = levels.iter().filter_map(|(_, parts)| parts.first());
                     let months: BTreeMap<i64, Range<UnixMillis>> =
                         days.flat_map(Parts::months).map(|month| (month.start.0, month)).collect();
-                    let document = move |month| self.month(tags, &month, &levels);
+                    let document =
+                        move |month| self.month(tags, &month, &levels, held.another()).transpose();
                     Box::new(months.into_values().filter_map(document))
                 }
                 Err(cause) => Box::new(std::iter::once(Err(cause))),
@@ -95,17 +103,19 @@ impl Months {
     }
 
     /// The document of a month; `None` when nothing fell into it.
-    fn month(
+    fn month<'a>(
         &self,
         tags: &Fields,
         month: &Range<UnixMillis>,
         levels: &[(Arc<str>, Vec<Parts>)],
-    ) -> Option<Result<Fields, QueryError>> {
+        mut taken: Taken<'a>,
+    ) -> Result<Option<Document<'a>>, QueryError> {
         let range = month.start.0..month.end.0;
         let names: Vec<_> = tags
             .iter()
             .filter_map(|(name, tag)| Some(format!("{name}={}", tag.as_text()?)))
             .collect();
+        taken.take_read(LISTS.len() + 2 + tags.len() + 2 * levels.len())?;
         let mut out = Fields::default();
         out.set("_id".into(), Value::text(&format!("{} {}", month.start, names.join(","))));
         out.set("date".into(), Value::Date(month.start));
@@ -124,17 +134,17 @@ impl Months {
             }
         }
         if counts.len() == 0 {
-            return None;
+            return Ok(None);
         }
         if self.with_counts {
             out.set("num_samples".into(), Value::Fields(counts));
         }
         if let Some(days) = &self.days {
             let shown = range.start.max(days.start)..range.end.min(days.end);
-            let days = self.list(levels, 0, shown).unwrap_or_default();
+            let days = self.list(levels, 0, shown, &mut taken)?.unwrap_or_default();
             out.set(LISTS[0].into(), Value::List(days));
         }
-        Some(Ok(out))
+        Ok(Some(Document { fields: out, taken }))
     }
 
     /// The parts of one level over a range; `None` where the level is not kept.
@@ -143,10 +153,13 @@ impl Months {
         levels: &[(Arc<str>, Vec<Parts>)],
         depth: usize,
         range: Range<i64>,
-    ) -> Option<Vec<Value>> {
-        let (_, parts) = levels.first()?;
-        let starts = parts.get(depth)?.starts(range);
+        taken: &mut Taken<'_>,
+    ) -> Result<Option<Vec<Value>>, QueryError> {
+        let parts = levels.first().and_then(|(_, parts)| parts.get(depth));
+        let Some(parts) = parts else { return Ok(None) };
         let part = |at: i64| {
+            // The part, its date, its counts and the list below it.
+            taken.take_read(4)?;
             let mut out = Fields::default();
             out.set("date".into(), Value::Date(UnixMillis(at)));
             let mut counts = Fields::default();
@@ -154,6 +167,7 @@ impl Months {
                 let cell = parts.get(depth).and_then(|parts| parts.cell(at));
                 // What is empty has no field: it is neither zero nor counted in an average.
                 if let Some(cell) = cell.filter(|cell| cell.n > 0) {
+                    taken.take_read(if self.with_counts { 2 } else { 1 })?;
                     out.set(name.clone(), Value::Float(cell.sum));
                     counts.set(name.clone(), Value::Int(i64::from(cell.n)));
                 }
@@ -161,13 +175,13 @@ impl Months {
             if self.with_counts {
                 out.set("num_samples".into(), Value::Fields(counts));
             }
-            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth]);
+            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth], taken)?;
             if let (Some(below), Some(list)) = (below, LISTS.get(depth + 1)) {
                 out.set((*list).into(), Value::List(below));
             }
-            Value::Fields(out)
+            Ok(Value::Fields(out))
         };
-        let found: Vec<_> = starts.map(part).collect();
-        (!found.is_empty()).then_some(found)
+        let found = parts.starts(range).map(part).collect::<Result<Vec<_>, QueryError>>()?;
+        Ok((!found.is_empty()).then_some(found))
     }
 }

@@ -8,12 +8,16 @@ use crate::{
     query::{
         Display,
         aggregate::{
-            flow::Documents,
+            budget::Budget,
+            flow::{Document, Documents},
             value::{Fields, Value},
         },
     },
     store::{SeriesInfo, Slot, View},
 };
+
+/// Values of a row besides its tags, and the row.
+const ROW_VALUES: usize = 12;
 
 /// Slots of series, each a document.
 pub(in crate::query::aggregate) struct Rows {
@@ -24,12 +28,17 @@ pub(in crate::query::aggregate) struct Rows {
 
 impl Rows {
     /// A document for each series and slot.
-    pub(super) fn documents(&self) -> Documents<'_> {
-        Box::new(self.found.iter().flat_map(move |(id, info)| -> Documents<'_> {
+    pub(super) fn documents<'a>(&'a self, budget: &'a Budget<'a>) -> Documents<'a> {
+        Box::new(self.found.iter().flat_map(move |(id, info)| -> Documents<'a> {
             let tags = tag_fields(info.key.tags());
             match self.view.slots(*id) {
                 Ok(slots) => {
-                    Box::new(slots.into_iter().map(move |slot| Ok(self.row(info, &tags, &slot))))
+                    let document = move |slot: Slot| {
+                        let mut taken = budget.begin(0);
+                        taken.take_read(ROW_VALUES + tags.len())?;
+                        Ok(Document { fields: self.row(info, &tags, &slot), taken })
+                    };
+                    Box::new(slots.into_iter().map(document))
                 }
                 Err(cause) => Box::new(std::iter::once(Err(cause.into()))),
             }

@@ -1,4 +1,4 @@
-//! The memory that all PromQL queries share: what one takes beyond it is refused, not the daemon
+//! The memory that all queries share: what one takes beyond it is refused, not the daemon
 //! ended for want of memory.
 
 use std::{
