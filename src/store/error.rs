@@ -115,6 +115,7 @@ impl StoreError {
             Self::Redb { cause, .. } => match &**cause {
                 Error::Corrupted(_)
                 | Error::TableTypeMismatch { .. }
+                | Error::TypeDefinitionChanged { .. }
                 | Error::TableDoesNotExist(_) => true,
                 Error::Io(io) => io.kind() == io::ErrorKind::UnexpectedEof,
                 _ => false,
