@@ -59,10 +59,10 @@ pub(super) async fn receive_asked(
 ) -> Result<Body, Refusal> {
     let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
     let received = receive_within(request, payload, parts, "identity", limits).await;
-    received.map_err(|refusal| match refusal {
-        Refusal::TooLarge { limit, setting: SENT | DECOMPRESSED } => Refusal::TooLong { limit },
-        other => other,
-    })
+    if let Err(Refusal::TooLarge { limit, setting: SENT | DECOMPRESSED }) = received {
+        return Err(Refusal::TooLong { limit });
+    }
+    received
 }
 
 /// Receives a body and undoes its `Content-Encoding`.
