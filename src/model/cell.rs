@@ -102,6 +102,7 @@ impl Cell {
     }
 
     /// Adds another cell of the same slot.
+    #[inline]
     pub fn merge(&mut self, other: &Self) {
         if other.n == 0 {
             self.correct(other);

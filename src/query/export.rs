@@ -14,10 +14,11 @@ use super::{
     documents::check_count,
     nested::timestamp_name,
     resolution::{AUTO_POINTS, level_of_documents},
+    select::SeriesPage,
 };
 use crate::{
-    model::{Cell, Granularity, SeriesId, UnixMillis},
-    store::{SeriesInfo, Slot, Store},
+    model::{Cell, Granularity, UnixMillis},
+    store::{Slot, Store},
 };
 
 /// Slots of a page; one series may have more.
@@ -110,17 +111,6 @@ pub fn export(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ExportPage, QueryError> {
-    let mut found = request.selector.select(store);
-    let upto = request.upto.or_else(|| found.iter().map(|(id, _)| id.0).max());
-    found.retain(|(id, _)| Some(id.0) <= upto);
-    let skipped = match request.after {
-        None => 0,
-        Some(after) => {
-            found.iter().position(|(id, _)| id.0 == after).map(|at| at + 1).ok_or_else(|| {
-                QueryError::Invalid(format!("after={after} is none of the series that match"))
-            })?
-        }
-    };
     let levels = store.granularities();
     let level = level_of_documents(
         &coverage(store, now),
@@ -136,7 +126,18 @@ pub fn export(
     check_count(slots, 1, limits)?;
     let budget = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
     let count = (budget.max(1) as usize).min(limits.series_max.max(1));
-    let page: Vec<&(SeriesId, SeriesInfo)> = found.iter().skip(skipped).take(count).collect();
+    let mut tags = BTreeSet::new();
+    let found = request.selector.page(store, (request.after, request.upto), count, |info| {
+        for (name, _) in info.key.tags() {
+            if !tags.contains(name) {
+                tags.insert(name.to_owned());
+            }
+        }
+    });
+    let Some(SeriesPage { total, before, upto, series: page }) = found else {
+        let after = request.after.unwrap_or_default();
+        return Err(QueryError::Invalid(format!("after={after} is none of the series that match")));
+    };
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
     let view = store.view(level, range, &ids)?;
     let mut series = Vec::with_capacity(page.len());
@@ -144,19 +145,18 @@ pub fn export(
         let documents = fold(granularity, &view.slots(*id)?);
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
     }
-    let done = skipped + page.len();
-    let tags = found.iter().flat_map(|(_, info)| info.key.tags());
+    let done = before + page.len();
     Ok(ExportPage {
-        total: found.len(),
+        total,
         done,
-        after: ids.last().filter(|_| done < found.len()).map(|id| id.0),
+        after: ids.last().filter(|_| done < total).map(|id| id.0),
         upto,
         start: request.range.start.0,
         end: request.range.end.0,
         resolution: granularity.name.clone(),
         width_ms: granularity.width_ms,
         timestamp: timestamp_name(granularity.document),
-        tags: tags.map(|(name, _)| name.to_owned()).collect(),
+        tags,
         series,
     })
 }

@@ -1,14 +1,17 @@
 //! Which series are meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use serde::{Deserialize, Serialize};
 
 use super::{QueryError, QueryLimits, missing};
 use crate::{
-    model::{Kind, SeriesId},
-    store::{Dictionary, METRIC_TAG, Matcher, SeriesInfo, Store},
+    model::{Kind, SeriesId, SeriesKey},
+    store::{METRIC_TAG, Matcher, SeriesInfo, Store},
 };
+
+/// Series looked at in one hold of the dictionary's lock: new ones wait meanwhile.
+const CHUNK: usize = 512;
 
 /// A metric, if one is named, and the tags that its series must have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -44,6 +47,19 @@ pub struct SeriesAnswer {
     pub notes: Vec<String>,
 }
 
+/// Some of the series that match.
+#[derive(Debug)]
+pub(super) struct SeriesPage {
+    /// All that match.
+    pub(super) total: usize,
+    /// Those up to the one that was named, in order.
+    pub(super) before: usize,
+    /// The last one made known.
+    pub(super) upto: Option<u32>,
+    /// Those of the page, in order.
+    pub(super) series: Vec<(SeriesId, SeriesInfo)>,
+}
+
 impl SeriesEntry {
     pub(super) fn new(info: &SeriesInfo) -> Self {
         let tags = info.key.tags();
@@ -67,11 +83,49 @@ impl Selector {
             .collect()
     }
 
-    /// The series that match, in order of metric and tags, with what is known of them.
-    pub(super) fn select(&self, store: &Store) -> Vec<(SeriesId, SeriesInfo)> {
+    /// The first `count` series that match, in order of metric and tags, of those that lie behind the
+    /// series `after` and were not made known after the series `upto`. `visit` sees all that match.
+    /// `None` when `after` is none of them.
+    pub(super) fn page(
+        &self,
+        store: &Store,
+        (after, upto): (Option<u32>, Option<u32>),
+        count: usize,
+        mut visit: impl FnMut(&SeriesInfo),
+    ) -> Option<SeriesPage> {
+        let mut ids = store.dictionary().select(&self.matchers());
+        ids.retain(|id| upto.is_none_or(|upto| id.0 <= upto));
+        let after = match after.map(SeriesId) {
+            None => None,
+            Some(id) if ids.binary_search(&id).is_ok() => {
+                Some(store.dictionary().info(id)?.key.clone())
+            }
+            Some(_) => return None,
+        };
+        let (mut total, mut before) = (0, 0);
+        // The first ones so far, the last of them on top.
+        let mut first: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
+        for chunk in ids.chunks(CHUNK) {
+            let dictionary = store.dictionary();
+            let known = chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
+            for (id, info) in known {
+                total += 1;
+                visit(info);
+                if after.as_ref().is_some_and(|after| info.key <= *after) {
+                    before += 1;
+                } else if first.len() < count {
+                    first.push((info.key.clone(), id));
+                } else if let Some(mut last) = first.peek_mut()
+                    && info.key < last.0
+                {
+                    *last = (info.key.clone(), id);
+                }
+            }
+        }
         let dictionary = store.dictionary();
-        let ids = dictionary.select(&self.matchers());
-        with_infos(&dictionary, ids)
+        let first = first.into_sorted_vec().into_iter();
+        let series = first.filter_map(|(_, id)| Some((id, dictionary.info(id)?.clone()))).collect();
+        Some(SeriesPage { total, before, upto: upto.or(ids.last().map(|id| id.0)), series })
     }
 
     /// The same, refused when they are more than an answer may hold, or, when they become fewer
@@ -105,31 +159,33 @@ impl Selector {
         (max, setting): (usize, &str),
         keep: impl Fn(&SeriesInfo) -> bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-        let dictionary = store.dictionary();
-        let mut ids = dictionary.select(&self.matchers());
-        ids.retain(|id| dictionary.info(*id).is_some_and(&keep));
-        if ids.len() > max {
+        let ids = store.dictionary().select(&self.matchers());
+        let (mut found, mut count) = (Vec::new(), 0);
+        for chunk in ids.chunks(CHUNK) {
+            let dictionary = store.dictionary();
+            let known = chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
+            for (id, info) in known.filter(|(_, info)| keep(info)) {
+                count += 1;
+                if count <= max {
+                    found.push((id, info.clone()));
+                }
+            }
+        }
+        if count > max {
             return Err(QueryError::TooMuch(format!(
-                "{} series match, more than {max}: name more tags or raise {setting}",
-                ids.len(),
+                "{count} series match, more than {max}: name more tags or raise {setting}"
             )));
         }
-        Ok(with_infos(&dictionary, ids))
+        found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
+        Ok(found)
     }
-}
-
-fn with_infos(dictionary: &Dictionary, ids: Vec<SeriesId>) -> Vec<(SeriesId, SeriesInfo)> {
-    let known = ids.into_iter().filter_map(|id| Some((id, dictionary.info(id)?.clone())));
-    let mut found: Vec<_> = known.collect();
-    found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
-    found
 }
 
 /// Lists the series that match.
 pub fn series(store: &Store, selector: &Selector, limits: &QueryLimits) -> SeriesAnswer {
-    let found = selector.select(store);
-    let shown = found.iter().take(limits.series_max);
-    let series = shown.map(|(_, info)| SeriesEntry::new(info)).collect();
-    let why = found.is_empty().then(|| missing::note(store, selector)).flatten();
-    SeriesAnswer { total: found.len(), series, notes: why.into_iter().collect() }
+    let page = selector.page(store, (None, None), limits.series_max, |_| {});
+    let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
+    let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
+    let why = (total == 0).then(|| missing::note(store, selector)).flatten();
+    SeriesAnswer { total, series, notes: why.into_iter().collect() }
 }

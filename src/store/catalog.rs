@@ -5,13 +5,16 @@
 //! keeps their time; the coarser ones are merged from them at a checkpoint or a query. Next to
 //! the cells are the counter states and the senders' windows, as of the same record.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::AtomicU32},
+};
 
 use super::{
     layer::Layer,
     record::AcceptedBatch,
     senders::Senders,
-    states::{ChangedRows, SeriesStates},
+    states::{EncodedRow, SeriesStates},
 };
 use crate::model::{
     Cell, Correction, GranularitySet, Keeping, Kind, SenderWindow, SeriesId, SeriesState,
@@ -34,10 +37,10 @@ pub(crate) struct Frozen {
     pub(crate) through: u64,
     /// Raw cells by granularity, each sample in exactly one layer.
     pub(crate) layers: Vec<Layer>,
-    /// Changed rows of what is remembered of the series.
-    pub(crate) rows: ChangedRows,
     /// Changed sender windows; nothing of senders that are forgotten.
     pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
+    /// Rows of states before this are stored as of `through`.
+    pub(crate) stored_rows: AtomicU32,
 }
 
 /// See the module.
@@ -199,22 +202,28 @@ impl Catalog {
         batches.iter().map(of_batch).sum()
     }
 
-    /// Sets the cells aside for a checkpoint. There must be no other one under way.
+    /// Sets cells and states aside for a checkpoint. There must be no other one under way.
     pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
         assert!(self.frozen.is_none(), "one checkpoint at a time");
         self.is_changing = true;
+        self.states.freeze();
         let frozen = Arc::new(Frozen {
             through: self.applied,
             layers: std::mem::replace(
                 &mut self.layers,
                 vec![Layer::default(); self.granularities.count()],
             ),
-            rows: self.states.take_changed(),
             senders: self.senders.take_changed(),
+            stored_rows: AtomicU32::new(0),
         });
         self.frozen = Some(frozen.clone());
         self.is_changing = false;
         frozen
+    }
+
+    /// Some of the states set aside, as they were then, from a row on, ascending.
+    pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
+        self.states.frozen_rows(from, count)
     }
 
     /// The cells set aside, while a checkpoint is under way.
@@ -222,10 +231,10 @@ impl Catalog {
         self.frozen.as_ref()
     }
 
-    /// Forgets the cells set aside: they are in documents now. What is returned is dropped without
-    /// the catalog's lock.
-    pub(crate) fn thaw(&mut self) -> Option<Arc<Frozen>> {
-        self.frozen.take()
+    /// Forgets what was set aside: it is in files now. What is returned is dropped without the
+    /// catalog's lock.
+    pub(crate) fn thaw(&mut self) -> impl Sized + use<> {
+        (self.frozen.take(), self.states.thaw())
     }
 
     /// Hands out the cells of a series that are not yet set aside, in slots of `level`.

@@ -9,7 +9,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -44,6 +44,9 @@ pub(crate) struct DatabaseFile {
     open: RwLock<Option<Open>>,
     /// The file is damaged; it is not to be written any more.
     doomed: AtomicBool,
+    /// How often something that writes was begun, and ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -96,7 +99,8 @@ impl DatabaseFile {
 
     fn unopened(medium: &Arc<dyn Medium>, name: String, options: FileOptions) -> Self {
         let (open, doomed) = (RwLock::new(None), AtomicBool::new(false));
-        Self { medium: medium.clone(), name, options, open, doomed }
+        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { medium: medium.clone(), name, options, open, doomed, begun, ended }
     }
 
     fn fault(&self, operation: &'static str) -> impl FnOnce(io::Error) -> StoreError + use<'_> {
@@ -135,11 +139,19 @@ impl DatabaseFile {
             txn.commit().map_err(self.fail(operation))?;
             Ok(out)
         };
+        self.begun.fetch_add(1, Ordering::SeqCst);
         let outcome = self.with(|db| self.guard(operation, || transaction(db)));
         if outcome.is_err() && self.is_damaged() {
             self.shut(&mut self.open.write());
         }
+        self.ended.fetch_add(1, Ordering::SeqCst);
         outcome
+    }
+
+    /// Changes whenever the file may have; `None` while it may change.
+    pub(crate) fn stamp(&self) -> Option<u64> {
+        let ended = self.ended.load(Ordering::SeqCst);
+        (self.begun.load(Ordering::SeqCst) == ended).then_some(ended)
     }
 
     /// Closes the file until its next use; transactions under way finish or fail.
@@ -201,6 +213,13 @@ impl DatabaseFile {
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        let outcome = self.open_anew();
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        outcome
+    }
+
+    fn open_anew(&self) -> Result<(), StoreError> {
         let mut open = self.open.write();
         if open.as_ref().is_some_and(Open::has_failed) {
             tracing::info!(file = self.name, "opening a file again, after an operation failed");

@@ -17,8 +17,10 @@ const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<i64>());
 const INDEX_BYTES: usize = 11;
 /// Bytes that a row takes besides its cells: what doubles may be half empty.
 const ROW_BYTES: usize = 2 * (size_of::<CellRow>() + 4 * INDEX_BYTES);
-/// Bytes that a cell takes in a row that may be half empty.
-const CELL_BYTES: usize = 2 * size_of::<Cell>();
+/// Cells that a row has room for, one after the other.
+const STEPS: [usize; 4] = [1, 8, 32, SERIES_PER_ROW];
+/// Bytes that a cell takes, with its share of the room that may be empty.
+const CELL_BYTES: usize = 4 * size_of::<Cell>();
 /// About how many bytes a sample takes that is alone in its slot.
 pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
 
@@ -42,17 +44,17 @@ impl CellRow {
         self.cells.get(before)
     }
 
-    /// Merges a cell into that of a series; `grown` gets the bytes that this took.
-    fn merge(&mut self, lane: usize, cell: &Cell, grown: &mut usize) {
-        let place = usize::from(self.places[lane]);
-        if let Some(own) = place.checked_sub(1).and_then(|before| self.cells.get_mut(before)) {
-            own.merge(cell);
-            return;
-        }
+    /// Adds the first cell of a series; `grown` gets the bytes that this took.
+    fn push(&mut self, lane: usize, cell: &Cell, grown: &mut usize) {
         let room = self.cells.capacity();
+        if self.cells.len() == room {
+            // Few steps: most rows have one cell, or all.
+            let next = STEPS.into_iter().find(|step| *step > room).unwrap_or(SERIES_PER_ROW);
+            self.cells.reserve_exact(next - room);
+            *grown += (self.cells.capacity() - room) * size_of::<Cell>();
+        }
         self.cells.push(*cell);
         self.places[lane] = self.cells.len() as u8;
-        *grown += (self.cells.capacity() - room) * size_of::<Cell>();
     }
 
     /// The cells that are not empty, with their series, ascending.
@@ -164,7 +166,7 @@ impl Layer {
     pub(crate) fn growth(&self, start: i64, series: &[SeriesId]) -> usize {
         let slot = self.slots.get(&start);
         let mut bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
-        // What is full doubles.
+        // What is full grows by more than it needs.
         let mut doubled = slot.map_or(0, SlotCells::room_bytes);
         let (mut entered, mut row, mut row_doubled) = (None, None, 0);
         for id in series {
@@ -172,7 +174,7 @@ impl Layer {
             if entered != Some(number) {
                 entered = Some(number);
                 row = slot.and_then(|slot| slot.row(number));
-                row_doubled = row.map_or(0, |row| row.cells.len() * size_of::<Cell>());
+                row_doubled = row.map_or(0, |row| 3 * row.cells.len() * size_of::<Cell>());
                 if row.is_none() {
                     bytes += ROW_BYTES + std::mem::take(&mut doubled);
                 }
@@ -208,16 +210,24 @@ pub(crate) struct SlotWriter<'a> {
 impl SlotWriter<'_> {
     /// Merges a cell into that of a series.
     pub(crate) fn merge(&mut self, series: SeriesId, cell: &Cell) {
-        if cell.is_empty() {
-            return;
-        }
         let (number, lane) = split(series);
         let place = match self.row {
             Some((own, place)) if own == number => place,
-            _ => self.cells.enter(number, self.bytes),
+            _ if cell.is_empty() => return,
+            _ => self.enter(number),
         };
+        let row = &mut self.cells.rows[place];
+        match row.places[lane] {
+            0 if cell.is_empty() => {}
+            0 => row.push(lane, cell, self.bytes),
+            own => row.cells[usize::from(own) - 1].merge(cell),
+        }
+    }
+
+    fn enter(&mut self, number: u32) -> usize {
+        let place = self.cells.enter(number, self.bytes);
         self.row = Some((number, place));
-        self.cells.rows[place].merge(lane, cell, self.bytes);
+        place
     }
 }
 

@@ -67,12 +67,19 @@ pub use snapshot_folder::SnapshotFolder;
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
 use crate::model::{Gaps, Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
-use catalog::Catalog;
+use catalog::{Catalog, Frozen};
 use checkpoint::Files;
 use head::Head;
-use journal::{JOURNAL_FILE, Journal};
+use journal::{CutPart, JOURNAL_FILE, Journal};
 use partitions::Partitions;
 use register::Register;
+
+/// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
+const ROWS_AT_ONCE: usize = 128;
+/// Senders whose windows are.
+const SENDERS_AT_ONCE: usize = 1024;
+/// Series that are looked at under the catalog's lock: batches wait meanwhile.
+const SERIES_AT_ONCE: usize = 4096;
 
 /// The store, shared by all roles. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -205,7 +212,7 @@ impl Store {
             counters,
         };
         self.or_replace_head(files.write(&frozen, now))?;
-        inner.journal.cut(&frozen, now.believed)?;
+        self.cut(&frozen, now.believed)?;
         let thawed = {
             let mut catalog = inner.catalog.write();
             let thawed = catalog.thaw();
@@ -215,6 +222,24 @@ impl Store {
         drop(thawed);
         counters.checkpoints.add(1);
         Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+    }
+
+    /// Stores what belongs to the frozen cells in the journal and removes their records, a part at a
+    /// time.
+    fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
+        let (inner, through) = (&*self.inner, frozen.through);
+        loop {
+            let from = frozen.stored_rows.load(Ordering::Relaxed);
+            let rows = inner.catalog.read().frozen_rows(from, ROWS_AT_ONCE);
+            let Some(last) = rows.last() else { break };
+            let end = last.row + 1;
+            inner.journal.cut(CutPart::States { through, rows, end })?;
+            frozen.stored_rows.store(end, Ordering::Relaxed);
+        }
+        for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
+            inner.journal.cut(CutPart::Senders(senders.to_vec()))?;
+        }
+        inner.journal.cut(CutPart::End { through, now })
     }
 
     /// Remembers what the time is; each checkpoint does.
@@ -258,9 +283,15 @@ impl Store {
 
     /// Series that are not deleted and whose latest sample is not older than `since`, ascending.
     pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
-        let ids = self.dictionary().select(&[]).into_iter();
-        let catalog = self.inner.catalog.read();
-        ids.filter(|id| catalog.state(*id).is_some_and(|state| state.last_at >= since)).collect()
+        let ids = self.dictionary().select(&[]);
+        let mut live = Vec::new();
+        for chunk in ids.chunks(SERIES_AT_ONCE) {
+            let catalog = self.inner.catalog.read();
+            let is_live =
+                |id: &&SeriesId| catalog.state(**id).is_some_and(|own| own.last_at >= since);
+            live.extend(chunk.iter().filter(is_live).copied());
+        }
+        live
     }
 
     /// Whether any of the series has a sample at or after a time.

@@ -71,9 +71,27 @@ impl AcceptedBatch {
         }
     }
 
+    /// Leaves out the samples of series that are not to be kept.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(SeriesId) -> bool) {
+        let kept: Vec<_> = self.series.iter().map(|id| is_kept(*id)).collect();
+        let samples = kept.len();
+        retain(&mut self.series, samples, &kept);
+        retain(&mut self.times, samples, &kept);
+        retain(&mut self.starts, samples, &kept);
+        retain(&mut self.values, samples, &kept);
+    }
+
     /// About how many bytes the batch takes in the journal and in queues.
     pub fn weight(&self) -> usize {
         64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8
+    }
+}
+
+/// Retains the entries of a column that has one for each sample.
+fn retain<T>(column: &mut Vec<T>, samples: usize, kept: &[bool]) {
+    if column.len() == samples {
+        let mut kept = kept.iter();
+        column.retain(|_| kept.next().is_some_and(|kept| *kept));
     }
 }
 

@@ -14,8 +14,9 @@ use super::{
     AcceptedBatch, Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
     catalog::Catalog, changes, head, head::Head, journal, journal::Journal, levels,
     partition::granularities_with_files, partitions::Partitions, register::Register,
+    states::SERIES_PER_ROW,
 };
-use crate::model::{GranularitySet, UnixMillis};
+use crate::model::{GranularitySet, SeriesId, UnixMillis};
 
 /// How long the last run may have gone on after it last remembered the time.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;
@@ -101,8 +102,11 @@ impl Store {
         let inner = &*self.inner;
         let after = inner.catalog.read().applied();
         let (begun_through, begun_in) = self.begun_through()?;
+        let (states_through, states_rows) = inner.journal.states_ahead()?;
+        let begun = (begun_through, begun_in);
+        let (begun_through, begun_in) = begun.max((states_through, journal::JOURNAL_FILE.into()));
         inner.journal.replay(after, |sequence, record| {
-            let batches = record.batches;
+            let mut batches = record.batches;
             let mut catalog = inner.catalog.write();
             if sequence == begun_through + 1 && sequence > after + 1 {
                 catalog.freeze();
@@ -112,6 +116,11 @@ impl Store {
             let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
             inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
+            if sequence <= states_through {
+                // These states know the record, and its cells are in files.
+                let is_behind = |id: SeriesId| id.0 / SERIES_PER_ROW as u32 >= states_rows;
+                batches.iter_mut().for_each(|batch| batch.retain(is_behind));
+            }
             catalog.apply(sequence, batches.iter(), record.now.unwrap_or(now));
             Ok(())
         })?;

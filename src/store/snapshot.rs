@@ -1,11 +1,13 @@
 //! Snapshots of a running store, and their way back.
 //!
-//! A snapshot is a data directory of its own. The head and partitions change only in
-//! checkpoints and when shells are added, so with checkpoints held back each file is copied as it is, while batches
-//! are accepted as always; the journal is copied last, through a read transaction, and so holds
-//! every record and series that the partitions may know.
+//! A snapshot is a data directory of its own. The head and partitions change only in checkpoints
+//! and when shells are added. First the partitions are copied while all goes on; then checkpoints
+//! are held back, and only what changed meanwhile is copied again, and the head; batches are
+//! accepted as always. The journal is copied last, through a read transaction, and so holds every
+//! record and series that the partitions may know.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -19,9 +21,12 @@ use super::{
     head::HEAD_FILE,
     journal::JOURNAL_FILE,
     medium::{Folder, Medium, copy_file, create_folders},
+    partition::{Partition, PartitionId},
 };
 use crate::model::Moment;
 
+/// How often what changed is copied before checkpoints are held back.
+const PASSES: usize = 2;
 /// End of the name of a folder that is being made.
 pub(super) const UNFINISHED: &str = ".partial";
 
@@ -47,44 +52,103 @@ impl Store {
         now: impl Into<Moment>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<SnapshotReport, StoreError> {
-        // What a checkpoint takes up need not be copied as records.
-        self.checkpoint(now)?;
-        let _no_checkpoint = self.inner.checkpointing.lock();
+        let now = now.into();
         make_folder(target, |folder| {
-            let mut report = SnapshotReport { path: target.to_owned(), files: 0, bytes: 0 };
-            let mut copied_files = vec![HEAD_FILE.to_owned()];
-            for partition in self.inner.partitions.all() {
-                let name = partition.file_path();
-                progress(name);
-                let to = folder.join(name);
-                if let Some(parent) = to.parent() {
-                    create_folders(parent).map_err(fault("create", parent))?;
-                }
-                let copied =
-                    partition.file.while_unwritten(|| self.inner.medium.copy(name, &to))?;
-                match copied {
-                    Ok(bytes) => {
-                        copied_files.push(name.to_owned());
-                        report.files += 1;
-                        report.bytes += bytes;
-                    }
-                    // Retention dropped it meanwhile.
-                    Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                    Err(cause) => return Err(fault("copy", &to)(cause)),
-                }
+            let mut copies = Copies { store: self, folder, made: BTreeMap::new() };
+            for _ in 0..PASSES {
+                copies.copy_changed(false, progress)?;
             }
+            // What a checkpoint takes up need not be copied as records.
+            self.checkpoint(now)?;
+            let _no_checkpoint = self.inner.checkpointing.lock();
+            copies.copy_changed(true, progress)?;
+            let (mut files, mut bytes) = copies.finish()?;
             progress(HEAD_FILE);
             let to = folder.join(HEAD_FILE);
             let copy = || self.inner.medium.copy(HEAD_FILE, &to);
-            report.bytes += self.inner.head.while_unwritten(copy)?.map_err(fault("copy", &to))?;
-            report.files += 1;
+            bytes += self.inner.head.while_unwritten(copy)?.map_err(fault("copy", &to))?;
+            files.push(HEAD_FILE.to_owned());
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
-            self.inner.journal.copy_to(&medium, &copied_files)?;
-            report.files += 1;
-            report.bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0);
-            Ok(report)
+            self.inner.journal.copy_to(&medium, &files)?;
+            bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0);
+            Ok(SnapshotReport { path: target.to_owned(), files: files.len() as u64 + 1, bytes })
         })
+    }
+}
+
+/// The copies of partitions.
+struct Copies<'a> {
+    store: &'a Store,
+    folder: &'a Path,
+    made: BTreeMap<PartitionId, Copied>,
+}
+
+struct Copied {
+    partition: Arc<Partition>,
+    /// What its stamp was before and after; `None`: it changed, so the copy is worth nothing.
+    stamp: Option<u64>,
+    bytes: u64,
+}
+
+impl Copies<'_> {
+    /// Copies the partitions that changed since they were copied. When the store is `held`, nobody
+    /// changes a partition but by adding shells, and that waits.
+    fn copy_changed(
+        &mut self,
+        held: bool,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), StoreError> {
+        let inner = &self.store.inner;
+        for partition in inner.partitions.all() {
+            let stamp = partition.file.stamp();
+            let is_same = |made: &Copied| {
+                Arc::ptr_eq(&made.partition, &partition)
+                    && made.stamp.is_some()
+                    && made.stamp == stamp
+            };
+            if self.made.get(&partition.id()).is_some_and(is_same) {
+                continue;
+            }
+            let name = partition.file_path();
+            progress(name);
+            let to = self.folder.join(name);
+            if let Some(parent) = to.parent() {
+                create_folders(parent).map_err(fault("create", parent))?;
+            }
+            if self.made.remove(&partition.id()).is_some() {
+                fs::remove_file(&to).map_err(fault("remove", &to))?;
+            }
+            let copy = || inner.medium.copy(name, &to);
+            let copied = if held { partition.file.while_unwritten(copy)? } else { copy() };
+            match copied {
+                Ok(bytes) => {
+                    let stamp = stamp.filter(|own| held || partition.file.stamp() == Some(*own));
+                    let copied = Copied { partition: partition.clone(), stamp, bytes };
+                    self.made.insert(partition.id(), copied);
+                }
+                // Retention dropped it meanwhile.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(fault("copy", &to)(cause)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the copies of partitions that are gone by now; returns the others' names and bytes.
+    fn finish(self) -> Result<(Vec<String>, u64), StoreError> {
+        let (mut files, mut bytes) = (Vec::new(), 0);
+        for (id, copied) in &self.made {
+            let name = copied.partition.file_path();
+            if self.store.inner.partitions.get(*id).is_some() {
+                files.push(name.to_owned());
+                bytes += copied.bytes;
+            } else {
+                let copy = self.folder.join(name);
+                fs::remove_file(&copy).map_err(fault("remove", &copy))?;
+            }
+        }
+        Ok((files, bytes))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the catalog remembers of each series between samples, by rows as they lie on disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::state_row;
 use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
@@ -14,14 +14,24 @@ pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,
     /// Times accepted, up to the last series that needed them.
     seen: Vec<SeenTimes>,
-    /// Rows that a checkpoint has to write.
+    /// Rows that the next checkpoint has to write.
     changed: BTreeSet<u32>,
+    /// Rows that the checkpoint under way has to write, as they were when it began.
+    frozen: BTreeSet<u32>,
+    /// Those of them that changed since, as they were.
+    images: BTreeMap<u32, EncodedRow>,
     /// The row that was marked last.
     marked: Option<u32>,
 }
 
-/// The bytes of changed rows: number, states, times seen.
-pub(crate) type ChangedRows = Vec<(u32, Vec<u8>, Vec<u8>)>;
+/// A row as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EncodedRow {
+    pub(crate) row: u32,
+    pub(crate) states: Vec<u8>,
+    /// Times seen; empty when there are none.
+    pub(crate) seen: Vec<u8>,
+}
 
 impl SeriesStates {
     /// Makes room for a new series; ids count up.
@@ -73,31 +83,47 @@ impl SeriesStates {
         if self.marked != Some(row) {
             self.marked = Some(row);
             self.changed.insert(row);
+            if self.frozen.contains(&row) && !self.images.contains_key(&row) {
+                self.images.insert(row, self.encode(row));
+            }
         }
     }
 
-    /// The rows that changed since the last call, as they are stored.
-    pub(crate) fn take_changed(&mut self) -> ChangedRows {
+    /// Sets the rows that changed aside for a checkpoint. They stay as they are: one is copied when
+    /// it changes. There must be no others set aside.
+    pub(crate) fn freeze(&mut self) {
+        assert!(self.frozen.is_empty(), "one checkpoint at a time");
         self.marked = None;
-        let rows = std::mem::take(&mut self.changed).into_iter();
-        rows.map(|row| {
-            let from = row as usize * SERIES_PER_ROW;
-            let to = from + SERIES_PER_ROW;
-            let (mut states, mut seen) = (Vec::new(), Vec::new());
-            let own = &self.states[from..to.min(self.states.len())];
-            for state in own {
-                state_row::encode(state, &mut states);
+        self.frozen = std::mem::take(&mut self.changed);
+    }
+
+    /// Some of the rows that were set aside, from a row on, ascending.
+    pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
+        let rows = self.frozen.range(from..).take(count);
+        rows.map(|row| self.images.get(row).cloned().unwrap_or_else(|| self.encode(*row))).collect()
+    }
+
+    /// Forgets what was set aside: it is stored.
+    pub(crate) fn thaw(&mut self) -> BTreeMap<u32, EncodedRow> {
+        self.frozen.clear();
+        std::mem::take(&mut self.images)
+    }
+
+    fn encode(&self, row: u32) -> EncodedRow {
+        let from = row as usize * SERIES_PER_ROW;
+        let to = from + SERIES_PER_ROW;
+        let (mut states, mut seen) = (Vec::new(), Vec::new());
+        for state in &self.states[from..to.min(self.states.len())] {
+            state_row::encode(state, &mut states);
+        }
+        let times = self.seen.get(from.min(self.seen.len())..to.min(self.seen.len()));
+        let times = times.unwrap_or_default();
+        if times.iter().any(|times| !times.is_empty()) {
+            for times in times {
+                times.to_bytes(&mut seen);
             }
-            let times = self.seen.get(from.min(self.seen.len())..to.min(self.seen.len()));
-            let times = times.unwrap_or_default();
-            if times.iter().any(|times| !times.is_empty()) {
-                for times in times {
-                    times.to_bytes(&mut seen);
-                }
-            }
-            (row, states, seen)
-        })
-        .collect()
+        }
+        EncodedRow { row, states, seen }
     }
 
     /// Puts back a row of states; `None` when it is damaged.
@@ -140,7 +166,8 @@ pub(super) fn fuzz_rows(bytes: &[u8]) {
     }
     states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, 0);
     states.note_time(SeriesId(0), 5, 600_000);
-    assert_eq!(states.take_changed().len(), 1);
+    states.freeze();
+    assert_eq!(states.frozen_rows(0, 2).len(), 1);
 }
 
 #[cfg(test)]
@@ -160,19 +187,29 @@ mod tests {
         }
         states.end(SeriesId(64), UnixMillis(19));
         states.note_time(SeriesId(65), 5, 1000);
-        let rows = states.take_changed();
-        assert_eq!(rows.iter().map(|(row, ..)| *row).collect::<Vec<_>>(), [0, 1, 2]);
+        states.freeze();
+        let rows = states.frozen_rows(0, 9);
+        assert_eq!(rows.iter().map(|row| row.row).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(states.frozen_rows(1, 1), rows[1..2]);
         let mut read = SeriesStates::default();
         for index in 0..130 {
             read.add(Kind::ALL[index % 3]);
         }
-        for (row, own, seen) in &rows {
+        for EncodedRow { row, states: own, seen } in &rows {
             assert_eq!(read.restore_states(*row, own), Some(()));
             assert_eq!(read.restore_seen(*row, seen), Some(()));
             assert_eq!(read.restore_states(*row, &own[..own.len() - 1]), None);
         }
         assert_eq!(read.states, states.states);
         assert_eq!(read.note_time(SeriesId(65), 5, 1000), TimeVerdict::Duplicate);
-        assert!(states.take_changed().is_empty());
+        // What changes from now on changes nothing of what was set aside.
+        states.observe(SeriesId(129), UnixMillis(99), 1.0, 3, 0);
+        states.observe(SeriesId(129), UnixMillis(100), 2.0, 3, 0);
+        assert_eq!(states.frozen_rows(0, 9), rows);
+        assert_eq!(states.thaw().len(), 1);
+        states.freeze();
+        let later = states.frozen_rows(0, 9);
+        assert_eq!(later.len(), 1);
+        assert_ne!(later[0], rows[2]);
     }
 }

@@ -21,6 +21,7 @@ mod promql_semantics;
 mod protobuf;
 mod replay;
 mod retention;
+mod slow_disk;
 mod spans;
 mod tidy;
 mod verify;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use redb::WriteTransaction;
 
-use super::{CHANGES, Journal, RECORDS, SERIES, fail};
+use super::{CHANGES, Journal, RECORDS, SERIES, cut::remove_covered, fail};
 use crate::store::{changes::SeriesUpdate, dictionary::SeriesInfo, error::StoreError, series_row};
 
 /// What failed may have reached the disk all the same. It was not acknowledged, and the next
@@ -56,8 +56,11 @@ impl Journal {
         new_series: &[SeriesInfo],
     ) -> Result<(), StoreError> {
         let mut unsure = self.unsure.lock();
+        let part = self.ride.begin();
         let outcome = self.file.transact("append", |txn| {
             unsure.remove(txn, sequence, series_count)?;
+            part.as_ref().map_or(Ok(()), |part| part.store(txn))?;
+            remove_covered(txn)?;
             let mut records = txn.open_table(RECORDS).map_err(fail("append"))?;
             records.insert(sequence, record).map_err(fail("append"))?;
             if !new_series.is_empty() {
@@ -68,6 +71,7 @@ impl Journal {
             }
             Ok(())
         });
+        self.ride.end(part, outcome.is_ok());
         match &outcome {
             Ok(()) => *unsure = Unsure::default(),
             Err(_) => unsure.append = true,

@@ -1,9 +1,10 @@
 //! The journal: `journal.redb`, the durable log of accepted batches and what belongs to it.
 //!
-//! One group commit is one transaction with the record and the new series; one checkpoint is one
-//! transaction that stores states and senders and cuts the records it covers.
+//! One group commit is one transaction with the record and the new series; what a checkpoint leaves
+//! rides with such transactions.
 
 mod append;
+mod cut;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +12,6 @@ use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
-    catalog::Frozen,
     changes::SeriesUpdate,
     database_file::{DatabaseFile, FileOptions},
     dictionary::SeriesInfo,
@@ -26,6 +26,8 @@ use super::{
 };
 use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
+pub(crate) use cut::CutPart;
+use cut::Ride;
 
 /// Name of the journal's file.
 pub(crate) const JOURNAL_FILE: &str = "journal.redb";
@@ -43,6 +45,8 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
 const LAST_RUN_KEY: &str = "last_run";
+const STATES_THROUGH_KEY: &str = "states_through";
+const STATES_ROWS_KEY: &str = "states_rows";
 /// Its size is bounded, and it is committed all the time: a start may read it whole.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
@@ -51,6 +55,7 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: 
 pub(crate) struct Journal {
     file: DatabaseFile,
     unsure: Mutex<Unsure>,
+    ride: Ride,
 }
 
 impl Journal {
@@ -65,7 +70,7 @@ impl Journal {
             refuse_orphans(medium)?;
             DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?
         };
-        let journal = Self { file, unsure: Mutex::default() };
+        let journal = Self { file, unsure: Mutex::default(), ride: Ride::default() };
         journal.file.guard("open", || journal.check_version())?;
         Ok(journal)
     }
@@ -83,35 +88,6 @@ impl Journal {
         drop((meta, txn));
         // Releases that only know the old format must not open it any more.
         self.file.transact("raise the version", create)
-    }
-
-    /// Stores what belongs to a finished checkpoint and removes the records it covers.
-    pub(crate) fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
-        const OPERATION: &str = "cut the journal";
-        self.file.transact(OPERATION, |txn| {
-            let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
-            let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
-            for (row, own, times) in &frozen.rows {
-                states.insert(row, own.as_slice()).map_err(fail(OPERATION))?;
-                if !times.is_empty() {
-                    seen.insert(row, times.as_slice()).map_err(fail(OPERATION))?;
-                }
-            }
-            let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
-            for (agent, window) in &frozen.senders {
-                match window {
-                    Some(window) => senders.insert(&**agent, &*window.to_bytes()),
-                    None => senders.remove(&**agent),
-                }
-                .map_err(fail(OPERATION))?;
-            }
-            let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
-            records.retain_in(..=frozen.through, |_, _| false).map_err(fail(OPERATION))?;
-            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            meta.insert(THROUGH_KEY, frozen.through).map_err(fail(OPERATION))?;
-            meta.insert(LAST_RUN_KEY, now.0.max(0) as u64).map_err(fail(OPERATION))?;
-            Ok(())
-        })
     }
 
     /// What the time was when the store was last run; `None` when it was not, or before releases
@@ -135,9 +111,15 @@ impl Journal {
 
     /// The last record that a finished checkpoint covers.
     pub(crate) fn checkpointed_through(&self) -> Result<u64, StoreError> {
+        self.meta(THROUGH_KEY)
+    }
+
+    fn meta(&self, key: &str) -> Result<u64, StoreError> {
         let txn = self.file.read()?;
-        let meta = txn.open_table(META).map_err(fail("read"))?;
-        Ok(meta.get(THROUGH_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
+        self.file.guard("read", || {
+            let meta = txn.open_table(META).map_err(fail("read"))?;
+            Ok(meta.get(key).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
+        })
     }
 
     /// Writes a journal of the same content, as it is at one moment, into another medium, where

@@ -1,0 +1,158 @@
+//! What a finished checkpoint leaves in the journal: states and senders as of its last record, in
+//! parts, then the number of that record.
+//!
+//! A part rides with an append that is about to be made durable, so that no batch waits for a
+//! checkpoint's sync; when nobody appends, it has a transaction of its own. Rows of states are
+//! stored in order, and the journal says up to which row they are as of which record: after a crash
+//! in between, a replay leaves those rows out up to that record, whose cells are in the head and in
+//! documents by then. To mark a sender's number twice is to mark it once. Must never know: what checkpoints write before.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::{Condvar, Mutex};
+use redb::{ReadableTable, WriteTransaction};
+
+use super::{
+    Journal, LAST_RUN_KEY, META, RECORDS, SEEN, SENDERS, STATES, STATES_ROWS_KEY,
+    STATES_THROUGH_KEY, THROUGH_KEY, fail,
+};
+use crate::{
+    model::{SenderWindow, UnixMillis},
+    store::{error::StoreError, states::EncodedRow},
+};
+
+/// How long a part waits for the next append, when appends follow each other.
+const RIDE_WAIT: Duration = Duration::from_secs(1);
+/// Records that one append removes, at most.
+const REMOVED_MAX: u64 = 1000;
+
+/// A part of what a checkpoint leaves.
+#[derive(Debug)]
+pub(crate) enum CutPart {
+    /// Rows of states, and up to which row, exclusive, they are all as of the record `through`.
+    States { through: u64, rows: Vec<EncodedRow>, end: u32 },
+    /// Senders' windows; nothing of those that are forgotten.
+    Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
+    /// All is stored: the records up to `through` are not needed any more.
+    End { through: u64, now: UnixMillis },
+}
+
+/// Where a part waits for an append.
+#[derive(Debug, Default)]
+pub(super) struct Ride {
+    place: Mutex<Place>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    part: Option<Arc<CutPart>>,
+    is_appending: bool,
+    /// The last part rode, so that another append may be expected at once.
+    has_ridden: bool,
+}
+
+impl Ride {
+    /// An append begins; what it is to take along.
+    pub(super) fn begin(&self) -> Option<Arc<CutPart>> {
+        let mut place = self.place.lock();
+        place.is_appending = true;
+        self.changed.notify_all();
+        place.part.clone()
+    }
+
+    /// The append is over, and what it took along is durable or not.
+    pub(super) fn end(&self, taken: Option<Arc<CutPart>>, is_durable: bool) {
+        let mut place = self.place.lock();
+        place.is_appending = false;
+        if taken.is_some() && is_durable {
+            place.part = None;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits for an append to take a part along; gives it back when none did.
+    fn take_along(&self, part: CutPart) -> Option<Arc<CutPart>> {
+        let mut place = self.place.lock();
+        place.part = Some(Arc::new(part));
+        // The append that is under way began without the part, the next one takes it.
+        let rounds = if place.is_appending || place.has_ridden { 2 } else { 0 };
+        for _ in 0..rounds {
+            self.changed.wait_while(&mut place, |place| place.is_appending);
+            let is_waiting = |place: &mut Place| place.part.is_some() && !place.is_appending;
+            self.changed.wait_while_for(&mut place, is_waiting, RIDE_WAIT);
+        }
+        self.changed.wait_while(&mut place, |place| place.is_appending);
+        place.has_ridden = place.part.is_none();
+        place.part.take()
+    }
+}
+
+impl Journal {
+    /// Stores a part durably.
+    pub(crate) fn cut(&self, part: CutPart) -> Result<(), StoreError> {
+        match self.ride.take_along(part) {
+            None => Ok(()),
+            Some(part) => self.file.transact(OPERATION, |txn| part.store(txn)),
+        }
+    }
+
+    /// Up to which record, and in which rows, states are ahead of the last cut.
+    pub(crate) fn states_ahead(&self) -> Result<(u64, u32), StoreError> {
+        let through = self.meta(STATES_THROUGH_KEY)?;
+        Ok((through, self.meta(STATES_ROWS_KEY)? as u32))
+    }
+}
+
+const OPERATION: &str = "cut the journal";
+
+impl CutPart {
+    pub(super) fn store(&self, txn: &WriteTransaction) -> Result<(), StoreError> {
+        let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+        let mut set = |key, value| meta.insert(key, value).map(drop).map_err(fail(OPERATION));
+        match self {
+            Self::States { through, rows, end } => {
+                let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
+                let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
+                for EncodedRow { row, states: own, seen: times } in rows {
+                    states.insert(row, own.as_slice()).map_err(fail(OPERATION))?;
+                    if !times.is_empty() {
+                        seen.insert(row, times.as_slice()).map_err(fail(OPERATION))?;
+                    }
+                }
+                set(STATES_THROUGH_KEY, *through)?;
+                set(STATES_ROWS_KEY, u64::from(*end))
+            }
+            Self::Senders(windows) => {
+                let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
+                for (agent, window) in windows {
+                    match window {
+                        Some(window) => senders.insert(&**agent, &*window.to_bytes()),
+                        None => senders.remove(&**agent),
+                    }
+                    .map_err(fail(OPERATION))?;
+                }
+                Ok(())
+            }
+            Self::End { through, now } => {
+                set(THROUGH_KEY, *through)?;
+                set(LAST_RUN_KEY, now.0.max(0) as u64)
+            }
+        }
+    }
+}
+
+/// Removes some of the records that a checkpoint covers: there may be very many.
+pub(super) fn remove_covered(txn: &WriteTransaction) -> Result<(), StoreError> {
+    let meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    let through = meta.get(THROUGH_KEY).map_err(fail(OPERATION))?.map_or(0, |own| own.value());
+    let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+    let first = records.first().map_err(fail(OPERATION))?.map(|(number, _)| number.value());
+    match first {
+        Some(first) if first <= through => {
+            let last = through.min(first + REMOVED_MAX - 1);
+            records.retain_in(first..=last, |_, _| false).map_err(fail(OPERATION))
+        }
+        _ => Ok(()),
+    }
+}
