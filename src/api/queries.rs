@@ -130,7 +130,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     endpoint: &'static str,
     params: Result<P, QueryError>,
     parts: web::Data<ApiParts>,
-    run: impl FnOnce(&P, &ApiParts, TakeMemory<'_>) -> Result<T, QueryError> + Send + 'static,
+    run: impl Fn(&P, &ApiParts, TakeMemory<'_>) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome: QueryOutcome, response| {
@@ -156,7 +156,11 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         let Some(_turn) = parts.turns.take(is_gone) else {
             return Err(QueryError::Invalid("nobody waits for the answer".to_owned()));
         };
-        run(&params, &parts, &|bytes| share.take(bytes))
+        let anew = || {
+            share.keep(0);
+            run(&params, &parts, &|bytes| share.take(bytes))
+        };
+        query::run_until_settled(anew, QueryError::is_settled)
     };
     let writing = move || streamed::write(sender, permit, slow, |is_gone| work(is_gone, &share));
     // It goes on by itself: the beginning of the answer comes from the channel.

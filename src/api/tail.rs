@@ -21,7 +21,7 @@ use tokio::{
 use super::{ApiParts, answer, params, queries};
 use crate::{
     model::time::Stopwatch,
-    query::{QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
+    query::{self, QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
     telemetry::QueryOutcome,
 };
 
@@ -153,7 +153,8 @@ impl Subscription {
             let mut tail = self.tail.take()?;
             let clock = self.parts.clock.clone();
             let looked = web::block(move || {
-                let outcome = tail.look(clock.now());
+                let look = || tail.look(clock.now());
+                let outcome = query::run_until_settled(look, QueryError::is_settled);
                 (tail, outcome)
             });
             let (tail, outcome) = looked.await.ok()?;

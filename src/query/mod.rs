@@ -19,6 +19,7 @@ mod matchers;
 mod missing;
 mod nested;
 mod promql;
+mod rerun;
 mod resolution;
 mod select;
 mod senders;
@@ -45,6 +46,7 @@ pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     Texts, VectorSample, check_promql, format_promql, promql, series_matchers,
 };
+pub use rerun::run_until_settled;
 pub use resolution::Resolution;
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
@@ -103,6 +105,11 @@ impl QueryError {
         let message = "the queries under way take all memory that they may (promql.memory_max): ask \
                        for less, or later";
         Self::Busy(message.to_owned())
+    }
+
+    /// See [`StoreError::is_settled`].
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Store(cause) if cause.is_settled())
     }
 }
 

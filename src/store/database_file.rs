@@ -122,7 +122,8 @@ impl DatabaseFile {
 
     /// A consistent view.
     pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
-        self.with(|db| db.begin_read().map_err(self.fail("read")))
+        let begin = |db: &Database| db.begin_read().map_err(self.fail("read"));
+        self.with(|db| self.guard("read", || begin(db)))
     }
 
     /// Runs one durable transaction.

@@ -44,6 +44,16 @@ pub enum StoreError {
         /// What is wrong.
         problem: String,
     },
+    /// A damaged part of a file was met for the first time: from now on queries go round it.
+    #[error(
+        "{file}: {part} is damaged: ask again, and a coarser granularity answers where there is one"
+    )]
+    DamagedPart {
+        /// Path below the data directory.
+        file: String,
+        /// What is damaged.
+        part: String,
+    },
     /// A file of another format, or written with other settings.
     #[error("{file}: {problem}")]
     Mismatch {
@@ -55,14 +65,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Met a damaged part of a file for the first time: from now on it is gone round.
-    pub(crate) fn newly_damaged(file: &str, place: &str) -> Self {
-        let problem = format!(
-            "{place} is damaged: ask again, and a coarser granularity answers where there is one"
-        );
-        Self::Mismatch { file: file.to_owned(), problem }
-    }
-
     /// Turns a redb error into one that names the operation and the file.
     pub(crate) fn redb<E: Into<redb::Error>>(
         operation: &'static str,
@@ -78,6 +80,7 @@ impl StoreError {
             | Self::Redb { file, .. }
             | Self::Io { file, .. }
             | Self::Corrupt { file, .. }
+            | Self::DamagedPart { file, .. }
             | Self::Mismatch { file, .. } => file,
         }
     }
@@ -113,7 +116,9 @@ impl StoreError {
                 _ => false,
             },
             Self::Redb { cause, .. } => match &**cause {
+                // A lock is poisoned when an assertion failed while another thread held it.
                 Error::Corrupted(_)
+                | Error::LockPoisoned(_)
                 | Error::TableTypeMismatch { .. }
                 | Error::TypeDefinitionChanged { .. }
                 | Error::TableDoesNotExist(_) => true,
@@ -121,8 +126,25 @@ impl StoreError {
                 _ => false,
             },
             Self::Corrupt { .. } => true,
-            Self::Io { .. } | Self::Mismatch { .. } => false,
+            Self::Io { .. } | Self::DamagedPart { .. } | Self::Mismatch { .. } => false,
         }
+    }
+
+    /// Whether a query that met it finds it settled when it is run again: an operation of somebody
+    /// else failed on a file, which is open again by then, or damage was met, which is noted or set
+    /// aside by then.
+    pub fn is_settled(&self) -> bool {
+        let is_closed = || match self {
+            Self::Redb { cause, .. } => {
+                matches!(**cause, redb::Error::PreviousIo | redb::Error::DatabaseClosed)
+            }
+            Self::Open { .. }
+            | Self::Io { .. }
+            | Self::Corrupt { .. }
+            | Self::DamagedPart { .. }
+            | Self::Mismatch { .. } => false,
+        };
+        matches!(self, Self::DamagedPart { .. }) || self.is_damage() || is_closed()
     }
 
     /// Whether the cause is a full disk.
@@ -145,7 +167,10 @@ impl StoreError {
                     None
                 }
             }
-            Self::Open { .. } | Self::Corrupt { .. } | Self::Mismatch { .. } => None,
+            Self::Open { .. }
+            | Self::Corrupt { .. }
+            | Self::DamagedPart { .. }
+            | Self::Mismatch { .. } => None,
         }
     }
 }

@@ -21,7 +21,7 @@ use super::{
     Store, StoreError,
     catalog::{self, Frozen},
     head::{self, HeadReader},
-    partition::PartitionReader,
+    partition::{Partition, PartitionReader},
 };
 use crate::model::{Cell, SeriesId, UnixMillis};
 
@@ -75,7 +75,7 @@ impl Store {
         let frozen = frozen.filter(|frozen| frozen.through > head.through);
         let mut readers = Vec::new();
         for partition in self.inner.partitions.overlapping(level, range.clone()) {
-            readers.push(partition.read()?);
+            readers.push(self.or_replace_partition(&partition, partition.read())?);
         }
         let mut rows = Rows::new();
         for id in series {
@@ -87,6 +87,18 @@ impl Store {
         view.drop_absorbed(through);
         self.or_replace_head(view.take_head(&head, &rows))?;
         Ok(view)
+    }
+
+    /// After damage of a partition the next attempt finds a new one in its place.
+    fn or_replace_partition<T>(
+        &self,
+        partition: &Arc<Partition>,
+        outcome: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(fault) = &outcome {
+            self.inner.partitions.replace_if_damaged(partition, fault)?;
+        }
+        outcome
     }
 
     /// What the catalog holds: the active cells of series, the frozen ones, and the last record that
@@ -134,11 +146,8 @@ impl View {
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         // Partitions and their documents are read in order of time.
         for reader in &self.readers {
-            if let Err(fault) = self.read_partition(reader, series, slots) {
-                // The next query finds a new one in its place.
-                self.store.inner.partitions.replace_if_damaged(&reader.partition, &fault)?;
-                return Err(fault);
-            }
+            let outcome = self.read_partition(reader, series, slots);
+            self.store.or_replace_partition(&reader.partition, outcome)?;
         }
         let in_documents = slots.len();
         if let Some(frozen) = &self.frozen {

@@ -8,8 +8,10 @@ use std::{
 
 use granary::{
     model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    query::run_until_settled,
     store::{
-        AcceptedBatch, Appender, Definition, Folder, Medium, PartitionId, Store, restore, verify,
+        AcceptedBatch, Appender, Definition, Folder, Medium, PartitionId, Store, StoreError,
+        restore, verify,
     },
 };
 use redb::{Builder, TableDefinition};
@@ -205,6 +207,35 @@ fn a_read_that_failed_once_stops_nothing() {
     faults.reads.store(false, Ordering::Relaxed);
     store.checkpoint(NOW).unwrap();
     assert_eq!(count(&store, 0), 1801);
+    assert_eq!(store.damaged_partitions(), [""; 0]);
+}
+
+/// redb closes a file to its readers, too, when a write to it failed.
+#[test]
+fn a_write_that_failed_breaks_no_query_under_way() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let before = count(&open(dir.path()).0, 0);
+    let medium = Arc::new(FailingFolder::new(dir.path()));
+    let faults = medium.faults.clone();
+    let (store, mut appender) = open_on(medium);
+    commit(&mut appender, NOW.0 - 20 * HOUR);
+    let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
+    let mut met = Vec::new();
+    let sum = || {
+        let view = store.view(0, range.clone(), &[SeriesId(0)])?;
+        if met.is_empty() {
+            faults.syncs.store(true, Ordering::Relaxed);
+            store.checkpoint(NOW).unwrap_err();
+            faults.syncs.store(false, Ordering::Relaxed);
+        }
+        let slots = view.slots(SeriesId(0)).inspect_err(|fault| met.push(fault.chain()))?;
+        Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
+    };
+    assert_eq!(run_until_settled(sum, StoreError::is_settled).unwrap(), before + 1);
+    assert_eq!(met.len(), 1, "the query met the failure: {met:?}");
+    store.checkpoint(NOW).unwrap();
+    assert_eq!(count(&store, 0), before + 1);
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 

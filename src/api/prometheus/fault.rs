@@ -7,13 +7,15 @@ use std::fmt;
 use actix_web::{HttpResponse, http::StatusCode};
 use serde::Serialize;
 
-use crate::telemetry::QueryOutcome;
+use crate::{store::StoreError, telemetry::QueryOutcome};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     kind: FaultKind,
     message: String,
+    /// See [`StoreError::is_settled`].
+    is_settled: bool,
 }
 
 /// The error types of Prometheus' HTTP API that occur here.
@@ -43,7 +45,18 @@ struct ErrorBody<'a> {
 
 impl Fault {
     pub(super) fn new(kind: FaultKind, message: impl fmt::Display) -> Self {
-        Self { kind, message: message.to_string() }
+        Self { kind, message: message.to_string(), is_settled: false }
+    }
+
+    /// The store cannot be read.
+    pub(super) fn of_store(cause: &StoreError) -> Self {
+        let is_settled = cause.is_settled();
+        Self { is_settled, ..Self::new(FaultKind::Internal, cause.chain()) }
+    }
+
+    /// Whether the same query may have an answer by now.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     pub(super) fn bad_data(message: impl fmt::Display) -> Self {

@@ -88,8 +88,10 @@ pub(super) fn of(cause: PromqlError) -> Fault {
         PromqlError::Timeout(_) => FaultKind::Timeout,
         PromqlError::Store(cause) => {
             let detail: &dyn std::error::Error = cause;
-            tracing::error!(cause = detail, "a query failed");
-            return Fault::new(FaultKind::Internal, cause.chain());
+            if !cause.is_settled() {
+                tracing::error!(cause = detail, "a query failed");
+            }
+            return Fault::of_store(&cause);
         }
     };
     Fault::new(kind, cause)

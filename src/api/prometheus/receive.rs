@@ -24,7 +24,7 @@ use crate::{
     api::{ApiParts, body, query_memory::Share, refusal::Refusal, streamed::Slow},
     ingest::memory::HeldMemory,
     model::{Moment, time::Stopwatch},
-    query::PromqlLimits,
+    query::{self, PromqlLimits},
     telemetry::QueryOutcome,
 };
 
@@ -69,7 +69,7 @@ impl Drop for Gone {
 pub(super) async fn respond(
     endpoint: &'static str,
     (request, payload, parts): Received,
-    run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
+    run: impl Fn(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome: QueryOutcome, response: HttpResponse| {
@@ -108,7 +108,7 @@ async fn params(
 async fn answer(
     params: Params,
     parts: web::Data<ApiParts>,
-    run: impl FnOnce(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
+    run: impl Fn(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<(Writing, Share), Fault> {
     let watch = Stopwatch::start();
     let limit = params.timeout(parts.promql.timeout)?;
@@ -129,7 +129,12 @@ async fn answer(
         let take_memory = |bytes| share.take(bytes);
         let now = parts.clock.moment();
         let (expired, take_memory) = (&expired, &take_memory);
-        let answer = run(&Asked { params: &params, parts: &parts, now, expired, take_memory })?;
+        let asked = Asked { params: &params, parts: &parts, now, expired, take_memory };
+        let anew = || {
+            share.keep(0);
+            run(&asked)
+        };
+        let answer = query::run_until_settled(anew, Fault::is_settled)?;
         share.keep(answer.bytes());
         Ok((Writing::begin(answer), share))
     })

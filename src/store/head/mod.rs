@@ -227,8 +227,11 @@ fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row
             "a row is damaged: the samples in it are missing at its granularity"
         );
     });
-    let place = || format!("the row of series {first_series} and on, slot at {slot},");
-    if is_new { Err(StoreError::newly_damaged(HEAD_FILE, &place())) } else { Ok(None) }
+    if !is_new {
+        return Ok(None);
+    }
+    let part = format!("the row of series {first_series} and on, slot at {slot},");
+    Err(StoreError::DamagedPart { file: HEAD_FILE.to_owned(), part })
 }
 
 fn slot_of_key(key: u64) -> UnixMillis {

@@ -204,8 +204,11 @@ impl Partition {
                 "a document is damaged: its samples are missing at its granularity"
             );
         });
-        let place = || format!("the document of series {} at {start}", series.0);
-        if is_new { Err(StoreError::newly_damaged(file, &place())) } else { Ok(false) }
+        if !is_new {
+            return Ok(false);
+        }
+        let part = format!("the document of series {} at {start}", series.0);
+        Err(StoreError::DamagedPart { file: file.to_owned(), part })
     }
 
     /// Notes a damaged document that is said elsewhere.
