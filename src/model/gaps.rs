@@ -11,11 +11,18 @@ use super::UnixMillis;
 pub struct Gaps {
     /// Slots that begin before this may hold less than those of other granularities.
     pub complete_since: UnixMillis,
+    /// No slot that ends after this has all samples: it took none any more. `UnixMillis::MAX` while
+    /// it does.
+    pub complete_until: UnixMillis,
     /// Where documents are damaged or missing.
     pub holes: Vec<Range<UnixMillis>>,
 }
 
 impl Gaps {
     /// Of a granularity that lacks nothing.
-    pub const NONE: Self = Self { complete_since: UnixMillis(i64::MIN), holes: Vec::new() };
+    pub const NONE: Self = Self {
+        complete_since: UnixMillis(i64::MIN),
+        complete_until: UnixMillis::MAX,
+        holes: Vec::new(),
+    };
 }

@@ -187,6 +187,18 @@ impl GranularitySet {
         if faults.is_empty() { Ok(Self(levels)) } else { Err(GranularityFaults(faults)) }
     }
 
+    /// This set and a level besides, and its index; `None` when its slots fit in between no two
+    /// others. Unlike the others it may be kept shorter than a finer one.
+    pub fn with(&self, level: &Granularity) -> Option<(usize, Self)> {
+        let index = self.0.partition_point(|own| own.width_ms < level.width_ms);
+        let mut levels = self.0.clone();
+        levels.insert(index, level.clone());
+        let fit = levels.windows(2).all(|pair| {
+            pair[0].width_ms < pair[1].width_ms && pair[1].width_ms % pair[0].width_ms == 0
+        });
+        fit.then_some((index, Self(levels)))
+    }
+
     /// The levels, finest first.
     pub fn levels(&self) -> &[Granularity] {
         &self.0

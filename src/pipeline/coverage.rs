@@ -3,7 +3,7 @@
 //! A granularity is asked where it is kept and holds all samples. Elsewhere finer ones make its
 //! slots, and where those are gone too the next coarser one goes on.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use super::times::{Times, ceil, floor};
 use crate::model::{Gaps, Granularity, GranularitySet, UnixMillis};
@@ -11,8 +11,10 @@ use crate::model::{Gaps, Granularity, GranularitySet, UnixMillis};
 /// A part of a range, and the granularity that answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Index of the granularity.
+    /// Index of the granularity among those of the coverage.
     pub level: usize,
+    /// Index of the granularity in the store.
+    pub source: usize,
     /// The part, whole slots of this granularity but for the ends of the range.
     pub range: Range<UnixMillis>,
 }
@@ -20,13 +22,17 @@ pub struct Segment {
 /// See the module.
 #[derive(Debug)]
 pub struct Coverage<'a> {
-    granularities: &'a GranularitySet,
+    granularities: Cow<'a, GranularitySet>,
     held: Vec<Held>,
+    /// Index of the coarsest that takes samples.
+    coarsest: usize,
 }
 
 /// Of one granularity.
 #[derive(Debug)]
 struct Held {
+    /// Index in the store.
+    source: usize,
     /// Since when its partitions are kept.
     kept_from: UnixMillis,
     gaps: Gaps,
@@ -37,20 +43,46 @@ struct Held {
 impl<'a> Coverage<'a> {
     /// Of granularities at a time, with the gaps of each.
     pub fn new(granularities: &'a GranularitySet, gaps: Vec<Gaps>, now: UnixMillis) -> Self {
-        let held = |(level, gaps): (&Granularity, Gaps)| {
-            let kept_from = level.kept_from(now);
-            let holes = gaps.holes.iter().map(|hole| hole.start.0..hole.end.0);
-            let since = kept_from.max(gaps.complete_since).0;
-            let whole = Times::one(since..i64::MAX).without(&Times::new(holes));
-            Held { kept_from, whole: whole.shrunk(level.width_ms), gaps }
-        };
-        let held = granularities.levels().iter().zip(gaps).map(held).collect();
-        Self { granularities, held }
+        let levels = granularities.levels().iter().zip(gaps).enumerate();
+        let held = levels.map(|(source, (level, gaps))| Held::new(source, level, gaps, now));
+        let coarsest = granularities.count() - 1;
+        Self { held: held.collect(), granularities: Cow::Borrowed(granularities), coarsest }
+    }
+
+    /// Adds a granularity that takes no samples any more, `source` being its index in the store, if
+    /// it holds something of a range.
+    #[must_use]
+    pub fn with_retired(
+        mut self,
+        source: usize,
+        level: &Granularity,
+        gaps: Gaps,
+        range: &Range<UnixMillis>,
+        now: UnixMillis,
+    ) -> Self {
+        let held = Held::new(source, level, gaps, now);
+        let asked = Times::one(range.start.0..range.end.0);
+        let holds = !held.whole.within(&asked).stretches().is_empty();
+        if holds && let Some((index, granularities)) = self.granularities.with(level) {
+            self.granularities = Cow::Owned(granularities);
+            self.held.insert(index, held);
+            self.coarsest += usize::from(index <= self.coarsest);
+        }
+        self
     }
 
     /// The granularities.
-    pub fn granularities(&self) -> &'a GranularitySet {
-        self.granularities
+    pub fn granularities(&self) -> &GranularitySet {
+        &self.granularities
+    }
+
+    /// Index in the store of a granularity of the coverage.
+    pub fn source(&self, level: usize) -> usize {
+        self.held[level].source
+    }
+
+    fn segment(&self, level: usize, range: Range<UnixMillis>) -> Segment {
+        Segment { level, source: self.source(level), range }
     }
 
     /// Whether a granularity still keeps a time.
@@ -107,10 +139,7 @@ impl<'a> Coverage<'a> {
         let mut segments: Vec<_> = taken
             .iter()
             .flat_map(|(level, own)| own.stretches().iter().map(|own| (*level, own.clone())))
-            .map(|(level, own)| Segment {
-                level,
-                range: UnixMillis(own.start)..UnixMillis(own.end),
-            })
+            .map(|(level, own)| self.segment(level, UnixMillis(own.start)..UnixMillis(own.end)))
             .collect();
         segments.sort_by_key(|own| own.range.start);
         segments.dedup_by(|next, last| {
@@ -125,7 +154,7 @@ impl<'a> Coverage<'a> {
 
     /// What no granularity holds whole, as far as the coarsest is kept: late samples are there.
     fn incomplete(&self, asked: &Times, rest: &Times) -> (usize, Times) {
-        let coarsest = self.held.len() - 1;
+        let coarsest = self.coarsest;
         let width = self.width(coarsest);
         let ends = |own: &Range<i64>| {
             let is_end = |at: i64| !asked.covers(&(at - 1..at + 1));
@@ -140,14 +169,14 @@ impl<'a> Coverage<'a> {
     /// Lets finer granularities answer for the slot that the last segment ends in, as far as they
     /// hold it: what lies in that slot behind the end is not to be counted.
     pub fn with_fine_end(&self, mut segments: Vec<Segment>) -> Vec<Segment> {
-        let Some(Segment { level: coarsest, range }) = segments.pop() else { return segments };
+        let Some(Segment { level: coarsest, range, .. }) = segments.pop() else { return segments };
         let Range { mut start, end } = range;
         for level in (0..=coarsest).rev() {
             let border = self.granularities.levels()[level].slot_start(end).max(start);
             let ends_here = level == 0 || !self.is_whole(level - 1, &(border..end));
             let upto = if ends_here { end } else { border };
             if start < upto {
-                segments.push(Segment { level, range: start..upto });
+                segments.push(self.segment(level, start..upto));
                 start = upto;
             }
             if ends_here {
@@ -184,11 +213,24 @@ impl<'a> Coverage<'a> {
                 notes.push(format!("{why}: samples may be missing there"));
             }
         }
+        let retired = segments.iter().rfind(|own| self.stopped(own.level).is_some());
+        if let Some((own, until)) = retired.and_then(|own| Some((own, self.stopped(own.level)?))) {
+            notes.push(format!(
+                "{} takes no samples since {until}: what came later is not in its part",
+                name(own.level)
+            ));
+        }
         let oldest = segments.first().map_or(range.end, |own| own.range.start);
         if oldest > range.start {
             notes.push(format!("nothing is kept before {oldest}"));
         }
         notes
+    }
+
+    /// When a granularity took its last samples, if it takes none any more.
+    fn stopped(&self, level: usize) -> Option<UnixMillis> {
+        let until = self.held[level].gaps.complete_until;
+        (until != UnixMillis::MAX).then_some(until)
     }
 
     /// Why a granularity does not answer for a part of a range.
@@ -199,12 +241,26 @@ impl<'a> Coverage<'a> {
             format!("{name} is no longer kept before {}", part.end)
         } else if part.start < gaps.complete_since {
             format!("{name} does not hold all samples before {}", part.end)
+        } else if let Some(until) = self.stopped(level).filter(|until| part.end > *until) {
+            format!("{name} takes no samples since {until}")
         } else {
             format!(
                 "documents of {name} are damaged or missing from {} to {}",
                 part.start, part.end
             )
         }
+    }
+}
+
+impl Held {
+    fn new(source: usize, level: &Granularity, gaps: Gaps, now: UnixMillis) -> Self {
+        let kept_from = level.kept_from(now);
+        let holes = gaps.holes.iter().map(|hole| hole.start.0..hole.end.0);
+        let since = kept_from.max(gaps.complete_since).0;
+        let until =
+            if gaps.complete_until == UnixMillis::MAX { i64::MAX } else { gaps.complete_until.0 };
+        let whole = Times::one(since..until).without(&Times::new(holes));
+        Self { source, kept_from, whole: whole.shrunk(level.width_ms), gaps }
     }
 }
 

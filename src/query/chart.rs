@@ -114,7 +114,7 @@ pub fn chart(
         series: found.len(),
         lines: lines * request.displays.len().max(1),
     };
-    let mut axis = Axis::plan(&coverage(store, now), &asked, limits)?;
+    let mut axis = Axis::plan(&coverage(store, &request.range, now), &asked, limits)?;
     if found.is_empty() {
         axis.notes.extend(missing::note(store, &request.selector));
     }

@@ -102,7 +102,8 @@ pub fn documents(
     let found = request.selector.select_within(store, limits, merges)?;
     let groups = group(&found, &request.merge);
     check_lines(groups.len(), limits)?;
-    let asked = Asked { store, request, limits, coverage: coverage(store, now), now };
+    let coverage = coverage(store, &request.range, now);
+    let asked = Asked { store, request, limits, coverage, now };
     let mut answer = match request.form {
         DocumentsForm::Levels => asked.levels(&groups),
         DocumentsForm::Nested => asked.nested(&groups),

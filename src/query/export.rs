@@ -111,14 +111,11 @@ pub fn export(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ExportPage, QueryError> {
-    let levels = store.granularities();
-    let level = level_of_documents(
-        &coverage(store, now),
-        &request.resolution,
-        &request.range,
-        AUTO_POINTS,
-    )?;
-    let granularity = &levels.levels()[level];
+    // Unless it is named, one that takes no samples any more holds too little of the range.
+    let held = if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
+    let coverage = coverage(store, held, now);
+    let level = level_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
+    let granularity = &coverage.granularities().levels()[level];
     let first = granularity.document_start(request.range.start);
     let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));
     let range = first..granularity.document.next(last);
@@ -139,7 +136,7 @@ pub fn export(
         return Err(QueryError::Invalid(format!("after={after} is none of the series that match")));
     };
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-    let view = store.view(level, range, &ids)?;
+    let view = store.view(coverage.source(level), range, &ids)?;
     let mut series = Vec::with_capacity(page.len());
     for (id, info) in &page {
         let documents = fold(granularity, &view.slots(*id)?);

@@ -135,7 +135,7 @@ impl Ladder {
 
     /// Begins to read.
     pub(super) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<OpenLadder, QueryError> {
-        let view = |own: &Segment| Ok(store.view(own.level, own.range.clone(), ids)?);
+        let view = |own: &Segment| Ok(store.view(own.source, own.range.clone(), ids)?);
         let views = self.rungs.iter().map(|rung| rung.segments.iter().map(view).collect());
         let views = views.collect::<Result<_, QueryError>>()?;
         Ok(OpenLadder { ladder: self, views })
@@ -173,7 +173,7 @@ impl Rung {
                 .find(|days| days.start < own.range.end.0 && own.range.start.0 < days.end)?;
             let (start, end) = (UnixMillis(days.start), UnixMillis(days.end));
             let range = own.range.start.max(start)..own.range.end.min(end);
-            Some(Segment { level: own.level, range })
+            Some(Segment { range, ..own.clone() })
         };
         let segments = segments.iter().filter_map(inside).collect();
         Self { part_ms, segments, kept }

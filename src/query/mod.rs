@@ -53,6 +53,8 @@ pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, sende
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};
 pub use timestamp::Timestamp;
 
+use std::ops::Range;
+
 use crate::{
     model::UnixMillis,
     pipeline::coverage::Coverage,
@@ -113,7 +115,13 @@ impl QueryError {
     }
 }
 
-/// What each granularity of the store holds.
-fn coverage(store: &Store, now: UnixMillis) -> Coverage<'_> {
-    Coverage::new(store.granularities(), store.gaps(), now)
+/// What each granularity of the store holds; those that take no samples any more are among them
+/// where they hold something of a range.
+fn coverage<'a>(store: &'a Store, range: &Range<UnixMillis>, now: UnixMillis) -> Coverage<'a> {
+    let (living, mut gaps) = (store.granularities(), store.gaps());
+    let retired = gaps.split_off(living.count());
+    let retired = store.levels().iter().enumerate().skip(living.count()).zip(retired);
+    retired.fold(Coverage::new(living, gaps, now), |coverage, ((source, level), gaps)| {
+        coverage.with_retired(source, level, gaps, range, now)
+    })
 }

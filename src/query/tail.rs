@@ -105,9 +105,12 @@ impl Tail {
     ) -> Result<Self, QueryError> {
         let level = match &request.resolution {
             Resolution::Auto => 0,
-            named @ (Resolution::Named(_) | Resolution::Calendar(_)) => {
-                level_of_documents(&coverage(store, now), named, &(now..now), AUTO_POINTS)?
-            }
+            named @ (Resolution::Named(_) | Resolution::Calendar(_)) => level_of_documents(
+                &coverage(store, &(now..now), now),
+                named,
+                &(now..now),
+                AUTO_POINTS,
+            )?,
         };
         let found = request.selector.select_within(store, &limits, false)?;
         let (known, dictionary) = (BTreeMap::new(), (0, 0));

@@ -7,8 +7,8 @@
 use super::StoreError;
 use crate::model::{Gaps, Granularity, GranularitySet, Span, UnixMillis};
 
-/// End of the row of a granularity that is not in the settings any more.
-const RETIRED: &str = " retired";
+/// Before the time since which a granularity is not in the settings any more.
+const RETIRED: &str = " retired ";
 
 /// One granularity as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,29 +16,30 @@ pub(crate) struct StoredLevel {
     pub(crate) granularity: Granularity,
     /// Slots that begin before this may hold less than the other granularities do.
     pub(crate) complete_since: UnixMillis,
-    /// Not in the settings any more: it takes no samples.
-    pub(crate) retired: bool,
+    /// Not in the settings any more since this: it takes no samples.
+    pub(crate) retired: Option<UnixMillis>,
 }
 
 impl StoredLevel {
     /// The row's value; its key is the granularity's name.
     pub(crate) fn to_text(&self) -> String {
         let Granularity { document, partition, retention, .. } = &self.granularity;
-        let retired = if self.retired { RETIRED } else { "" };
+        let retired = self.retired.map_or(String::new(), |at| format!("{RETIRED}{}", at.0));
         format!("{document} {partition} {retention} {}{retired}", self.complete_since.0)
     }
 
     /// What the granularity lacks, but for holes.
     pub(crate) fn gaps(&self) -> Gaps {
-        Gaps { complete_since: self.complete_since, ..Gaps::NONE }
+        let complete_until = self.retired.unwrap_or(UnixMillis::MAX);
+        Gaps { complete_since: self.complete_since, complete_until, ..Gaps::NONE }
     }
 
     /// Reads a row; `None` when it is damaged.
     pub(crate) fn from_text(name: &str, text: &str) -> Option<Self> {
         let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
-        let (text, retired) = match text.strip_suffix(RETIRED) {
-            Some(text) => (text, true),
-            None => (text, false),
+        let (text, retired) = match text.split_once(RETIRED) {
+            Some((text, at)) => (text, Some(UnixMillis(at.parse().ok()?))),
+            None => (text, None),
         };
         let mut words = text.split(' ');
         let mut span = || words.next()?.parse::<Span>().ok();
@@ -67,7 +68,7 @@ pub(crate) fn reconcile(
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|level| level.granularity.name == granularity.name);
         let complete_since = match before {
-            None | Some(StoredLevel { retired: true, .. }) => after_all,
+            None | Some(StoredLevel { retired: Some(_), .. }) => after_all,
             Some(StoredLevel { granularity: before, complete_since, .. })
                 if (before.partition, before.retention)
                     == (granularity.partition, granularity.retention) =>
@@ -79,12 +80,15 @@ pub(crate) fn reconcile(
                 level.complete_since.max(level.granularity.retention.before(now).plus(1))
             }
         };
-        StoredLevel { granularity: granularity.clone(), complete_since, retired: false }
+        StoredLevel { granularity: granularity.clone(), complete_since, retired: None }
     };
+    // What it has is everything up to here.
+    let stopped = latest.map_or(now, |latest| latest.min(now));
     let retired = with_files.iter().filter(|name| settings.named(name).is_none());
     let retired = retired.filter_map(|name| {
         let before = stored.iter().find(|level| level.granularity.name == *name);
-        Some(StoredLevel { retired: true, ..before.cloned().or_else(|| guess(name, settings))? })
+        let before = before.cloned().or_else(|| guess(name, settings))?;
+        Some(StoredLevel { retired: before.retired.or(Some(stopped)), ..before })
     });
     let mut levels: Vec<_> = settings.levels().iter().map(remember).chain(retired).collect();
     levels.sort_by_key(|level| level.granularity.width_ms);
@@ -100,18 +104,18 @@ fn guess(name: &str, settings: &GranularitySet) -> Option<StoredLevel> {
     let width = Span::Fixed(width_ms);
     let granularity = Granularity::new(width_ms, width, width, retention);
     let is_name = granularity.name == name && width_ms % 1000 == 0;
-    is_name.then_some(StoredLevel { granularity, complete_since: UnixMillis::MAX, retired: true })
+    is_name.then_some(StoredLevel { granularity, complete_since: UnixMillis::MAX, retired: None })
 }
 
 /// The granularities that take no samples any more.
 pub(crate) fn retired(levels: &[StoredLevel]) -> Vec<Granularity> {
-    let retired = levels.iter().filter(|level| level.retired);
+    let retired = levels.iter().filter(|level| level.retired.is_some());
     retired.map(|level| level.granularity.clone()).collect()
 }
 
 /// The set that the rows make.
 pub(crate) fn as_set(stored: &[StoredLevel], file: &str) -> Result<GranularitySet, StoreError> {
-    let living = stored.iter().filter(|level| !level.retired);
+    let living = stored.iter().filter(|level| level.retired.is_none());
     let levels = living.map(|level| level.granularity.clone()).collect();
     GranularitySet::new(levels).map_err(|faults| StoreError::Corrupt {
         file: file.to_owned(),
@@ -131,12 +135,14 @@ mod tests {
             let level = StoredLevel {
                 granularity: granularity.clone(),
                 complete_since: UnixMillis(-5),
-                retired: false,
+                retired: None,
             };
             let read = StoredLevel::from_text(&granularity.name, &level.to_text());
             assert_eq!(read, Some(level));
         }
-        for text in ["", "1h 6h 2d", "1h 6h 2d x", "1h 6h 2d 5 6", "now 6h 2d 5"] {
+        for text in
+            ["", "1h 6h 2d", "1h 6h 2d x", "1h 6h 2d 5 6", "now 6h 2d 5", "1h 6h 2d 5 retired"]
+        {
             assert_eq!(StoredLevel::from_text("1m", text), None, "{text}");
         }
     }
@@ -171,9 +177,12 @@ mod tests {
         assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
         assert_eq!(StoredLevel::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
         assert_eq!(retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), NOW)), []);
+        assert_eq!(kept[1].gaps().complete_until, NOW);
+        let later = reconcile(&kept, &some, &names(&["5m"]), Some(NOW.plus(7)), NOW.plus(7));
+        assert_eq!(later[1], kept[1]);
         // One that comes back lacks what came meanwhile.
         let again = reconcile(&kept, &all, &names(&["5m"]), Some(NOW), NOW);
-        assert_eq!((again[1].retired, again[1].complete_since), (false, NOW.plus(1)));
+        assert_eq!((again[1].retired, again[1].complete_since), (None, NOW.plus(1)));
         // Earlier releases forgot it.
         let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
         let guessed = retired(&guessed);

@@ -164,7 +164,7 @@ impl Store {
     pub fn gaps(&self) -> Vec<Gaps> {
         let mut gaps = self.inner.gaps.read().clone();
         for (level, gaps) in gaps.iter_mut().enumerate() {
-            let width_ms = self.granularities().levels()[level].width_ms;
+            let width_ms = self.levels()[level].width_ms;
             let slots = self.inner.head.damaged_slots(level).into_iter();
             gaps.holes.extend(self.inner.partitions.holes(level));
             gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));

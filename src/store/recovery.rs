@@ -69,8 +69,10 @@ impl Store {
             journal.set_levels(&levels)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        let living = levels.iter().filter(|level| !level.retired);
-        let gaps = living.map(levels::StoredLevel::gaps).collect();
+        // In the order of the partitions' levels.
+        let (living, retired): (Vec<_>, Vec<_>) =
+            levels.iter().partition(|level| level.retired.is_none());
+        let gaps = living.into_iter().chain(retired).map(levels::StoredLevel::gaps).collect();
         let inner = Inner {
             granularities,
             medium,

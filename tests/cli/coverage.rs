@@ -13,21 +13,31 @@ const HOUR: i64 = 60 * MINUTE;
 
 /// Granularities, a minute among them when it is told how long it is kept.
 fn levels(minutes: Option<&str>) -> String {
+    let minutes = minutes.map(|retention| ("1m", "1h", "6h", retention));
+    let others = [("5m", "4h", "1d", "14d"), ("1h", "1d", "1w", "9w")];
+    as_settings(minutes.into_iter().chain(others))
+}
+
+fn as_settings<'a>(
+    levels: impl IntoIterator<Item = (&'a str, &'a str, &'a str, &'a str)>,
+) -> String {
     let level = |(slot, document, partition, retention): (&str, &str, &str, &str)| {
         format!(
             "[[granularity]]\nslot = '{slot}'\ndocument = '{document}'\n\
              partition = '{partition}'\nretention = '{retention}'\n"
         )
     };
-    let minutes = minutes.map(|retention| ("1m", "1h", "6h", retention));
-    let others = [("5m", "4h", "1d", "14d"), ("1h", "1d", "1w", "9w")];
-    minutes.into_iter().chain(others).map(level).collect()
+    levels.into_iter().map(level).collect()
 }
 
 /// Restarts on the same data with other granularities.
 fn change(daemon: &mut Daemon, minutes: Option<&str>) {
+    restart_with(daemon, &levels(minutes));
+}
+
+fn restart_with(daemon: &mut Daemon, settings: &str) {
     assert_eq!(daemon.stop(), Some(0));
-    std::fs::write(daemon.dir.path().join("granary.toml"), levels(minutes)).unwrap();
+    std::fs::write(daemon.dir.path().join("granary.toml"), settings).unwrap();
     daemon.restart();
 }
 
@@ -107,4 +117,47 @@ fn a_level_that_was_added_is_shown_from_then_on() {
     let (sum, notes) = total(&daemon, (old - HOUR, now + MINUTE), "1m");
     assert_eq!(sum, 5.0);
     assert_eq!(notes.len(), 1);
+}
+
+#[test]
+fn a_level_that_was_removed_is_shown_for_the_time_before() {
+    let mut daemon = Daemon::start(&levels(Some("6h")));
+    let old = this_hour() - 36 * HOUR + 7 * MINUTE;
+    let range = (old - 3 * HOUR, old + 3 * HOUR);
+    let now = jiff::Timestamp::now().as_millisecond();
+    for (time, value) in [(old, 1), (old + 11 * MINUTE, 2), (now, 4)] {
+        views(&daemon, time, value);
+    }
+    let points = |daemon: &Daemon| -> Vec<Value> {
+        let (start, end) = (range.0.to_string(), range.1.to_string());
+        let words = ["chart", "--metric", "views", "--start", &start, "--end", &end];
+        let answer = daemon.query(&[&words[..], &["--resolution", "5m"]].concat());
+        let points = answer["series"][0]["points"].as_array().unwrap().iter();
+        points.filter(|point| !point[1].is_null()).cloned().collect()
+    };
+    let minutes = |minutes: i64| old - 7 * MINUTE + minutes * MINUTE;
+    let expected = [json!([minutes(5), 1.0]), json!([minutes(15), 2.0])];
+    assert_eq!(points(&daemon), expected);
+
+    restart_with(&mut daemon, &as_settings([("1m", "1h", "6h", "6h"), ("1h", "1d", "1w", "9w")]));
+    assert_eq!(points(&daemon), expected);
+    for resolution in ["5m", "15m", "1m"] {
+        let (sum, notes) = total(&daemon, range, resolution);
+        assert_eq!(sum, 3.0, "{resolution}");
+        let said = notes.iter().any(|note| note.starts_with("5m takes no samples since"));
+        assert!(said, "{resolution}: {notes:?}");
+    }
+    assert_eq!(total(&daemon, range, "1h"), (3.0, Vec::new()));
+    // Later samples are in the others.
+    views(&daemon, now + 1, 8);
+    assert_eq!(total(&daemon, (range.0, now + MINUTE), "5m").0, 15.0);
+    assert_eq!(total(&daemon, (now - HOUR, now + MINUTE), "5m").0, 12.0);
+    let later = old + 13 * MINUTE;
+    assert_eq!(promql(&daemon, "sum_over_time(views[10m])", later), json!("2"));
+    let path =
+        format!("/api/v1/export?metric=views&resolution=5m&start={}&end={}", range.0, range.1);
+    let (status, page) = get(&daemon, &path);
+    assert_eq!((status, &page["width_ms"]), (200, &json!(5 * MINUTE)), "{page}");
+    let documents = page["series"][0]["documents"].as_array().unwrap().iter();
+    assert_eq!(documents.map(|own| own["cells"].as_array().unwrap().len()).sum::<usize>(), 2);
 }

@@ -44,6 +44,41 @@ fn a_longer_retention_goes_on_with_the_next_coarser_level() {
 }
 
 #[test]
+fn a_level_that_takes_no_samples_any_more_answers_for_the_time_before() {
+    let all = GranularitySet::default();
+    let levels = [0, 2, 3].map(|level: usize| all.levels()[level].clone());
+    let set = GranularitySet::new(levels.to_vec()).unwrap();
+    let stopped = NOW.minus(4 * HOUR);
+    let gaps = Gaps { complete_until: stopped, ..Gaps::NONE };
+    let within = |now: UnixMillis, hours: Range<i64>| {
+        let range = now.minus(hours.start * HOUR)..now.minus(hours.end * HOUR);
+        let own = &all.levels()[1];
+        (whole(&set, now).with_retired(3, own, gaps.clone(), &range, now), range)
+    };
+    let (coverage, range) = within(NOW, 100..0);
+    assert_eq!(coverage.granularities(), &all);
+    let found = shown(&coverage, 1, 100);
+    assert_eq!(found, [named("5m", 100, 4), named("1m", 4, 0)]);
+    let segments = coverage.segments(1, range.clone());
+    assert_eq!(segments.iter().map(|own| own.source).collect::<Vec<_>>(), [3, 0]);
+    let said = format!("5m takes no samples since {stopped}: what came later is not in its part");
+    assert_eq!(coverage.notes(1, &segments, &range), [said]);
+    // Finer than what is next.
+    assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
+    // What came after it, and is no longer kept by the finer one, the next coarser one shows.
+    let later = NOW.plus(100 * HOUR);
+    let (coverage, range) = within(later, 200..0);
+    let names: Vec<_> =
+        coverage.segments(1, range.clone()).into_iter().map(|own| own.source).collect();
+    assert_eq!(names, [3, 1, 0]);
+    let why = coverage.why_not(1, &(NOW..NOW.plus(HOUR)));
+    assert_eq!(why, format!("5m takes no samples since {stopped}"));
+    // Where it holds nothing it is not spoken of.
+    assert_eq!(within(NOW, 3..0).0.granularities(), &set);
+    assert_eq!(within(NOW.plus(15 * 24 * HOUR), 400..0).0.granularities(), &set);
+}
+
+#[test]
 fn an_added_level_is_made_of_finer_ones_where_those_are() {
     let set = GranularitySet::default();
     let mut gaps = vec![Gaps::NONE; 4];
@@ -100,6 +135,7 @@ fn gaps() -> impl Strategy<Value = Gaps> {
     (since, prop::collection::vec(hole, 0..2)).prop_map(|(since, holes)| Gaps {
         complete_since: since.map_or(Gaps::NONE.complete_since, |at| NOW.minus(at * 60_000 + 7)),
         holes,
+        ..Gaps::NONE
     })
 }
 

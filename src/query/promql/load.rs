@@ -61,7 +61,7 @@ struct Selected {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LoadKey {
     selector: String,
-    level: usize,
+    width_ms: i64,
     from: i64,
     to: i64,
     single: bool,
@@ -99,7 +99,7 @@ impl Evaluator<'_> {
         windows: &Windows,
         matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
     ) -> Result<Rc<Loaded>, PromqlError> {
-        let coverage = coverage(self.store, self.now);
+        let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let level = query_plan::level_for_windows(&coverage, windows, self.now);
         let mut span = windows.span();
@@ -110,7 +110,7 @@ impl Evaluator<'_> {
         }
         let key = LoadKey {
             selector: text,
-            level,
+            width_ms,
             from: span.start.0,
             to: span.end.0,
             single: windows.count < 2,
@@ -191,7 +191,7 @@ impl Evaluator<'_> {
                 cells: Vec::new(),
             }));
             for segment in segments {
-                let view = self.store.view(segment.level, segment.range.clone(), &ids)?;
+                let view = self.store.view(segment.source, segment.range.clone(), &ids)?;
                 for (id, series) in ids.iter().zip(&mut series[first..]) {
                     self.check_time()?;
                     view.slots_into(*id, &mut slots)?;
@@ -222,7 +222,7 @@ impl Evaluator<'_> {
         let is_other =
             |own: &&Segment| own.level > level || !coverage.is_whole(own.level, &own.range);
         let coarse = segments.iter().rfind(is_other);
-        if let Some(Segment { level: shown, range }) = coarse {
+        if let Some(Segment { level: shown, range, .. }) = coarse {
             self.notes.borrow_mut().warn(|| {
                 let (asked, end) = (&levels[level], range.end);
                 let why = if coverage.keeps(level, range.start) {

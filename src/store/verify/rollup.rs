@@ -88,7 +88,7 @@ pub(super) fn check_coarser_exists(
 /// Since when both a level and the next coarser one have every sample.
 fn complete_since(store: &Store, finer: usize) -> Result<UnixMillis, StoreError> {
     let known = store.inner.journal.levels()?;
-    let living = known.iter().filter(|level| !level.retired);
+    let living = known.iter().filter(|level| level.retired.is_none());
     let both = living.skip(finer).take(2).map(|level| level.complete_since);
     Ok(both.max().unwrap_or(UnixMillis::MIN))
 }

@@ -68,7 +68,8 @@ impl Source {
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
         let granularities = store.granularities();
-        let named = request.collection.and_then(|name| granularities.named(name));
+        let own = |name| store.levels().iter().enumerate().find(|(_, level)| level.name == name);
+        let named = request.collection.and_then(own);
         let (oldest, latest) = kept(&granularities.levels()[granularities.count() - 1], now);
         let asked = request.range.cloned().unwrap_or(oldest..latest);
         let Some((level, granularity)) = named else {

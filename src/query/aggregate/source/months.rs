@@ -55,7 +55,7 @@ pub(super) fn months(
     let seen = overlap(&(month_start..UnixMillis(days.end)), &request.wanted.dates);
     let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
     let fine = UnixMillis(days.start)..UnixMillis(days.end);
-    let coverage = coverage(store, now);
+    let coverage = coverage(store, &seen, now);
     let ladder = Ladder::new(&coverage, &seen, &fine, depth.map_or(1, |depth| depth + 1));
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let open = ladder.open(store, &ids)?;
