@@ -56,7 +56,10 @@ fn acknowledged_samples_are_counted_exactly_once_whatever_fails() {
             let seed = first.wrapping_add(index);
             match std::panic::catch_unwind(|| History::new(seed, false).run()) {
                 Ok(of_one) => tally.add(&of_one),
-                Err(_) => failed.push(seed),
+                Err(_) => {
+                    eprintln!("history {seed} failed");
+                    failed.push(seed);
+                }
             }
             if failed.len() == FAILURES_MAX {
                 break;

@@ -126,19 +126,19 @@ impl World {
     }
 
     fn accept(&mut self, batch: &AcceptedBatch, set: &GranularitySet, now: UnixMillis) -> Verdict {
+        if batch.values.is_empty() {
+            // It changes nothing, not even what is known of its sender.
+            let known = batch.number.as_ref().and_then(|number| {
+                Some(self.senders.get(&number.agent)?.clone().note(number.epoch, number.seq))
+            });
+            return known.filter(|known| *known == Verdict::Duplicate).unwrap_or(Verdict::Empty);
+        }
         if let Some(number) = &batch.number {
             let numbers = self.senders.entry(number.agent.clone()).or_default();
-            if batch.values.is_empty() {
-                let known = numbers.clone().note(number.epoch, number.seq);
-                return if known == Verdict::Duplicate { known } else { Verdict::Empty };
-            }
             let verdict = numbers.note(number.epoch, number.seq);
             if verdict != Verdict::Accepted(0) {
                 return verdict;
             }
-        }
-        if batch.values.is_empty() {
-            return Verdict::Empty;
         }
         let mut uncounted = 0;
         for (index, series) in batch.series.iter().enumerate() {
