@@ -54,12 +54,12 @@ fn acknowledged_samples_are_counted_exactly_once_whatever_fails() {
         let (mut tally, mut failed) = (Tally::default(), Vec::new());
         for index in (thread..count).step_by(threads as usize) {
             let seed = first.wrapping_add(index);
-            match std::panic::catch_unwind(|| History::new(seed, false).run()) {
-                Ok(of_one) => tally.add(&of_one),
-                Err(_) => {
-                    eprintln!("history {seed} failed");
-                    failed.push(seed);
-                }
+            let outcome = std::panic::catch_unwind(|| History::new(seed, false).run());
+            if let Ok(of_one) = outcome {
+                tally.add(&of_one);
+            } else {
+                eprintln!("history {seed} failed");
+                failed.push(seed);
             }
             if failed.len() == FAILURES_MAX {
                 break;
