@@ -244,7 +244,10 @@ impl Sampler {
         sources: &mut [Box<dyn Source>],
         last: Option<i64>,
     ) -> Result<(), AgentError> {
-        let has_more = sources.iter_mut().fold(false, |any, source| source.stop() || any);
+        let mut has_more = false;
+        for source in sources.iter_mut() {
+            has_more |= source.stop();
+        }
         if has_more {
             let after = last.map_or(i64::MIN, |last| last + 1);
             self.round(sources, unix_ms().max(after))?;

@@ -22,7 +22,7 @@ struct Args {
     statsd_series_max: usize,
     /// Bytes that an interval's series and what is made of them take, at most; what comes beyond is
     /// counted and dropped, and timers keep fewer values to take quantiles of
-    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    #[arg(long, value_name = "BYTES", default_value_t = 12 << 20)]
     statsd_memory_max: usize,
     #[command(flatten)]
     agent: AgentArgs,
