@@ -351,7 +351,7 @@ fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("data"));
-    let (store, appender) = open(&path("data"));
+    let (store, _appender) = open(&path("data"));
     let mut begun = false;
     let made_meanwhile = store.clone();
     store
