@@ -288,7 +288,8 @@ pub fn promql(bytes: &[u8]) {
             lookback_ms: 300_000,
             delayed_name_removal: true,
         };
-        (asked.set(0), memory.set(0));
+        asked.set(0);
+        memory.set(0);
         // Any answer will do.
         let _any = query::promql(store, &request, &limits, NOW);
     }

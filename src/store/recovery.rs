@@ -121,7 +121,9 @@ impl Store {
             if sequence <= states_through {
                 // These states know the record, and its cells are in files.
                 let is_behind = |id: SeriesId| id.0 / SERIES_PER_ROW as u32 >= states_rows;
-                batches.iter_mut().for_each(|batch| batch.retain(is_behind));
+                for batch in &mut batches {
+                    batch.retain(is_behind);
+                }
             }
             catalog.apply(sequence, batches.iter(), record.now.unwrap_or(now));
             Ok(())

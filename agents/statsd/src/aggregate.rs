@@ -170,7 +170,7 @@ impl Aggregate {
                 *fresh = false;
                 Some((key.clone(), State::Gauge { value: *value, fresh: true }))
             }
-            _ => None,
+            State::Gauge { .. } | State::Counter(_) | State::Timer(_) | State::Set(_) => None,
         });
         ended.extend(set);
         ended.sort_by(|one, other| one.0.cmp(&other.0));

@@ -91,7 +91,7 @@ pub(super) fn of(cause: PromqlError) -> Fault {
             if !cause.is_settled() {
                 tracing::error!(cause = detail, "a query failed");
             }
-            return Fault::of_store(&cause);
+            return Fault::of_store(cause);
         }
     };
     Fault::new(kind, cause)

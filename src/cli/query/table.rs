@@ -129,8 +129,8 @@ fn blocks(
         }
         let mut line = |time: &str, text: &dyn Fn(usize) -> String| {
             let mut own = format!("{time:<first$}");
-            for index in from..to {
-                write!(own, "{:>1$}", text(index), widths[index]).unwrap_or_default();
+            for (index, width) in widths.iter().enumerate().take(to).skip(from) {
+                write!(own, "{:>width$}", text(index)).unwrap_or_default();
             }
             own.push('\n');
             out.push_str(&own);

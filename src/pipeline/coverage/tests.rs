@@ -50,12 +50,12 @@ fn a_level_that_takes_no_samples_any_more_answers_for_the_time_before() {
     let set = GranularitySet::new(levels.to_vec()).unwrap();
     let stopped = NOW.minus(4 * HOUR);
     let gaps = Gaps { complete_until: stopped, ..Gaps::NONE };
-    let within = |now: UnixMillis, hours: Range<i64>| {
-        let range = now.minus(hours.start * HOUR)..now.minus(hours.end * HOUR);
+    let within = |now: UnixMillis, hours: i64| {
+        let range = now.minus(hours * HOUR)..now;
         let own = &all.levels()[1];
         (whole(&set, now).with_retired(3, own, gaps.clone(), &range, now), range)
     };
-    let (coverage, range) = within(NOW, 100..0);
+    let (coverage, range) = within(NOW, 100);
     assert_eq!(coverage.granularities(), &all);
     let found = shown(&coverage, 1, 100);
     assert_eq!(found, [named("5m", 100, 4), named("1m", 4, 0)]);
@@ -67,15 +67,15 @@ fn a_level_that_takes_no_samples_any_more_answers_for_the_time_before() {
     assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
     // What came after it, and is no longer kept by the finer one, the next coarser one shows.
     let later = NOW.plus(100 * HOUR);
-    let (coverage, range) = within(later, 200..0);
+    let (coverage, range) = within(later, 200);
     let names: Vec<_> =
         coverage.segments(1, range.clone()).into_iter().map(|own| own.source).collect();
     assert_eq!(names, [3, 1, 0]);
     let why = coverage.why_not(1, &(NOW..NOW.plus(HOUR)));
     assert_eq!(why, format!("5m takes no samples since {stopped}"));
     // Where it holds nothing it is not spoken of.
-    assert_eq!(within(NOW, 3..0).0.granularities(), &set);
-    assert_eq!(within(NOW.plus(15 * 24 * HOUR), 400..0).0.granularities(), &set);
+    assert_eq!(within(NOW, 3).0.granularities(), &set);
+    assert_eq!(within(NOW.plus(15 * 24 * HOUR), 400).0.granularities(), &set);
 }
 
 #[test]

@@ -140,7 +140,8 @@ fn what_is_held_and_done_is_bounded() {
     assert!(refused("[{$group: {_id: 1, all: {$push: '$i'}}}]", 200).contains("pipeline[0]"));
     assert!(refused("[{$match: {i: -1}}]", 5000).contains("pass through the pipeline"));
     // What is made is counted before it is there.
-    let doubled: String = (0..8).map(|n| format!("{{$addFields: {{a{n}: '$$ROOT'}}}},")).collect();
+    let doubled: Vec<_> = (0..8).map(|n| format!("{{$addFields: {{a{n}: '$$ROOT'}}}}")).collect();
+    let doubled = doubled.join(",");
     assert!(refused(&format!("[{doubled}]"), 1).contains("would hold more than 100 values"));
     let list = "'$$ROOT',".repeat(60);
     for made in

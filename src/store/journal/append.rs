@@ -71,7 +71,7 @@ impl Journal {
             }
             Ok(())
         });
-        self.ride.end(part, outcome.is_ok());
+        self.ride.end(part.is_some(), outcome.is_ok());
         match &outcome {
             Ok(()) => *unsure = Unsure::default(),
             Err(_) => unsure.append = true,

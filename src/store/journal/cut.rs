@@ -62,10 +62,10 @@ impl Ride {
     }
 
     /// The append is over, and what it took along is durable or not.
-    pub(super) fn end(&self, taken: Option<Arc<CutPart>>, is_durable: bool) {
+    pub(super) fn end(&self, has_taken: bool, is_durable: bool) {
         let mut place = self.place.lock();
         place.is_appending = false;
-        if taken.is_some() && is_durable {
+        if has_taken && is_durable {
             place.part = None;
         }
         self.changed.notify_all();
