@@ -131,7 +131,7 @@ fn every_printed_command_does_what_it_says() {
     fs::write(folder.path().join("samples.csv"), "time,metric,value\n2026-11-01,a,1\n").unwrap();
     let rooms = "when,room,celsius\n2026-11-01,lab,20.5\n";
     fs::write(folder.path().join("rooms.csv"), rooms).unwrap();
-    let mut wrong = String::new();
+    let mut wrong = Vec::new();
     let (mut printed, mut last) = (printed(), Vec::new());
     // What takes something away comes last.
     for taken in ["granary series", "granary senders"] {
@@ -155,10 +155,10 @@ fn every_printed_command_does_what_it_says() {
         let says_nothing = nothing.iter().any(|words| said.contains(words));
         let complains = errors.contains("error") || errors.contains("granary:");
         if !output.status.success() || refused || is_empty || says_nothing || complains {
-            wrong += &format!("$ {command}\n{}\n{said}{errors}\n", output.status);
+            wrong.push(format!("$ {command}\n{}\n{said}{errors}", output.status));
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(left_out.len(), NOT_RUN.len(), "only what is printed is left out: {left_out:?}");
 }
 

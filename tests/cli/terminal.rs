@@ -178,7 +178,7 @@ fn an_expression_is_asked_at_one_time_or_over_a_range() {
     let json = daemon.query(&range[1..]);
     assert_eq!(json["data"]["resultType"], "matrix");
     assert_eq!(json["data"]["result"][0]["values"].as_array().unwrap().len(), 11);
-    assert!(shown(&daemon, &["query", "promql", "1 + 1"]).contains("2"));
+    assert!(shown(&daemon, &["query", "promql", "1 + 1"]).contains('2'));
     let wrong = on_80_columns(&daemon, &["query", "promql", "sum("]).output().unwrap();
     assert!(!wrong.status.success());
     let said = String::from_utf8(wrong.stderr).unwrap();

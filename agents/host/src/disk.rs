@@ -16,8 +16,11 @@ const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 /// Devices that are made of others, where the system does not say of what.
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
+/// A unit, and how a count in it is read.
+type Count = (&'static str, fn(&DiskStat) -> f64);
+
 /// What is counted, in the order of the names below: unit and value.
-const COUNTED: [(&str, fn(&DiskStat) -> f64); 11] = [
+const COUNTED: [Count; 11] = [
     ("operations", |disk| disk.reads as f64),
     ("operations", |disk| disk.writes as f64),
     ("operations", |disk| (disk.reads + disk.writes) as f64),

@@ -10,8 +10,11 @@ use crate::host::Host;
 /// Interfaces through which the traffic of others passes, as the kernel calls their kinds.
 const STACKED_KINDS: [&str; 7] = ["bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan"];
 
+/// A unit, and how a count in it is read.
+type Count = (&'static str, fn(&DeviceStatus) -> u64);
+
 /// What is counted, in the order of the names below: unit and value.
-const COUNTED: [(&str, fn(&DeviceStatus) -> u64); 8] = [
+const COUNTED: [Count; 8] = [
     ("bytes", |device| device.recv_bytes),
     ("bytes", |device| device.sent_bytes),
     ("packets", |device| device.recv_packets),

@@ -50,7 +50,7 @@ fn what_is_decompressed_counts_before_it_is_there() {
     let before = peak_bytes(daemon.pid());
     let bomb = gzip(&vec![b'#'; 32 * MIB - 1]);
     thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..16 {
             scope.spawn(|| {
                 let headers = [("Content-Encoding", "gzip")];
                 let (status, answer) = post(&daemon, "/write", &headers, &bomb);
@@ -60,7 +60,8 @@ fn what_is_decompressed_counts_before_it_is_there() {
         }
     });
     let grown = peak_bytes(daemon.pid()) - before;
-    assert!(grown < 120 << 20, "{} MiB", grown >> 20);
+    // The bound, what grows while it is copied, and what the allocator keeps.
+    assert!(grown < 200 << 20, "{} MiB", grown >> 20);
     assert!(daemon.metrics().contains("granary_body_memory_bytes 0"));
 }
 
@@ -105,8 +106,8 @@ fn small_messages_take_the_memory_of_what_they_become() {
 #[test]
 fn a_long_series_is_written_out_once_however_many_samples_share_it() {
     let daemon = Daemon::start("");
-    let tags: String = (0..30).map(|tag| format!(",t{tag}={}", "v".repeat(1000))).collect();
-    let line = format!("m{tags} {}b=1", "a=1,".repeat(MIB));
+    let tags: Vec<_> = (0..30).map(|tag| format!("t{tag}={}", "v".repeat(1000))).collect();
+    let line = format!("m,{} {}b=1", tags.join(","), "a=1,".repeat(MIB));
     assert_eq!(post(&daemon, "/write", &[], line.as_bytes()).0, 204);
     let listed = daemon.query(&["series"]);
     assert_eq!(listed["total"], 2, "{}", listed["total"]);
@@ -115,9 +116,8 @@ fn a_long_series_is_written_out_once_however_many_samples_share_it() {
 #[test]
 fn a_request_with_too_many_new_series_ends_at_the_bound() {
     let daemon = Daemon::start("[limits]\nrequest_series_max = 1000\n");
-    let fields: String = (0..MIB).map(|field| format!("f{field:x}=1,")).collect();
-    let line = format!("m {}z=1", &fields[..7 * MIB]);
-    let line = format!("{}=1", line.rsplit_once('=').unwrap().0);
+    let fields: Vec<_> = (0..700_000).map(|field| format!("f{field:x}=1")).collect();
+    let line = format!("m {}", fields.join(","));
     let (status, answer) = post(&daemon, "/write", &[], line.as_bytes());
     assert_eq!(status, 413, "{answer}");
     assert_eq!(daemon.query(&["series"])["total"], 0);
