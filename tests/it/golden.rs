@@ -1,4 +1,4 @@
-//! The data directories that older formats left behind: every later version must open them and read
+//! The data directories that each format left behind: every later version must open them and read
 //! the same numbers.
 
 use std::{
@@ -102,8 +102,8 @@ fn copy_in(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_data_directories_of_older_formats_open_and_have_their_numbers() {
-    for format in 1..PRESENT {
+fn the_data_directories_of_every_format_open_and_have_their_numbers() {
+    for format in 1..=PRESENT {
         opens_and_has_its_numbers(&golden(format));
     }
 }
