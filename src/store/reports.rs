@@ -12,7 +12,7 @@ use crate::model::{Cell, UnixMillis};
 /// How much may wait for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointBounds {
-    /// Bytes of cells in memory, or [`FULL_SLOTS`] slots of all series if those are more.
+    /// Bytes of cells in memory, or two slots of all series if those are more.
     pub cell_bytes_max: usize,
     /// Bytes of journal records.
     pub journal_bytes_max: usize,
