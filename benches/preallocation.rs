@@ -7,8 +7,12 @@
 use std::sync::Arc;
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis, time::Stopwatch},
-    store::{AcceptedBatch, Definition, Folder, Store},
+    clock::Stopwatch,
+    model::{
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
+    },
+    store::{Folder, Store},
 };
 
 const SERIES: u32 = 50_000;
@@ -33,7 +37,7 @@ fn run(preallocate: bool) {
         .map(|id| {
             let host = format!("host{id}");
             let key = SeriesKey::new("cpu", [("host", host.as_str())], &SeriesLimits::default());
-            Definition { key: key.unwrap(), kind: Kind::Gauge, unit: "".into(), sender: "".into() }
+            SeriesInfo { key: key.unwrap(), kind: Kind::Gauge, unit: "".into(), sender: "".into() }
         })
         .collect();
     appender.commit(&definitions, &[], before).unwrap();

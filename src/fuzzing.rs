@@ -27,8 +27,8 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{
-        DocumentLayout, GranularitySet, Kind, SenderWindow, SeriesId, SeriesKey, SeriesLimits,
-        Span, UnixMillis,
+        AcceptedBatch, DefinitionVerdict, DocumentLayout, GranularitySet, Kind, SenderWindow,
+        SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
     },
     pipeline::Admission,
     query::{self, PromqlLimits, PromqlRequest},
@@ -166,7 +166,7 @@ fn decode_foreign(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
         }
         let decoded = rows.finish();
         let count = decoded.len();
-        let id = |index| store::DefinitionVerdict::Known(SeriesId(index as u32));
+        let id = |index| DefinitionVerdict::Known(SeriesId(index as u32));
         let verdicts: Vec<_> = (0..decoded.definitions().len()).map(id).collect();
         let (batch, refused) =
             decoded.admit(&verdicts, &mut cache, &admission, |_| Some(Kind::Gauge), 600_000);
@@ -309,16 +309,15 @@ fn small_store() -> io::Result<store::Store> {
     for (name, value, kind) in NAMES {
         let tags = [("job", value), ("le", value)];
         let key = SeriesKey::new(name, tags, &SeriesLimits::default()).map_err(io::Error::other)?;
-        let definition =
-            store::Definition { key: key.clone(), kind, unit: "".into(), sender: "".into() };
+        let definition = SeriesInfo { key: key.clone(), kind, unit: "".into(), sender: "".into() };
         appender.commit(&[definition], &[], NOW).map_err(io::Error::other)?;
         let Some((id, _)) = store.dictionary().find(&key) else { continue };
         let times: Vec<_> = (0..60).map(|n| NOW.0 - 600_000 + n * 10_000).collect();
-        let batch = store::AcceptedBatch {
+        let batch = AcceptedBatch {
             series: vec![id; times.len()],
             values: (0..times.len()).map(|n| n as f64).collect(),
             times,
-            ..store::AcceptedBatch::default()
+            ..AcceptedBatch::default()
         };
         appender.commit(&[], &[batch], NOW).map_err(io::Error::other)?;
     }

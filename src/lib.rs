@@ -6,6 +6,7 @@
 pub mod actors;
 pub mod api;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod fuzzing;

@@ -6,7 +6,7 @@ use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Messag
 
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
-    model::{Clock, time::Stopwatch},
+    clock::{Clock, Stopwatch},
     store::{CheckpointBounds, Store},
     telemetry::Metrics,
 };

@@ -20,9 +20,9 @@ use crate::{
         native::{Admitted, Sessions, Settled, UnknownRef},
         refusals::Refusals,
     },
-    model::{SeriesLimits, UnixMillis},
+    model::{AcceptedBatch, BatchVerdict, SeriesInfo, SeriesLimits, UnixMillis},
     pipeline::{Admission, RefusalReason},
-    store::{AcceptedBatch, BatchVerdict, Definition, Store},
+    store::Store,
     telemetry::{Metrics, Protocol},
 };
 
@@ -215,7 +215,7 @@ impl Core {
         &self,
         views: &[BatchView<'_>],
         settled: &Settled,
-    ) -> Result<(Judged, Vec<Definition>), UnknownRef> {
+    ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
         let store = &self.parts.store;
         let future_skew_ms = self.parts.future_skew.as_millis() as i64;
         let admission =

@@ -20,9 +20,8 @@ use crate::{
         rows::{Excess, Rows},
         series_cache::SeriesCache,
     },
-    model::SeriesKey,
+    model::{BatchVerdict, SeriesKey},
     pipeline::{Admission, RefusalReason},
-    store::BatchVerdict,
     telemetry::Protocol,
 };
 

@@ -6,7 +6,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
-    model::{Clock, SeriesId, UnixMillis},
+    clock::Clock,
+    model::{SeriesId, UnixMillis},
     pipeline::preallocation,
     store::{Store, StoreError},
 };

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::{
-    model::{Clock, Moment},
+    clock::Clock,
+    model::Moment,
     pipeline::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom},
     store::{SnapshotFolder, SnapshotReport, Store, StoreError},
     telemetry::Metrics,

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{Clock, Moment, SystemClock, UnixMillis, time::uptime_ms},
+    clock::{Clock, SystemClock, uptime_ms},
+    model::{Moment, UnixMillis},
     pipeline::{Change, Doubt, Trust, TrustRules},
 };
 

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use super::{ApiParts, body, refusal::Refusal};
 use crate::{
     actors::{CollectForeign, Collector, Foreign, ForeignAnswer},
-    model::time::Stopwatch,
+    clock::Stopwatch,
     telemetry::IngestOutcome,
 };
 

@@ -7,7 +7,7 @@ use granary_protocol::IngestAnswer;
 use super::{ApiParts, body, refusal::Refusal};
 use crate::{
     actors::{Collect, Collector, Encoding},
-    model::time::Stopwatch,
+    clock::Stopwatch,
     telemetry::IngestOutcome,
 };
 

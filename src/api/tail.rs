@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{ApiParts, answer, params, queries};
 use crate::{
-    model::time::Stopwatch,
+    clock::Stopwatch,
     query::{self, QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
     telemetry::QueryOutcome,
 };

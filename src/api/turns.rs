@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::model::time::Stopwatch;
+use crate::clock::Stopwatch;
 
 /// How far queries give way: a tenth of the share of a thread that does not.
 const NICENESS: i32 = 10;

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{complain, http};
-use crate::model::{Span, time::Stopwatch};
+use crate::{clock::Stopwatch, model::Span};
 
 /// How often a daemon that is not ready is asked again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::{progress, screen};
 use crate::{
-    model::{Clock, SystemClock},
+    clock::{Clock, SystemClock},
     store::{self, VerifyReport},
 };
 

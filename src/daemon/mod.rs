@@ -20,8 +20,9 @@ use crate::{
         Retention, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
+    clock::{Clock, Stopwatch, SystemClock},
     config::Settings,
-    model::{Clock, SystemClock, UnixMillis, time::Stopwatch},
+    model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::Metrics,
 };

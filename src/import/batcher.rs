@@ -6,8 +6,7 @@ use granary_protocol::Batch;
 use super::Place;
 use crate::{
     ingest::rows::Numbered,
-    model::{Kind, SeriesId},
-    store::Definition,
+    model::{Kind, SeriesId, SeriesInfo},
 };
 
 /// Samples of a batch.
@@ -25,7 +24,7 @@ pub struct NumberedBatch {
     /// The samples; definitions are not filled in.
     pub batch: Batch,
     /// Series that are new to the file, in order of their refs.
-    pub new: Vec<Definition>,
+    pub new: Vec<SeriesInfo>,
     /// Where the first and the last sample come from.
     pub places: (Place, Place),
 }
@@ -69,7 +68,7 @@ impl Batcher {
     }
 
     /// Numbers a new series.
-    pub fn define(&mut self, definition: Definition) -> SeriesId {
+    pub fn define(&mut self, definition: SeriesInfo) -> SeriesId {
         let bytes = definition.key.as_bytes().len() + definition.unit.len() + DEFINITION_BYTES;
         let reference = self.series.len() as u32;
         self.series.push(Known { kind: definition.kind, bytes: bytes as u32, used: 0 });
@@ -129,9 +128,9 @@ mod tests {
     use super::*;
     use crate::model::{SeriesKey, SeriesLimits};
 
-    fn definition(metric: &str) -> Definition {
+    fn definition(metric: &str) -> SeriesInfo {
         let key = SeriesKey::new(metric, [], &SeriesLimits::default()).unwrap();
-        Definition { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() }
+        SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() }
     }
 
     fn sample(at: i64, start: i64) -> Numbered {

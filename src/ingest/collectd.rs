@@ -165,7 +165,7 @@ mod tests {
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
         decode(body.as_bytes(), &mut rows)?;
         let decoded = rows.finish();
-        let text = |definition: &crate::store::Definition| {
+        let text = |definition: &crate::model::SeriesInfo| {
             let tags: Vec<_> = definition.key.tags().map(|(k, v)| format!("{k}={v}")).collect();
             format!("{}{{{}}} {:?}", definition.key.metric(), tags.join(","), definition.kind)
         };

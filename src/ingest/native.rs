@@ -7,9 +7,12 @@ use granary_protocol::{BatchView, SeriesView};
 use super::refusals::Refusals;
 
 use crate::{
-    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, BatchNumber, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
     pipeline::{Admission, RefusalReason},
-    store::{AcceptedBatch, BatchNumber, Definition, DefinitionVerdict, Dictionary},
+    store::Dictionary,
 };
 
 /// Senders remembered by one collector. Beyond that all are forgotten; they define again.
@@ -119,7 +122,7 @@ impl Sessions {
         view: &BatchView<'_>,
         dictionary: &Dictionary,
         settled: &Settled,
-    ) -> Vec<Definition> {
+    ) -> Vec<SeriesInfo> {
         let full = self.by_agent.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_agent.contains_key(view.agent) {
             self.by_agent.clear();
@@ -273,7 +276,7 @@ impl Session {
 /// The series that a definition stands for, or why it stands for none; nothing when it has to be
 /// made known.
 fn known(
-    definition: &Definition,
+    definition: &SeriesInfo,
     dictionary: &Dictionary,
     settled: &Settled,
 ) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
@@ -315,13 +318,13 @@ fn definition(
     series: &SeriesView<'_>,
     sender: &str,
     limits: &SeriesLimits,
-) -> Result<Definition, String> {
+) -> Result<SeriesInfo, String> {
     let key = SeriesKey::new(series.metric, series.tags.iter().copied(), limits)
         .map_err(|cause| cause.to_string())?;
     if series.unit.len() > limits.name_bytes_max {
         return Err(format!("a unit of {} bytes is too long", series.unit.len()));
     }
-    Ok(Definition { key, kind: series.kind, unit: series.unit.into(), sender: sender.into() })
+    Ok(SeriesInfo { key, kind: series.kind, unit: series.unit.into(), sender: sender.into() })
 }
 
 #[cfg(test)]

@@ -11,9 +11,11 @@ use super::{
     series_cache::{Fingerprint, Resolved, SeriesCache},
 };
 use crate::{
-    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis, is_stale_marker},
+    model::{
+        AcceptedBatch, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis, is_stale_marker,
+    },
     pipeline::{Admission, RefusalReason},
-    store::{AcceptedBatch, Definition, DefinitionVerdict},
 };
 
 /// Where a sample belongs.
@@ -74,7 +76,7 @@ pub struct Rows<'a> {
     sender: &'a str,
     samples: Vec<Row>,
     new: HashMap<Fingerprint, u32, FixedState>,
-    definitions: Vec<(Fingerprint, Definition)>,
+    definitions: Vec<(Fingerprint, SeriesInfo)>,
     refused: Refusals,
     definitions_max: usize,
     memory: Option<&'a mut HeldMemory>,
@@ -87,7 +89,7 @@ pub struct Decoded {
     /// What the cache's entries belonged to.
     generation: u64,
     samples: Vec<Row>,
-    definitions: Vec<(Fingerprint, Definition)>,
+    definitions: Vec<(Fingerprint, SeriesInfo)>,
     refused: Refusals,
     /// Why the request is to be refused as a whole.
     pub excess: Option<Excess>,
@@ -167,7 +169,7 @@ impl<'a> Rows<'a> {
         let index = self.definitions.len() as u32;
         let Described { key, kind, unit } = described;
         self.definitions
-            .push((fingerprint, Definition { key, kind, unit, sender: self.sender.into() }));
+            .push((fingerprint, SeriesInfo { key, kind, unit, sender: self.sender.into() }));
         self.new.insert(fingerprint, index);
         TargetKind::New(index)
     }
@@ -248,7 +250,7 @@ impl<'a> Rows<'a> {
 
 impl Decoded {
     /// The series that are not known yet, in the order in which `admit` wants the verdicts.
-    pub fn definitions(&self) -> Vec<Definition> {
+    pub fn definitions(&self) -> Vec<SeriesInfo> {
         self.definitions.iter().map(|(_, definition)| definition.clone()).collect()
     }
 
@@ -344,7 +346,7 @@ impl Decoded {
     pub fn number(
         self,
         cache: &mut SeriesCache,
-        mut number: impl FnMut(Definition) -> SeriesId,
+        mut number: impl FnMut(SeriesInfo) -> SeriesId,
     ) -> impl Iterator<Item = Numbered> {
         let mut numbers = Vec::with_capacity(self.definitions.len());
         for (fingerprint, definition) in self.definitions {

@@ -2,18 +2,22 @@
 //!
 //! Must never know: how anything is stored, sent or scheduled. Everybody else calls it.
 
+pub mod batch;
 pub mod cell;
 pub mod counter;
 pub mod document;
 pub mod gaps;
 pub mod granularity;
 pub mod keeping;
+pub mod partition;
 pub mod seen;
 pub mod sequence;
 pub mod series;
 pub mod span;
 pub mod time;
+pub mod verdict;
 
+pub use batch::{AcceptedBatch, BatchNumber};
 pub use cell::Cell;
 pub use counter::{Correction, Observed, Reading, SeriesState, is_stale_marker};
 pub use document::DocumentLayout;
@@ -21,8 +25,10 @@ pub use gaps::Gaps;
 pub use granary_protocol::Kind;
 pub use granularity::{Granularity, GranularitySet};
 pub use keeping::Keeping;
+pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict};
-pub use series::{METRIC_TAG, SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
+pub use series::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;
-pub use time::{Clock, Moment, SystemClock, UnixMillis};
+pub use time::{Moment, UnixMillis};
+pub use verdict::{BatchVerdict, DefinitionVerdict, GroupVerdict, TimesTally};

@@ -4,11 +4,26 @@
 //! the names, all ended by a NUL byte. Equal series have equal bytes, whatever the order in which
 //! a sender names the tags.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
+
+use super::Kind;
 
 /// Number of a series in this store, counting up from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesId(pub u32);
+
+/// What is known of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesInfo {
+    /// Metric and tags.
+    pub key: SeriesKey,
+    /// How values are to be read.
+    pub kind: Kind,
+    /// Unit of the values; empty when there is none.
+    pub unit: Box<str>,
+    /// The sender that made it known; empty for senders without a name.
+    pub sender: Arc<str>,
+}
 
 /// How long and how many the parts of a key may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

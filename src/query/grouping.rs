@@ -5,10 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{Display, QueryError, QueryLimits, SeriesEntry};
-use crate::{
-    model::{Cell, Kind, SeriesId, SeriesKey, UnixMillis},
-    store::SeriesInfo,
-};
+use crate::model::{Cell, Kind, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 
 /// A slot that has just begun counts as so long.
 const SHORTEST_MS: i64 = 1000;

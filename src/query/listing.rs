@@ -4,8 +4,8 @@
 
 use super::{PromqlError, PromqlLimits};
 use crate::{
-    model::{Kind, SeriesId, UnixMillis},
-    store::{METRIC_TAG, SeriesInfo, Store},
+    model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
+    store::Store,
 };
 
 /// Values looked at in one hold of the dictionary's lock.

@@ -6,8 +6,8 @@ use regex::{Regex, RegexBuilder};
 
 use super::{PromqlError, PromqlLimits, dialect};
 use crate::{
-    model::{SeriesId, SeriesKey},
-    store::{METRIC_TAG, Matcher, SeriesInfo, Store},
+    model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
+    store::{Matcher, Store},
 };
 
 /// Series or values looked at in one hold of the dictionary's lock.

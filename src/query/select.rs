@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{QueryError, QueryLimits, missing};
 use crate::{
-    model::{Kind, SeriesId, SeriesKey},
-    store::{METRIC_TAG, Matcher, SeriesInfo, Store},
+    model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
+    store::{Matcher, Store},
 };
 
 /// Series looked at in one hold of the dictionary's lock: new ones wait meanwhile.

@@ -12,8 +12,8 @@ use super::{
     resolution::{AUTO_POINTS, level_of_documents},
 };
 use crate::{
-    model::{Cell, SeriesId, UnixMillis},
-    store::{SeriesInfo, Store},
+    model::{Cell, SeriesId, SeriesInfo, UnixMillis},
+    store::Store,
 };
 
 /// Slots before the one under way that are looked at.
@@ -176,8 +176,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{GranularitySet, Kind, SeriesKey, SeriesLimits},
-        store::{AcceptedBatch, Appender, ChangeAction, DefinitionVerdict, Folder, SeriesChange},
+        model::{AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SeriesKey, SeriesLimits},
+        store::{Appender, ChangeAction, Folder, SeriesChange},
     };
 
     /// 2026-11-21T12:34:56Z

@@ -10,56 +10,13 @@ use std::{
 
 use super::{
     Store, StoreError,
-    catalog::TimesTally,
     changes::{ChangeRefusal, SeriesChange},
-    dictionary::SeriesInfo,
-    record::{self, AcceptedBatch},
+    record,
 };
-use crate::model::{Kind, SeriesId, SeriesKey, UnixMillis};
-
-/// A series that a sender wants to send samples of.
-pub type Definition = SeriesInfo;
-
-/// What became of a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DefinitionVerdict {
-    /// The series has this id.
-    Known(SeriesId),
-    /// The series has this id and another kind.
-    KindConflict(SeriesId, Kind),
-    /// The store has as many series as it may.
-    StoreLimit,
-    /// The sender has made as many series known as it may.
-    SenderLimit,
-}
-
-/// What became of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BatchVerdict {
-    /// Durable and counted, but for what the tally names.
-    Accepted(TimesTally),
-    /// Accepted before; nothing was changed.
-    Duplicate,
-    /// Its number is too far behind the sender's latest; nothing was changed.
-    StaleNumber,
-    /// Its number is further ahead than a sender counts; nothing was changed.
-    FarNumber,
-    /// It has no samples and was not accepted before; its number is not taken.
-    Empty,
-    /// The store has as many senders as it may; nothing was changed.
-    SenderLimit,
-}
-
-/// Accepted whole.
-pub(super) const ACCEPTED: BatchVerdict =
-    BatchVerdict::Accepted(TimesTally { duplicates: 0, out_of_order: 0 });
-
-impl BatchVerdict {
-    /// Whether the batch was made durable now.
-    pub fn is_accepted(self) -> bool {
-        matches!(self, Self::Accepted(_))
-    }
-}
+use crate::model::{
+    AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,
+    SeriesKey, UnixMillis,
+};
 
 /// How much the store takes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,15 +38,6 @@ impl Default for StoreLimits {
         let sender_idle_ms = i64::MAX;
         Self { series_max: most, sender_series_max: most, senders_max: most, sender_idle_ms }
     }
-}
-
-/// What became of a group, in the order in which it was given.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GroupVerdict {
-    /// One for each definition.
-    pub definitions: Vec<DefinitionVerdict>,
-    /// One for each batch.
-    pub batches: Vec<BatchVerdict>,
 }
 
 /// See the module. There is one for each store.
@@ -124,7 +72,7 @@ impl Appender {
     /// When a batch names a series that was never returned.
     pub fn commit(
         &mut self,
-        definitions: &[Definition],
+        definitions: &[SeriesInfo],
         batches: &[AcceptedBatch],
         now: UnixMillis,
     ) -> Result<GroupVerdict, StoreError> {
@@ -232,7 +180,7 @@ impl Appender {
         Ok(Ok(updates.len()))
     }
 
-    fn define(&self, info: &Definition, new_series: &mut NewSeries) -> DefinitionVerdict {
+    fn define(&self, info: &SeriesInfo, new_series: &mut NewSeries) -> DefinitionVerdict {
         let dictionary = self.store.dictionary();
         let known = dictionary.find(&info.key).map(|(id, known)| (id, known.kind));
         let known = known.or_else(|| new_series.by_key.get(&info.key).copied());

@@ -12,23 +12,13 @@ use std::{
 
 use super::{
     layer::Layer,
-    record::AcceptedBatch,
     senders::Senders,
     states::{EncodedRow, SeriesStates},
 };
 use crate::model::{
-    Cell, Correction, GranularitySet, Keeping, Kind, SenderWindow, SeriesId, SeriesState,
-    TimeVerdict, UnixMillis, is_stale_marker,
+    AcceptedBatch, Cell, Correction, GranularitySet, Keeping, Kind, SenderWindow, SeriesId,
+    SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
 };
-
-/// What became of the samples of a batch without a number whose times count once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TimesTally {
-    /// Samples whose time was accepted before.
-    pub duplicates: u64,
-    /// Samples too far behind their series' latest.
-    pub out_of_order: u64,
-}
 
 /// A catalog that no longer changes and is on its way into documents.
 #[derive(Debug)]

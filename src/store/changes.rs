@@ -6,10 +6,11 @@
 use std::collections::HashSet;
 
 use super::{
-    Dictionary, Matcher, StoreError, catalog::Catalog, dictionary::SeriesInfo, journal,
-    journal::Journal,
+    Dictionary, Matcher, StoreError,
+    catalog::Catalog,
+    journal::{self, Journal},
 };
-use crate::model::{SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
+use crate::model::{SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 
 /// What is to become of the series that match.
 #[derive(Debug, Clone, PartialEq, Eq)]

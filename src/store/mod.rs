@@ -45,20 +45,14 @@ use std::sync::{
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-pub use crate::model::METRIC_TAG;
-pub use appender::{
-    Appender, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict, StoreLimits,
-};
-pub use catalog::TimesTally;
+pub use appender::{Appender, StoreLimits};
 pub use changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate};
 pub use counters::{Count, Counters};
-pub use dictionary::{Dictionary, Matcher, SeriesInfo};
+pub use dictionary::{Dictionary, Matcher};
 pub use error::StoreError;
 pub use medium::{Folder, Medium};
-pub use partition::PartitionId;
 pub use partitions::PartitionInfo;
 pub use reader::{Slot, View};
-pub use record::{AcceptedBatch, BatchNumber};
 pub use recovery::RecoveryReport;
 pub use reports::{CheckpointBounds, Room};
 pub use senders::SenderInfo;
@@ -66,7 +60,7 @@ pub use snapshot::{SnapshotReport, restore};
 pub use snapshot_folder::SnapshotFolder;
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 
-use crate::model::{Gaps, Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
+use crate::model::{Gaps, Granularity, GranularitySet, Moment, PartitionId, SeriesId, UnixMillis};
 use catalog::{Catalog, Frozen};
 use checkpoint::Files;
 use head::Head;

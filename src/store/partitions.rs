@@ -8,10 +8,10 @@ use super::{
     database_file::UNFINISHED,
     error::StoreError,
     medium::Medium,
-    partition::{Partition, PartitionId, Place},
+    partition::{Partition, Place},
     register::Register,
 };
-use crate::model::{Granularity, UnixMillis};
+use crate::model::{Granularity, PartitionId, UnixMillis};
 
 /// See the module.
 #[derive(Debug)]

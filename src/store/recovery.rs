@@ -11,12 +11,18 @@ use std::sync::{
 use parking_lot::{Mutex, RwLock};
 
 use super::{
-    AcceptedBatch, Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
-    catalog::Catalog, changes, head, head::Head, journal, journal::Journal, levels,
-    partition::granularities_with_files, partitions::Partitions, register::Register,
+    Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
+    catalog::Catalog,
+    changes,
+    head::{self, Head},
+    journal::{self, Journal},
+    levels,
+    partition::granularities_with_files,
+    partitions::Partitions,
+    register::Register,
     states::SERIES_PER_ROW,
 };
-use crate::model::{GranularitySet, SeriesId, UnixMillis};
+use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
 
 /// How long the last run may have gone on after it last remembered the time.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;

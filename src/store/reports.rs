@@ -4,10 +4,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{
-    AcceptedBatch, Counters, PartitionInfo, SenderInfo, Store, journal, layer::LONE_SAMPLE_BYTES,
-};
-use crate::model::{Cell, UnixMillis};
+use super::{Counters, PartitionInfo, SenderInfo, Store, journal, layer::LONE_SAMPLE_BYTES};
+use crate::model::{AcceptedBatch, Cell, UnixMillis};
 
 /// How much may wait for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    appender::{ACCEPTED, BatchVerdict, StoreLimits},
-    record::{AcceptedBatch, BatchNumber},
+use super::appender::StoreLimits;
+use crate::model::{
+    AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis,
 };
-use crate::model::{SenderWindow, SequenceVerdict, UnixMillis};
 
 /// One in so many senders is forgotten at a time, so that a full store seldom looks for more.
 const FORGOTTEN_SHARE: usize = 128;
@@ -110,7 +109,7 @@ impl Senders {
         for batch in batches {
             let verdict = match &batch.number {
                 _ if batch.values.is_empty() => self.judge_empty(batch, &moved),
-                None => ACCEPTED,
+                None => BatchVerdict::ACCEPTED,
                 Some(number) => {
                     let window = match moved.entry(&number.agent) {
                         Entry::Occupied(own) => Some(own.into_mut()),
@@ -183,7 +182,7 @@ impl Senders {
 
 fn verdict(sequence: SequenceVerdict) -> BatchVerdict {
     match sequence {
-        SequenceVerdict::New => ACCEPTED,
+        SequenceVerdict::New => BatchVerdict::ACCEPTED,
         SequenceVerdict::Duplicate => BatchVerdict::Duplicate,
         SequenceVerdict::TooOld => BatchVerdict::StaleNumber,
         SequenceVerdict::TooFar => BatchVerdict::FarNumber,

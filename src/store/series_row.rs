@@ -2,8 +2,7 @@
 //!
 //! FORMAT.md describes the bytes. Must never know: the table, and the ids of the series.
 
-use super::SeriesInfo;
-use crate::model::{Kind, SeriesKey};
+use crate::model::{Kind, SeriesInfo, SeriesKey};
 
 /// The new series of one commit share a row: a commit may define thousands.
 pub(crate) fn encode(series: &[SeriesInfo]) -> Vec<u8> {

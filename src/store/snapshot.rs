@@ -21,9 +21,9 @@ use super::{
     head::HEAD_FILE,
     journal::JOURNAL_FILE,
     medium::{Folder, Medium, copy_file, create_folders},
-    partition::{Partition, PartitionId},
+    partition::Partition,
 };
-use crate::model::Moment;
+use crate::model::{Moment, PartitionId};
 
 /// How often what changed is copied before checkpoints are held back.
 const PASSES: usize = 2;

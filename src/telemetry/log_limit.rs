@@ -18,7 +18,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use crate::{config::LogFormat, model::time::Stopwatch};
+use crate::{clock::Stopwatch, config::LogFormat};
 
 /// Lines of one place in the code that are written within [`PERIOD`].
 const LINES_MAX: u64 = 100;

@@ -9,10 +9,12 @@ use std::{
 };
 
 use granary::{
+    clock::{Clock, SystemClock},
     model::{
-        Clock, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, SystemClock, UnixMillis,
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
     },
-    store::{AcceptedBatch, Definition, Folder, Store},
+    store::{Folder, Store},
 };
 use serde_json::{Value, json};
 
@@ -31,7 +33,7 @@ fn used_at(last: UnixMillis) -> tempfile::TempDir {
     let begin = last.minus(4 * HOUR);
     let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), begin).unwrap();
     let key = SeriesKey::new("page_views", [], &SeriesLimits::default()).unwrap();
-    let definition = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    let definition = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[definition], &[], begin).unwrap();
     let times: Vec<_> = (0..60).map(|minute| begin.0 + minute * 60_000).collect();
     let series = vec![SeriesId(0); times.len()];

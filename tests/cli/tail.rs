@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use granary::model::time::Stopwatch;
+use granary::clock::Stopwatch;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, granary};

@@ -4,12 +4,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use granary::{
-    model::{Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
     query::{
         CalendarUnit, ChartRequest, Display, Merge, QueryLimits, Resolution, Selector, chart,
         time_zone,
     },
-    store::{AcceptedBatch, Definition, Folder, Store},
+    store::{Folder, Store},
 };
 use jiff::{Zoned, tz::TimeZone};
 use proptest::prelude::*;
@@ -87,7 +90,7 @@ fn filled(samples: &[(u32, i64, i32)], checkpointed: usize) -> Filled {
     let (store, mut appender, _) = Store::open(medium, granularities(), NOW).unwrap();
     let definitions = ["a", "b"].map(|host| {
         let key = SeriesKey::new("views", [("host", host)], &SeriesLimits::default()).unwrap();
-        Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() }
+        SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() }
     });
     appender.commit(&definitions, &[], NOW).unwrap();
     let (first, rest) = samples.split_at(checkpointed.min(samples.len()));

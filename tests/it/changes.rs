@@ -3,10 +3,13 @@
 use std::{path::Path, sync::Arc};
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
     store::{
-        AcceptedBatch, Appender, ChangeAction, ChangeRefusal, Definition, DefinitionVerdict,
-        Folder, Matcher, Renaming, SeriesChange, Store, StoreLimits, restore, verify,
+        Appender, ChangeAction, ChangeRefusal, Folder, Matcher, Renaming, SeriesChange, Store,
+        StoreLimits, restore, verify,
     },
 };
 use redb::{Database, TableDefinition};
@@ -27,7 +30,7 @@ fn key(metric: &str, host: &str) -> SeriesKey {
 
 fn define(appender: &mut Appender, metric: &str, host: &str) -> DefinitionVerdict {
     let key = key(metric, host);
-    let info = Definition { key, kind: Kind::Counter, unit: "".into(), sender: "a".into() };
+    let info = SeriesInfo { key, kind: Kind::Counter, unit: "".into(), sender: "a".into() };
     appender.commit(&[info], &[], NOW).unwrap().definitions[0]
 }
 

@@ -7,12 +7,12 @@ use std::{
 };
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
-    query::run_until_settled,
-    store::{
-        AcceptedBatch, Appender, Definition, Folder, Medium, PartitionId, Store, StoreError,
-        restore, verify,
+    model::{
+        AcceptedBatch, GranularitySet, Kind, PartitionId, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
     },
+    query::run_until_settled,
+    store::{Appender, Folder, Medium, Store, StoreError, restore, verify},
 };
 use redb::{Builder, TableDefinition};
 
@@ -42,7 +42,7 @@ fn fill(dir: &Path) {
 
 fn define(appender: &mut Appender) {
     let key = SeriesKey::new("m", [("host", "a")], &SeriesLimits::default()).unwrap();
-    let info = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    let info = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[info], &[], NOW).unwrap();
 }
 

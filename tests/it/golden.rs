@@ -8,10 +8,11 @@ use std::{
 };
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
-    store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, Folder, Store, verify,
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, GranularitySet, Kind, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
     },
+    store::{Appender, Folder, Store, verify},
 };
 use serde_json::{Value, json};
 
@@ -137,7 +138,7 @@ fn write_the_data_directory_of_this_format() {
         .map(|kind| {
             let tags = [("host", "web1"), ("kind", kind.as_str())];
             let key = SeriesKey::new("golden_metric", tags, &SeriesLimits::default()).unwrap();
-            Definition { key, kind: *kind, unit: "bytes".into(), sender: SENDER.into() }
+            SeriesInfo { key, kind: *kind, unit: "bytes".into(), sender: SENDER.into() }
         })
         .collect();
     appender.commit(&definitions, &[], NOW).unwrap();

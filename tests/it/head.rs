@@ -3,8 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
-    store::{AcceptedBatch, Appender, Definition, Folder, Store},
+    model::{
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
+    },
+    store::{Appender, Folder, Store},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
@@ -35,7 +38,7 @@ fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
     let key = SeriesKey::new("events", [("host", "a")], &SeriesLimits::default()).unwrap();
-    let definition = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    let definition = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[definition], &[], SIX).unwrap();
     for minutes in [10, 65, 70] {
         let at = SIX.plus(minutes * MINUTE);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
-    store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, Definition, Folder, Store, StoreLimits,
-        TimesTally,
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, GranularitySet, Kind, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, TimesTally, UnixMillis,
     },
+    store::{Appender, Folder, Store, StoreLimits},
 };
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn open(path: &std::path::Path) -> (Store, Appender) {
 fn begin(path: &std::path::Path) -> (Store, Appender) {
     let (store, mut appender) = open(path);
     let key = SeriesKey::new("m", [], &SeriesLimits::default()).unwrap();
-    let m = Definition { key, kind: Kind::Gauge, unit: "".into(), sender: "a".into() };
+    let m = SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "a".into() };
     appender.commit(&[m], &[], NOW).unwrap();
     (store, appender)
 }

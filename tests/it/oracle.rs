@@ -10,13 +10,11 @@ use std::{
 
 use granary::{
     model::{
-        Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, Span,
-        UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, Cell, DefinitionVerdict, Granularity,
+        GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span,
+        TimesTally, UnixMillis,
     },
-    store::{
-        AcceptedBatch, Appender, BatchNumber, BatchVerdict, ChangeAction, Definition,
-        DefinitionVerdict, Folder, METRIC_TAG, Matcher, Renaming, SeriesChange, Store, TimesTally,
-    },
+    store::{Appender, ChangeAction, Folder, Matcher, Renaming, SeriesChange, Store},
 };
 use proptest::prelude::*;
 
@@ -67,11 +65,11 @@ fn open(path: &Path, set: &GranularitySet) -> (Store, Appender) {
     (store, appender)
 }
 
-fn definition(series: u32) -> Definition {
+fn definition(series: u32) -> SeriesInfo {
     let host = format!("h{}", series / 8);
     let tags = [("host", host.as_str()), ("kind", kind(series).as_str())];
     let key = SeriesKey::new(&format!("m{series}"), tags, &SeriesLimits::default());
-    Definition { key: key.unwrap(), kind: kind(series), unit: "".into(), sender: "".into() }
+    SeriesInfo { key: key.unwrap(), kind: kind(series), unit: "".into(), sender: "".into() }
 }
 
 /// Makes series known that are all new; they get the next ids.

@@ -4,18 +4,21 @@
 use std::sync::Arc;
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
+    },
     pipeline::preallocation::{live_since, shells_due},
-    store::{AcceptedBatch, Definition, Folder, Store},
+    store::{Folder, Store},
 };
 
 /// 2026-11-21T12:50:00Z
 const NOW: UnixMillis = UnixMillis(1_795_265_400_000);
 const HOUR: i64 = 3_600_000;
 
-fn definition(name: &str) -> Definition {
+fn definition(name: &str) -> SeriesInfo {
     let key = SeriesKey::new(name, [("host", "a")], &SeriesLimits::default()).unwrap();
-    Definition { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() }
+    SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() }
 }
 
 fn one(series: u32, at: UnixMillis) -> AcceptedBatch {

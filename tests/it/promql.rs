@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
+    },
     query::{
         PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue, SeriesMatcher, promql,
         select_series, series_matchers,
     },
-    store::{AcceptedBatch, Appender, Definition, Folder, Store},
+    store::{Appender, Folder, Store},
 };
 
 const SECOND: i64 = 1000;
@@ -48,7 +51,7 @@ pub(crate) fn bench() -> Bench {
 impl Bench {
     pub(crate) fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
         let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
-        let definition = Definition { key: key.clone(), kind, unit: "".into(), sender: "".into() };
+        let definition = SeriesInfo { key: key.clone(), kind, unit: "".into(), sender: "".into() };
         self.appender.commit(&[definition], &[], NOW).unwrap();
         self.store.dictionary().find(&key).unwrap().0
     }

@@ -3,8 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use granary::{
-    model::{Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
-    store::{AcceptedBatch, Appender, Definition, Folder, Store},
+    model::{
+        AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
+    store::{Appender, Folder, Store},
 };
 
 /// 2026-11-21T06:00:00Z
@@ -35,7 +38,7 @@ fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
 
 fn define(appender: &mut Appender) {
     let key = SeriesKey::new("events", [], &SeriesLimits::default()).unwrap();
-    let definition = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    let definition = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[definition], &[], SIX).unwrap();
 }
 

@@ -4,10 +4,13 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use granary::{
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
+    },
     pipeline::retention::is_expired,
     query::{ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
-    store::{AcceptedBatch, Definition, Folder, Store},
+    store::{Folder, Store},
 };
 
 /// 2026-09-12T00:00:00Z
@@ -63,7 +66,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
     let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), START).unwrap();
     let key = SeriesKey::new("page_views", [("page", "/index.htm")], &SeriesLimits::default());
     let definition =
-        Definition { key: key.unwrap(), kind: Kind::Delta, unit: "".into(), sender: "".into() };
+        SeriesInfo { key: key.unwrap(), kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[definition], &[], START).unwrap();
     let mut now = START;
     let mut sent = 0;

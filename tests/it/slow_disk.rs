@@ -15,8 +15,12 @@ use std::{
 use actix::{Actor, System};
 use granary::{
     actors::{CheckpointNow, Checkpointer, CheckpointerParts, Health, Stop, lifelines},
-    model::{GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, SystemClock, UnixMillis},
-    store::{AcceptedBatch, Appender, CheckpointBounds, Definition, Folder, Medium, Store},
+    clock::SystemClock,
+    model::{
+        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
+        UnixMillis,
+    },
+    store::{Appender, CheckpointBounds, Folder, Medium, Store},
     telemetry::Metrics,
 };
 use parking_lot::{Condvar, Mutex};
@@ -151,7 +155,7 @@ fn open(dir: &Path, gate: &Arc<Gate>) -> (Store, Appender) {
 
 fn define(appender: &mut Appender) {
     let limits = SeriesLimits::default();
-    let definition = |index: u32| Definition {
+    let definition = |index: u32| SeriesInfo {
         key: SeriesKey::new("events", [("n", index.to_string().as_str())], &limits).unwrap(),
         kind: Kind::Delta,
         unit: "".into(),

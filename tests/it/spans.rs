@@ -5,9 +5,12 @@ use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
 use fastrand::Rng;
 use granary::{
-    model::{Granularity, GranularitySet, Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
     pipeline::retention::is_expired,
-    store::{AcceptedBatch, Appender, Definition, Folder, Store, verify},
+    store::{Appender, Folder, Store, verify},
 };
 
 /// 2026-11-21T12:34:56Z
@@ -43,7 +46,7 @@ fn open(root: &Path, set: GranularitySet) -> (Store, Appender) {
 
 fn define(appender: &mut Appender) {
     let key = SeriesKey::new("page_views", [], &SeriesLimits::default()).unwrap();
-    let info = Definition { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
+    let info = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
     appender.commit(&[info], &[], NOW).unwrap();
 }
 

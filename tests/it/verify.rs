@@ -3,8 +3,11 @@
 use std::{fs, path::Path, sync::Arc};
 
 use granary::{
-    model::{Cell, DocumentLayout, GranularitySet, Kind, SeriesKey, SeriesLimits, UnixMillis},
-    store::{AcceptedBatch, Appender, Definition, Folder, Store, VerifyReport, restore, verify},
+    model::{
+        AcceptedBatch, Cell, DocumentLayout, GranularitySet, Kind, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
+    store::{Appender, Folder, Store, VerifyReport, restore, verify},
 };
 use redb::{Builder, TableDefinition};
 
@@ -26,7 +29,7 @@ fn fill(dir: &Path) -> Store {
         .iter()
         .map(|kind| {
             let key = SeriesKey::new(kind.as_str(), [("host", "a")], &SeriesLimits::default());
-            Definition { key: key.unwrap(), kind: *kind, unit: "".into(), sender: "".into() }
+            SeriesInfo { key: key.unwrap(), kind: *kind, unit: "".into(), sender: "".into() }
         })
         .collect();
     appender.commit(&definitions, &[], NOW).unwrap();

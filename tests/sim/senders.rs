@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use granary::{
-    model::{Kind, SeriesId, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
+    },
     pipeline::Admission,
-    store::{AcceptedBatch, BatchNumber, BatchVerdict, Definition, DefinitionVerdict},
 };
 
 use crate::{
@@ -279,8 +281,8 @@ fn read(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
     ((at - start) as f64, if name.is_multiple_of(2) { start } else { 0 })
 }
 
-fn definition(name: u32) -> Definition {
+fn definition(name: u32) -> SeriesInfo {
     let text = name.to_string();
     let key = SeriesKey::new("events", [("name", text.as_str())], &SeriesLimits::default());
-    Definition { key: key.unwrap(), kind: kind(name), unit: "".into(), sender: "".into() }
+    SeriesInfo { key: key.unwrap(), kind: kind(name), unit: "".into(), sender: "".into() }
 }

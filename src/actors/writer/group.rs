@@ -5,7 +5,7 @@
 use tokio::sync::oneshot;
 
 use super::{Alone, Command, Reply, WriteFault};
-use crate::store::{AcceptedBatch, BatchVerdict, Definition, DefinitionVerdict, GroupVerdict};
+use crate::model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, SeriesInfo};
 
 /// A group is closed when its batches weigh this much, so that a commit stays short.
 const GROUP_BYTES: usize = 4 << 20;
@@ -13,7 +13,7 @@ const GROUP_BYTES: usize = 4 << 20;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Group {
-    pub(super) definitions: Vec<Definition>,
+    pub(super) definitions: Vec<SeriesInfo>,
     define_replies: Vec<(usize, Reply<Vec<DefinitionVerdict>>)>,
     pub(super) batches: Vec<AcceptedBatch>,
     append_replies: Vec<(usize, Reply<Vec<BatchVerdict>>)>,

@@ -21,11 +21,9 @@ use tokio::sync::oneshot;
 
 use super::{CheckpointNow, Health, Lifeline};
 use crate::{
-    model::Clock,
-    store::{
-        AcceptedBatch, Appender, BatchVerdict, ChangeRefusal, CheckpointBounds, Definition,
-        DefinitionVerdict, SeriesChange, Store,
-    },
+    clock::Clock,
+    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, SeriesInfo},
+    store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store},
     telemetry::Metrics,
 };
 use role::Role;
@@ -55,7 +53,7 @@ type Reply<T> = oneshot::Sender<Result<T, WriteFault>>;
 type ChangeVerdict = Result<usize, ChangeRefusal>;
 
 enum Command {
-    Define { definitions: Vec<Definition>, reply: Reply<Vec<DefinitionVerdict>> },
+    Define { definitions: Vec<SeriesInfo>, reply: Reply<Vec<DefinitionVerdict>> },
     Append { batches: Vec<AcceptedBatch>, reply: Reply<Vec<BatchVerdict>> },
     Alone(Alone),
     Stop { reply: oneshot::Sender<()> },
@@ -138,7 +136,7 @@ impl WriterHandle {
     /// When the queue is full or the journal cannot be written.
     pub async fn define(
         &self,
-        definitions: Vec<Definition>,
+        definitions: Vec<SeriesInfo>,
     ) -> Result<Vec<DefinitionVerdict>, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Define { definitions, reply })?;

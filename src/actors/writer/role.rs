@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     actors::{CheckpointNow, Condition},
-    model::time::Stopwatch,
+    clock::Stopwatch,
     store::{SeriesChange, StoreError},
 };
 

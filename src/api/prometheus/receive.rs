@@ -22,8 +22,9 @@ use super::{
 };
 use crate::{
     api::{ApiParts, body, query_memory::Share, refusal::Refusal, streamed::Slow},
+    clock::Stopwatch,
     ingest::memory::HeldMemory,
-    model::{Moment, time::Stopwatch},
+    model::Moment,
     query::{self, PromqlLimits},
     telemetry::QueryOutcome,
 };

@@ -6,7 +6,10 @@ use anyhow::Context;
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
 use super::{Speech, fleet::Fleet, remote_write};
-use crate::model::{Clock, SystemClock, UnixMillis, time::Stopwatch};
+use crate::{
+    clock::{Clock, Stopwatch, SystemClock},
+    model::UnixMillis,
+};
 
 /// How long a connection waits after it was told to come back later.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);

@@ -11,7 +11,10 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::{complain, http};
-use crate::model::{Clock, Span, SystemClock};
+use crate::{
+    clock::{Clock, SystemClock},
+    model::Span,
+};
 
 /// Measure a running daemon with a synthetic fleet
 ///

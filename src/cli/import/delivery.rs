@@ -12,7 +12,7 @@ use super::{
     files::Input,
     summary::{Summary, shown},
 };
-use crate::{import::batcher::NumberedBatch, model::time::Stopwatch, store::Definition};
+use crate::{clock::Stopwatch, import::batcher::NumberedBatch, model::SeriesInfo};
 
 /// Bounds of one request; one batch is sent whatever its size.
 const REQUEST_SAMPLES_MAX: usize = 60_000;
@@ -37,7 +37,7 @@ pub(super) struct Parcel {
 /// The series of a file by their refs.
 #[derive(Debug, Default)]
 struct Known {
-    definitions: Vec<Definition>,
+    definitions: Vec<SeriesInfo>,
     /// Whether the daemon was told, over this connection.
     defined: Vec<bool>,
 }
@@ -234,7 +234,7 @@ fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summar
     }
 }
 
-fn definition(reference: u32, own: &Definition) -> SeriesDefinition {
+fn definition(reference: u32, own: &SeriesInfo) -> SeriesDefinition {
     SeriesDefinition {
         reference,
         metric: own.key.metric().to_owned(),

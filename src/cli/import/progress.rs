@@ -6,7 +6,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::{
     cli::{complain, progress},
-    model::time::Stopwatch,
+    clock::Stopwatch,
 };
 
 /// How often a line is written where there is no terminal.

@@ -15,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{files::Input, progress::Progress};
 use crate::{
     import::{Place, intake::Tally},
+    model::SeriesInfo,
     pipeline::RefusalReason,
-    store::Definition,
 };
 
 /// Refused samples that are shown.
@@ -68,7 +68,7 @@ impl Summary {
     }
 
     /// Takes note of new series.
-    pub(super) fn add_series(&mut self, new: &[Definition]) {
+    pub(super) fn add_series(&mut self, new: &[SeriesInfo]) {
         self.series.extend(new.iter().map(|own| xxh3_128(own.key.as_bytes())));
     }
 

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     cli::http,
-    model::{Clock, Kind, Span, SystemClock, UnixMillis},
+    clock::{Clock, SystemClock},
+    model::{Kind, Span, UnixMillis},
     query::{ChartAnswer, ChartSeries, SeriesEntry},
 };
 

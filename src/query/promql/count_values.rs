@@ -14,7 +14,7 @@ use super::{
     literals::{is_label_name, quoted},
     numbers::text_of,
 };
-use crate::store::METRIC_TAG;
+use crate::model::METRIC_TAG;
 
 /// What a new series takes for its labels, about: those of its group are shared.
 const COUNTED_BYTES: usize = 512;

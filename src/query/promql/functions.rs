@@ -20,7 +20,10 @@ use super::{
     reach::reaching,
     source::unmarked,
 };
-use crate::{model::Kind, pipeline::query_plan::Detail, store::METRIC_TAG};
+use crate::{
+    model::{Kind, METRIC_TAG},
+    pipeline::query_plan::Detail,
+};
 
 impl Evaluator<'_> {
     /// What a function call comes to.

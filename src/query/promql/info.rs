@@ -17,8 +17,8 @@ use super::{
     source::{conditions_of, first_selector},
 };
 use crate::{
+    model::METRIC_TAG,
     query::{MatchOperator, SeriesMatcher, whole_pattern},
-    store::METRIC_TAG,
 };
 
 /// The labels by which an info series is found.

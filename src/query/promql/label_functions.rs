@@ -12,7 +12,7 @@ use super::{
     literals::{is_label_name, shown},
     numbers::ascending,
 };
-use crate::{query::whole_pattern, store::METRIC_TAG};
+use crate::{model::METRIC_TAG, query::whole_pattern};
 
 /// `label_replace`; the texts are destination, replacement, source and pattern.
 pub(super) fn replace(

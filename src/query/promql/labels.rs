@@ -6,7 +6,7 @@ use std::{collections::HashSet, fmt, sync::Arc};
 
 use foldhash::fast::RandomState;
 
-use crate::{model::SeriesKey, store::METRIC_TAG};
+use crate::model::{METRIC_TAG, SeriesKey};
 
 /// What belongs to a metric and no longer fits what is calculated from it: its name, and its type
 /// and unit where the sender writes them as labels.

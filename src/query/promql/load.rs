@@ -14,13 +14,12 @@ use super::{
     windows::{TimedCell, append_cells},
 };
 use crate::{
-    model::{Kind, SeriesId, UnixMillis},
+    model::{Kind, SeriesId, SeriesInfo, UnixMillis},
     pipeline::{
         coverage::{Coverage, Segment},
         query_plan::{self, Detail, Windows},
     },
     query::{SeriesMatcher, coverage, select_series},
-    store::SeriesInfo,
 };
 
 /// Series that are read with one view: each holds up the writer for a moment.

@@ -20,8 +20,8 @@ use super::{
     literals, positions, wording,
 };
 use crate::{
+    model::METRIC_TAG,
     query::{MatchOperator, SeriesMatcher, whole_pattern},
-    store::METRIC_TAG,
 };
 
 /// How deep operators and parentheses may nest: what a small stack holds in any build.

@@ -16,20 +16,7 @@ use std::{
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesKey};
-
-/// What is known of a series.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeriesInfo {
-    /// Metric and tags.
-    pub key: SeriesKey,
-    /// How values are to be read.
-    pub kind: Kind,
-    /// Unit of the values; empty when there is none.
-    pub unit: Box<str>,
-    /// Who made it known; empty for senders without a name.
-    pub sender: Arc<str>,
-}
+use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey};
 
 /// Which values of a tag are wanted. The metric's name is the tag [`METRIC_TAG`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use redb::WriteTransaction;
 
 use super::{CHANGES, Journal, RECORDS, SERIES, cut::remove_covered, fail};
-use crate::store::{changes::SeriesUpdate, dictionary::SeriesInfo, error::StoreError, series_row};
+use crate::{
+    model::SeriesInfo,
+    store::{changes::SeriesUpdate, error::StoreError, series_row},
+};
 
 /// What failed may have reached the disk all the same. It was not acknowledged, and the next
 /// append or change of series removes it.

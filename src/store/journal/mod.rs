@@ -14,7 +14,6 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTr
 use super::{
     changes::SeriesUpdate,
     database_file::{DatabaseFile, FileOptions},
-    dictionary::SeriesInfo,
     error::StoreError,
     levels::StoredLevel,
     medium::Medium,
@@ -24,7 +23,7 @@ use super::{
     states::SeriesStates,
     version::{self, FORMAT_VERSION},
 };
-use crate::model::{SenderWindow, SeriesId, UnixMillis};
+use crate::model::{SenderWindow, SeriesId, SeriesInfo, UnixMillis};
 use append::Unsure;
 pub(crate) use cut::CutPart;
 use cut::Ride;

@@ -22,7 +22,7 @@ use super::{
     medium::Medium,
     version::{self, FORMAT_VERSION},
 };
-use crate::model::{DocumentLayout, Granularity, SeriesId, Span, UnixMillis};
+use crate::model::{DocumentLayout, Granularity, PartitionId, SeriesId, Span, UnixMillis};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
@@ -37,15 +37,6 @@ const LONGEST_MONTHS: i64 = 12_000;
 const THROUGH_KEY: &str = "applied_through";
 const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
-
-/// Name of the partition's granularity and its start: what tells partitions apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PartitionId {
-    /// Index of the granularity, finest first.
-    pub level: usize,
-    /// When the partition begins.
-    pub start: UnixMillis,
-}
 
 /// What the documents of a partition have: everything up to a journal record, of the slots that
 /// begin before a time.

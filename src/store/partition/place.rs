@@ -5,9 +5,8 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::PartitionId;
 use crate::{
-    model::{Granularity, Span, UnixMillis},
+    model::{Granularity, PartitionId, Span, UnixMillis},
     store::layouts::Layouts,
 };
 

@@ -15,10 +15,10 @@ use super::{
     levels,
     medium::Medium,
     overlay,
-    partition::{Partition, PartitionId},
+    partition::Partition,
     register,
 };
-use crate::model::UnixMillis;
+use crate::model::{PartitionId, UnixMillis};
 
 /// Faults that a report lists; more are only counted.
 const FAULTS_SHOWN_MAX: usize = 1000;

@@ -4,12 +4,8 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, Granularity, SeriesId, UnixMillis},
-    store::{
-        Store, StoreError, View,
-        layouts::Layouts,
-        partition::{Partition, PartitionId},
-    },
+    model::{Cell, Granularity, PartitionId, SeriesId, UnixMillis},
+    store::{Store, StoreError, View, layouts::Layouts, partition::Partition},
 };
 
 /// Sums may differ in their last bits, because they depend on the order of the samples.

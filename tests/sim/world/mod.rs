@@ -14,8 +14,11 @@ use std::{
 };
 
 use granary::{
-    model::{Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis, counter},
-    store::{AcceptedBatch, Definition, LastSample},
+    model::{
+        AcceptedBatch, Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        UnixMillis, counter,
+    },
+    store::LastSample,
 };
 
 pub(crate) use possible::{Outcome, Request, Worlds};
@@ -105,8 +108,8 @@ pub(crate) struct Found {
 
 impl World {
     /// Makes series known; returns their ids.
-    fn define(&mut self, definitions: &[Definition]) -> Vec<SeriesId> {
-        let id_of = |definition: &Definition| {
+    fn define(&mut self, definitions: &[SeriesInfo]) -> Vec<SeriesId> {
+        let id_of = |definition: &SeriesInfo| {
             let key = Some(&definition.key);
             let known = self.series.iter().position(|series| series.key.as_ref() == key);
             let index = known.unwrap_or_else(|| {

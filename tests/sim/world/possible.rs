@@ -1,16 +1,13 @@
 //! The worlds that are possible, see the folder's `mod.rs`.
 
-use granary::{
-    model::{GranularitySet, SeriesId, SeriesKey, UnixMillis},
-    store::{AcceptedBatch, Definition},
-};
+use granary::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 
 use super::{Checked, Found, Verdict, World};
 
 /// Something that is asked of the store's writer: durable whole, or not there.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
-    Define(Vec<Definition>),
+    Define(Vec<SeriesInfo>),
     Accept { batches: Vec<AcceptedBatch>, set: GranularitySet, now: UnixMillis },
     Change(Vec<(SeriesId, Option<SeriesKey>)>),
 }

@@ -16,9 +16,9 @@ use super::{
     wanted::{Wanted, Words},
 };
 use crate::{
-    model::{Granularity, SeriesId, UnixMillis},
+    model::{Granularity, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
     query::{QueryError, QueryLimits, Selector, levels::PARTS_MS},
-    store::{METRIC_TAG, Matcher, SeriesInfo, Store},
+    store::{Matcher, Store},
 };
 use months::{Months, months};
 use rows::Rows;

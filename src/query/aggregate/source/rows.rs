@@ -4,7 +4,7 @@
 
 use super::tag_fields;
 use crate::{
-    model::{Granularity, SeriesId},
+    model::{Granularity, SeriesId, SeriesInfo},
     query::{
         Display,
         aggregate::{
@@ -13,7 +13,7 @@ use crate::{
             value::{Fields, Value},
         },
     },
-    store::{SeriesInfo, Slot, View},
+    store::{Slot, View},
 };
 
 /// Values of a row besides its tags, and the row.

@@ -1,0 +1,92 @@
+//! An accepted batch: the samples of one sender that count, or are known already, in one piece.
+//!
+//! Must never know: how it came, and how it is stored.
+
+use std::sync::Arc;
+
+use super::SeriesId;
+
+/// Who sent a batch, and its number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BatchNumber {
+    /// Name of the sender.
+    pub agent: Arc<str>,
+    /// Epoch of its spool.
+    pub epoch: i64,
+    /// Number within the epoch, from 1.
+    pub seq: u64,
+}
+
+impl BatchNumber {
+    /// What makes a sender forgotten: a number that no batch has.
+    pub fn forget(agent: Arc<str>) -> Self {
+        Self { agent, epoch: 0, seq: 0 }
+    }
+
+    /// Whether it makes its sender forgotten.
+    pub fn forgets(&self) -> bool {
+        self.seq == 0
+    }
+}
+
+/// A batch whose series are resolved and whose samples passed all checks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AcceptedBatch {
+    /// Makes the batch count once; `None` for senders that do not number their batches.
+    pub number: Option<BatchNumber>,
+    /// Without a number: makes each time of a series count once, as far back from its latest as
+    /// this many milliseconds; older times are refused. 0: the batch counts as often as it comes.
+    pub window_ms: i64,
+    /// The series of each sample.
+    pub series: Vec<SeriesId>,
+    /// Unix milliseconds: one per sample, or a single one for all.
+    pub times: Vec<i64>,
+    /// Since when counters count: one per sample, a single one for all, or none.
+    pub starts: Vec<i64>,
+    /// One value per sample.
+    pub values: Vec<f64>,
+}
+
+impl AcceptedBatch {
+    /// No samples, and a sender that is forgotten.
+    pub fn forget(agent: Arc<str>) -> Self {
+        Self { number: Some(BatchNumber::forget(agent)), ..Self::default() }
+    }
+
+    /// Time of a sample.
+    pub fn time(&self, index: usize) -> i64 {
+        if self.times.len() == 1 { self.times[0] } else { self.times[index] }
+    }
+
+    /// Counter start of a sample, 0 when not known.
+    pub fn start(&self, index: usize) -> i64 {
+        match self.starts.len() {
+            0 => 0,
+            1 => self.starts[0],
+            _ => self.starts[index],
+        }
+    }
+
+    /// Leaves out the samples of series that are not to be kept.
+    pub fn retain(&mut self, is_kept: impl Fn(SeriesId) -> bool) {
+        let kept: Vec<_> = self.series.iter().map(|id| is_kept(*id)).collect();
+        let samples = kept.len();
+        retain(&mut self.series, samples, &kept);
+        retain(&mut self.times, samples, &kept);
+        retain(&mut self.starts, samples, &kept);
+        retain(&mut self.values, samples, &kept);
+    }
+
+    /// About how many bytes the batch takes in the journal and in queues.
+    pub fn weight(&self) -> usize {
+        64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8
+    }
+}
+
+/// Retains the entries of a column that has one for each sample.
+fn retain<T>(column: &mut Vec<T>, samples: usize, kept: &[bool]) {
+    if column.len() == samples {
+        let mut kept = kept.iter();
+        column.retain(|_| kept.next().is_some_and(|kept| *kept));
+    }
+}
