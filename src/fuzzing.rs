@@ -30,7 +30,7 @@ use crate::{
         AcceptedBatch, DefinitionVerdict, DocumentLayout, GranularitySet, Kind, SenderWindow,
         SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
     },
-    pipeline::Admission,
+    policy::Admission,
     query::{self, PromqlLimits, PromqlRequest},
     store,
 };
@@ -200,7 +200,7 @@ fn check_import(source: &mut dyn Source) {
             true
         }
 
-        fn refused(&mut self, _: Place, _: crate::pipeline::RefusalReason, count: u64, _: &str) {
+        fn refused(&mut self, _: Place, _: crate::policy::RefusalReason, count: u64, _: &str) {
             self.1 += count;
         }
     }

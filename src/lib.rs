@@ -1,7 +1,7 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used:
-//! `model` <- `pipeline`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
+//! `model` <- `policy`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
 
 pub mod actors;
 pub mod api;
@@ -13,7 +13,7 @@ pub mod fuzzing;
 pub mod import;
 pub mod ingest;
 pub mod model;
-pub mod pipeline;
+pub mod policy;
 pub mod query;
 pub mod store;
 pub mod telemetry;

@@ -21,7 +21,7 @@ use crate::{
         refusals::Refusals,
     },
     model::{AcceptedBatch, BatchVerdict, SeriesInfo, SeriesLimits, UnixMillis},
-    pipeline::{Admission, RefusalReason},
+    policy::{Admission, RefusalReason},
     store::Store,
     telemetry::{Metrics, Protocol},
 };

@@ -21,7 +21,7 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{BatchVerdict, SeriesKey},
-    pipeline::{Admission, RefusalReason},
+    policy::{Admission, RefusalReason},
     telemetry::Protocol,
 };
 

@@ -8,7 +8,7 @@ use super::{Condition, Health, Lifeline, Stop};
 use crate::{
     clock::Clock,
     model::{SeriesId, UnixMillis},
-    pipeline::preallocation,
+    policy::preallocation,
     store::{Store, StoreError},
 };
 

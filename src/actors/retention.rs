@@ -7,7 +7,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Condition, Health, Lifeline, Stop, TrustedClock};
 use crate::{
-    pipeline::retention,
+    policy::retention,
     store::{PartitionInfo, Store},
 };
 

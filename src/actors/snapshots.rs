@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::{
     clock::Clock,
     model::Moment,
-    pipeline::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom},
+    policy::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom},
     store::{SnapshotFolder, SnapshotReport, Store, StoreError},
     telemetry::Metrics,
 };

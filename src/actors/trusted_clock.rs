@@ -1,6 +1,6 @@
 //! The machine's clock, and whether it is believed; what the daemon's roles take the time from.
 //!
-//! `pipeline/trust.rs` decides. Must never know: what is done with the time.
+//! `policy/trust.rs` decides. Must never know: what is done with the time.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     clock::{Clock, SystemClock, uptime_ms},
     model::{Moment, UnixMillis},
-    pipeline::{Change, Doubt, Trust, TrustRules},
+    policy::{Change, Doubt, Trust, TrustRules},
 };
 
 /// See the module. Cheap to clone.

@@ -17,7 +17,7 @@ use crate::{
     api::PromqlBounds,
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
-    pipeline::{SnapshotPolicy, TrustRules},
+    policy::{SnapshotPolicy, TrustRules},
     store::{CheckpointBounds, StoreLimits},
 };
 

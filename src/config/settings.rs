@@ -16,7 +16,7 @@ use crate::{
     api::PromqlBounds,
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
-    pipeline::{SnapshotPolicy, TrustRules},
+    policy::{SnapshotPolicy, TrustRules},
     store::{CheckpointBounds, StoreLimits},
 };
 

@@ -11,7 +11,7 @@ use crate::{
         influx::{Precision, decode},
         rows::Rows,
     },
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 /// See the module.

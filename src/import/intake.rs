@@ -11,7 +11,7 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{Kind, SeriesLimits, UnixMillis, is_stale_marker},
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 /// Samples that are decoded at a time.

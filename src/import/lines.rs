@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::{Place, SourceFault};
-use crate::{ingest::rows::Rows, pipeline::RefusalReason};
+use crate::{ingest::rows::Rows, policy::RefusalReason};
 
 /// Longest line that is read; longer ones are refused.
 const LINE_BYTES_MAX: usize = 1 << 20;

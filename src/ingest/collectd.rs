@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::{Kind, SeriesKey},
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 const PROTOCOL: u8 = 6;

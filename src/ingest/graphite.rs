@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     model::{SeriesKey, SeriesLimits},
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 const PROTOCOL: u8 = 5;

@@ -11,7 +11,7 @@ use crate::{
         AcceptedBatch, BatchNumber, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey,
         SeriesLimits, UnixMillis,
     },
-    pipeline::{Admission, RefusalReason},
+    policy::{Admission, RefusalReason},
     store::Dictionary,
 };
 

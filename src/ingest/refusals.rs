@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use granary_protocol::{IngestAnswer, Refusal, Unread};
 
-use crate::pipeline::RefusalReason;
+use crate::policy::RefusalReason;
 
 /// Refused samples that an answer shows.
 const EXAMPLES_MAX: usize = 10;

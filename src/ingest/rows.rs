@@ -15,7 +15,7 @@ use crate::{
         AcceptedBatch, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
         UnixMillis, is_stale_marker,
     },
-    pipeline::{Admission, RefusalReason},
+    policy::{Admission, RefusalReason},
 };
 
 /// Where a sample belongs.

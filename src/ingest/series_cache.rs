@@ -9,7 +9,7 @@ use std::{
 use foldhash::fast::FixedState;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::{model::SeriesId, pipeline::RefusalReason};
+use crate::{model::SeriesId, policy::RefusalReason};
 
 /// Nobody outside knows it, so that nobody can write two series that are taken for one.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));

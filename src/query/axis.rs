@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{Cell, Span, UnixMillis},
-    pipeline::{
+    policy::{
         coverage::{Coverage, Segment},
         query_plan,
     },

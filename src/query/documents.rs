@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     model::{Cell, UnixMillis},
-    pipeline::coverage::Coverage,
+    policy::coverage::Coverage,
     store::Store,
 };
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{QueryError, SeriesEntry, Timestamp};
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
-    pipeline::coverage::{Coverage, Segment},
+    policy::coverage::{Coverage, Segment},
     store::{Store, View},
 };
 

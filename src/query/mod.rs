@@ -2,7 +2,6 @@
 //!
 //! Must never know: HTTP. A request comes as a checked struct and goes as one that serializes.
 
-mod aggregate;
 mod axis;
 mod axis_reader;
 mod calendar;
@@ -18,6 +17,7 @@ mod listing;
 mod matchers;
 mod missing;
 mod nested;
+mod pipeline;
 mod promql;
 mod rerun;
 mod resolution;
@@ -25,10 +25,10 @@ mod select;
 mod senders;
 mod timestamp;
 
-pub(crate) use aggregate::fuzz as fuzz_aggregate;
-pub use aggregate::{AggregateAnswer, AggregateRequest, aggregate};
 pub use calendar::{CalendarUnit, time_zone, zone_name};
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
+pub(crate) use pipeline::fuzz as fuzz_aggregate;
+pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 mod tail;
 
 pub use changes::{ChangeAnswer, ChangedSeries, NewName, preview};
@@ -57,7 +57,7 @@ use std::ops::Range;
 
 use crate::{
     model::UnixMillis,
-    pipeline::coverage::Coverage,
+    policy::coverage::Coverage,
     store::{Store, StoreError},
 };
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, ops::Range, str::FromStr};
 use super::{CalendarUnit, QueryError};
 use crate::{
     model::{GranularitySet, Span, UnixMillis},
-    pipeline::coverage::Coverage,
+    policy::coverage::Coverage,
 };
 
 /// Slots of a chart whose resolution is left to the daemon, at most, unless told otherwise.
@@ -113,7 +113,7 @@ pub(super) fn level_of_documents(
     let granularities = coverage.granularities();
     match resolution {
         Resolution::Auto => {
-            Ok(crate::pipeline::query_plan::level_for_points(coverage, range, points))
+            Ok(crate::policy::query_plan::level_for_points(coverage, range, points))
         }
         Resolution::Named(name) => {
             granularities.named(name).map(|(level, _)| level).ok_or_else(|| {

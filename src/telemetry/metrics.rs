@@ -12,7 +12,7 @@ use super::{
     labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome},
     log_limit::log_lines_left_out,
 };
-use crate::{pipeline::RefusalReason, store::Store};
+use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
 pub const METRIC_NAMES: [(&str, &str); 41] = [

@@ -11,7 +11,7 @@ use granary::{
         series_cache::SeriesCache,
     },
     model::{GranularitySet, SeriesKey, SeriesLimits, UnixMillis},
-    pipeline::{Admission, RefusalReason},
+    policy::{Admission, RefusalReason},
 };
 
 use crate::protobuf;

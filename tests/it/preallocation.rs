@@ -8,7 +8,7 @@ use granary::{
         AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
         UnixMillis,
     },
-    pipeline::preallocation::{live_since, shells_due},
+    policy::preallocation::{live_since, shells_due},
     store::{Folder, Store},
 };
 

@@ -8,7 +8,7 @@ use granary::{
         AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
         UnixMillis,
     },
-    pipeline::retention::is_expired,
+    policy::retention::is_expired,
     query::{ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
     store::{Folder, Store},
 };

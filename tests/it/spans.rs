@@ -9,7 +9,7 @@ use granary::{
         AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
         SeriesLimits, UnixMillis,
     },
-    pipeline::retention::is_expired,
+    policy::retention::is_expired,
     store::{Appender, Folder, Store, verify},
 };
 

@@ -48,18 +48,15 @@ fn every_file_begins_with_what_it_is_for_and_is_short() {
 #[test]
 fn arrows_between_the_folders_point_one_way() {
     let forbidden: [(&str, &[&str]); 9] = [
-        (
-            "model",
-            &["pipeline", "store", "actors", "ingest", "query", "api", "config", "telemetry"],
-        ),
-        ("pipeline", &["store", "actors", "ingest", "query", "api", "config", "telemetry"]),
-        ("store", &["pipeline", "actors", "ingest", "query", "api", "config", "telemetry"]),
+        ("model", &["policy", "store", "actors", "ingest", "query", "api", "config", "telemetry"]),
+        ("policy", &["store", "actors", "ingest", "query", "api", "config", "telemetry"]),
+        ("store", &["policy", "actors", "ingest", "query", "api", "config", "telemetry"]),
         ("ingest", &["actors", "query", "api", "config", "telemetry"]),
         ("import", &["actors", "query", "api", "config", "telemetry", "daemon", "cli"]),
         ("query", &["actors", "ingest", "api", "config", "telemetry"]),
         ("actors", &["api", "query", "config", "daemon", "cli"]),
         ("telemetry", &["actors", "api", "query", "ingest", "daemon", "cli"]),
-        ("api", &["config", "daemon", "cli", "pipeline"]),
+        ("api", &["config", "daemon", "cli", "policy"]),
     ];
     for (folder, others) in forbidden {
         for path in rust_files(&root().join("src").join(folder)) {

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use granary::{
     model::{Moment, UnixMillis},
-    pipeline::{Trust, TrustRules},
+    policy::{Trust, TrustRules},
 };
 
 use crate::{

@@ -9,7 +9,7 @@ use granary::{
         AcceptedBatch, BatchNumber, BatchVerdict, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
         SeriesKey, SeriesLimits, UnixMillis,
     },
-    pipeline::Admission,
+    policy::Admission,
 };
 
 use crate::{

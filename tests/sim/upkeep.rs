@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use granary::{
     model::{Moment, SeriesId, SeriesLimits, UnixMillis},
-    pipeline::retention,
+    policy::retention,
     store::{ChangeAction, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
 };
 use tempfile::TempDir;

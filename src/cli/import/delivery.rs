@@ -226,7 +226,7 @@ impl Delivery {
 /// Shows what the daemon refused.
 fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summary: &mut Summary) {
     for example in &answer.examples {
-        if example.reason == crate::pipeline::RefusalReason::StaleNumber.as_str() {
+        if example.reason == crate::policy::RefusalReason::StaleNumber.as_str() {
             continue;
         }
         let message = format!("{}: {}", example.series, example.message);

@@ -28,7 +28,7 @@ use crate::{
         remote_write::RemoteWrite,
         whisper::Whisper,
     },
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 /// Batches that wait to be sent; the reader waits when there are more.

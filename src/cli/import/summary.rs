@@ -16,7 +16,7 @@ use super::{files::Input, progress::Progress};
 use crate::{
     import::{Place, intake::Tally},
     model::SeriesInfo,
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 /// Refused samples that are shown.

@@ -15,7 +15,7 @@ use crate::{
         series_cache::Fingerprint,
     },
     model::SeriesKey,
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 use columns::Layout;
 use record::Record;

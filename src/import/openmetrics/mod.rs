@@ -14,7 +14,7 @@ use crate::{
         series_cache::Fingerprint,
     },
     model::{Kind, SeriesKey, SeriesLimits},
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 use families::{Families, Type};
 use labels::Labels;

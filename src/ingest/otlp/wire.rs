@@ -16,7 +16,7 @@ use crate::{
         rows::Rows,
     },
     model::Kind,
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 /// Bytes of a point, and of a resource, at most; each is decoded as a whole.

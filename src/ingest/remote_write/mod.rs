@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::{Kind, SeriesKey, SeriesLimits},
-    pipeline::RefusalReason,
+    policy::RefusalReason,
 };
 
 /// Kept apart from the series itself: the fingerprints of what a native histogram becomes.

@@ -12,7 +12,7 @@ use super::{
     literals::shown,
     positions::Positions,
 };
-use crate::{model::UnixMillis, pipeline::query_plan::Detail, store::Store};
+use crate::{model::UnixMillis, policy::query_plan::Detail, store::Store};
 
 /// Times further from 1970 than this are refused, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;

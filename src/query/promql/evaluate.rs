@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     model::{Kind, UnixMillis},
-    pipeline::query_plan::{Detail, Windows},
+    policy::query_plan::{Detail, Windows},
     store::Store,
 };
 

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     model::{Kind, METRIC_TAG},
-    pipeline::query_plan::Detail,
+    policy::query_plan::Detail,
 };
 
 impl Evaluator<'_> {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    pipeline::query_plan::{Detail, Windows},
+    policy::query_plan::{Detail, Windows},
     query::SeriesMatcher,
 };
 

@@ -1,6 +1,6 @@
 //! From a selector to the cells of its series: each document is read once.
 //!
-//! The granularity is chosen by `pipeline/query_plan.rs`; where it is dropped already, the next
+//! The granularity is chosen by `policy/query_plan.rs`; where it is dropped already, the next
 //! coarser one goes on, and a warning says so.
 
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     model::{Kind, SeriesId, SeriesInfo, UnixMillis},
-    pipeline::{
+    policy::{
         coverage::{Coverage, Segment},
         query_plan::{self, Detail, Windows},
     },

@@ -39,7 +39,7 @@
 //!
 //! # Which granularity
 //!
-//! `pipeline::query_plan` chooses for each selector. An instant query takes the finest granularity
+//! `policy::query_plan` chooses for each selector. An instant query takes the finest granularity
 //! that keeps its whole window, and finer ones for the slot that the window ends in. A range query
 //! takes the coarsest that answers as well as finer ones:
 //! its slots' borders are the windows' borders, or a window is at least 60 times as long as a slot.

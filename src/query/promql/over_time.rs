@@ -9,7 +9,7 @@ use super::{
     numbers::{Mean, Sum, Variance, text_of, weighted_quantile},
     windows::{TimedCell, Window},
 };
-use crate::{model::Kind, pipeline::query_plan::Detail};
+use crate::{model::Kind, policy::query_plan::Detail};
 
 /// The function's answer; `None` where it has none.
 pub(super) type Answer = Result<Option<f64>, PromqlError>;

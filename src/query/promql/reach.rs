@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    pipeline::query_plan::{Detail, Windows},
+    policy::query_plan::{Detail, Windows},
 };
 
 /// How a selector reaches beyond its edges.

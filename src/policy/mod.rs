@@ -8,11 +8,10 @@ pub mod coverage;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;
+pub mod snapshots;
 mod times;
 pub mod trust;
 
 pub use admission::{Admission, RefusalReason};
-pub use trust::{Change, Doubt, Trust, TrustRules};
-pub mod snapshots;
-
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};
+pub use trust::{Change, Doubt, Trust, TrustRules};

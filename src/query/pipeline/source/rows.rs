@@ -7,7 +7,7 @@ use crate::{
     model::{Granularity, SeriesId, SeriesInfo},
     query::{
         Display,
-        aggregate::{
+        pipeline::{
             budget::Budget,
             flow::{Document, Documents},
             value::{Fields, Value},
@@ -20,7 +20,7 @@ use crate::{
 const ROW_VALUES: usize = 12;
 
 /// Slots of series, each a document.
-pub(in crate::query::aggregate) struct Rows {
+pub(in crate::query::pipeline) struct Rows {
     pub(super) view: View,
     pub(super) granularity: Granularity,
     pub(super) found: Vec<(SeriesId, SeriesInfo)>,

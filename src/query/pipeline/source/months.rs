@@ -9,14 +9,13 @@ use super::{SourceRequest, field_name, overlap, select, tag_fields};
 use crate::{
     model::{SeriesId, UnixMillis},
     query::{
-        QueryError, QueryLimits,
-        aggregate::{
+        QueryError, QueryLimits, coverage,
+        levels::{Ladder, OpenLadder, PARTS_MS, Parts},
+        pipeline::{
             budget::{Budget, Taken},
             flow::{Document, Documents},
             value::{Fields, Value},
         },
-        coverage,
-        levels::{Ladder, OpenLadder, PARTS_MS, Parts},
     },
     store::Store,
 };
@@ -28,7 +27,7 @@ const LISTS: [&str; 3] = ["days", "hours", "minutes"];
 type Metric = (Arc<str>, SeriesId);
 
 /// Months of tag sets, each a document.
-pub(in crate::query::aggregate) struct Months {
+pub(in crate::query::pipeline) struct Months {
     open: OpenLadder,
     /// Tags, and the metrics that have them.
     sets: Vec<(Fields, Vec<Metric>)>,
