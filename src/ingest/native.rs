@@ -8,8 +8,8 @@ use super::refusals::Refusals;
 
 use crate::{
     model::{
-        AcceptedBatch, BatchNumber, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
+        AcceptedBatch, BatchNumber, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
     },
     policy::{Admission, RefusalReason},
     store::Dictionary,
@@ -172,16 +172,16 @@ impl Sessions {
         let session = self.by_agent.get(view.agent).filter(|own| own.epoch == view.epoch);
         let samples = view.len();
         let number = BatchNumber { agent: view.agent.into(), epoch: view.epoch, seq: view.seq };
+        let is_numbered = view.seq != 0;
         let mut batch = AcceptedBatch {
-            number: (view.seq != 0).then_some(number),
-            window_ms: 0,
+            counts_once: if is_numbered { CountsOnce::ByNumber(number) } else { CountsOnce::Never },
             series: Vec::with_capacity(samples),
             times: view.times().collect(),
             starts: view.starts().collect(),
             values: Vec::with_capacity(samples),
         };
         // An epoch is a time: one that is not yet would outlive those of the sender itself.
-        if view.seq != 0 && view.epoch > admission.newest.0 {
+        if is_numbered && view.epoch > admission.newest.0 {
             let refused = Refusals::of_batch(RefusalReason::FarNumber, samples as u64);
             return Ok(Admitted {
                 batch: AcceptedBatch::default(),

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     model::{
-        AcceptedBatch, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis, is_stale_marker,
+        AcceptedBatch, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis, is_stale_marker,
     },
     policy::{Admission, RefusalReason},
 };
@@ -285,7 +285,10 @@ impl Decoded {
                 cache.insert(*fingerprint, *resolved);
             }
         }
-        let mut batch = AcceptedBatch { window_ms, ..AcceptedBatch::default() };
+        let mut batch = AcceptedBatch {
+            counts_once: CountsOnce::ByTime { window_ms },
+            ..AcceptedBatch::default()
+        };
         batch.series.reserve_exact(samples.len());
         batch.times.reserve_exact(samples.len());
         batch.values.reserve_exact(samples.len());

@@ -29,14 +29,27 @@ impl BatchNumber {
     }
 }
 
+/// By what samples are known that come again, so that they count once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CountsOnce {
+    /// By the number of their batch.
+    ByNumber(BatchNumber),
+    /// By their time: each counts once in its series. Those that are further behind the latest one
+    /// than a window are refused.
+    ByTime {
+        /// The window, more than 0.
+        window_ms: i64,
+    },
+    /// By nothing: they count as often as they come.
+    #[default]
+    Never,
+}
+
 /// A batch whose series are resolved and whose samples passed all checks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AcceptedBatch {
-    /// Makes the batch count once; `None` for senders that do not number their batches.
-    pub number: Option<BatchNumber>,
-    /// Without a number: makes each time of a series count once, as far back from its latest as
-    /// this many milliseconds; older times are refused. 0: the batch counts as often as it comes.
-    pub window_ms: i64,
+    /// By what it is known when it comes again.
+    pub counts_once: CountsOnce,
     /// The series of each sample.
     pub series: Vec<SeriesId>,
     /// Unix milliseconds: one per sample, or a single one for all.
@@ -50,7 +63,24 @@ pub struct AcceptedBatch {
 impl AcceptedBatch {
     /// No samples, and a sender that is forgotten.
     pub fn forget(agent: Arc<str>) -> Self {
-        Self { number: Some(BatchNumber::forget(agent)), ..Self::default() }
+        let counts_once = CountsOnce::ByNumber(BatchNumber::forget(agent));
+        Self { counts_once, ..Self::default() }
+    }
+
+    /// The number, when its sender numbers batches.
+    pub fn number(&self) -> Option<&BatchNumber> {
+        match &self.counts_once {
+            CountsOnce::ByNumber(number) => Some(number),
+            CountsOnce::ByTime { .. } | CountsOnce::Never => None,
+        }
+    }
+
+    /// The window within which its times count once, when they do.
+    pub fn window_ms(&self) -> Option<i64> {
+        match self.counts_once {
+            CountsOnce::ByTime { window_ms } => Some(window_ms),
+            CountsOnce::ByNumber(_) | CountsOnce::Never => None,
+        }
     }
 
     /// Time of a sample.

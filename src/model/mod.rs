@@ -17,7 +17,7 @@ pub mod span;
 pub mod time;
 pub mod verdict;
 
-pub use batch::{AcceptedBatch, BatchNumber};
+pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
 pub use counter::{Correction, Observed, Reading, SeriesState, is_stale_marker};
 pub use document::DocumentLayout;

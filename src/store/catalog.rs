@@ -119,7 +119,7 @@ impl Catalog {
         self.applied = sequence;
         let keeping = Keeping::new(&self.granularities, now);
         let mut apply = |batch: &AcceptedBatch| {
-            if let Some(number) = &batch.number {
+            if let Some(number) = batch.number() {
                 self.senders.apply(number, now);
             }
             self.apply_batch(batch, &keeping)
@@ -153,6 +153,7 @@ impl Catalog {
     fn apply_run(&mut self, batch: &AcceptedBatch, run: &Run, left: &mut Left) {
         // Without a living granularity the counter states still move on.
         let mut slot = run.level.map(|level| self.layers[level].slot(run.slot_start));
+        let window_ms = batch.window_ms();
         for index in run.samples.clone() {
             let at = batch.time(index);
             let (series, value) = (batch.series[index], batch.values[index]);
@@ -160,8 +161,8 @@ impl Catalog {
                 self.states.end(series, UnixMillis(at));
                 continue;
             }
-            if batch.window_ms > 0
-                && !left.is_new(self.states.note_time(series, at, batch.window_ms))
+            if let Some(window_ms) = window_ms
+                && !left.is_new(self.states.note_time(series, at, window_ms))
             {
                 continue;
             }

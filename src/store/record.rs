@@ -2,7 +2,7 @@
 //!
 //! FORMAT.md describes the bytes.
 
-use crate::model::{AcceptedBatch, BatchNumber, SeriesId, UnixMillis};
+use crate::model::{AcceptedBatch, BatchNumber, CountsOnce, SeriesId, UnixMillis};
 
 const RECORD_VERSION: u8 = 2;
 /// Its records do not say when they were accepted.
@@ -26,10 +26,11 @@ pub(crate) fn encode<'a>(
     out.push(RECORD_VERSION);
     out.extend_from_slice(&now.0.to_le_bytes());
     for batch in batches {
-        let (agent, epoch, seq) = batch
-            .number
-            .as_ref()
-            .map_or(("", batch.window_ms, 0), |number| (&*number.agent, number.epoch, number.seq));
+        let (agent, epoch, seq) = match &batch.counts_once {
+            CountsOnce::ByNumber(number) => (&*number.agent, number.epoch, number.seq),
+            CountsOnce::ByTime { window_ms } => ("", *window_ms, 0),
+            CountsOnce::Never => ("", 0, 0),
+        };
         out.extend_from_slice(&(agent.len() as u16).to_le_bytes());
         out.extend_from_slice(agent.as_bytes());
         out.extend_from_slice(&epoch.to_le_bytes());
@@ -66,11 +67,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         if !fits(times) || !(fits(starts) || starts == 0) {
             return None;
         }
-        let is_numbered = !agent.is_empty();
-        let number = BatchNumber { agent: agent.into(), epoch, seq };
+        let counts_once = match agent {
+            "" if epoch > 0 => CountsOnce::ByTime { window_ms: epoch },
+            "" => CountsOnce::Never,
+            _ => CountsOnce::ByNumber(BatchNumber { agent: agent.into(), epoch, seq }),
+        };
         batches.push(AcceptedBatch {
-            number: is_numbered.then_some(number),
-            window_ms: if is_numbered { 0 } else { epoch },
+            counts_once,
             series: column(&mut rest, samples, |b| SeriesId(u32::from_le_bytes(b)))?,
             times: column(&mut rest, times, i64::from_le_bytes)?,
             starts: column(&mut rest, starts, i64::from_le_bytes)?,
@@ -103,10 +106,14 @@ mod tests {
     use super::*;
 
     fn batch() -> impl Strategy<Value = AcceptedBatch> {
-        (1..5_usize, any::<bool>(), 0..3_usize, 0..3_u64).prop_map(
-            |(samples, shared, starts, seq)| AcceptedBatch {
-                number: (seq > 0).then(|| BatchNumber { agent: "web1".into(), epoch: 5, seq }),
-                window_ms: if seq == 0 { samples as i64 } else { 0 },
+        let counts_once = |seq| match seq {
+            0 => CountsOnce::Never,
+            1 => CountsOnce::ByTime { window_ms: 600_000 },
+            _ => CountsOnce::ByNumber(BatchNumber { agent: "web1".into(), epoch: 5, seq }),
+        };
+        (1..5_usize, any::<bool>(), 0..3_usize, 0..4_u64).prop_map(
+            move |(samples, shared, starts, seq)| AcceptedBatch {
+                counts_once: counts_once(seq),
                 series: (0..samples).map(|i| SeriesId(i as u32)).collect(),
                 times: vec![1_700_000_000_000; if shared { 1 } else { samples }],
                 starts: vec![3; [0, 1, samples][starts]],

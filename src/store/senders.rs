@@ -107,7 +107,7 @@ impl Senders {
         let mut room = limits.senders_max.saturating_sub(self.windows.len());
         let mut has_looked = false;
         for batch in batches {
-            let verdict = match &batch.number {
+            let verdict = match batch.number() {
                 _ if batch.values.is_empty() => self.judge_empty(batch, &moved),
                 None => BatchVerdict::ACCEPTED,
                 Some(number) => {
@@ -143,7 +143,7 @@ impl Senders {
         batch: &AcceptedBatch,
         moved: &HashMap<&str, SenderWindow>,
     ) -> BatchVerdict {
-        let known = batch.number.as_ref().and_then(|number| {
+        let known = batch.number().and_then(|number| {
             let window = moved.get(&*number.agent).or_else(|| self.windows.get(&number.agent));
             Some(window?.check(number.epoch, number.seq))
         });
@@ -164,7 +164,7 @@ impl Senders {
         if now < *none_before {
             return Vec::new();
         }
-        let numbers = batches.iter().filter_map(|batch| batch.number.as_ref());
+        let numbers = batches.iter().filter_map(AcceptedBatch::number);
         let in_group: HashSet<&str> = numbers.map(|number| &*number.agent).collect();
         let others = self.windows.iter().filter(|(agent, _)| !in_group.contains(&***agent));
         let mut all: Vec<_> = others.map(|(agent, window)| (window.heard(), agent)).collect();

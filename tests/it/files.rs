@@ -8,8 +8,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, GranularitySet, Kind, PartitionId, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
+        AcceptedBatch, CountsOnce, GranularitySet, Kind, PartitionId, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
     },
     query::run_until_settled,
     store::{Appender, Folder, Medium, Store, StoreError, restore, verify},
@@ -49,7 +49,8 @@ fn define(appender: &mut Appender) {
 fn try_commit(appender: &mut Appender, times: impl IntoIterator<Item = i64>) -> bool {
     let times: Vec<_> = times.into_iter().collect();
     let (series, values) = (vec![SeriesId(0); times.len()], vec![1.0; times.len()]);
-    let batch = AcceptedBatch { number: None, window_ms: 0, series, times, starts: vec![], values };
+    let batch =
+        AcceptedBatch { counts_once: CountsOnce::Never, series, times, starts: vec![], values };
     appender.commit(&[], &[batch], NOW).is_ok()
 }
 
@@ -260,8 +261,7 @@ fn a_document_with_a_flipped_bit_is_served_to_nobody() {
         for hours in [0, 5] {
             let (series, times) = (vec![SeriesId(0)], vec![at + hours * HOUR]);
             let batch = AcceptedBatch {
-                number: None,
-                window_ms: 0,
+                counts_once: CountsOnce::Never,
                 series,
                 times,
                 starts: vec![],
@@ -330,8 +330,7 @@ fn a_record_that_was_applied_in_part_is_in_no_checkpoint() {
     define(&mut appender);
     commit(&mut appender, NOW.0);
     let broken = AcceptedBatch {
-        number: None,
-        window_ms: 0,
+        counts_once: CountsOnce::Never,
         series: vec![SeriesId(0), SeriesId(9)],
         times: vec![NOW.0 + 1],
         starts: vec![],

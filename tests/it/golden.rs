@@ -9,8 +9,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, GranularitySet, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
+        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     store::{Appender, Folder, Store, verify},
 };
@@ -36,8 +36,7 @@ fn open(dir: &Path) -> (Store, Appender) {
 
 fn batch(seq: u64, at: i64) -> AcceptedBatch {
     AcceptedBatch {
-        window_ms: 0,
-        number: Some(BatchNumber { agent: SENDER.into(), epoch: 3, seq }),
+        counts_once: CountsOnce::ByNumber(BatchNumber { agent: SENDER.into(), epoch: 3, seq }),
         series: (0..3).map(SeriesId).collect(),
         times: vec![at],
         starts: vec![NOW.0 - 50 * HOUR],

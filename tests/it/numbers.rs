@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, GranularitySet, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, TimesTally, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
+        SeriesInfo, SeriesKey, SeriesLimits, TimesTally, UnixMillis,
     },
     store::{Appender, Folder, Store, StoreLimits},
 };
@@ -30,7 +30,7 @@ fn begin(path: &std::path::Path) -> (Store, Appender) {
 
 fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     AcceptedBatch {
-        number: Some(BatchNumber { agent: agent.into(), epoch, seq }),
+        counts_once: CountsOnce::ByNumber(BatchNumber { agent: agent.into(), epoch, seq }),
         series: vec![SeriesId(0)],
         times: vec![NOW.0],
         values: vec![1.0],

@@ -10,7 +10,7 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, Cell, DefinitionVerdict, Granularity,
+        AcceptedBatch, BatchNumber, BatchVerdict, Cell, CountsOnce, DefinitionVerdict, Granularity,
         GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span,
         TimesTally, UnixMillis,
     },
@@ -220,8 +220,11 @@ fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> Accepted
     let shared = samples.iter().all(|sample| sample.at == samples[0].at);
     let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
-        window_ms: 0,
-        number: Some(BatchNumber { agent: format!("agent{sender}").into(), epoch: 1, seq }),
+        counts_once: CountsOnce::ByNumber(BatchNumber {
+            agent: format!("agent{sender}").into(),
+            epoch: 1,
+            seq,
+        }),
         series: samples.iter().map(|sample| ids[sample.series as usize]).collect(),
         times,
         starts: samples.iter().map(|sample| sample.start).collect(),

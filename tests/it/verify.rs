@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, Cell, DocumentLayout, GranularitySet, Kind, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
+        AcceptedBatch, Cell, CountsOnce, DocumentLayout, GranularitySet, Kind, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
     },
     store::{Appender, Folder, Store, VerifyReport, restore, verify},
 };
@@ -41,8 +41,7 @@ fn fill(dir: &Path) -> Store {
             let ids = store.dictionary().select(&[]);
             let values = vec![(at % 977) as f64, (at / 1000 % 100_000) as f64, 0.1];
             let batch = AcceptedBatch {
-                number: None,
-                window_ms: 0,
+                counts_once: CountsOnce::Never,
                 series: ids,
                 times: vec![at],
                 starts: Vec::new(),

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, SeriesId,
+        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     policy::Admission,
 };
@@ -185,9 +185,9 @@ impl History {
                 |sample: &&Sample| admission.check(UnixMillis(sample.at), 1.0, || None).is_ok();
             let admitted: Vec<_> = samples.iter().filter(admitted).collect();
             self.tally.count("refused samples", (samples.len() - admitted.len()) as u64);
+            let by_time = CountsOnce::ByTime { window_ms: WINDOW_MS };
             group.push(AcceptedBatch {
-                number: number.clone(),
-                window_ms: if number.is_some() { 0 } else { WINDOW_MS },
+                counts_once: number.clone().map_or(by_time, CountsOnce::ByNumber),
                 series: admitted.iter().map(|sample| id(sample.name)).collect(),
                 times: admitted.iter().map(|sample| sample.at).collect(),
                 values: admitted.iter().map(|sample| sample.value).collect(),
@@ -195,7 +195,7 @@ impl History {
             });
         }
         for batch in &group {
-            if let (Some(number), Some(time)) = (&batch.number, batch.times.iter().max()) {
+            if let (Some(number), Some(time)) = (batch.number(), batch.times.iter().max()) {
                 self.clock.hear(&number.agent, UnixMillis(*time));
             }
         }

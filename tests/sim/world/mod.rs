@@ -131,12 +131,12 @@ impl World {
     fn accept(&mut self, batch: &AcceptedBatch, set: &GranularitySet, now: UnixMillis) -> Verdict {
         if batch.values.is_empty() {
             // It changes nothing, not even what is known of its sender.
-            let known = batch.number.as_ref().and_then(|number| {
+            let known = batch.number().and_then(|number| {
                 Some(self.senders.get(&number.agent)?.clone().note(number.epoch, number.seq))
             });
             return known.filter(|known| *known == Verdict::Duplicate).unwrap_or(Verdict::Empty);
         }
-        if let Some(number) = &batch.number {
+        if let Some(number) = batch.number() {
             let numbers = self.senders.entry(number.agent.clone()).or_default();
             let verdict = numbers.note(number.epoch, number.seq);
             if verdict != Verdict::Accepted(0) {
@@ -152,8 +152,9 @@ impl World {
                 end.ended_at = end.ended_at.max(Some(at));
                 continue;
             }
-            let window = batch.window_ms;
-            if window > 0 && !self.times.entry(*series).or_default().note(at, window) {
+            if let Some(window_ms) = batch.window_ms()
+                && !self.times.entry(*series).or_default().note(at, window_ms)
+            {
                 uncounted += 1;
                 continue;
             }
