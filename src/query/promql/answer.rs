@@ -1,147 +1,73 @@
-//! From a checked request to an answer: the times, the evaluation, and what becomes of its value.
+//! What PromQL answers, and why it does not.
 //!
-//! Must never know: HTTP.
+//! Must never know: HTTP, how anything is computed.
 
-use promql_parser::parser::Expr;
+use super::Labels;
+use crate::store::StoreError;
 
-use super::{
-    MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-    VectorSample,
-    columns::{Grid, Series, Value, is_present, without_names},
-    evaluate::{Evaluator, is_matrix},
-    literals::shown,
-    positions::Positions,
-};
-use crate::{model::UnixMillis, policy::query_plan::Detail, store::Store};
-
-/// Times further from 1970 than this are refused, so that calculations cannot overflow.
-const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
-
-/// Evaluates an expression at the request's times.
-pub(super) fn answer(
-    store: &Store,
-    expression: &Expr,
-    request: &PromqlRequest,
-    limits: &PromqlLimits<'_>,
-    now: UnixMillis,
-) -> Result<PromqlAnswer, PromqlError> {
-    let grid = grid(request, limits)?;
-    let positions = Positions::of(expression, &request.query);
-    let evaluator = Evaluator::new(store, request, limits, grid, positions, now);
-    let value = if request.step_ms > 0 {
-        range_answer(&evaluator, expression, &grid)?
-    } else if is_matrix(expression) {
-        PromqlValue::Matrix(readings(&evaluator, expression, &grid)?)
-    } else {
-        instant_answer(evaluator.value(expression, &grid)?, grid.start)?
-    };
-    let notes = evaluator.notes.into_inner();
-    Ok(PromqlAnswer { value, warnings: notes.warnings, infos: notes.infos })
+/// The answer of a range query is a matrix; that of an instant query is what the expression is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PromqlValue {
+    /// Unix milliseconds and a number.
+    Scalar(i64, f64),
+    /// Unix milliseconds and a text.
+    String(i64, String),
+    /// One number a series. In order of labels unless the expression sorts.
+    Vector(Vec<VectorSample>),
+    /// Several numbers a series, in order of labels.
+    Matrix(Vec<MatrixSeries>),
 }
 
-/// The evaluation times.
-fn grid(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Grid, PromqlError> {
-    let (start, end, step) = (request.start.0, request.end.0, request.step_ms);
-    let bad = |problem: &str| Err(PromqlError::BadData(problem.to_owned()));
-    if start.abs() > TIME_MAX_MS || end.abs() > TIME_MAX_MS {
-        return bad("times must lie within 30,000 years of 1970");
-    }
-    if step == 0 {
-        return Ok(Grid::instant(start));
-    }
-    if step < 0 {
-        return bad(
-            "zero or negative query resolution step widths are not accepted. Try a positive integer",
-        );
-    }
-    if end < start {
-        return bad("end timestamp must not be before start time");
-    }
-    let count = ((end - start) / step + 1) as usize;
-    if count > limits.steps_max {
-        return Err(PromqlError::BadData(format!(
-            "exceeded maximum resolution of {} points per timeseries. Try decreasing the query \
-             resolution (?step=XX)",
-            limits.steps_max
-        )));
-    }
-    Ok(Grid { start, step, count })
+/// A series at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorSample {
+    /// Which series.
+    pub labels: Labels,
+    /// The evaluation time, Unix milliseconds.
+    pub at: i64,
+    /// Its value.
+    pub value: f64,
 }
 
-fn range_answer(
-    evaluator: &Evaluator<'_>,
-    expression: &Expr,
-    grid: &Grid,
-) -> Result<PromqlValue, PromqlError> {
-    let not_of = |kind: &str| {
-        PromqlError::BadData(format!(
-            "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
-        ))
-    };
-    if is_matrix(expression) {
-        return Err(not_of("range vector"));
-    }
-    let series = match evaluator.value(expression, grid)? {
-        Value::Text(_) => return Err(not_of("string")),
-        Value::Scalar(values) => {
-            vec![Series { labels: super::Labels::default(), drop_metric: false, values }]
-        }
-        Value::Vector(series) => without_names(series)?,
-    };
-    let points = |series: Series| MatrixSeries {
-        labels: series.labels,
-        points: grid.times().zip(series.values).filter(|point| is_present(point.1)).collect(),
-    };
-    let mut all: Vec<_> = series.into_iter().filter(Series::has_values).map(points).collect();
-    all.sort_by(|one, next| one.labels.cmp(&next.labels));
-    Ok(PromqlValue::Matrix(all))
+/// A series over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixSeries {
+    /// Which series.
+    pub labels: Labels,
+    /// Unix milliseconds and value, ascending.
+    pub points: Vec<(i64, f64)>,
 }
 
-fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
-    Ok(match value {
-        Value::Text(text) => PromqlValue::String(at, shown(&text)),
-        Value::Scalar(values) => {
-            PromqlValue::Scalar(at, values.first().copied().unwrap_or(f64::NAN))
-        }
-        Value::Vector(series) => {
-            let samples = without_names(series)?.into_iter().filter(Series::has_values);
-            let sample = |series: Series| VectorSample {
-                labels: series.labels,
-                at,
-                value: series.values[0],
-            };
-            PromqlValue::Vector(samples.map(sample).collect())
-        }
-    })
+/// The answer with what a reader should know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromqlAnswer {
+    /// The values.
+    pub value: PromqlValue,
+    /// What may be wrong with the answer, each once.
+    pub warnings: Vec<String>,
+    /// What may be wrong with the expression, each once.
+    pub infos: Vec<String>,
 }
 
-/// What an instant query for a range vector shows: the readings that are kept.
-fn readings(
-    evaluator: &Evaluator<'_>,
-    expression: &Expr,
-    grid: &Grid,
-) -> Result<Vec<MatrixSeries>, PromqlError> {
-    let matrix = evaluator.matrix(expression, grid, Detail::Samples)?;
-    let to = matrix.end_at(grid.start);
-    let from = to - matrix.range_ms;
-    let mut out = Vec::new();
-    for series in &matrix.loaded.series {
-        evaluator.check_time()?;
-        evaluator.limits.take(series.cells.len() * 2 * size_of::<(i64, f64)>())?;
-        let mut points = Vec::new();
-        for cell in &series.cells {
-            if cell.n > 1 {
-                points.push((cell.first_at, cell.first));
-            }
-            points.push((cell.last_at, cell.last));
-        }
-        points.retain(|(at, _)| *at > from && *at <= to);
-        if !points.is_empty() {
-            let labels = &series.labels;
-            let labels = if series.drop_metric { labels.without_metric() } else { labels.clone() };
-            out.push(MatrixSeries { labels, points });
-        }
-    }
-    out.sort_by(|one, next| one.labels.cmp(&next.labels));
-    Ok(out)
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PromqlError {
+    /// The expression cannot be parsed or has wrong types; Prometheus: 400 `bad_data`.
+    #[error("{0}")]
+    BadData(String),
+    /// The values do not allow it; Prometheus: 422 `execution`.
+    #[error("{0}")]
+    Execution(String),
+    /// A limit is passed; the text names it and the remedy. Prometheus: 422 `execution`.
+    #[error("{0}")]
+    TooMuch(String),
+    /// All queries together need more memory than they may; Prometheus: 503 `unavailable`.
+    #[error("{0}")]
+    Busy(String),
+    /// It took too long; Prometheus: 503 `timeout`.
+    #[error("{0}")]
+    Timeout(String),
+    /// The store cannot be read; Prometheus: 500 `internal`.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

@@ -4,7 +4,11 @@
 
 use std::cell::Cell;
 
-use super::{PromqlError, columns::Value, evaluate::Evaluator, windows::TimedCell};
+use crate::query::promql::{
+    PromqlError,
+    evaluate::expression::Evaluator,
+    value::{cells::TimedCell, series::Value},
+};
 
 /// Values of the size of a result that making it takes at a time: two operands, the result, and the
 /// answer's times.
@@ -12,7 +16,7 @@ const VALUES_AT_A_TIME: usize = 4;
 
 impl Evaluator<'_> {
     /// Ends an evaluation that takes too long.
-    pub(super) fn check_time(&self) -> Result<(), PromqlError> {
+    pub(crate) fn check_time(&self) -> Result<(), PromqlError> {
         if (self.limits.expired)() {
             return Err(PromqlError::Timeout(
                 "query timed out in expression evaluation: ask for a shorter range, a larger step \
@@ -25,7 +29,7 @@ impl Evaluator<'_> {
 
     /// Refuses values of more points than allowed, and takes the memory for them before they are
     /// built: beside what is held meanwhile.
-    pub(super) fn check_points(&self, series: usize, times: usize) -> Result<(), PromqlError> {
+    pub(crate) fn check_points(&self, series: usize, times: usize) -> Result<(), PromqlError> {
         let max = self.limits.points_max;
         let points = series.saturating_mul(times);
         if points > max {
@@ -41,14 +45,14 @@ impl Evaluator<'_> {
     }
 
     /// Counts a value as held, until the guard is dropped: it waits for others to be evaluated.
-    pub(super) fn hold(&self, value: &Value) -> Holding<'_> {
+    pub(crate) fn hold(&self, value: &Value) -> Holding<'_> {
         let bytes = value.bytes();
         self.held.set(self.held.get() + bytes);
         Holding { held: &self.held, bytes }
     }
 
     /// Counts cells read, and refuses more than allowed.
-    pub(super) fn count_cells(&self, more: usize) -> Result<(), PromqlError> {
+    pub(crate) fn count_cells(&self, more: usize) -> Result<(), PromqlError> {
         let (cells, max) = (self.cells.get() + more, self.limits.points_max);
         self.cells.set(cells);
         if cells > max {
@@ -62,7 +66,7 @@ impl Evaluator<'_> {
 }
 
 /// See [`Evaluator::hold`].
-pub(super) struct Holding<'a> {
+pub(crate) struct Holding<'a> {
     held: &'a Cell<usize>,
     bytes: usize,
 }

@@ -1,0 +1,54 @@
+//! `fill`, `fill_left` and `fill_right`: what stands in for series that are missing on one side of
+//! an operator (Prometheus, docs/querying/operators.md).
+//!
+//! Must never know: what the operator computes.
+
+use promql_parser::parser::VectorMatchFillValues;
+
+use super::matching::{Group, Matching, groups};
+use crate::query::promql::value::{
+    series::{ABSENT, Series, is_present},
+    steps::Grid,
+};
+
+/// Adds to either side a series for each group and time in which only the other has values.
+pub(crate) fn fill(
+    left: &mut Vec<Series>,
+    right: &mut Vec<Series>,
+    values: &VectorMatchFillValues,
+    matching: &Matching<'_>,
+    grid: &Grid,
+) {
+    let groups = groups(left, right, matching);
+    let there = |all: &[Series], own: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
+        groups.iter().map(|group| any_present(own(group).iter().map(|i| &all[*i]), grid)).collect()
+    };
+    let (on_left, on_right) = (there(left, |own| &own.left), there(right, |own| &own.right));
+    let stand_ins = |value: f64, there: &[Vec<bool>], missing: &[Vec<bool>]| {
+        let sides = there.iter().zip(missing);
+        let filled = groups.iter().zip(sides).map(|(group, (there, missing))| {
+            let times = there.iter().zip(missing);
+            let value = |(there, has): (&bool, &bool)| if *there && !has { value } else { ABSENT };
+            let values = times.map(value).collect();
+            Series { labels: group.signature.clone(), drop_metric: false, values }
+        });
+        filled.filter(Series::has_values).collect::<Vec<_>>()
+    };
+    if let Some(value) = values.lhs {
+        left.extend(stand_ins(value, &on_right, &on_left));
+    }
+    if let Some(value) = values.rhs {
+        right.extend(stand_ins(value, &on_left, &on_right));
+    }
+}
+
+/// Times at which any series has a value.
+pub(crate) fn any_present<'a>(all: impl Iterator<Item = &'a Series>, grid: &Grid) -> Vec<bool> {
+    let mut any = vec![false; grid.count];
+    for one in all {
+        for (any, value) in any.iter_mut().zip(&one.values) {
+            *any |= is_present(*value);
+        }
+    }
+    any
+}

@@ -1,0 +1,284 @@
+//! Functions of labels: made from others, and as an order.
+//!
+//! Must never know: the store, the tree.
+
+use std::cmp::Ordering;
+
+use regex::Captures;
+
+use crate::{
+    model::METRIC_TAG,
+    query::{
+        promql::{
+            Labels, PromqlError, PromqlLimits,
+            parse::literals::{is_label_name, shown},
+            value::{
+                numbers::ascending,
+                series::{Series, join_same},
+                steps::Grid,
+            },
+        },
+        whole_pattern,
+    },
+};
+
+/// `label_replace`; the texts are destination, replacement, source and pattern.
+pub(crate) fn replace(
+    mut series: Vec<Series>,
+    texts: &[String],
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    let [destination, replacement, source, pattern] = texts else {
+        return Err(PromqlError::BadData("parse error: label_replace needs 5 arguments".into()));
+    };
+    let regex = whole_pattern(pattern, limits).map_err(|cause| match cause {
+        PromqlError::BadData(_) => {
+            execution(format!("invalid regular expression in label_replace(): {pattern}"))
+        }
+        PromqlError::Execution(_)
+        | PromqlError::TooMuch(_)
+        | PromqlError::Busy(_)
+        | PromqlError::Timeout(_)
+        | PromqlError::Store(_) => cause,
+    })?;
+    check_name(destination, "destination label name in label_replace()")?;
+    let pieces = pieces(replacement);
+    for one in &mut series {
+        check_time(limits)?;
+        let Some(found) = regex.captures(one.labels.get(source)) else { continue };
+        let value = made(pieces.iter().map(|piece| piece.of(&found)), limits)?;
+        set(one, destination, &value);
+    }
+    join_same(series)
+}
+
+/// `label_join`; the texts are destination, separator and sources.
+pub(crate) fn join(
+    mut series: Vec<Series>,
+    texts: &[String],
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    let [destination, separator, sources @ ..] = texts else {
+        return Err(PromqlError::BadData("parse error: label_join needs 3 arguments".into()));
+    };
+    check_name(destination, "destination label name in label_join()")?;
+    for source in sources {
+        check_name(source, "source label name in label_join()")?;
+    }
+    for one in &mut series {
+        check_time(limits)?;
+        let texts = sources.iter().enumerate().flat_map(|(index, source)| {
+            let between = if index > 0 { separator.as_str() } else { "" };
+            [between, one.labels.get(source)]
+        });
+        let value = made(texts, limits)?;
+        set(one, destination, &value);
+    }
+    join_same(series)
+}
+
+/// A new label's value. It takes memory before it is made: a short query could make very long ones.
+fn made<'a>(
+    parts: impl Iterator<Item = &'a str> + Clone,
+    limits: &PromqlLimits<'_>,
+) -> Result<String, PromqlError> {
+    let bytes: usize = parts.clone().map(str::len).sum();
+    // Once as it is made, once as a label.
+    limits.take(2 * bytes)?;
+    let mut text = String::with_capacity(bytes);
+    text.extend(parts);
+    Ok(text)
+}
+
+fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    if (limits.expired)() {
+        return Err(PromqlError::Timeout("query timed out while labels were made".to_owned()));
+    }
+    Ok(())
+}
+
+fn set(series: &mut Series, name: &str, value: &str) {
+    series.labels = series.labels.with(name, value);
+    if name == METRIC_TAG {
+        series.drop_metric = false;
+    }
+}
+
+fn check_name(name: &str, what: &str) -> Result<(), PromqlError> {
+    if is_label_name(name) {
+        Ok(())
+    } else {
+        Err(execution(format!("invalid {what}: {}", shown(name))))
+    }
+}
+
+fn execution(text: String) -> PromqlError {
+    PromqlError::Execution(text)
+}
+
+/// A part of a replacement.
+#[derive(Debug, PartialEq)]
+enum Piece<'a> {
+    Text(&'a str),
+    Group(usize),
+    Named(&'a str),
+}
+
+impl<'a> Piece<'a> {
+    /// What it stands for where the pattern matched.
+    fn of(&self, found: &'a Captures<'_>) -> &'a str {
+        let group = match *self {
+            Self::Text(text) => return text,
+            Self::Group(index) => found.get(index),
+            Self::Named(name) => found.name(name),
+        };
+        group.map_or("", |group| group.as_str())
+    }
+}
+
+/// Takes a replacement apart by the rules of Go: `$1x` is the group `1x`, `$$` is a `$`, and so is
+/// one that begins no name.
+fn pieces(mut replacement: &str) -> Vec<Piece<'_>> {
+    let mut out = Vec::new();
+    while let Some((text, after)) = replacement.split_once('$') {
+        out.push(Piece::Text(text));
+        replacement = if let Some(after) = after.strip_prefix('$') {
+            out.push(Piece::Text("$"));
+            after
+        } else if let Some((name, after)) = group_name(after) {
+            let leading_zero = name.len() > 1 && name.starts_with('0');
+            let index = name.parse().ok().filter(|_| !leading_zero);
+            out.push(index.map_or(Piece::Named(name), Piece::Group));
+            after
+        } else {
+            out.push(Piece::Text("$"));
+            after
+        };
+    }
+    out.push(Piece::Text(replacement));
+    out
+}
+
+/// The name behind a `$`, and what follows it.
+fn group_name(text: &str) -> Option<(&str, &str)> {
+    let (text, braces) = text.strip_prefix('{').map_or((text, false), |text| (text, true));
+    let belongs = |c: char| c.is_alphanumeric() || c == '_';
+    let (name, after) = text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()));
+    let after = if braces { after.strip_prefix('}')? } else { after };
+    (!name.is_empty()).then_some((name, after))
+}
+
+/// `sort` and `sort_desc`: order counts at a single time only.
+pub(crate) fn sorted(mut series: Vec<Series>, grid: &Grid, rising: bool) -> Vec<Series> {
+    if grid.count == 1 {
+        series.sort_by(|one, next| {
+            let (one, next) = (one.values[0], next.values[0]);
+            match (one.is_nan(), next.is_nan()) {
+                (false, false) if rising => ascending(one, next),
+                (false, false) => ascending(next, one),
+                // NaN comes last in either direction.
+                (one, next) => one.cmp(&next),
+            }
+        });
+    }
+    series
+}
+
+/// `sort_by_label` and `sort_by_label_desc`: by the labels named, numbers in them by their size.
+pub(crate) fn sorted_by(
+    mut series: Vec<Series>,
+    grid: &Grid,
+    names: &[String],
+    rising: bool,
+) -> Vec<Series> {
+    if grid.count == 1 {
+        series.sort_by(|one, next| {
+            let (one, next) = (&one.labels, &next.labels);
+            let by_name = names.iter().map(|name| natural(one.get(name), next.get(name)));
+            let order =
+                by_name.fold(Ordering::Equal, Ordering::then).then_with(|| whole(one, next));
+            if rising { order } else { order.reverse() }
+        });
+    }
+    series
+}
+
+fn whole(one: &Labels, next: &Labels) -> Ordering {
+    one.cmp(next)
+}
+
+/// Order of texts in which runs of digits count as numbers.
+fn natural(one: &str, next: &str) -> Ordering {
+    let (mut one, mut next) = (one, next);
+    loop {
+        let (head, rest) = chunk(one);
+        let (next_head, next_rest) = chunk(next);
+        let digits = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+        let order = if digits(head) && digits(next_head) {
+            let [own, other] = [head, next_head].map(|text| text.trim_start_matches('0'));
+            own.len().cmp(&other.len()).then(own.cmp(other)).then(head.len().cmp(&next_head.len()))
+        } else {
+            head.cmp(next_head)
+        };
+        if order != Ordering::Equal || (rest.is_empty() && next_rest.is_empty()) {
+            return order.then(rest.cmp(next_rest));
+        }
+        (one, next) = (rest, next_rest);
+    }
+}
+
+/// The first run of digits, or of anything else.
+fn chunk(text: &str) -> (&str, &str) {
+    let digit = |c: char| c.is_ascii_digit();
+    let starts = text.starts_with(digit);
+    let end = text.find(|c: char| digit(c) != starts).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::promql::tests::LIMITS;
+
+    fn series(labels: &[(&str, &str)]) -> Series {
+        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Series { labels: Labels::new(labels.collect()), drop_metric: true, values: vec![1.0] }
+    }
+
+    #[test]
+    fn labels_are_made_of_others() {
+        let check = |texts: [&str; 4], expected: &str| {
+            let texts = texts.map(str::to_owned);
+            let out = replace(vec![series(&[("a", "x-1"), ("b", "2")])], &texts, &LIMITS).unwrap();
+            assert_eq!(out[0].labels.to_string(), expected, "{texts:?}");
+        };
+        check(["c", "$1", "a", "(.*)-.*"], r#"{a="x-1", b="2", c="x"}"#);
+        check(["c", "$1", "a", "y"], r#"{a="x-1", b="2"}"#);
+        check(["c", "${1}z$", "a", "(.).*"], r#"{a="x-1", b="2", c="xz$"}"#);
+        check(["c", "$1z", "a", "(.).*"], r#"{a="x-1", b="2"}"#);
+        check(["b", "", "a", ".*"], r#"{a="x-1"}"#);
+        check(["b", "$$1${}$01${1", "a", "(.).*"], r#"{a="x-1", b="$1${}${1"}"#);
+        check(["b", "${n}$0", "a", "(?P<n>.).*"], r#"{a="x-1", b="xx-1"}"#);
+        check(["b-\u{e9}", "y", "a", ".*"], "{a=\"x-1\", b=\"2\", b-\u{e9}=\"y\"}");
+        check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
+        let long = "x".repeat(1 << 20);
+        let scarce = PromqlLimits { take_memory: &|bytes| bytes < 100 << 20, ..LIMITS };
+        let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
+        let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();
+        assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
+        let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 100]).map(str::to_owned).collect();
+        assert!(join(vec![series(&[("a", &long)])], &sources, &scarce).is_err());
+        let bad = ["", "", "a", ""].map(str::to_owned);
+        assert!(replace(vec![], &bad, &LIMITS).is_err());
+        let texts = ["c", "-", "b", "a"].map(str::to_owned);
+        let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts, &LIMITS).unwrap();
+        assert_eq!(out[0].labels.get("c"), "2-1");
+    }
+
+    #[test]
+    fn numbers_in_labels_sort_by_size() {
+        let mut texts = vec!["a10", "a9", "b", "a", "10", "9", "a09"];
+        texts.sort_by(|one, next| natural(one, next));
+        assert_eq!(texts, ["9", "10", "a", "a9", "a09", "a10", "b"]);
+    }
+}

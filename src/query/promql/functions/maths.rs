@@ -1,0 +1,144 @@
+//! Functions from numbers to a number: mathematics, and parts of a date.
+//!
+//! Must never know: series, labels. Dates are in UTC.
+
+use crate::{
+    model::UnixMillis,
+    query::promql::value::{
+        numbers::{larger, smaller},
+        series::ABSENT,
+    },
+};
+
+/// From here on the square of a number hides 1 beside it.
+const HUGE: f64 = 268_435_456.0;
+
+/// The logarithm of twice a number, which itself could overflow.
+fn ln_of_double(value: f64) -> f64 {
+    value.ln() + std::f64::consts::LN_2
+}
+
+/// Functions of one number.
+pub(crate) fn of_one(name: &str) -> Option<fn(f64) -> f64> {
+    Some(match name {
+        "abs" => f64::abs,
+        "acos" => f64::acos,
+        "acosh" => |value| if value > HUGE { ln_of_double(value) } else { value.acosh() },
+        "asin" => f64::asin,
+        "asinh" => |value| {
+            let size = value.abs();
+            if size > HUGE { ln_of_double(size).copysign(value) } else { value.asinh() }
+        },
+        "atan" => f64::atan,
+        "atanh" => f64::atanh,
+        "ceil" => f64::ceil,
+        "cos" => f64::cos,
+        "cosh" => f64::cosh,
+        "deg" => |value| value * 180.0 / std::f64::consts::PI,
+        "exp" => f64::exp,
+        "floor" => f64::floor,
+        "ln" => f64::ln,
+        "log10" => f64::log10,
+        "log2" => f64::log2,
+        "rad" => |value| value * std::f64::consts::PI / 180.0,
+        "sgn" => |value| {
+            if value > 0.0 {
+                1.0
+            } else if value < 0.0 {
+                -1.0
+            } else {
+                value
+            }
+        },
+        "sin" => f64::sin,
+        "sinh" => f64::sinh,
+        "sqrt" => f64::sqrt,
+        "tan" => f64::tan,
+        "tanh" => f64::tanh,
+        _ => return None,
+    })
+}
+
+/// Functions of a number and of others that are the same for all series.
+pub(crate) fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
+    Some(match name {
+        "clamp" => |value, bounds| match *bounds {
+            [min, max] if max < min => ABSENT,
+            [min, max] => larger(min, smaller(max, value)),
+            _ => value,
+        },
+        "clamp_max" => |value, bounds| bounds.first().map_or(value, |max| smaller(*max, value)),
+        "clamp_min" => |value, bounds| bounds.first().map_or(value, |min| larger(*min, value)),
+        "round" => |value, nearest| {
+            // By the inverse, because 0.1 and the like have no exact number.
+            let inverse = 1.0 / nearest.first().copied().unwrap_or(1.0);
+            (value * inverse + 0.5).floor() / inverse
+        },
+        _ => return None,
+    })
+}
+
+/// Parts of the date that a number of seconds since 1970 means.
+pub(crate) fn of_time(name: &str) -> Option<fn(f64) -> f64> {
+    Some(match name {
+        "days_in_month" => |at| f64::from(civil(at).0.date().days_in_month()),
+        "day_of_month" => |at| f64::from(civil(at).0.day()),
+        "day_of_week" => |at| f64::from(civil(at).0.weekday().to_sunday_zero_offset()),
+        "day_of_year" => |at| f64::from(civil(at).0.day_of_year()),
+        "hour" => |at| f64::from(civil(at).0.hour()),
+        "minute" => |at| f64::from(civil(at).0.minute()),
+        "month" => |at| f64::from(civil(at).0.month()),
+        "year" => |at| {
+            let (date, cycles) = civil(at);
+            (i64::from(date.year()) + CYCLE_YEARS * cycles) as f64
+        },
+        _ => return None,
+    })
+}
+
+/// After so many years the calendar is the same again, weekdays too.
+const CYCLE_YEARS: i64 = 400;
+const CYCLE_SECONDS: i64 = 146_097 * 86_400;
+
+/// The date in the cycle that begins in 1970, and how many cycles it is apart from it: dates end
+/// in the year 9999, numbers do not.
+fn civil(seconds: f64) -> (jiff::civil::DateTime, i64) {
+    let seconds = seconds as i64;
+    let date = UnixMillis(seconds.rem_euclid(CYCLE_SECONDS) * 1000).civil();
+    (date, seconds.div_euclid(CYCLE_SECONDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_dates() {
+        let round = of_several("round").unwrap();
+        assert_eq!([round(2.5, &[]), round(-2.5, &[]), round(12.34, &[0.1])], [3.0, -2.0, 12.3]);
+        let clamp = of_several("clamp").unwrap();
+        assert_eq!(clamp(5.0, &[0.0, 2.0]), 2.0);
+        assert_eq!(clamp(5.0, &[3.0, 2.0]).to_bits(), ABSENT.to_bits());
+        let part = |name: &str, at: f64| of_time(name).unwrap()(at);
+        let leap_day = 1_709_210_096.0; // 2024-02-29T12:34:56Z, a Thursday
+        for (name, expected) in [
+            ("year", 2024.0),
+            ("month", 2.0),
+            ("day_of_month", 29.0),
+            ("day_of_week", 4.0),
+            ("day_of_year", 60.0),
+            ("days_in_month", 29.0),
+            ("hour", 12.0),
+            ("minute", 34.0),
+        ] {
+            assert_eq!(part(name, leap_day), expected, "{name}");
+        }
+        assert_eq!(part("year", f64::NAN), 1970.0);
+        let never = 253_402_300_800.0; // 10000-01-01T00:00:00Z, a Saturday
+        assert_eq!([part("year", never), part("day_of_week", never)], [10_000.0, 6.0]);
+        assert_eq!([part("year", never - 1.0), part("day_of_month", never - 1.0)], [9999.0, 31.0]);
+        assert_eq!([part("year", -1.0), part("month", -1.0)], [1969.0, 12.0]);
+        let asinh = of_one("asinh").unwrap();
+        assert_eq!([asinh(-1e308), asinh(0.0)], [-709.889_355_822_726, 0.0]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The straight line through a window: `deriv` and `predict_linear`.
+//!
+//! Of merged cells of gauges all samples count, as if they were evenly spaced and their values went
+//! straight from the first to the last around their mean; of others the known readings. Must never
+//! know: the store, the tree.
+
+use super::rates::seconds;
+use crate::{
+    model::Kind,
+    query::promql::value::{cells::TimedCell, numbers::Sum, windows::Window},
+};
+
+/// Slope per second.
+pub(crate) fn deriv(window: &Window<'_>) -> Option<f64> {
+    let (origin, _) = window.readings().next()?;
+    regression(window, origin).map(|(slope, _)| slope)
+}
+
+/// Value so many seconds after the evaluation.
+pub(crate) fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
+    let ahead = arguments.first().copied().unwrap_or(f64::NAN);
+    let (slope, value) = regression(window, window.evaluated_at)?;
+    Some(slope * ahead + value)
+}
+
+/// Slope per second and value at `origin` of the line through the window, by least squares.
+fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
+    let mut fit = Fit { constant: true, ..Fit::default() };
+    for cell in window.touching() {
+        let is_whole = cell.first_at > window.from && cell.last_at <= window.to;
+        if is_whole && cell.is_merged() && window.kind == Kind::Gauge {
+            fit.cell(cell, origin);
+        } else {
+            for (at, value) in window.readings_of(cell) {
+                fit.sample(seconds(at - origin), value);
+            }
+        }
+    }
+    let first = fit.first.filter(|_| fit.n >= 2.0)?;
+    if fit.constant {
+        let known = !first.is_infinite();
+        return Some(if known { (0.0, first) } else { (f64::NAN, f64::NAN) });
+    }
+    let n = fit.n;
+    let [x, y, xy, xx] = [fit.x, fit.y, fit.xy, fit.xx].map(|sum| sum.total());
+    let slope = (xy - x * y / n) / (xx - x * x / n);
+    Some((slope, y / n - slope * x / n))
+}
+
+/// The sums that the line needs: x is seconds, y the value.
+#[derive(Default)]
+struct Fit {
+    n: f64,
+    x: Sum,
+    y: Sum,
+    xy: Sum,
+    xx: Sum,
+    first: Option<f64>,
+    /// Whether all values are the same.
+    constant: bool,
+}
+
+impl Fit {
+    fn sample(&mut self, x: f64, y: f64) {
+        self.constant &= *self.first.get_or_insert(y) == y;
+        self.n += 1.0;
+        self.x.add(x);
+        self.y.add(y);
+        self.xy.add(x * y);
+        self.xx.add(x * x);
+    }
+
+    fn cell(&mut self, cell: &TimedCell, origin: i64) {
+        let first = *self.first.get_or_insert(cell.first);
+        self.constant &= cell.min == first && cell.max == first;
+        let n = f64::from(cell.n);
+        let lasted = seconds(cell.last_at - cell.first_at);
+        let middle = seconds(cell.first_at - origin) + lasted / 2.0;
+        // Squared distances from the middle of n evenly spaced times.
+        let squares = lasted * lasted * n * (n + 1.0) / (12.0 * (n - 1.0));
+        let slope = if lasted > 0.0 { (cell.last - cell.first) / lasted } else { 0.0 };
+        self.n += n;
+        self.x.add(n * middle);
+        self.y.add(cell.sum);
+        self.xy.add(middle * cell.sum + slope * squares);
+        self.xx.add(n * middle * middle + squares);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::{Cell, UnixMillis};
+    use crate::store::Slot;
+
+    fn window(all: &[TimedCell], to: i64) -> Window<'_> {
+        let (hi, kind) = (all.len(), Kind::Gauge);
+        Window { all, lo: 0, hi, from: 0, to, evaluated_at: to, kind, width_ms: 60_000 }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_the_same_through_cells_and_through_their_samples(
+            slope in -50.0..50.0_f64, start in -1e3..1e3_f64, step in 5..20_i64, count in 2..60_i64
+        ) {
+            let at = |i: i64| (i + 1) * step * 1000;
+            let value = |i: i64| start + slope * (at(i) as f64 / 1000.0);
+            let samples: Vec<_> = (0..count).map(|i| TimedCell::sample(at(i), value(i))).collect();
+            let mut slots: Vec<Slot> = Vec::new();
+            for i in 0..count {
+                let slot = UnixMillis(at(i) / 60_000 * 60_000);
+                let cell = Cell::single((at(i) - slot.0) as u32, value(i));
+                match slots.last_mut().filter(|last| last.start == slot) {
+                    Some(last) => last.cell.merge(&cell),
+                    None => slots.push(Slot { start: slot, cell }),
+                }
+            }
+            let mut cells = Vec::new();
+            crate::query::promql::value::cells::append_cells(&slots, Kind::Gauge, &mut cells);
+            let to = at(count);
+            for found in [deriv(&window(&samples, to)), deriv(&window(&cells, to))] {
+                prop_assert!((found.unwrap() - slope).abs() < 1e-6, "{found:?} {slope}");
+            }
+            let ahead = [samples, cells].map(|all| predict(&window(&all, to), &[60.0]).unwrap());
+            prop_assert!((ahead[0] - ahead[1]).abs() < 1e-5, "{ahead:?}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! From the text of a query to its tree: bounded first, then parsed. Must never know: series, values.
+//!
+//! The parser recurses as deep as a query nests and compiles every pattern that it meets, so the
+//! text is read once before: its length, its nesting and its patterns have bounds. Patterns are
+//! handed past the parser as plain values with a mark, and are compiled within bounds later.
+
+pub(crate) mod durations;
+pub(crate) mod extensions;
+pub(crate) mod format;
+pub(crate) mod guard;
+pub(crate) mod literals;
+pub(crate) mod matchers;
+mod messages;
+pub(crate) mod positions;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Once,
+};
+
+use promql_parser::parser::{self, Expr, Function, register_extra_functions, value::ValueType};
+
+use crate::query::promql::{PromqlError, PromqlLimits};
+use extensions::{QueryTimes, resolve};
+use guard::{MARKS, mark_patterns};
+
+/// Parses a query within bounds; with the times of a query also lengths of time that are calculated.
+/// The values of other matchers than `=` come marked (`guard.rs`).
+pub(crate) fn parse(
+    text: &str,
+    times: Option<QueryTimes>,
+    limits: &PromqlLimits<'_>,
+) -> Result<Expr, PromqlError> {
+    if text.len() > limits.query_bytes_max {
+        return Err(PromqlError::BadData(format!(
+            "the query has {} bytes, more than {}: shorten it or raise promql.query_bytes_max",
+            text.len(),
+            limits.query_bytes_max
+        )));
+    }
+    let resolved = times.map_or(Ok(text.into()), |times| resolve(text, times))?;
+    parse_within_depth(&resolved, text)
+}
+
+/// The same for a text whose length is bounded; complaints name places in the original.
+fn parse_within_depth(text: &str, original: &str) -> Result<Expr, PromqlError> {
+    let marked = mark_patterns(text)?;
+    know_more_functions();
+    // The parser has panicked on odd input before; a query must not end a worker.
+    let parsed = catch_unwind(AssertUnwindSafe(|| parser::parse(&marked)))
+        .unwrap_or_else(|_| Err("the parser cannot read this query".to_owned()));
+    parsed.map_err(|cause| {
+        let plain = |text: String, (_, mark): (&str, &str)| text.replace(mark, "");
+        let cause = messages::of_prometheus(&MARKS.into_iter().fold(cause, plain));
+        // Of calls it is known where they stand.
+        let called = OF_CALLS.iter().find_map(|before| {
+            let (name, _) = cause.split_once(before)?.1.split_once('"')?;
+            positions::first_call(original, name)
+        });
+        let place = called.map_or_else(String::new, |place| place + ": ");
+        PromqlError::BadData(format!("{place}parse error: {cause}"))
+    })
+}
+
+/// What stands before the name of a call in a complaint.
+const OF_CALLS: [&str; 3] = ["in call to \"", "in call to function \"", "function with name \""];
+
+/// Functions that Prometheus knew under another name.
+fn know_more_functions() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let arguments = vec![ValueType::Matrix, ValueType::Scalar, ValueType::Scalar];
+        let own = Function::new("holt_winters", arguments, 0, ValueType::Vector, false);
+        // It fails only for names that are built in, and this is not.
+        drop(register_extra_functions(vec![own]));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::promql::{
+        parse::{guard::DEPTH_MAX, matchers::series_matchers},
+        tests::LIMITS,
+    };
+
+    #[test]
+    fn text_is_bounded_before_it_is_parsed() {
+        let check = |text: &str| parse(text, None, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
+        for text in ["(", "-", "sum(", "!", "a[", "1+", "1 or ", "1-(", "a[1m:"] {
+            for times in [1000, 100_000] {
+                let refused = check(&text.repeat(times)).unwrap_err();
+                assert!(refused.contains("split it") || refused.contains("bytes"), "{refused}");
+            }
+            let _no_overflow = check(&text.repeat(DEPTH_MAX / 2));
+        }
+        assert_eq!(check(&format!("1{}", "+1".repeat(DEPTH_MAX))), Ok(()));
+        assert!(check(&format!("1{}", "+1".repeat(DEPTH_MAX + 1))).is_err());
+        // What lies side by side is not deep.
+        let wide = format!("label_join(up, {}\"x\")", "\"a\", ".repeat(500));
+        assert_eq!(check(&wide), Ok(()));
+        let matchers = "a=\"b\", c!=\"d\", ".repeat(300);
+        assert_eq!(check(&format!("up{{{matchers}}}")), Ok(()));
+    }
+
+    #[test]
+    fn odd_text_is_refused_without_a_panic() {
+        for text in [
+            "",
+            "#",
+            "up{",
+            "up{a=~\"(\"",
+            "\"",
+            "up offset 99999999999999y",
+            "x[1e400]",
+            "x !~ 1",
+            "x =~ 1",
+            "{a=~\".*\"}}",
+        ] {
+            assert!(parse(text, None, &LIMITS).is_err(), "{text}");
+        }
+        assert!(series_matchers("{a=~\".*\"}", &LIMITS).is_err());
+    }
+}

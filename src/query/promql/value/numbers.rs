@@ -1,0 +1,273 @@
+//! Arithmetic as Prometheus does it: compensated sums, means, quantiles, and how numbers are
+//! written.
+//!
+//! Must never know: series, times.
+
+/// A sum that does not lose small parts (Neumaier's variant of Kahan's).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    /// Adds a number.
+    pub(crate) fn add(&mut self, value: f64) {
+        let total = self.sum + value;
+        if total.is_infinite() {
+            self.lost = 0.0;
+        } else if self.sum.abs() >= value.abs() {
+            self.lost += (self.sum - total) + value;
+        } else {
+            self.lost += (value - total) + self.sum;
+        }
+        self.sum = total;
+    }
+
+    /// The sum.
+    pub(crate) fn total(&self) -> f64 {
+        if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
+    }
+}
+
+/// A mean that changes to an incremental calculation when the sum would overflow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mean {
+    count: f64,
+    sum: Sum,
+    incremental: bool,
+}
+
+impl Mean {
+    /// Adds a number that stands for `weight` samples with this sum.
+    pub(crate) fn add_sum(&mut self, sum: f64, weight: f64) {
+        if weight == 1.0 || self.incremental {
+            return self.add(sum / weight);
+        }
+        self.sum.add(sum);
+        self.count += weight;
+    }
+
+    /// Adds a number.
+    pub(crate) fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        if !self.incremental {
+            let mut next = self.sum;
+            next.add(value);
+            if self.count == 1.0 || !next.sum.is_infinite() {
+                self.sum = next;
+                return;
+            }
+            self.incremental = true;
+            self.sum.sum /= self.count - 1.0;
+            self.sum.lost /= self.count - 1.0;
+        }
+        let kept = (self.count - 1.0) / self.count;
+        self.sum = Sum { sum: kept * self.sum.sum, lost: kept * self.sum.lost };
+        self.sum.add(value / self.count);
+    }
+
+    /// The mean.
+    pub(crate) fn mean(&self) -> f64 {
+        if self.incremental {
+            self.sum.total()
+        } else if self.sum.sum.is_infinite() {
+            self.sum.sum / self.count
+        } else {
+            self.sum.sum / self.count + self.sum.lost / self.count
+        }
+    }
+}
+
+/// Mean square distance from the mean, by Welford's method.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Variance {
+    count: f64,
+    mean: Sum,
+    squares: Sum,
+}
+
+impl Variance {
+    /// Adds a number so many times.
+    pub(crate) fn add(&mut self, value: f64, times: u32) {
+        let times = f64::from(times);
+        self.count += times;
+        let delta = value - self.mean.total();
+        self.mean.add(delta * (times / self.count));
+        self.squares.add(delta * (value - self.mean.total()) * times);
+    }
+
+    /// The variance of the whole, not of a sample of it.
+    pub(crate) fn variance(&self) -> f64 {
+        self.squares.total() / self.count
+    }
+}
+
+/// The q-quantile, linear between neighbours; NaN counts as the smallest. Sorts the values.
+pub(crate) fn quantile(q: f64, values: &mut [f64]) -> f64 {
+    values.sort_by(|one, next| ascending(*one, *next));
+    interpolated(q, values.len() as u64, |rank| values[rank as usize])
+}
+
+/// The same of values that are there several times.
+pub(crate) fn weighted_quantile(q: f64, values: &mut [(f64, u32)]) -> f64 {
+    values.sort_by(|one, next| ascending(one.0, next.0));
+    let count = values.iter().map(|(_, times)| u64::from(*times)).sum();
+    interpolated(q, count, |rank| {
+        let mut before = 0;
+        let holds = values.iter().find(|(_, times)| {
+            before += u64::from(*times);
+            before > rank
+        });
+        holds.map_or(f64::NAN, |(value, _)| *value)
+    })
+}
+
+/// The quantile of so many values of which each is known by its rank.
+fn interpolated(q: f64, count: u64, value: impl Fn(u64) -> f64) -> f64 {
+    if count == 0 || q.is_nan() {
+        return f64::NAN;
+    }
+    if q < 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    if q > 1.0 {
+        return f64::INFINITY;
+    }
+    let rank = q * (count as f64 - 1.0);
+    let lower = rank.floor().max(0.0) as u64;
+    let upper = (lower + 1).min(count - 1);
+    let weight = rank - rank.floor();
+    value(lower) * (1.0 - weight) + value(upper) * weight
+}
+
+/// Order of values with NaN before all others.
+pub(crate) fn ascending(one: f64, next: f64) -> std::cmp::Ordering {
+    match (one.is_nan(), next.is_nan()) {
+        (false, false) => one.partial_cmp(&next).unwrap_or(std::cmp::Ordering::Equal),
+        (one, next) => next.cmp(&one),
+    }
+}
+
+/// Whether two numbers differ by less than the tolerance, as a part of their size.
+pub(crate) fn almost_equal(one: f64, next: f64, tolerance: f64) -> bool {
+    if one == next || (one.is_nan() && next.is_nan()) {
+        return true;
+    }
+    let size = one.abs() + next.abs();
+    let difference = (one - next).abs();
+    if one == 0.0 || next == 0.0 || size < f64::MIN_POSITIVE {
+        return difference < tolerance * f64::MIN_POSITIVE;
+    }
+    difference / size.min(f64::MAX) < tolerance
+}
+
+/// A number as Prometheus writes it into labels and messages: without an exponent.
+pub(crate) fn text_of(value: f64) -> String {
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned()
+    } else {
+        value.to_string()
+    }
+}
+
+/// A number as OpenMetrics writes it, and Prometheus into labels of quantiles: `1.0`, `0.25`, `1e-05`.
+pub(crate) fn open_metrics_text(value: f64) -> String {
+    if !value.is_finite() {
+        return text_of(value);
+    }
+    if value != 0.0 && !(1e-4..1e21).contains(&value.abs()) {
+        let text = format!("{value:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) =
+            exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    let text = value.to_string();
+    if text.contains('.') { text } else { text + ".0" }
+}
+
+/// The larger number: infinity, or else NaN when one of them is. 0 is larger than -0.
+pub(crate) fn larger(one: f64, next: f64) -> f64 {
+    if one == f64::INFINITY || next == f64::INFINITY {
+        f64::INFINITY
+    } else if one.is_nan() || next.is_nan() {
+        f64::NAN
+    } else if one.total_cmp(&next).is_lt() {
+        next
+    } else {
+        one
+    }
+}
+
+/// The smaller number, as [`larger`] has it.
+pub(crate) fn smaller(one: f64, next: f64) -> f64 {
+    -larger(-one, -next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_means_keep_small_parts_and_survive_overflow() {
+        let values = [1.0, 1e100, 1.0, -1e100];
+        let mut sum = Sum::default();
+        for value in values {
+            sum.add(value);
+        }
+        assert_eq!(sum.total(), 2.0);
+        let mean = |values: &[f64]| {
+            let mut mean = Mean::default();
+            for value in values {
+                mean.add(*value);
+            }
+            mean.mean()
+        };
+        assert_eq!(mean(&values), 0.5);
+        assert_eq!(mean(&[f64::MAX, f64::MAX]), f64::MAX);
+        assert_eq!(mean(&[f64::INFINITY, 1.0]), f64::INFINITY);
+        assert!(mean(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+        let mut merged = Mean::default();
+        merged.add_sum(6.0, 3.0);
+        merged.add_sum(2.0, 1.0);
+        assert_eq!(merged.mean(), 2.0);
+    }
+
+    #[test]
+    fn infinity_is_larger_than_nan_and_zero_than_its_negative() {
+        assert_eq!(larger(f64::NAN, f64::INFINITY), f64::INFINITY);
+        assert_eq!(smaller(f64::NEG_INFINITY, f64::NAN), f64::NEG_INFINITY);
+        assert!(larger(f64::NEG_INFINITY, f64::NAN).is_nan() && smaller(1.0, f64::NAN).is_nan());
+        assert_eq!([larger(-2.0, -3.0), smaller(-2.0, -3.0)], [-2.0, -3.0]);
+        assert!(larger(-0.0, 0.0).is_sign_positive() && smaller(0.0, -0.0).is_sign_negative());
+    }
+
+    #[test]
+    fn quantiles_and_variances() {
+        for (q, expected) in [(0.5, 2.0), (0.25, 1.5), (1.0, 3.0), (2.0, f64::INFINITY)] {
+            assert_eq!(quantile(q, &mut [3.0, 1.0, 2.0]), expected);
+        }
+        assert!(quantile(0.5, &mut []).is_nan());
+        let mut variance = Variance::default();
+        for value in [1.0, 3.0] {
+            variance.add(value, 1);
+        }
+        assert_eq!(variance.variance(), 1.0);
+        let mut several = Variance::default();
+        several.add(1.0, 3);
+        several.add(5.0, 1);
+        assert_eq!(several.variance(), 3.0);
+        for (q, expected) in [(0.0, 1.0), (0.5, 1.5), (0.75, 2.75), (1.0, 5.0)] {
+            let found = weighted_quantile(q, &mut [(5.0, 1), (2.0, 1), (1.0, 2)]);
+            assert_eq!(found, expected, "{q}");
+        }
+        assert!(almost_equal(1.0, 1.0 + 1e-13, 1e-12) && !almost_equal(1.0, 1.1, 1e-12));
+        for (value, text) in [(1.0, "1.0"), (0.0, "0.0"), (0.25, "0.25"), (1e-5, "1e-05")] {
+            assert_eq!(open_metrics_text(value), text);
+        }
+        assert_eq!([text_of(1e21), text_of(0.5)], ["1000000000000000000000", "0.5"]);
+    }
+}
