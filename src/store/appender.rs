@@ -9,9 +9,10 @@ use std::{
 };
 
 use super::{
-    Store, StoreError,
-    changes::{ChangeRefusal, SeriesChange},
-    record,
+    dictionary::changes::{ChangeRefusal, SeriesChange},
+    error::StoreError,
+    handle::Store,
+    journal::record,
 };
 use crate::model::{
     AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,

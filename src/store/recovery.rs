@@ -11,16 +11,19 @@ use std::sync::{
 use parking_lot::{Mutex, RwLock};
 
 use super::{
-    Appender, Counters, Dictionary, Inner, Medium, Store, StoreError,
-    catalog::Catalog,
-    changes,
-    head::{self, Head},
-    journal::{self, Journal},
-    levels,
-    partition::granularities_with_files,
-    partitions::Partitions,
-    register::Register,
-    states::SERIES_PER_ROW,
+    appender::Appender,
+    catalog::{Catalog, series_states::SERIES_PER_ROW},
+    counters::Counters,
+    dictionary::Dictionary,
+    documents::open::Partitions,
+    error::StoreError,
+    file::{
+        medium::Medium,
+        names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
+    },
+    handle::{Inner, Store},
+    head::Head,
+    journal::{Journal, granularities, register::Register},
 };
 use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
 
@@ -56,7 +59,7 @@ impl Store {
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
-        changes::load(&journal, &mut dictionary, &mut catalog)?;
+        load(&journal, &mut dictionary, &mut catalog)?;
         journal.restore(catalog.states_mut())?;
         catalog.senders_mut().restore(journal.senders()?, now);
         let last_run = journal.last_run()?;
@@ -65,8 +68,9 @@ impl Store {
         let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
         let with_files = granularities_with_files(&medium)?;
         let latest = catalog.latest();
-        let levels = levels::reconcile(&known, &granularities, &with_files, latest, dropped_by);
-        let all = [granularities.levels(), &levels::retired(&levels)].concat();
+        let levels =
+            granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
+        let all = [granularities.levels(), &granularities::retired(&levels)].concat();
         let head = Head::open(medium.clone(), &all, register.clone())?;
         let partitions = Partitions::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
@@ -78,7 +82,8 @@ impl Store {
         // In the order of the partitions' levels.
         let (living, retired): (Vec<_>, Vec<_>) =
             levels.iter().partition(|level| level.retired.is_none());
-        let gaps = living.into_iter().chain(retired).map(levels::StoredLevel::gaps).collect();
+        let gaps =
+            living.into_iter().chain(retired).map(granularities::StoredLevel::gaps).collect();
         let inner = Inner {
             granularities,
             medium,
@@ -112,7 +117,7 @@ impl Store {
         let (begun_through, begun_in) = self.begun_through()?;
         let (states_through, states_rows) = inner.journal.states_ahead()?;
         let begun = (begun_through, begun_in);
-        let (begun_through, begun_in) = begun.max((states_through, journal::JOURNAL_FILE.into()));
+        let (begun_through, begun_in) = begun.max((states_through, JOURNAL_FILE.into()));
         inner.journal.replay(after, |sequence, record| {
             let mut batches = record.batches;
             let mut catalog = inner.catalog.write();
@@ -138,7 +143,7 @@ impl Store {
         let applied = catalog.applied();
         if begun_through > applied {
             return Err(StoreError::Corrupt {
-                file: journal::JOURNAL_FILE.to_owned(),
+                file: JOURNAL_FILE.to_owned(),
                 problem: format!(
                     "it ends with record {applied}, but {begun_in} holds record \
                      {begun_through}: restore the journal that belongs to it"
@@ -163,7 +168,7 @@ impl Store {
                 Err(fault) if inner.head.replace_if_damaged(&fault)? => 0,
                 Err(fault) => return Err(fault),
             };
-            last = last.max((through, head::HEAD_FILE.to_owned()));
+            last = last.max((through, HEAD_FILE.to_owned()));
         }
         for partition in inner.partitions.all() {
             match partition.read() {
@@ -184,9 +189,38 @@ impl Store {
         match unknown.copied().find(|series| series.0 as usize >= count) {
             None => Ok(()),
             Some(series) => Err(StoreError::Corrupt {
-                file: journal::JOURNAL_FILE.to_owned(),
+                file: JOURNAL_FILE.to_owned(),
                 problem: format!("record {sequence} names series {} of {count}", series.0),
             }),
         }
     }
+}
+
+/// Fills the dictionary and the catalog with the series of the journal, as they are by now.
+fn load(
+    journal: &Journal,
+    dictionary: &mut Dictionary,
+    catalog: &mut Catalog,
+) -> Result<(), StoreError> {
+    let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
+    let mut changes = journal.changes()?.into_iter().peekable();
+    for (id, mut info) in (0..).map(SeriesId).zip(journal.series()?) {
+        catalog.add_series(info.kind);
+        match changes.next_if(|change| change.id == id).map(|change| change.key) {
+            Some(None) => {
+                dictionary.add_deleted(info.kind);
+                continue;
+            }
+            Some(Some(key)) => info.key = key,
+            None => {}
+        }
+        if dictionary.find(&info.key).is_some() {
+            return Err(damaged(format!("series {} is {}, which is another one", id.0, info.key)));
+        }
+        dictionary.add(info);
+    }
+    changes.next().map_or(Ok(()), |change| {
+        let count = dictionary.id_count();
+        Err(damaged(format!("series {} of {count} was changed", change.id.0)))
+    })
 }

@@ -4,6 +4,7 @@
 //! the transaction that first uses it. Only the appender adds and changes entries. An id stands for
 //! the same series for ever: a deleted one is not given again.
 
+pub(crate) mod changes;
 mod update;
 
 use std::{

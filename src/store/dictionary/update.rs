@@ -5,11 +5,8 @@
 
 use std::{collections::BTreeMap, hash::BuildHasher};
 
-use super::{Dictionary, Entry, Postings, pairs};
-use crate::{
-    model::{SeriesId, SeriesKey},
-    store::changes::SeriesUpdate,
-};
+use super::{Dictionary, Entry, Postings, changes::SeriesUpdate, pairs};
+use crate::model::{SeriesId, SeriesKey};
 
 /// The series to put into, or to take out of, the list of a tag's name and value.
 type Moves = BTreeMap<(Box<str>, Box<str>), Vec<SeriesId>>;

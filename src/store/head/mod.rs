@@ -6,6 +6,7 @@
 //! know which cells belong into documents: checkpoint.rs says that.
 
 mod reader;
+pub(crate) mod row;
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,19 +16,20 @@ use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransact
 pub(crate) use reader::HeadReader;
 
 use super::{
-    damage::Damage,
-    database_file::{DatabaseFile, FileOptions},
+    catalog::cell_map::SlotCells,
     error::StoreError,
-    head_row::{self, Row, SERIES_PER_ROW},
-    layer::SlotCells,
-    medium::Medium,
-    register::Register,
-    version::{self, FORMAT_VERSION},
+    file::{
+        damage::Damage,
+        database::{DatabaseFile, FileOptions},
+        medium::Medium,
+        names::HEAD_FILE,
+        version::{self, FORMAT_VERSION},
+    },
+    journal::register::Register,
 };
 use crate::model::{Granularity, SeriesId, UnixMillis};
+use row::{Row, SERIES_PER_ROW};
 
-/// Name of the head's file.
-pub(crate) const HEAD_FILE: &str = "head.redb";
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const VERSION_KEY: &str = "format_version";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
@@ -290,7 +292,7 @@ impl HeadWriter<'_> {
             {
                 before.merge_into(&mut merged);
             }
-            if head_row::encode(&merged, key, &mut self.buffer) {
+            if row::encode(&merged, key, &mut self.buffer) {
                 self.rows.insert(key, &*self.buffer).map_err(fail("write"))?;
             }
         }

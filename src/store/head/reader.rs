@@ -7,14 +7,16 @@ use std::{ops::Range, sync::Arc};
 
 use redb::ReadOnlyTable;
 
-use super::{fail, key, read_row, row_of_key, slots};
+use super::{
+    fail, key, read_row,
+    row::{Row, RowCells, SERIES_PER_ROW},
+    row_of_key, slots,
+};
 use crate::{
     model::Cell,
     store::{
-        damage::Damage,
-        database_file::DatabaseFile,
         error::StoreError,
-        head_row::{Row, RowCells, SERIES_PER_ROW},
+        file::{damage::Damage, database::DatabaseFile},
     },
 };
 

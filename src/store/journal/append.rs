@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use redb::WriteTransaction;
 
-use super::{CHANGES, Journal, RECORDS, SERIES, cut::remove_covered, fail};
+use super::{CHANGES, Journal, RECORDS, SERIES, cut::remove_covered, fail, series_row};
 use crate::{
     model::SeriesInfo,
-    store::{changes::SeriesUpdate, error::StoreError, series_row},
+    store::{dictionary::changes::SeriesUpdate, error::StoreError},
 };
 
 /// What failed may have reached the disk all the same. It was not acknowledged, and the next

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{SenderWindow, UnixMillis},
-    store::{error::StoreError, states::EncodedRow},
+    store::{catalog::series_states::EncodedRow, error::StoreError},
 };
 
 /// How long a part waits for the next append, when appends follow each other.

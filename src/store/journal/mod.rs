@@ -5,6 +5,10 @@
 
 mod append;
 mod cut;
+pub(crate) mod granularities;
+pub(crate) mod record;
+pub(crate) mod register;
+pub(crate) mod series_row;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,24 +16,22 @@ use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
-    changes::SeriesUpdate,
-    database_file::{DatabaseFile, FileOptions},
+    catalog::series_states::SeriesStates,
+    dictionary::changes::SeriesUpdate,
     error::StoreError,
-    levels::StoredLevel,
-    medium::Medium,
-    partition,
-    record::{self, Record},
-    series_row,
-    states::SeriesStates,
-    version::{self, FORMAT_VERSION},
+    file::{
+        database::{DatabaseFile, FileOptions},
+        medium::Medium,
+        names::{self, JOURNAL_FILE},
+        version::{self, FORMAT_VERSION},
+    },
 };
 use crate::model::{SenderWindow, SeriesId, SeriesInfo, UnixMillis};
 use append::Unsure;
 pub(crate) use cut::CutPart;
 use cut::Ride;
-
-/// Name of the journal's file.
-pub(crate) const JOURNAL_FILE: &str = "journal.redb";
+use granularities::StoredLevel;
+use record::Record;
 
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
 const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
@@ -296,7 +298,7 @@ fn note_files(txn: &WriteTransaction, files: &[String]) -> Result<(), StoreError
 
 /// Refuses a store whose journal is gone.
 fn refuse_orphans(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
-    let Some(other) = partition::data_files(medium)?.into_iter().next() else { return Ok(()) };
+    let Some(other) = names::data_files(medium)?.into_iter().next() else { return Ok(()) };
     let problem = format!(
         "it is missing, but {other} is there: see that the whole disk is mounted, put the journal \
          back, or make a new data directory of a snapshot with `granary restore`; to begin anew, \

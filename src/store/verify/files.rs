@@ -8,13 +8,16 @@ use super::VerifyReport;
 use crate::{
     model::{Cell, Kind, SeriesId, UnixMillis},
     store::{
-        Store, StoreError, assertion,
-        head::HEAD_FILE,
-        head_row::SERIES_PER_ROW,
-        journal::JOURNAL_FILE,
-        medium::Medium,
-        partition::{Partition, data_files},
-        watched::Watched,
+        documents::open::partition::Partition,
+        error::StoreError,
+        file::{
+            assertion,
+            medium::Medium,
+            names::{HEAD_FILE, JOURNAL_FILE, data_files},
+            watched::Watched,
+        },
+        handle::Store,
+        head::row::SERIES_PER_ROW,
     },
 };
 

@@ -9,14 +9,14 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    Store, StoreError,
-    head::HEAD_FILE,
-    journal::{JOURNAL_FILE, Journal},
-    levels,
-    medium::Medium,
-    overlay,
-    partition::Partition,
-    register,
+    error::StoreError,
+    file::{
+        medium::Medium,
+        names::{HEAD_FILE, JOURNAL_FILE, partition_file},
+        read_only::ReadOnlyFolder,
+    },
+    handle::Store,
+    journal::{Journal, granularities, register},
 };
 use crate::model::{PartitionId, UnixMillis};
 
@@ -96,7 +96,7 @@ pub fn verify(
     now: UnixMillis,
     progress: &mut dyn FnMut(VerifyProgress<'_>),
 ) -> Result<VerifyReport, StoreError> {
-    let medium: Arc<dyn Medium> = Arc::new(overlay::ReadOnlyFolder::new(folder));
+    let medium: Arc<dyn Medium> = Arc::new(ReadOnlyFolder::new(folder));
     let fault =
         |cause| StoreError::Io { operation: "look for", file: JOURNAL_FILE.to_owned(), cause };
     if !medium.exists(JOURNAL_FILE).map_err(fault)? {
@@ -147,7 +147,7 @@ fn check_cells(
     for (done, id) in (1..).zip(ids) {
         let granularity = &store.levels()[id.level];
         let place = store.inner.partitions.place(id.level, id.start);
-        let name = Partition::file_name(granularity, &place);
+        let name = partition_file(granularity, place.range());
         progress(&format!("cells of {name}"), done);
         if let Err(cause) = check_partition(store, id, &in_head, now, report) {
             report.error(&name, &cause);
@@ -180,7 +180,7 @@ fn check_partition(
 /// Opens the store as the daemon would, with the granularities that its journal names.
 fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) -> Option<Store> {
     let missing = Journal::open(medium).and_then(|journal| {
-        let set = levels::as_set(&journal.levels()?, JOURNAL_FILE)?;
+        let set = granularities::as_set(&journal.levels()?, JOURNAL_FILE)?;
         Ok((set, register::missing(medium, &journal)?))
     });
     let opened = missing.and_then(|(granularities, missing)| {

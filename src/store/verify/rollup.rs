@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 use super::VerifyReport;
 use crate::{
     model::{Cell, Granularity, PartitionId, SeriesId, UnixMillis},
-    store::{Store, StoreError, View, layouts::Layouts, partition::Partition},
+    store::{
+        documents::open::layouts::Layouts, error::StoreError, file::names::partition_file,
+        handle::Store, view::View,
+    },
 };
 
 /// Sums may differ in their last bits, because they depend on the order of the samples.
@@ -41,7 +44,7 @@ pub(super) fn compare(
     let sides = Sides {
         store,
         id,
-        file: Partition::file_name(coarse, &place),
+        file: partition_file(coarse, place.range()),
         layouts: place.layouts,
         coarse,
         fine,
@@ -74,8 +77,8 @@ pub(super) fn check_coarser_exists(
     let found =
         !partitions.overlapping(level, own.range()).is_empty() || in_head.contains(&place.id);
     if !found && id.start >= complete_since(store, id.level)? {
-        let missing = Partition::file_name(coarser, &place);
-        let file = Partition::file_name(&levels[id.level], &own);
+        let missing = partition_file(coarser, place.range());
+        let file = partition_file(&levels[id.level], own.range());
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
     Ok(())
@@ -104,7 +107,7 @@ fn whole_partitions(
     let first = partitions.place(level, range.start).id;
     let rows = in_head.range(first..PartitionId { level, start: range.end }).map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
-        let file = Partition::file_name(granularity, &partitions.place(level, *start));
+        let file = partition_file(granularity, partitions.place(level, *start).range());
         // Past its retention, only coarser levels took in late samples.
         granularity.keeps(*start, now) && !store.inner.register.is_lost(&file)
     };

@@ -8,8 +8,10 @@ use std::{collections::BTreeMap, collections::HashMap, ops::Range};
 
 use foldhash::fast::FixedState;
 
-use super::head_row::{RowCells, SERIES_PER_ROW};
-use crate::model::{Cell, Granularity, SeriesId, UnixMillis};
+use crate::{
+    model::{Cell, Granularity, SeriesId, UnixMillis},
+    store::head::row::{RowCells, SERIES_PER_ROW},
+};
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
 const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<i64>());

@@ -9,7 +9,8 @@ use std::{collections::BTreeSet, io, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{error::StoreError, journal::Journal, medium::Medium};
+use super::Journal;
+use crate::store::{error::StoreError, file::medium::Medium};
 
 /// Where damaged files are set aside, and where marks say which are missing.
 const DAMAGED_FOLDER: &str = "damaged";

@@ -1,10 +1,10 @@
-//! Where the files are: a folder, or in tests a medium that fails on purpose.
+//! A folder of the file system as the medium: names that are durable, no links, files for the
+//! daemon's user alone.
 //!
 //! Must never know: what is in the files.
 
 use std::{
     collections::BTreeSet,
-    fmt::Debug,
     fs::{self, DirBuilder, File, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -15,37 +15,12 @@ use parking_lot::Mutex;
 use redb::{StorageBackend, backends::FileBackend};
 use rustix::fs::{Advice, OFlags, fadvise};
 
+use super::medium::Medium;
+
 /// Files are for the daemon's user alone.
 const FILE_MODE: u32 = 0o600;
 /// So are folders.
 const FOLDER_MODE: u32 = 0o700;
-
-/// A place for redb files. Names are paths below the data directory, with `/`.
-pub trait Medium: Send + Sync + Debug {
-    /// Opens a file that is there; never makes one. What the system holds of it in memory without
-    /// having been able to write it is forgotten first, so that what is read is on the medium.
-    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
-    /// Makes an empty file; there must be none of this name. Its name is durable after `settle`.
-    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
-    /// Files in a folder, sorted; none when the folder is not there. What is no file, or has a
-    /// name that no file here has, is passed over.
-    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
-    /// Folders in a folder, likewise.
-    fn folders(&self, folder: &str) -> io::Result<Vec<String>>;
-    /// Removes a file, if it is there; durable when it returns.
-    fn remove(&self, name: &str) -> io::Result<()>;
-    /// Whether there is such a file.
-    fn exists(&self, name: &str) -> io::Result<bool>;
-    /// Gives a file another name, replacing what has that name; durable when it returns.
-    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Makes the name of a file that is there durable: it may not be, when a rename failed late.
-    fn settle(&self, name: &str) -> io::Result<()>;
-    /// Bytes that a file takes on the medium.
-    fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
-    /// Copies a file that nobody writes to meanwhile out of the medium, durably; returns its
-    /// bytes.
-    fn copy(&self, name: &str, target: &Path) -> io::Result<u64>;
-}
 
 /// A folder of the file system. It may be reached through symbolic links; below it there are none.
 #[derive(Debug)]

@@ -1,17 +1,29 @@
-//! The open partitions, by granularity and start.
+//! Open documents: BSON of constant length, one redb file a partition.
+//!
+//! Must never know: where cells come from.
+
+pub(crate) mod access;
+pub(crate) mod layouts;
+pub(crate) mod partition;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{
-    database_file::UNFINISHED,
-    error::StoreError,
-    medium::Medium,
-    partition::{Partition, Place},
-    register::Register,
+use super::place::Place;
+use crate::{
+    model::{Granularity, PartitionId, UnixMillis},
+    store::{
+        error::StoreError,
+        file::{
+            database::UNFINISHED,
+            medium::Medium,
+            names::{partition_file, partition_folder, partition_start},
+        },
+        journal::register::Register,
+    },
 };
-use crate::model::{Granularity, PartitionId, UnixMillis};
+use partition::Partition;
 
 /// See the module.
 #[derive(Debug)]
@@ -51,14 +63,14 @@ impl Partitions {
             Self { levels, medium, register, open: RwLock::default(), changing: Mutex::default() };
         let mut files = Vec::new();
         for (level, granularity) in this.levels.iter().enumerate() {
-            let folder = Partition::folder(granularity);
+            let folder = partition_folder(granularity);
             for name in this.list(&folder)? {
                 if name.ends_with(UNFINISHED) {
                     this.remove_unfinished(&format!("{folder}/{name}"))?;
                     continue;
                 }
                 let file = format!("{folder}/{name}");
-                let Some(start) = Partition::start_of_file(&name) else {
+                let Some(start) = partition_start(&name) else {
                     tracing::warn!(file, "passed over a file that is no partition");
                     continue;
                 };
@@ -88,8 +100,8 @@ impl Partitions {
     /// damaged.
     pub(crate) fn holes(&self, level: usize) -> Vec<Range<UnixMillis>> {
         let granularity = &self.levels[level];
-        let lost = self.register.lost(&Partition::folder(granularity)).into_iter();
-        let starts = lost.filter_map(|name| Partition::start_of_file(&name));
+        let lost = self.register.lost(&partition_folder(granularity)).into_iter();
+        let starts = lost.filter_map(|name| partition_start(&name));
         let end = |start| granularity.partition_end(granularity.partition_start(start));
         let mut holes: Vec<_> = starts.map(|start| start..end(start)).collect();
         for partition in self.overlapping(level, i64::MIN..i64::MAX) {
@@ -192,7 +204,7 @@ impl Partitions {
     /// in it.
     fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
         let granularity = &self.levels[place.id.level];
-        let file = Partition::file_name(granularity, &place);
+        let file = partition_file(granularity, place.range());
         let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
         let found = if self.medium.exists(&file).map_err(fault)? {
             self.open_or_set_aside(place.id, &file)?

@@ -5,11 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::{
-    Dictionary, Matcher, StoreError,
-    catalog::Catalog,
-    journal::{self, Journal},
-};
+use super::{Dictionary, Matcher};
 use crate::model::{SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 
 /// What is to become of the series that match.
@@ -157,37 +153,8 @@ impl Dictionary {
     }
 }
 
-/// Fills the dictionary and the catalog with the series of the journal, as they are by now.
-pub(crate) fn load(
-    journal: &Journal,
-    dictionary: &mut Dictionary,
-    catalog: &mut Catalog,
-) -> Result<(), StoreError> {
-    let damaged = |problem| StoreError::Corrupt { file: journal::JOURNAL_FILE.to_owned(), problem };
-    let mut changes = journal.changes()?.into_iter().peekable();
-    for (id, mut info) in (0..).map(SeriesId).zip(journal.series()?) {
-        catalog.add_series(info.kind);
-        match changes.next_if(|change| change.id == id).map(|change| change.key) {
-            Some(None) => {
-                dictionary.add_deleted(info.kind);
-                continue;
-            }
-            Some(Some(key)) => info.key = key,
-            None => {}
-        }
-        if dictionary.find(&info.key).is_some() {
-            return Err(damaged(format!("series {} is {}, which is another one", id.0, info.key)));
-        }
-        dictionary.add(info);
-    }
-    changes.next().map_or(Ok(()), |change| {
-        let count = dictionary.id_count();
-        Err(damaged(format!("series {} of {count} was changed", change.id.0)))
-    })
-}
-
 /// For fuzzing: reads bytes as a row of changes.
-pub(super) fn fuzz_rows(bytes: &[u8]) {
+pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if let Some(update) = SeriesUpdate::from_row(SeriesId(0), bytes) {
         assert_eq!(update.row(), bytes);
     }

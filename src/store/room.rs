@@ -1,10 +1,10 @@
-//! What the store says of itself: sizes and counts, and whether a checkpoint is due.
+//! How much may wait for a checkpoint, and what may still be accepted before one.
 //!
 //! Must never know: what is done about it.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
-use super::{Counters, PartitionInfo, SenderInfo, Store, journal, layer::LONE_SAMPLE_BYTES};
+use super::{catalog::cell_map::LONE_SAMPLE_BYTES, handle::Store};
 use crate::model::{AcceptedBatch, Cell, UnixMillis};
 
 /// How much may wait for a checkpoint.
@@ -25,21 +25,6 @@ const CELL_BYTES: usize = size_of::<Cell>() + 8;
 const REFUSE_FACTOR: usize = 2;
 
 impl Store {
-    /// The number of the last journal record that queries see.
-    pub fn last_record(&self) -> u64 {
-        self.inner.catalog.read().applied()
-    }
-
-    /// What the store counted of its own work.
-    pub fn counters(&self) -> &Counters {
-        &self.inner.counters
-    }
-
-    /// Bytes of cells in memory.
-    pub fn catalog_bytes(&self) -> usize {
-        self.inner.catalog_bytes.load(Ordering::Relaxed)
-    }
-
     /// Whether a checkpoint is due before its timer.
     pub fn needs_checkpoint(&self, bounds: &CheckpointBounds) -> bool {
         self.inner.journal_pending.load(Ordering::Relaxed) > bounds.journal_bytes_max
@@ -68,65 +53,6 @@ impl Store {
         self.inner.journal_pending.load(Ordering::Relaxed)
             > bounds.journal_bytes_max.saturating_mul(REFUSE_FACTOR)
             || self.catalog_bytes() > self.cell_bytes_full(bounds)
-    }
-
-    /// Senders that number their batches.
-    pub fn sender_count(&self) -> usize {
-        self.inner.catalog.read().senders().len()
-    }
-
-    /// All of them, by name.
-    pub fn senders(&self) -> Vec<SenderInfo> {
-        let catalog = self.inner.catalog.read();
-        let all = catalog.senders().iter().map(|(agent, window)| (agent.clone(), window.clone()));
-        let mut all: Vec<_> = all.collect();
-        drop(catalog);
-        all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let dictionary = self.dictionary();
-        let info = |(agent, window): (Arc<str>, _)| {
-            let series = dictionary.count_of_sender(&agent);
-            SenderInfo { agent, window, series }
-        };
-        all.into_iter().map(info).collect()
-    }
-
-    /// All partitions with their sizes.
-    pub fn partitions(&self) -> Vec<PartitionInfo> {
-        self.inner.partitions.infos()
-    }
-
-    /// Files that were set aside because they are damaged, and marks of missing ones.
-    pub fn damaged_partitions(&self) -> Vec<String> {
-        self.inner.register.damaged()
-    }
-
-    /// Documents and rows of the head that were found damaged since the start.
-    pub fn damaged_documents(&self) -> u64 {
-        let of_partitions = self.inner.partitions.all().into_iter();
-        of_partitions.map(|partition| partition.damage.count()).sum::<u64>()
-            + self.inner.head.damaged_rows()
-    }
-
-    /// Bytes that the head takes on the medium.
-    pub fn head_bytes(&self) -> u64 {
-        self.inner.head.bytes()
-    }
-
-    /// Bytes that the journal takes on the medium.
-    pub fn journal_bytes(&self) -> u64 {
-        self.inner.medium.allocated_bytes(journal::JOURNAL_FILE).unwrap_or(0)
-    }
-
-    /// Bytes that all files take on the medium.
-    pub fn file_bytes(&self) -> u64 {
-        let partitions: u64 = self.partitions().iter().map(|partition| partition.bytes).sum();
-        partitions + self.head_bytes() + self.journal_bytes()
-    }
-
-    /// Whether a checkpoint was begun and not finished.
-    pub fn is_checkpoint_cut_short(&self) -> bool {
-        self.inner.checkpointing.try_lock().is_some()
-            && self.inner.catalog.read().frozen().is_some()
     }
 }
 

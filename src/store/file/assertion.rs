@@ -17,7 +17,7 @@ thread_local! {
 
 /// Runs something that reads or writes a redb file; `Err` with the place when an assertion of
 /// redb failed.
-pub(super) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     note_places();
     match panic::catch_unwind(AssertUnwindSafe(run)) {
         Ok(out) => Ok(out),

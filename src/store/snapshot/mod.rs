@@ -6,6 +6,8 @@
 //! accepted as always. The journal is copied last, through a read transaction, and so holds every
 //! record and series that the partitions may know.
 
+pub(crate) mod folder;
+
 use std::{
     collections::BTreeMap,
     fs::{self, File},
@@ -17,11 +19,14 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Store, StoreError,
-    head::HEAD_FILE,
-    journal::JOURNAL_FILE,
-    medium::{Folder, Medium, copy_file, create_folders},
-    partition::Partition,
+    documents::open::partition::Partition,
+    error::StoreError,
+    file::{
+        folder::{Folder, copy_file, create_folders},
+        medium::Medium,
+        names::{HEAD_FILE, JOURNAL_FILE},
+    },
+    handle::Store,
 };
 use crate::model::{Moment, PartitionId};
 

@@ -19,7 +19,8 @@ use redb::{
     WriteTransaction,
 };
 
-use super::{assertion, error::StoreError, medium::Medium, watched::Watched};
+use super::{assertion, medium::Medium, watched::Watched};
+use crate::store::error::StoreError;
 
 /// End of the name of a file that is being made.
 pub(crate) const UNFINISHED: &str = ".new";

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use redb::{ReadOnlyTable, ReadableTable, Table};
 
-use super::{Mark, Partition};
+use super::partition::Partition;
 use crate::{
     model::{DocumentLayout, SeriesId, UnixMillis},
-    store::error::StoreError,
+    store::{documents::mark::Mark, error::StoreError},
 };
 
 /// A consistent view of a partition and of its mark.

@@ -2,27 +2,28 @@
 //!
 //! Must never know: where a document's cells come from.
 
-mod documents;
-mod name;
-mod place;
-
 use std::sync::Arc;
 
 use redb::TableDefinition;
 
-pub(crate) use documents::{DocumentWriter, PartitionReader, Written};
-pub(crate) use name::{data_files, granularities_with_files};
-pub(crate) use place::Place;
-use place::document_span;
-
-use super::{
-    damage::Damage,
-    database_file::{DatabaseFile, FileOptions},
-    error::StoreError,
-    medium::Medium,
-    version::{self, FORMAT_VERSION},
+use super::access::{DocumentWriter, PartitionReader};
+use crate::{
+    model::{DocumentLayout, Granularity, PartitionId, SeriesId, Span, UnixMillis},
+    store::{
+        documents::{
+            mark::Mark,
+            place::{Place, document_span},
+        },
+        error::StoreError,
+        file::{
+            damage::Damage,
+            database::{DatabaseFile, FileOptions},
+            medium::Medium,
+            names::partition_file,
+            version::{self, FORMAT_VERSION},
+        },
+    },
 };
-use crate::model::{DocumentLayout, Granularity, PartitionId, SeriesId, Span, UnixMillis};
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
@@ -37,24 +38,6 @@ const LONGEST_MONTHS: i64 = 12_000;
 const THROUGH_KEY: &str = "applied_through";
 const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
-
-/// What the documents of a partition have: everything up to a journal record, of the slots that
-/// begin before a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
-    /// The journal record.
-    pub(crate) through: u64,
-    /// The time.
-    pub(crate) until: UnixMillis,
-}
-
-impl Mark {
-    /// Whether the documents have what the head, or the frozen catalog, holds of a slot when that
-    /// is everything up to the record `through`.
-    pub(crate) fn has_absorbed(&self, through: u64, slot_start: i64) -> bool {
-        self.through >= through && slot_start < self.until.0
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -96,7 +79,7 @@ impl Partition {
             (MONTHS_KEY, i64::from(months)),
             (THROUGH_KEY, 0),
         ];
-        let name = Self::file_name(granularity, &place);
+        let name = partition_file(granularity, place.range());
         let file = DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
             txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
             let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
@@ -118,7 +101,7 @@ impl Partition {
         self.place.id
     }
 
-    fn fail<E: Into<redb::Error>>(
+    pub(super) fn fail<E: Into<redb::Error>>(
         &self,
         operation: &'static str,
     ) -> impl FnOnce(E) -> StoreError + use<'_, E> {
@@ -164,19 +147,19 @@ impl Partition {
     }
 
     /// Key of a document: seconds from the partition's start to the document's, then the series.
-    fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
+    pub(super) fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
         let seconds = (document.0 - self.place.id.start.0) / 1000;
         ((seconds as u64) << 32) | u64::from(series.0)
     }
 
     /// What a key says: the document's start and series.
-    fn place(&self, key: u64) -> (UnixMillis, SeriesId) {
+    pub(super) fn place(&self, key: u64) -> (UnixMillis, SeriesId) {
         (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
     /// Whether a document is as it was written. A damaged one is as good as none, but for the
     /// first time, when it is an error, named in the log, and counted.
-    fn is_sound(
+    pub(super) fn is_sound(
         &self,
         layout: &DocumentLayout,
         doc: &[u8],

@@ -18,10 +18,11 @@ use std::{
 use foldhash::fast::FixedState;
 
 use super::{
-    Store, StoreError,
-    catalog::{self, Frozen},
+    catalog::frozen::{self, Frozen},
+    documents::open::{access::PartitionReader, partition::Partition},
+    error::StoreError,
+    handle::Store,
     head::{self, HeadReader},
-    partition::{Partition, PartitionReader},
 };
 use crate::model::{Cell, SeriesId, UnixMillis};
 
@@ -153,7 +154,7 @@ impl View {
         if let Some(frozen) = &self.frozen {
             let granularities = self.store.granularities();
             let range = self.range.clone();
-            catalog::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
+            frozen::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
                 if !self.has_absorbed(frozen.through, at) {
                     slots.push(Slot { start: UnixMillis(at), cell });
                 }

@@ -1,15 +1,20 @@
-//! Names of partitions' files: one for each start, and back.
+//! Names of the files below a data directory: the journal, the head, and a partition for each
+//! start, and back.
 //!
 //! Must never know: what is in the files.
 
 use std::{ops::Range, sync::Arc};
 
-use super::{Partition, Place};
+use super::medium::Medium;
 use crate::{
     model::{Granularity, UnixMillis},
-    store::{StoreError, head::HEAD_FILE, medium::Medium},
+    store::error::StoreError,
 };
 
+/// Name of the journal's file.
+pub(crate) const JOURNAL_FILE: &str = "journal.redb";
+/// Name of the head's file.
+pub(crate) const HEAD_FILE: &str = "head.redb";
 /// Where partitions are, a folder for each granularity.
 const FOLDER: &str = "partitions";
 const FILE_END: &str = ".redb";
@@ -18,38 +23,35 @@ const FILE_END: &str = ".redb";
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
 
-impl Partition {
-    /// The folder of a granularity's files below the data directory.
-    pub(crate) fn folder(granularity: &Granularity) -> String {
-        format!("{FOLDER}/{}", granularity.name)
-    }
+/// The folder of a granularity's files below the data directory.
+pub(crate) fn partition_folder(granularity: &Granularity) -> String {
+    format!("{FOLDER}/{}", granularity.name)
+}
 
-    /// Name of a partition's file below the data directory.
-    pub(crate) fn file_name(granularity: &Granularity, place: &Place) -> String {
-        let Range { start, end } = place.range();
-        // As many digits as tell the partitions apart.
-        let is_whole =
-            |(unit_ms, _): &&(i64, &str)| [start, end].iter().all(|at| at % unit_ms == 0);
-        let format = match FILE_NAMES.iter().find(is_whole) {
-            Some((_, format)) => format,
-            None => FILE_NAMES[FILE_NAMES.len() - 1].1,
-        };
-        let name = UnixMillis(start).civil().strftime(format);
-        format!("{}/{name}{FILE_END}", Self::folder(granularity))
-    }
+/// Name of a partition's file below the data directory.
+pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> String {
+    let Range { start, end } = range;
+    // As many digits as tell the partitions apart.
+    let is_whole = |(unit_ms, _): &&(i64, &str)| [start, end].iter().all(|at| at % unit_ms == 0);
+    let format = match FILE_NAMES.iter().find(is_whole) {
+        Some((_, format)) => format,
+        None => FILE_NAMES[FILE_NAMES.len() - 1].1,
+    };
+    let name = UnixMillis(start).civil().strftime(format);
+    format!("{}/{name}{FILE_END}", partition_folder(granularity))
+}
 
-    /// The start that a file's name says; `None` for files of other names.
-    pub(crate) fn start_of_file(name: &str) -> Option<UnixMillis> {
-        let stem = name.strip_suffix(FILE_END)?;
-        let read = |(_, format): &(i64, &str)| {
-            let parsed = jiff::fmt::strtime::parse(format, stem).ok()?;
-            let date = parsed.to_date().ok()?;
-            Some(date.to_datetime(parsed.to_time().unwrap_or_default()))
-        };
-        let civil = FILE_NAMES.iter().find_map(read)?;
-        let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-        Some(UnixMillis(zoned.timestamp().as_millisecond()))
-    }
+/// The start that a file's name says; `None` for files of other names.
+pub(crate) fn partition_start(name: &str) -> Option<UnixMillis> {
+    let stem = name.strip_suffix(FILE_END)?;
+    let read = |(_, format): &(i64, &str)| {
+        let parsed = jiff::fmt::strtime::parse(format, stem).ok()?;
+        let date = parsed.to_date().ok()?;
+        Some(date.to_datetime(parsed.to_time().unwrap_or_default()))
+    };
+    let civil = FILE_NAMES.iter().find_map(read)?;
+    let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(UnixMillis(zoned.timestamp().as_millisecond()))
 }
 
 /// Names of the granularities that have files.
@@ -91,7 +93,7 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Span;
+    use crate::{model::Span, store::documents::place::Place};
 
     #[test]
     fn every_partition_has_a_name_of_its_own_that_says_its_start() {
@@ -107,15 +109,15 @@ mod tests {
             let span: Span = span.parse().unwrap();
             let granularity = Granularity::new(1000, Span::Fixed(1000), span, span);
             let place = Place::between(&granularity, 0, at, None, None);
-            let file = Partition::file_name(&granularity, &place);
+            let file = partition_file(&granularity, place.range());
             assert_eq!(file, format!("partitions/1s/{name}.redb"));
             let base = file.trim_start_matches("partitions/1s/");
-            assert_eq!(Partition::start_of_file(base), Some(place.id.start), "{base}");
+            assert_eq!(partition_start(base), Some(place.id.start), "{base}");
             let next = Place::between(&granularity, 0, place.end, Some(&place), None);
-            assert_ne!(Partition::file_name(&granularity, &next), file);
+            assert_ne!(partition_file(&granularity, next.range()), file);
         }
         for name in ["2026-11-01", "x.redb", "2026-13-01.redb"] {
-            assert_eq!(Partition::start_of_file(name), None, "{name}");
+            assert_eq!(partition_start(name), None, "{name}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::snapshot::UNFINISHED;
+use super::UNFINISHED;
 use crate::model::UnixMillis;
 
 /// See the module.

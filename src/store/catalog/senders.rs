@@ -8,9 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use super::appender::StoreLimits;
-use crate::model::{
-    AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis,
+use crate::{
+    model::{AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis},
+    store::appender::StoreLimits,
 };
 
 /// One in so many senders is forgotten at a time, so that a full store seldom looks for more.
@@ -29,24 +29,24 @@ pub struct SenderInfo {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Senders {
+pub(crate) struct Senders {
     windows: HashMap<Arc<str>, SenderWindow>,
     changed: BTreeSet<Arc<str>>,
 }
 
 /// What becomes of a group's batches.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(crate) struct Judged {
     /// One for each batch.
-    pub(super) verdicts: Vec<BatchVerdict>,
+    pub(crate) verdicts: Vec<BatchVerdict>,
     /// Senders that make room for new ones; none of them is in the group.
-    pub(super) forgotten: Vec<Arc<str>>,
+    pub(crate) forgotten: Vec<Arc<str>>,
 }
 
 impl Senders {
     /// Puts back what an earlier checkpoint wrote. Of which it is not known when it was heard, it
     /// is `now`.
-    pub(super) fn restore(
+    pub(crate) fn restore(
         &mut self,
         windows: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
         now: UnixMillis,
@@ -59,20 +59,20 @@ impl Senders {
         }));
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.windows.len()
     }
 
-    pub(super) fn has(&self, agent: &str) -> bool {
+    pub(crate) fn has(&self, agent: &str) -> bool {
         self.windows.contains_key(agent)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SenderWindow)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SenderWindow)> {
         self.windows.iter()
     }
 
     /// Notes a batch, or forgets its sender when it says so.
-    pub(super) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
+    pub(crate) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
         self.changed.insert(number.agent.clone());
         if number.forgets() {
             self.windows.remove(&number.agent);
@@ -84,7 +84,7 @@ impl Senders {
     }
 
     /// What changed since this was asked last; nothing of a sender that is forgotten.
-    pub(super) fn take_changed(&mut self) -> Vec<(Arc<str>, Option<SenderWindow>)> {
+    pub(crate) fn take_changed(&mut self) -> Vec<(Arc<str>, Option<SenderWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let window = |agent: Arc<str>| {
             let window = self.windows.get(&agent).cloned();
@@ -95,7 +95,7 @@ impl Senders {
 
     /// Runs a group through copies of its senders' windows, in the order in which it will be
     /// applied. No sender was idle before `none_before`, as far as was looked.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &self,
         batches: &[AcceptedBatch],
         limits: &StoreLimits,

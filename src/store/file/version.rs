@@ -2,7 +2,7 @@
 //!
 //! Must never know: what differs between them.
 
-use super::StoreError;
+use crate::store::error::StoreError;
 
 /// The version that is written.
 pub(crate) const FORMAT_VERSION: u64 = 3;

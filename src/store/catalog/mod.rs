@@ -5,33 +5,27 @@
 //! keeps their time; the coarser ones are merged from them at a checkpoint or a query. Next to
 //! the cells are the counter states and the senders' windows, as of the same record.
 
+pub(crate) mod cell_map;
+pub(crate) mod frozen;
+mod runs;
+pub(crate) mod senders;
+pub(crate) mod series_states;
+mod state_row;
+
 use std::{
     ops::Range,
     sync::{Arc, atomic::AtomicU32},
 };
 
-use super::{
-    layer::Layer,
-    senders::Senders,
-    states::{EncodedRow, SeriesStates},
-};
 use crate::model::{
-    AcceptedBatch, Cell, Correction, GranularitySet, Keeping, Kind, SenderWindow, SeriesId,
-    SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+    AcceptedBatch, Cell, Correction, GranularitySet, Keeping, Kind, SeriesId, SeriesState,
+    TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
 };
-
-/// A catalog that no longer changes and is on its way into documents.
-#[derive(Debug)]
-pub(crate) struct Frozen {
-    /// The last journal record in it.
-    pub(crate) through: u64,
-    /// Raw cells by granularity, each sample in exactly one layer.
-    pub(crate) layers: Vec<Layer>,
-    /// Changed sender windows; nothing of senders that are forgotten.
-    pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
-    /// Rows of states before this are stored as of `through`.
-    pub(crate) stored_rows: AtomicU32,
-}
+use cell_map::Layer;
+use frozen::Frozen;
+use runs::{Run, runs};
+use senders::Senders;
+use series_states::{EncodedRow, SeriesStates};
 
 /// See the module.
 #[derive(Debug)]
@@ -77,12 +71,12 @@ impl Catalog {
     }
 
     /// The senders that number their batches.
-    pub(super) fn senders(&self) -> &Senders {
+    pub(crate) fn senders(&self) -> &Senders {
         &self.senders
     }
 
     /// The same, to be put back.
-    pub(super) fn senders_mut(&mut self) -> &mut Senders {
+    pub(crate) fn senders_mut(&mut self) -> &mut Senders {
         &mut self.senders
     }
 
@@ -236,42 +230,8 @@ impl Catalog {
         range: Range<i64>,
         out: impl FnMut(i64, Cell),
     ) {
-        cells(&self.layers, &self.granularities, level, series, range, out);
+        frozen::cells(&self.layers, &self.granularities, level, series, range, out);
     }
-}
-
-/// Samples of a batch, one after the other, that fall into the same slot.
-struct Run {
-    samples: Range<usize>,
-    /// The finest level that keeps them, and their slot there; of the finest of all when none does.
-    level: Option<usize>,
-    slot_start: i64,
-}
-
-/// The runs of a batch. One ends where the slot does, or a finer level keeps what comes: slots need
-/// not lie within one partition of a finer level.
-fn runs<'a>(
-    granularities: &'a GranularitySet,
-    keeping: &'a Keeping,
-    batch: &'a AcceptedBatch,
-) -> impl Iterator<Item = Run> + 'a {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        let from = next;
-        if from == batch.values.len() {
-            return None;
-        }
-        let at = UnixMillis(batch.time(from));
-        let level = keeping.finest(at);
-        let granularity = &granularities.levels()[level.unwrap_or(0)];
-        let slot_start = granularity.slot_start(at).0;
-        let slot = slot_start..keeping.same_until(at).0.min(slot_start + granularity.width_ms);
-        // A single time is that of all samples.
-        let others = batch.times.iter().skip(from);
-        let length = others.take_while(|time| slot.contains(time)).count();
-        next = if batch.times.len() == 1 { batch.values.len() } else { from + length };
-        Some(Run { samples: from..next, level, slot_start })
-    })
 }
 
 /// What the samples of a batch leave behind besides cells.
@@ -289,25 +249,5 @@ impl Left {
             TimeVerdict::TooOld => self.tally.out_of_order += 1,
         }
         false
-    }
-}
-
-/// Hands out the cells of a series in slots of `level`; a slot may come several times.
-pub(crate) fn cells(
-    layers: &[Layer],
-    granularities: &GranularitySet,
-    level: usize,
-    series: SeriesId,
-    range: Range<i64>,
-    mut out: impl FnMut(i64, Cell),
-) {
-    let granularity = &granularities.levels()[level];
-    for layer in &layers[..=level] {
-        for (start, slot) in layer.slots(range.clone()) {
-            if let Some(cell) = slot.cell(series) {
-                let own_start = granularity.slot_start(UnixMillis(start)).0;
-                out(own_start, cell.shifted((start - own_start) as u32));
-            }
-        }
     }
 }

@@ -5,10 +5,8 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crate::{
-    model::{Granularity, PartitionId, Span, UnixMillis},
-    store::layouts::Layouts,
-};
+use super::open::layouts::Layouts;
+use crate::model::{Granularity, PartitionId, Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -60,7 +58,7 @@ impl Place {
 
 /// The span of documents that are at most so long, as files say it that were written before they
 /// named months: those of months begin with one.
-pub(super) fn document_span(longest_ms: i64, start: UnixMillis) -> Span {
+pub(crate) fn document_span(longest_ms: i64, start: UnixMillis) -> Span {
     let month = Span::Months(1);
     let is_month = |unit: &&(i64, i32)| longest_ms % (unit.0 * DAY_MS) == 0;
     match [(366, 12), (31, 1)].iter().find(is_month) {

@@ -58,7 +58,7 @@ fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// For fuzzing: reads bytes as a row of series.
-pub(super) fn fuzz_rows(bytes: &[u8]) {
+pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if let Some(series) = decode(bytes) {
         assert_eq!(decode(&encode(&series)), Some(series));
     }

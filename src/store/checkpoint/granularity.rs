@@ -1,78 +1,34 @@
-//! The checkpoint: moving what was set aside into documents and the head, exactly once.
+//! The part of a checkpoint that concerns one granularity: documents whose period is over, then the
+//! head.
 //!
-//! For each granularity, first the documents whose period is over are written, each partition in
-//! one transaction with a mark of what it took in; then the head takes in the rest, and gives up
-//! what documents have, in one transaction with the number of the last record. What a mark or the
-//! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
-//! all is written is the journal cut.
+//! Must never know: the other granularities, and what becomes of the journal.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use super::{
-    catalog::Frozen,
-    counters::Counters,
-    error::StoreError,
-    head::{Head, HeadReader},
-    head_row::{RowCells, SERIES_PER_ROW},
-    layer::{Layer, SlotCells},
-    partition::{DocumentWriter, Mark, Partition, Written},
-    partitions::Partitions,
+use super::Destinations;
+use crate::{
+    model::{Granularity, Moment, SeriesId, UnixMillis},
+    store::{
+        catalog::cell_map::{Layer, SlotCells},
+        documents::{
+            mark::Mark,
+            open::access::{DocumentWriter, Written},
+        },
+        error::StoreError,
+        head::{
+            HeadReader,
+            row::{RowCells, SERIES_PER_ROW},
+        },
+    },
 };
-use crate::model::{Granularity, GranularitySet, Moment, SeriesId, UnixMillis};
 
 /// Documents are written this long after their period, or a period later if that is sooner:
 /// most of what is late comes within that time, and need not be patched in.
 const LATENESS_MS: i64 = 120_000;
 
-/// Where checkpoints take cells from and put them.
-pub(crate) struct Files<'a> {
-    pub(crate) granularities: &'a GranularitySet,
-    pub(crate) head: &'a Head,
-    pub(crate) partitions: &'a Partitions,
-    pub(crate) counters: &'a Counters,
-}
-
-impl Files<'_> {
-    /// Writes the frozen cells of every granularity that still keeps them.
-    pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
-        let mut fanned_out: Option<Layer> = None;
-        for (level, granularity) in self.granularities.levels().iter().enumerate() {
-            // The finest layer is used as it is; each coarser one takes in the one before.
-            if level > 0 {
-                let mut merged = Layer::default();
-                merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.layers[0]), granularity);
-                merged.absorb(&frozen.layers[level], granularity);
-                fanned_out = Some(merged);
-            }
-            let layer = fanned_out.as_ref().unwrap_or(&frozen.layers[0]);
-            Step::new(self, level, frozen.through, layer, now)?.run()?;
-        }
-        // What was under way when a granularity was retired goes into its documents.
-        for level in self.granularities.count()..self.partitions.levels().len() {
-            if !self.head.read(level)?.slots(0..i64::MAX)?.is_empty() {
-                Step::new(self, level, frozen.through, &Layer::default(), now)?.run()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The mark of a partition; `None` when it is empty.
-    fn mark(&self, partition: &Arc<Partition>) -> Result<Option<Mark>, StoreError> {
-        match partition.read() {
-            Ok(reader) => Ok(Some(reader.mark)),
-            // There is a new one in its place.
-            Err(fault) if self.partitions.replace_if_damaged(partition, &fault)? => Ok(None),
-            Err(fault) => Err(fault),
-        }
-    }
-}
-
 /// The part of a checkpoint that concerns one granularity.
-struct Step<'a> {
-    files: &'a Files<'a>,
+pub(super) struct GranularityStep<'a> {
+    to: &'a Destinations<'a>,
     level: usize,
     granularity: &'a Granularity,
     /// The last record in the frozen cells.
@@ -90,28 +46,28 @@ struct Period<'a> {
     cells: Vec<(i64, &'a SlotCells)>,
 }
 
-impl<'a> Step<'a> {
-    fn new(
-        files: &'a Files<'a>,
+impl<'a> GranularityStep<'a> {
+    pub(super) fn new(
+        to: &'a Destinations<'a>,
         level: usize,
         through: u64,
         layer: &'a Layer,
         now: Moment,
     ) -> Result<Self, StoreError> {
-        let head = files.head.read(level)?;
-        let granularity = &files.partitions.levels()[level];
+        let head = to.head.read(level)?;
+        let granularity = &to.partitions.levels()[level];
         let layer = (head.through < through).then_some(layer);
-        Ok(Self { files, level, granularity, through, layer, head, now })
+        Ok(Self { to, level, granularity, through, layer, head, now })
     }
 
-    fn run(&self) -> Result<(), StoreError> {
+    pub(super) fn run(&self) -> Result<(), StoreError> {
         let until = written_until(self.granularity, self.now.latest());
         let of_head = self.head.slots(0..until.0)?;
         let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..until.0));
         let due: BTreeSet<i64> = of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
         let mut next = due.first().copied();
         while let Some(slot) = next {
-            let place = self.files.partitions.place(self.level, UnixMillis(slot));
+            let place = self.to.partitions.place(self.level, UnixMillis(slot));
             if self.granularity.keeps(place.last(), self.now.earliest()) {
                 self.write_partition(UnixMillis(slot), until)?;
             }
@@ -125,7 +81,7 @@ impl<'a> Step<'a> {
 
     /// Writes what is due of the partition that holds a time.
     fn write_partition(&self, at: UnixMillis, until: UnixMillis) -> Result<(), StoreError> {
-        self.files.partitions.change(self.level, at, |partition| {
+        self.to.partitions.change(self.level, at, |partition| {
             let before = partition.read()?.mark;
             let range = partition.place.range();
             let in_head = self.head.slots(range.clone())?;
@@ -196,7 +152,7 @@ impl<'a> Step<'a> {
         row: u32,
         cells: &[(usize, Box<RowCells>)],
     ) -> Result<(), StoreError> {
-        let counters = self.files.counters;
+        let counters = self.to.counters;
         for lane in 0..SERIES_PER_ROW {
             let filled = || cells.iter().filter(|(_, row)| !row[lane].is_empty());
             if filled().next().is_none() {
@@ -225,18 +181,18 @@ impl<'a> Step<'a> {
     fn write_head(&self, layer: &Layer) -> Result<(), StoreError> {
         let mut marks = BTreeMap::new();
         let mut has_absorbed = |through: u64, slot: i64| {
-            let partitions = &self.files.partitions;
+            let partitions = &self.to.partitions;
             let Some(partition) = partitions.holding(self.level, UnixMillis(slot)) else {
                 return Ok(false);
             };
             let mark = match marks.entry(partition.id()) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => *unknown.insert(self.files.mark(&partition)?),
+                Entry::Vacant(unknown) => *unknown.insert(self.to.mark(&partition)?),
             };
             Ok::<_, StoreError>(mark.is_some_and(|mark| mark.has_absorbed(through, slot)))
         };
         let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now.earliest());
-        self.files.head.write(self.level, self.through, |rows| {
+        self.to.head.write(self.level, self.through, |rows| {
             for slot in rows.slots()? {
                 if !is_kept(slot) || has_absorbed(self.head.through, slot)? {
                     rows.remove_slot(slot)?;

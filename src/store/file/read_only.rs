@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt, path::Path
 use parking_lot::Mutex;
 use redb::StorageBackend;
 
-use super::medium::{Folder, Medium};
+use super::{folder::Folder, medium::Medium};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -225,7 +225,7 @@ mod tests {
     use redb::{Builder, ReadableDatabase, TableDefinition};
 
     use super::*;
-    use crate::store::watched::Watched;
+    use crate::store::file::watched::Watched;
 
     const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("table");
 

@@ -4,8 +4,10 @@
 //! old store is not expected to hold what came before, and one that is not in the settings any more
 //! keeps its files until its retention drops them.
 
-use super::StoreError;
-use crate::model::{Gaps, Granularity, GranularitySet, Span, UnixMillis};
+use crate::{
+    model::{Gaps, Granularity, GranularitySet, Span, UnixMillis},
+    store::error::StoreError,
+};
 
 /// Before the time since which a granularity is not in the settings any more.
 const RETIRED: &str = " retired ";

@@ -157,7 +157,7 @@ impl SeriesStates {
 }
 
 /// For fuzzing: reads bytes as rows.
-pub(super) fn fuzz_rows(bytes: &[u8]) {
+pub(crate) fn fuzz_rows(bytes: &[u8]) {
     let mut states = SeriesStates::default();
     (0..SERIES_PER_ROW).for_each(|_| states.add(Kind::Counter));
     let restored = [states.restore_states(0, bytes), states.restore_seen(0, bytes)];

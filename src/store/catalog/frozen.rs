@@ -1,0 +1,44 @@
+//! A catalog that was set aside for a checkpoint, and how its cells are read.
+//!
+//! Must never know: where the cells go.
+
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::AtomicU32},
+};
+
+use super::cell_map::Layer;
+use crate::model::{Cell, GranularitySet, SenderWindow, SeriesId, UnixMillis};
+
+/// A catalog that no longer changes and is on its way into documents.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    /// The last journal record in it.
+    pub(crate) through: u64,
+    /// Raw cells by granularity, each sample in exactly one layer.
+    pub(crate) layers: Vec<Layer>,
+    /// Changed sender windows; nothing of senders that are forgotten.
+    pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
+    /// Rows of states before this are stored as of `through`.
+    pub(crate) stored_rows: AtomicU32,
+}
+
+/// Hands out the cells of a series in slots of `level`; a slot may come several times.
+pub(crate) fn cells(
+    layers: &[Layer],
+    granularities: &GranularitySet,
+    level: usize,
+    series: SeriesId,
+    range: Range<i64>,
+    mut out: impl FnMut(i64, Cell),
+) {
+    let granularity = &granularities.levels()[level];
+    for layer in &layers[..=level] {
+        for (start, slot) in layer.slots(range.clone()) {
+            if let Some(cell) = slot.cell(series) {
+                let own_start = granularity.slot_start(UnixMillis(start)).0;
+                out(own_start, cell.shifted((start - own_start) as u32));
+            }
+        }
+    }
+}

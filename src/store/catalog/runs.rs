@@ -1,0 +1,41 @@
+//! The runs of a batch: samples, one after the other, that fall into the same slot.
+//!
+//! Must never know: what becomes of the samples.
+
+use std::ops::Range;
+
+use crate::model::{AcceptedBatch, GranularitySet, Keeping, UnixMillis};
+
+/// Samples of a batch, one after the other, that fall into the same slot.
+pub(super) struct Run {
+    pub(super) samples: Range<usize>,
+    /// The finest level that keeps them, and their slot there; of the finest of all when none does.
+    pub(super) level: Option<usize>,
+    pub(super) slot_start: i64,
+}
+
+/// The runs of a batch. One ends where the slot does, or a finer level keeps what comes: slots need
+/// not lie within one partition of a finer level.
+pub(super) fn runs<'a>(
+    granularities: &'a GranularitySet,
+    keeping: &'a Keeping,
+    batch: &'a AcceptedBatch,
+) -> impl Iterator<Item = Run> + 'a {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let from = next;
+        if from == batch.values.len() {
+            return None;
+        }
+        let at = UnixMillis(batch.time(from));
+        let level = keeping.finest(at);
+        let granularity = &granularities.levels()[level.unwrap_or(0)];
+        let slot_start = granularity.slot_start(at).0;
+        let slot = slot_start..keeping.same_until(at).0.min(slot_start + granularity.width_ms);
+        // A single time is that of all samples.
+        let others = batch.times.iter().skip(from);
+        let length = others.take_while(|time| slot.contains(time)).count();
+        next = if batch.times.len() == 1 { batch.values.len() } else { from + length };
+        Some(Run { samples: from..next, level, slot_start })
+    })
+}

@@ -1,0 +1,151 @@
+//! The checkpoint: moving what was set aside into documents and the head, exactly once.
+//!
+//! For each granularity, first the documents whose period is over are written, each partition in
+//! one transaction with a mark of what it took in; then the head takes in the rest, and gives up
+//! what documents have, in one transaction with the number of the last record. What a mark or the
+//! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
+//! all is written is the journal cut.
+
+mod granularity;
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::{
+    catalog::{cell_map::Layer, frozen::Frozen},
+    counters::Counters,
+    documents::{
+        mark::Mark,
+        open::{Partitions, partition::Partition},
+    },
+    error::StoreError,
+    file::names::JOURNAL_FILE,
+    handle::Store,
+    head::Head,
+    journal::CutPart,
+};
+use crate::model::{GranularitySet, Moment, UnixMillis};
+use granularity::GranularityStep;
+
+/// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
+const ROWS_AT_ONCE: usize = 128;
+/// Senders whose windows are.
+const SENDERS_AT_ONCE: usize = 1024;
+
+/// What a checkpoint did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// The last journal record that is now in documents.
+    pub through: u64,
+    /// Documents written, patched and created.
+    pub documents: u64,
+}
+
+impl Store {
+    /// Moves what is accepted out of the journal into the head, and what is complete into
+    /// documents. When it fails, nothing is lost, and the next call goes on with it.
+    ///
+    /// # Errors
+    /// When a partition or the journal cannot be written.
+    pub fn checkpoint(&self, now: impl Into<Moment>) -> Result<CheckpointReport, StoreError> {
+        let now = now.into();
+        let inner = &*self.inner;
+        let _one_at_a_time = inner.checkpointing.lock();
+        let counters = &inner.counters;
+        let documents = || counters.documents_patched.get() + counters.shells_missed.get();
+        let before = documents();
+        let frozen = {
+            let mut catalog = inner.catalog.write();
+            if catalog.is_half_changed() {
+                let problem = "a role died while it changed what is in memory; start again: the \
+                               journal has every batch";
+                let file = JOURNAL_FILE.to_owned();
+                return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+            }
+            // One that failed before is taken up again.
+            let left_over = catalog.frozen().cloned();
+            left_over.unwrap_or_else(|| {
+                inner.journal_pending.store(0, Ordering::Relaxed);
+                inner.room_wanted.store(false, Ordering::Relaxed);
+                catalog.freeze()
+            })
+        };
+        let to = Destinations {
+            granularities: &inner.granularities,
+            head: &inner.head,
+            partitions: &inner.partitions,
+            counters,
+        };
+        self.or_replace_head(to.write(&frozen, now))?;
+        self.cut(&frozen, now.believed)?;
+        let thawed = {
+            let mut catalog = inner.catalog.write();
+            let thawed = catalog.thaw();
+            inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+            thawed
+        };
+        drop(thawed);
+        counters.checkpoints.add(1);
+        Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+    }
+
+    /// Stores what belongs to the frozen cells in the journal and removes their records, a part at a
+    /// time.
+    fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
+        let (inner, through) = (&*self.inner, frozen.through);
+        loop {
+            let from = frozen.stored_rows.load(Ordering::Relaxed);
+            let rows = inner.catalog.read().frozen_rows(from, ROWS_AT_ONCE);
+            let Some(last) = rows.last() else { break };
+            let end = last.row + 1;
+            inner.journal.cut(CutPart::States { through, rows, end })?;
+            frozen.stored_rows.store(end, Ordering::Relaxed);
+        }
+        for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
+            inner.journal.cut(CutPart::Senders(senders.to_vec()))?;
+        }
+        inner.journal.cut(CutPart::End { through, now })
+    }
+}
+
+/// Where checkpoints take cells from and put them.
+struct Destinations<'a> {
+    pub(crate) granularities: &'a GranularitySet,
+    pub(crate) head: &'a Head,
+    pub(crate) partitions: &'a Partitions,
+    pub(crate) counters: &'a Counters,
+}
+
+impl Destinations<'_> {
+    /// Writes the frozen cells of every granularity that still keeps them.
+    pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
+        let mut fanned_out: Option<Layer> = None;
+        for (level, granularity) in self.granularities.levels().iter().enumerate() {
+            // The finest layer is used as it is; each coarser one takes in the one before.
+            if level > 0 {
+                let mut merged = Layer::default();
+                merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.layers[0]), granularity);
+                merged.absorb(&frozen.layers[level], granularity);
+                fanned_out = Some(merged);
+            }
+            let layer = fanned_out.as_ref().unwrap_or(&frozen.layers[0]);
+            GranularityStep::new(self, level, frozen.through, layer, now)?.run()?;
+        }
+        // What was under way when a granularity was retired goes into its documents.
+        for level in self.granularities.count()..self.partitions.levels().len() {
+            if !self.head.read(level)?.slots(0..i64::MAX)?.is_empty() {
+                GranularityStep::new(self, level, frozen.through, &Layer::default(), now)?.run()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The mark of a partition; `None` when it is empty.
+    fn mark(&self, partition: &Arc<Partition>) -> Result<Option<Mark>, StoreError> {
+        match partition.read() {
+            Ok(reader) => Ok(Some(reader.mark)),
+            // There is a new one in its place.
+            Err(fault) if self.partitions.replace_if_damaged(partition, &fault)? => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+}

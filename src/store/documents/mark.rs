@@ -1,0 +1,23 @@
+//! The mark of a partition: what its documents have.
+//!
+//! Must never know: where it is kept.
+
+use crate::model::UnixMillis;
+
+/// What the documents of a partition have: everything up to a journal record, of the slots that
+/// begin before a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The journal record.
+    pub(crate) through: u64,
+    /// The time.
+    pub(crate) until: UnixMillis,
+}
+
+impl Mark {
+    /// Whether the documents have what the head, or the frozen catalog, holds of a slot when that
+    /// is everything up to the record `through`.
+    pub(crate) fn has_absorbed(&self, through: u64, slot_start: i64) -> bool {
+        self.through >= through && slot_start < self.until.0
+    }
+}

@@ -1,0 +1,13 @@
+//! Files: where they lie, how one is opened again after a failure, and what of them is damaged.
+//!
+//! Must never know: what is in the files.
+
+pub(crate) mod assertion;
+pub(crate) mod damage;
+pub(crate) mod database;
+pub(crate) mod folder;
+pub(crate) mod medium;
+pub(crate) mod names;
+pub(crate) mod read_only;
+pub(crate) mod version;
+pub(crate) mod watched;

@@ -1,0 +1,26 @@
+//! What fuzz targets call: bytes as rows of the journal's tables.
+
+use super::{
+    catalog::series_states,
+    dictionary::changes,
+    journal::{granularities::StoredLevel, record, series_row},
+};
+use crate::model::UnixMillis;
+
+/// For fuzzing: reads bytes as rows of the journal's tables.
+pub(crate) fn fuzz_rows(bytes: &[u8]) {
+    if let Some(record) = record::decode(bytes) {
+        let (now, mut again) = (record.now.unwrap_or(UnixMillis(0)), Vec::new());
+        record::encode(now, record.batches.iter(), &mut again);
+        let read = record::decode(&again);
+        assert_eq!(read.map(|read| read.batches.len()), Some(record.batches.len()));
+    }
+    series_row::fuzz_rows(bytes);
+    series_states::fuzz_rows(bytes);
+    changes::fuzz_rows(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Some(level) = StoredLevel::from_text("1m", text)
+    {
+        assert_eq!(StoredLevel::from_text("1m", &level.to_text()), Some(level));
+    }
+}

@@ -1,0 +1,181 @@
+//! The store as all roles hold it: its parts, and what is asked of it that is not in a room of its
+//! own.
+//!
+//! Must never know: when anything is due; its callers decide that.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize},
+};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use super::{
+    catalog::Catalog,
+    counters::Counters,
+    dictionary::Dictionary,
+    documents::open::Partitions,
+    error::StoreError,
+    file::medium::Medium,
+    head::Head,
+    journal::{Journal, register::Register},
+};
+use crate::model::{Gaps, Granularity, GranularitySet, PartitionId, SeriesId, UnixMillis};
+
+/// Series that are looked at under the catalog's lock: batches wait meanwhile.
+const SERIES_AT_ONCE: usize = 4096;
+
+/// The store, shared by all roles. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What all handles share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) granularities: Arc<GranularitySet>,
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) register: Arc<Register>,
+    pub(crate) head: Head,
+    pub(crate) partitions: Partitions,
+    /// Of each granularity.
+    pub(crate) gaps: RwLock<Vec<Gaps>>,
+    pub(crate) dictionary: RwLock<Dictionary>,
+    pub(crate) catalog: RwLock<Catalog>,
+    /// Bytes of cells in memory, readable without waiting for the writer.
+    pub(crate) catalog_bytes: AtomicUsize,
+    /// Bytes of journal records that no checkpoint has taken up yet.
+    pub(crate) journal_pending: AtomicUsize,
+    /// Series that are not deleted.
+    pub(crate) living_series: AtomicUsize,
+    /// Batches were refused for want of room: a checkpoint is due.
+    pub(crate) room_wanted: AtomicBool,
+    /// Held through a checkpoint: there is one at a time.
+    pub(crate) checkpointing: Mutex<()>,
+    pub(crate) counters: Counters,
+}
+
+/// The latest sample of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastSample {
+    /// When it was taken.
+    pub at: UnixMillis,
+    /// Since when there are no more for now, as its sender said.
+    pub ended_at: Option<UnixMillis>,
+}
+
+impl Store {
+    /// The levels of pre-aggregation, finest first.
+    pub fn granularities(&self) -> &GranularitySet {
+        &self.inner.granularities
+    }
+
+    /// The granularity of a partition: those of the settings come first, then those that are not in
+    /// the settings any more, and take no samples.
+    pub fn levels(&self) -> &[Granularity] {
+        self.inner.partitions.levels()
+    }
+
+    /// What each of them lacks of the time that it keeps.
+    pub fn gaps(&self) -> Vec<Gaps> {
+        let mut gaps = self.inner.gaps.read().clone();
+        for (level, gaps) in gaps.iter_mut().enumerate() {
+            let width_ms = self.levels()[level].width_ms;
+            let slots = self.inner.head.damaged_slots(level).into_iter();
+            gaps.holes.extend(self.inner.partitions.holes(level));
+            gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));
+        }
+        gaps
+    }
+
+    /// All series. Held only briefly: new series wait meanwhile.
+    pub fn dictionary(&self) -> RwLockReadGuard<'_, Dictionary> {
+        self.inner.dictionary.read()
+    }
+
+    /// Remembers what the time is; each checkpoint does.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn remember_time(&self, now: UnixMillis) -> Result<(), StoreError> {
+        self.inner.journal.set_last_run(now)
+    }
+
+    /// After damage of the head the next attempt finds a new one in its place.
+    pub(crate) fn or_replace_head<T>(
+        &self,
+        outcome: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(fault) = &outcome {
+            self.inner.head.replace_if_damaged(fault)?;
+        }
+        outcome
+    }
+
+    /// Makes empty documents ahead of their time; returns how many were not there yet.
+    ///
+    /// # Errors
+    /// When the partition cannot be written.
+    pub fn preallocate(
+        &self,
+        level: usize,
+        document: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let living: Vec<_> = {
+            let dictionary = self.dictionary();
+            series.iter().copied().filter(|id| dictionary.info(*id).is_some()).collect()
+        };
+        let added = self.inner.partitions.change(level, document, |partition| {
+            // It may have documents of another span.
+            let document = partition.place.layouts.start_of(document);
+            partition.write(None, |writer| writer.add_shells(document, &living))
+        })?;
+        self.inner.counters.shells_preallocated.add(added as u64);
+        Ok(added)
+    }
+
+    /// Series that are not deleted and whose latest sample is not older than `since`, ascending.
+    pub fn live_series(&self, since: UnixMillis) -> Vec<SeriesId> {
+        let ids = self.dictionary().select(&[]);
+        let mut live = Vec::new();
+        for chunk in ids.chunks(SERIES_AT_ONCE) {
+            let catalog = self.inner.catalog.read();
+            let is_live =
+                |id: &&SeriesId| catalog.state(**id).is_some_and(|own| own.last_at >= since);
+            live.extend(chunk.iter().filter(is_live).copied());
+        }
+        live
+    }
+
+    /// Whether any of the series has a sample at or after a time.
+    pub fn have_samples_since(&self, series: &[SeriesId], since: UnixMillis) -> bool {
+        let catalog = self.inner.catalog.read();
+        let is_live =
+            |id: &SeriesId| catalog.state(*id).is_some_and(|state| state.last_at >= since);
+        // The newest are the likeliest.
+        series.iter().rev().any(is_live)
+    }
+
+    /// The last sample of each series; `None` where there never was one.
+    pub fn last_samples(&self, series: &[SeriesId]) -> Vec<Option<LastSample>> {
+        let catalog = self.inner.catalog.read();
+        let last = |id: &SeriesId| {
+            let state = catalog.state(*id).filter(|state| !state.is_fresh())?;
+            Some(LastSample { at: state.last_at, ended_at: state.ended_at() })
+        };
+        series.iter().map(last).collect()
+    }
+
+    /// Removes a partition and its file.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
+        let dropped = self.inner.partitions.remove(id)?;
+        self.inner.counters.partitions_dropped.add(u64::from(dropped));
+        Ok(dropped)
+    }
+}
