@@ -158,6 +158,7 @@ impl World {
                 uncounted += 1;
                 continue;
             }
+            let is_late_reading = *kind == Kind::Counter && end.last_at > Some(at);
             end.last_at = end.last_at.max(Some(at));
             if *kind == Kind::Counter {
                 let counting = self.counters.entry(*series).or_default();
@@ -167,6 +168,9 @@ impl World {
             let keeping = set.levels().iter().filter(|level| level.keeps(UnixMillis(at), now));
             let kept = keeping.fold(0, |bits, level| bits | levels::bit(level));
             self.samples.push(Counted { series: *series, at, value, accepted: now, kept });
+            if is_late_reading {
+                self.expire_series(Some(*series), set, now);
+            }
         }
         Verdict::Accepted(uncounted)
     }
@@ -175,7 +179,14 @@ impl World {
     /// a checkpoint they are asked what they kept when it was accepted, which may be later by the
     /// machine's clock.
     fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
-        for sample in &mut self.samples {
+        self.expire_series(None, set, now);
+    }
+
+    /// Of one series: what a late reading changes of its neighbour's slot goes to the granularities
+    /// that keep that time when the late one comes.
+    fn expire_series(&mut self, only: Option<SeriesId>, set: &GranularitySet, now: UnixMillis) {
+        let meant = |sample: &&mut Counted| only.is_none_or(|series| sample.series == series);
+        for sample in self.samples.iter_mut().filter(meant) {
             let (at, now) = (UnixMillis(sample.at), now.max(sample.accepted));
             let keeping = set.levels().iter().filter(|level| level.keeps(at, now));
             sample.kept &= keeping.fold(0, |bits, level| bits | levels::bit(level));
