@@ -1,0 +1,478 @@
+#!/usr/bin/env python3
+"""What the daemon does under requests that mean harm.
+
+    benches/attacks.py target/release/granary [--seconds 30] [--only NAME[,NAME]] [--list]
+
+For each attack a daemon on the defaults (with Graphite's ports) is started on an empty directory
+and fed by an honest agent; the attack runs beside it. Printed are the most memory that the daemon
+took, how long the honest agent's batches and /healthz took, whether all of its samples are there,
+and what the daemon counted and logged. Attackers are nice, because on a small machine they would
+take the cores that a distant one could not. Needs Python 3.9 and nothing else.
+"""
+import argparse, http.client, json, multiprocessing as mp, os, queue, re, signal, socket, struct
+import subprocess, sys, tempfile, time, urllib.request, zlib
+
+PORT, TCP, PICKLE, UDP = 7390, 7391, 7392, 7393
+HOST = "127.0.0.1"
+
+
+# -- what attackers send -------------------------------------------------------------------------
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, body):
+    return varint(number << 3 | 2) + varint(len(body)) + body
+
+
+def snappy(unit, times):
+    """A snappy block of `unit` repeated: a literal, then copies."""
+    out = [varint(len(unit) * times)]
+    literal = unit * max(1, 64 // len(unit))
+    out.append(bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal)
+    left = len(unit) * times - len(literal)
+    offset = struct.pack("<H", len(literal) - len(literal) % len(unit))
+    whole, rest = divmod(left, 64)
+    out.append((bytes([63 << 2 | 2]) + offset) * whole)
+    if rest:
+        out.append(bytes([(rest - 1) << 2 | 2]) + offset)
+    return b"".join(out)
+
+
+def gzip(pieces):
+    squeeze = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return b"".join([squeeze.compress(piece) for piece in pieces]) + squeeze.flush()
+
+
+def request(method, path, headers, body=b""):
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {HOST}:{PORT}", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def connect(port=PORT, timeout=60.0):
+    return socket.create_connection((HOST, port), timeout=timeout)
+
+
+def repeat(message, until, tally):
+    """Sends a request over and over on one connection and counts the statuses."""
+    while time.time() < until:
+        try:
+            connection = connect()
+            while time.time() < until:
+                connection.sendall(message)
+                answer = http.client.HTTPResponse(connection)
+                answer.begin()
+                answer.read()
+                tally(answer.status)
+                if answer.will_close:
+                    break
+        except (OSError, http.client.HTTPException) as error:
+            tally(type(error).__name__)
+
+
+def bodies(path, headers, body):
+    message = request("POST", path, headers, body)
+    return lambda number, until, tally: repeat(message, until, tally)
+
+
+def gets(paths):
+    def run(number, until, tally):
+        repeat(request("GET", paths[number % len(paths)], {}), until, tally)
+    return run
+
+
+def form(path, text):
+    return bodies(path, {"Content-Type": "application/x-www-form-urlencoded"}, text.encode())
+
+
+def pipelined(number, until, tally):
+    message = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4000
+    sockets = []
+    while time.time() < until:
+        while len(sockets) < 40:
+            try:
+                one = connect(timeout=5)
+                one.setblocking(False)
+                sockets.append([one, 0])
+                tally("connections")
+            except OSError:
+                break
+        for pair in list(sockets):
+            try:
+                pair[1] += pair[0].send(message[pair[1] % len(message):][:65536])
+            except BlockingIOError:
+                pass
+            except OSError:
+                sockets.remove(pair)
+                tally("closed")
+        time.sleep(0.02)
+
+
+def garbage(number, until, tally):
+    while time.time() < until:
+        try:
+            with connect(timeout=5) as one:
+                one.sendall(os.urandom(200) + b"\r\n\r\n")
+                one.recv(1000)
+                tally("sent")
+        except OSError as error:
+            tally(type(error).__name__)
+
+
+def datagrams(number, until, tally):
+    out, at = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), int(time.time()) - 30
+    sent = 0
+    while time.time() < until:
+        for _ in range(1000):
+            out.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, at + sent // 1000), (HOST, UDP))
+            sent += 1
+        time.sleep(0.02)
+    tally("datagrams", sent)
+
+
+def silent(number, until, tally):
+    held = []
+    while time.time() < until:
+        try:
+            if len(held) < 600:
+                held.append(connect(TCP, 5))
+                tally("connections")
+                continue
+        except OSError as error:
+            tally(type(error).__name__)
+        time.sleep(0.2)
+
+
+def forged(number, until, tally):
+    """Invented senders, epochs and numbers far ahead, for the honest agent's name too."""
+    far, round_ = 2**63 - 10, 0
+    while time.time() < until:
+        round_ += 1
+        batch = {"agent": f"invented-{number}-{round_}", "epoch": 1, "seq": 1, "samples": []}
+        if round_ % 3 == 0:
+            batch = {"agent": "honest", "epoch": far + round_ % 5, "seq": 1, "samples": []}
+        if round_ % 3 == 1:
+            batch = {"agent": "honest", "epoch": 1, "seq": 2**62, "samples": [{"metric": "x", "value": 1}]}
+        try:
+            with connect() as one:
+                one.sendall(request("POST", "/api/v1/ingest", JSON, json.dumps(batch).encode()))
+                answer = http.client.HTTPResponse(one)
+                answer.begin()
+                tally(answer.status)
+        except (OSError, http.client.HTTPException) as error:
+            tally(type(error).__name__)
+
+
+def readers(number, until, tally):
+    """Clients that read one byte a second of a large answer."""
+    path = "/api/v1/query?query=" + "%7B__name__%3D~%22.%2B%22%7D"
+    held = []
+    while time.time() < until:
+        while len(held) < 8:
+            try:
+                one = socket.socket()
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+                one.settimeout(5)
+                one.connect((HOST, PORT))
+                one.sendall(request("GET", path, {}))
+                held.append(one)
+                tally("asked")
+            except OSError:
+                break
+        for one in list(held):
+            try:
+                if not one.recv(1):
+                    raise OSError
+            except TimeoutError:
+                pass
+            except OSError:
+                held.remove(one)
+                tally("closed")
+        time.sleep(1)
+
+
+def cross_site(number, until, tally):
+    messages = [
+        request("POST", "/api/v1/admin/series/delete", {"Origin": "http://evil.example", **JSON}, b'{"metric":"honest_0"}'),
+        request("POST", "/api/v1/admin/senders/remove", {"Origin": "http://evil.example", **JSON}, b"{}"),
+        request("POST", "/api/v1/admin/snapshot", {"Origin": "null"}),
+        request("POST", "/api/v1/ingest", {"Content-Type": "text/plain"}, b"{}"),
+        request("GET", "/api/v1/series", {}).replace(b"Host: 127.0.0.1", b"Host: evil.example"),
+    ]
+    repeat(messages[number % len(messages)], until, tally)
+
+
+JSON = {"Content-Type": "application/json"}
+PROTO = {"Content-Type": "application/x-protobuf"}
+MIB = 1 << 20
+
+
+def otlp_histogram():
+    points = b"\x0a\x00" * (15 * MIB)
+    metric = field(1, b"h") + field(9, points + b"\x10\x02")
+    return field(1, field(2, field(2, metric)))
+
+
+def line_fields():
+    return gzip([b"m "] + [b"a=1," * 65536] * 120 + [b"a=1 1\n"])
+
+
+def pickle_lists():
+    """A list of one path many times, by memo."""
+    inner = b"(lp0\n" + b"(S'%s'\np1\n" % (b"a" * 60000) + b"(I1\nF1.0\nttp2\na" + b"g2\na" * 200_000 + b"."
+    return struct.pack(">I", len(inner)) + inner
+
+
+def pickled(number, until, tally):
+    message = pickle_lists()
+    while time.time() < until:
+        try:
+            with connect(PICKLE, 10) as one:
+                one.sendall(message)
+                one.shutdown(socket.SHUT_WR)
+                one.recv(1)
+                tally("sent")
+        except OSError as error:
+            tally(type(error).__name__)
+
+
+HEAVY = [
+    "/api/v1/query?query=" + "%2B(m".join([""] * 128)[3:].replace("%2B(", "%2B(") + ")" * 127,
+    "/api/v1/query?query=quantile_over_time(.5,m%5B5y%5D)",
+    "/api/v1/query?query=count(count_over_time(m%5B1d:1s%5D))",
+    "/api/v1/query_range?query=sum(rate(c%5B5m%5D))&start=0&end=1000000&step=100",
+    "/api/v1/query?query=count(label_replace(m,'x','" + "$1$1$1$1$1$1$1$1" * 60 + "','i','(.*)'))",
+    "/api/v1/query?query=" + "%20or%20".join(f"m%7Bi=~%22(a%7Cb%7Cc)%7B1,200%7D{i}%22%7D" for i in range(90)),
+]
+ROOTS = {"collection": "1m", "metric": "m", "range": "1d"}
+
+
+def pipeline(stages):
+    return bodies("/api/v1/aggregate", JSON, json.dumps({**ROOTS, "pipeline": stages}).encode())
+
+
+# name: (processes, what each runs); those that take memory are many at a time.
+ATTACKS = {
+    "8 pipelined requests": (4, lambda: pipelined),
+    "9 repeated selectors": (4, lambda: form("/api/v1/series", "&".join(["match[]=m"] * 20_000))),
+    "10 requests of other sites": (5, lambda: cross_site),
+    "11 snapshots": (8, lambda: bodies("/api/v1/admin/snapshot", JSON, b"")),
+    "12 datagrams": (2, lambda: datagrams),
+    "12 silent connections": (2, lambda: silent),
+    "13 forged senders": (4, lambda: forged),
+    "14 pipelines of roots": (8, lambda: pipeline([{"$addFields": {f"a{i}": "$$ROOT"}} for i in range(20)])),
+    "16 garbage": (4, lambda: garbage),
+    "17 bombs": (60, lambda: bodies("/api/v1/ingest", {**JSON, "Content-Encoding": "gzip"}, gzip([b" " * MIB] * 32))),
+    "19 otlp points": (16, lambda: bodies("/v1/metrics", {**PROTO, "Content-Encoding": "gzip"}, gzip([otlp_histogram()]))),
+    "19 remote write series": (16, lambda: bodies("/api/v1/write", {**PROTO, "Content-Encoding": "snappy"}, snappy(b"\x0a\x00", 16 * MIB - 64))),
+    "19 forms": (16, lambda: form("/api/v1/query", "query=m&" + "a=b&" * 2_000_000)),
+    "20 a name of 30 MiB": (8, lambda: bodies("/api/v1/write", {**PROTO, "Content-Encoding": "snappy"}, snappy_of_name())),
+    "21 fields": (8, lambda: bodies("/write", {"Content-Encoding": "gzip"}, line_fields())),
+    "21 pickles": (4, lambda: pickled),
+    "22 lists of roots": (8, lambda: pipeline([{"$project": {"a": ["$$ROOT"] * 7000}}])),
+    "22 expressions": (12, lambda: gets(HEAVY)),
+    "23 slow readers": (4, lambda: readers),
+}
+
+
+def snappy_of_name():
+    """Metadata with a family name of 30 MiB: its head as a literal, the name as copies."""
+    size = 30 * MIB
+    inner_head = b"\x08\x01" + varint(2 << 3 | 2) + varint(size)
+    head = varint(3 << 3 | 2) + varint(len(inner_head) + size) + inner_head
+    literal = head + b"n" * 64
+    left = size - 64
+    out = varint(len(head) + size) + bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal
+    out += (bytes([63 << 2 | 2]) + b"\x01\x00") * (left // 64)
+    if left % 64:
+        out += bytes([(left % 64 - 1) << 2 | 2]) + b"\x01\x00"
+    return out
+
+
+# -- the honest ones -----------------------------------------------------------------------------
+
+SERIES = 100
+
+
+def honest(until, out):
+    """An agent that delivers a batch each 50 ms and sends again what is not answered with 200."""
+    epoch, seq, times, sent, retries = int(time.time() * 1000), 0, [], 0, 0
+    one = None
+    while time.time() < until:
+        seq += 1
+        at = int(time.time() * 1000)
+        samples = [{"metric": f"honest_{i}", "kind": "delta", "time": at, "value": 1} for i in range(SERIES)]
+        body = json.dumps({"agent": "honest", "epoch": epoch, "seq": seq, "samples": samples}).encode()
+        begun = time.time()
+        while True:
+            try:
+                one = one or http.client.HTTPConnection(HOST, PORT, timeout=30)
+                one.request("POST", "/api/v1/ingest", body, JSON)
+                answer = one.getresponse()
+                answer.read()
+                if answer.status == 200:
+                    break
+                retries += 1
+                time.sleep(0.05)
+            except (OSError, http.client.HTTPException):
+                retries, one = retries + 1, None
+                time.sleep(0.05)
+            if time.time() > until + 60:
+                break
+        times.append(time.time() - begun)
+        sent += SERIES
+        time.sleep(max(0.0, 0.05 - (time.time() - begun)))
+    out.put(("ingest", times, sent, retries))
+
+
+def health(until, out):
+    times, failed = [], 0
+    while time.time() < until:
+        begun = time.time()
+        try:
+            with connect(timeout=30) as one:
+                one.sendall(request("GET", "/healthz", {"Connection": "close"}))
+                if b" 200 " not in one.recv(1000):
+                    failed += 1
+        except OSError:
+            failed += 1
+        times.append(time.time() - begun)
+        time.sleep(0.05)
+    out.put(("health", times, len(times), failed))
+
+
+def attacker(make, number, until, out):
+    os.nice(10)
+    counts = {}
+
+    def tally(what, many=1):
+        counts[str(what)] = counts.get(str(what), 0) + many
+    make(number, until, tally)
+    out.put(("attack", counts, 0, 0))
+
+
+# -- one attack ----------------------------------------------------------------------------------
+
+def ask(path):
+    with urllib.request.urlopen(f"http://{HOST}:{PORT}{path}", timeout=60) as answer:
+        return answer.read().decode()
+
+
+def counters():
+    found = {}
+    for line in ask("/metrics").splitlines():
+        if line.startswith("granary_") and not re.search(r"_bucket|_seconds|_sum|_count|accepted|_bytes", line):
+            name, value = line.rsplit(" ", 1)
+            found[name[8:]] = float(value)
+    return found
+
+
+def total():
+    rows = json.loads(ask("/api/v1/chart?metric=honest_0&range=1h&resolution=1m&display=total"))
+    return sum(point[1] or 0 for one in rows["series"] for point in one["points"])
+
+
+def seed_series(count):
+    """Series `m` and `c` for queries to read."""
+    at = int(time.time() * 1000)
+    for part in range(0, count, 5000):
+        samples = [{"metric": "m", "tags": {"i": str(i)}, "time": at, "value": i} for i in range(part, part + 5000)]
+        one = http.client.HTTPConnection(HOST, PORT, timeout=60)
+        one.request("POST", "/api/v1/ingest", json.dumps({"agent": "seed", "samples": samples}), JSON)
+        assert one.getresponse().status == 200
+
+
+def memory(pid):
+    return {line.split()[0][:-1]: int(line.split()[1]) // 1024
+            for line in open(f"/proc/{pid}/status") if line.startswith(("VmHWM", "VmRSS"))}
+
+
+def percentile(times, part):
+    times = sorted(times)
+    return times[min(len(times) - 1, int(len(times) * part))] * 1000
+
+
+def run(binary, name, seconds):
+    many, make = ATTACKS[name]
+    make = make()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = os.path.join(folder, "granary.toml")
+        with open(settings, "w") as file:
+            file.write(f'[graphite]\nlisten="{HOST}:{TCP}"\npickle_listen="{HOST}:{PICKLE}"\nudp_listen="{HOST}:{UDP}"\n')
+        log = open(os.path.join(folder, "log"), "w+")
+        daemon = subprocess.Popen([binary, "serve", "--config", settings, "--data-dir", folder + "/data",
+                                   "--listen", f"{HOST}:{PORT}"], stdout=log, stderr=log)
+        try:
+            subprocess.run([binary, "ready", "--url", f"http://{HOST}:{PORT}", "--wait", "30s"],
+                           check=True, stdout=subprocess.DEVNULL)
+            seed_series(20_000)
+            before, quiet = counters(), memory(daemon.pid)["VmRSS"]
+            out, until = mp.Queue(), time.time() + seconds
+            processes = [mp.Process(target=honest, args=(until, out)), mp.Process(target=health, args=(until, out))]
+            processes += [mp.Process(target=attacker, args=(make, number, until, out)) for number in range(many)]
+            for process in processes:
+                process.start()
+            results, attack = {}, {}
+            patience = until + 90
+            for _ in processes:
+                try:
+                    kind, data, count, other = out.get(timeout=max(0.1, patience - time.time()))
+                except queue.Empty:
+                    break
+                if kind == "attack":
+                    for key, value in data.items():
+                        attack[key] = attack.get(key, 0) + value
+                else:
+                    results[kind] = (data, count, other)
+                if len(results) == 2:
+                    patience = min(patience, time.time() + 10)
+            for process in processes:
+                process.terminate()
+            after, most = counters(), memory(daemon.pid)["VmHWM"]
+            ingest, health_ = results["ingest"], results["health"]
+            kept = total()
+            changed = {key: int(value - before.get(key, 0)) for key, value in after.items()
+                       if value != before.get(key, 0) and re.search(r"refus|drop|limit|busy|idle|clos|left|panic|damage|too|panics", key)}
+            daemon.send_signal(signal.SIGTERM)
+            code = daemon.wait(60)
+            log.seek(0)
+            lines = log.read().splitlines()
+            loud = [line for line in lines if " WARN " in line or "ERROR" in line]
+            print(f"{name:28} {quiet:5} {most:6}  {percentile(ingest[0], .5):7.1f} {percentile(ingest[0], .99):8.1f}"
+                  f" {percentile(health_[0], .99):8.1f} {health_[2]:4}  {'all' if kept == ingest[1] // SERIES else f'{kept} of {ingest[1] // SERIES}'}"
+                  f" ({len(ingest[0])} batches, {ingest[2]} sent again), exit {code}")
+            print(f"    attack: {json.dumps(attack)}")
+            print(f"    counted: {json.dumps(changed)}")
+            print(f"    logged: {len(lines)} lines, {len(loud)} of them warnings or errors", flush=True)
+            for line in loud[:2]:
+                print("      " + re.sub(r"\x1b\[[0-9;]*m", "", line)[:180])
+        finally:
+            daemon.kill()
+            daemon.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--only", help="attacks whose names begin so, separated by commas")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    wanted = [name for name in ATTACKS
+              if not options.only or any(name.startswith(part) for part in options.only.split(","))]
+    if options.list:
+        print("\n".join(wanted))
+        return
+    print(f"{'attack':28} {'MiB':>5} {'most':>6}  {'ingest':>7} {'p99 ms':>8} {'health':>8} fail  the honest agent's samples")
+    for name in wanted:
+        run(options.binary, name, options.seconds)
+
+
+if __name__ == "__main__":
+    main()
