@@ -8,7 +8,7 @@ use actix_web::{
     web::{self, Bytes, BytesMut},
 };
 use futures_util::StreamExt;
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use super::{ApiParts, refusal::Refusal};
 use crate::ingest::memory::{HeldMemory, IngestMemory};
@@ -18,6 +18,8 @@ const SENT: &str = "ingest.request_bytes_max";
 const DECOMPRESSED: &str = "ingest.decompressed_bytes_max";
 /// Bytes that a body is decompressed to at first, at least.
 const PIECE_BYTES: usize = 64 << 10;
+/// Bytes that are decompressed before other requests of the worker have their turn.
+const SLICE_BYTES: usize = 512 << 10;
 /// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Bytes of a query that is sent as a form, and of a change as JSON.
@@ -100,10 +102,11 @@ async fn receive_within(
     let body = received.map_err(|_| Refusal::TooSlow(parts.client_timeout))??;
     let limit = limits.decompressed_bytes_max;
     let mut memory = parts.ingest_memory.take(0)?;
+    let large = &parts.large_bodies;
     let bytes = match encoding {
         "identity" | "" => return Ok(body),
-        "zstd" => zstd(&body.bytes, limit, &mut memory)?,
-        "gzip" => gzip(&body.bytes, limit, &mut memory)?,
+        "zstd" => unpack(Unpacking::new(zstd(&body.bytes)?, limit, &mut memory), large).await?,
+        "gzip" => unpack(Unpacking::new(gzip(&body.bytes), limit, &mut memory), large).await?,
         "snappy" => snappy(&body.bytes, limit, &mut memory)?,
         other => return Err(Refusal::UnknownEncoding(other.to_owned())),
     };
@@ -129,41 +132,63 @@ async fn read(mut payload: web::Payload, parts: &ApiParts, limit: usize) -> Resu
     Ok(Body { bytes: bytes.freeze(), memory })
 }
 
-fn zstd(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+/// What zstd and gzip have in common here.
+type Unpacked<'a> = (Box<dyn Read + 'a>, fn(std::io::Error) -> Refusal);
+
+fn zstd(body: &[u8]) -> Result<Unpacked<'_>, Refusal> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not zstd: {cause}"));
     let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(fault)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(fault)?;
-    read_all(decoder, body.len(), limit, memory, fault)
+    Ok((Box::new(decoder), fault))
 }
 
-fn gzip(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+fn gzip(body: &[u8]) -> Unpacked<'_> {
     let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not gzip: {cause}"));
-    read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, memory, fault)
+    (Box::new(flate2::read::MultiGzDecoder::new(body)), fault)
 }
 
-/// Memory is taken for each piece before it is written.
-fn read_all(
-    mut decoder: impl Read,
-    compressed: usize,
+/// A body that is being decompressed, a slice at a time.
+struct Unpacking<'a> {
+    from: Unpacked<'a>,
+    out: Vec<u8>,
     limit: usize,
-    memory: &mut HeldMemory,
-    fault: impl Fn(std::io::Error) -> Refusal,
-) -> Result<Bytes, Refusal> {
-    let mut out = Vec::new();
-    let mut more = (compressed * 4).max(PIECE_BYTES);
-    loop {
-        more = more.min(limit + 1 - out.len());
-        memory.grow(more)?;
-        out.reserve_exact(more);
-        let read = decoder.by_ref().take(more as u64).read_to_end(&mut out).map_err(&fault)?;
-        if out.len() > limit {
-            return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
-        }
-        if read < more {
-            return Ok(out.into());
-        }
-        more = out.len();
+    memory: &'a mut HeldMemory,
+}
+
+impl<'a> Unpacking<'a> {
+    fn new(from: Unpacked<'a>, limit: usize, memory: &'a mut HeldMemory) -> Self {
+        Self { from, out: Vec::new(), limit, memory }
     }
+
+    /// Goes on by a slice; true at the end. Memory is taken before it is written.
+    fn step(&mut self) -> Result<bool, Refusal> {
+        if self.out.len() == self.out.capacity() {
+            let more = self.out.len().max(PIECE_BYTES).min(self.limit + 1 - self.out.len());
+            self.memory.grow(more)?;
+            self.out.reserve_exact(more);
+        }
+        let more = (self.out.capacity() - self.out.len()).min(SLICE_BYTES);
+        let (decoder, fault) = &mut self.from;
+        let slice = decoder.take(more as u64).read_to_end(&mut self.out);
+        let read = slice.map_err(*fault)?;
+        if self.out.len() > self.limit {
+            return Err(Refusal::TooLarge { limit: self.limit, setting: DECOMPRESSED });
+        }
+        Ok(read < more)
+    }
+}
+
+/// Decompresses a body, a slice at a time, and only one that is large: meanwhile other requests of
+/// the worker have their turn.
+async fn unpack(mut body: Unpacking<'_>, large: &Semaphore) -> Result<Bytes, Refusal> {
+    let mut turn = None;
+    while !body.step()? {
+        if turn.is_none() && body.out.len() >= SLICE_BYTES {
+            turn = Some(large.acquire().await);
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(body.out.into())
 }
 
 /// Snappy's block format, which says its length first.
@@ -181,10 +206,13 @@ fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, R
 pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
     const LIMIT: usize = 1 << 20;
     let mut memory = IngestMemory::new(16 * LIMIT).take(0).ok()?;
-    let mut undo = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
-        decode(bytes, LIMIT, &mut memory)
+    let mut unpack = |from: Unpacked<'_>| {
+        let mut body = Unpacking::new(from, LIMIT, &mut memory);
+        while !body.step()? {}
+        Ok::<Bytes, Refusal>(body.out.into())
     };
-    let plain = [undo(zstd), undo(gzip), undo(snappy)];
+    let mut plain = vec![zstd(bytes).and_then(&mut unpack), unpack(gzip(bytes))];
+    plain.push(snappy(bytes, LIMIT, &mut memory));
     plain.into_iter().flatten().next().inspect(|plain| assert!(plain.len() <= LIMIT))
 }
 

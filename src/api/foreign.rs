@@ -1,18 +1,17 @@
 //! What the foreign protocols over HTTP share: receiving, counting, and the sender's name.
 
-use actix::Addr;
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
-use super::{ApiParts, body, refusal::Refusal};
+use super::{ApiParts, Collectors, body, refusal::Refusal};
 use crate::{
-    actors::{CollectForeign, Collector, Foreign, ForeignAnswer},
+    actors::{CollectForeign, Foreign, ForeignAnswer},
     clock::Stopwatch,
     telemetry::IngestOutcome,
 };
 
 /// A request of a foreign sender and its body, with what it is received by.
 pub(super) type ForeignRequest =
-    (HttpRequest, web::Payload, web::Data<ApiParts>, web::Data<Addr<Collector>>);
+    (HttpRequest, web::Payload, web::Data<ApiParts>, web::Data<Collectors>);
 
 /// Receives a request, has it written, and answers it. `default_encoding` is what a body without
 /// `Content-Encoding` has.
@@ -39,13 +38,14 @@ pub(super) async fn respond(
 }
 
 async fn accept(
-    (request, payload, parts, collector): ForeignRequest,
+    (request, payload, parts, collectors): ForeignRequest,
     foreign: Foreign,
     default_encoding: &'static str,
 ) -> Result<ForeignAnswer, Refusal> {
     let body = body::receive_as(&request, payload, &parts, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let sender = format!("{} {peer}", foreign.protocol().as_str()).into();
+    let collector = collectors.of(&body.bytes);
     let collect = CollectForeign { body: body.bytes, foreign, sender, memory: Some(body.memory) };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Foreign)

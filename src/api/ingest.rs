@@ -1,12 +1,11 @@
 //! `POST /api/v1/ingest`.
 
-use actix::Addr;
 use actix_web::{HttpRequest, HttpResponse, web};
 use granary_protocol::IngestAnswer;
 
-use super::{ApiParts, body, refusal::Refusal};
+use super::{ApiParts, Collectors, body, refusal::Refusal};
 use crate::{
-    actors::{Collect, Collector, Encoding},
+    actors::{Collect, Encoding},
     clock::Stopwatch,
     telemetry::IngestOutcome,
 };
@@ -15,10 +14,10 @@ pub(super) async fn ingest(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<ApiParts>,
-    collector: web::Data<Addr<Collector>>,
+    collectors: web::Data<Collectors>,
 ) -> HttpResponse {
     let watch = Stopwatch::start();
-    let (outcome, response) = match accept(&request, payload, &parts, &collector).await {
+    let (outcome, response) = match accept(&request, payload, &parts, &collectors).await {
         Ok(answer) => (IngestOutcome::Acknowledged, HttpResponse::Ok().json(answer)),
         Err(refusal) => (refusal.outcome(), refusal.response()),
     };
@@ -31,7 +30,7 @@ async fn accept(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &ApiParts,
-    collector: &Addr<Collector>,
+    collectors: &Collectors,
 ) -> Result<IngestAnswer, Refusal> {
     let encoding = match body::media_type(request).as_deref() {
         Some("application/json") => Encoding::Json,
@@ -45,6 +44,7 @@ async fn accept(
         }
     };
     let body = body::receive(request, payload, parts).await?;
+    let collector = collectors.of(&body.bytes);
     let collect = Collect { body: body.bytes, encoding, memory: body.memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)

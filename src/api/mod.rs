@@ -70,6 +70,8 @@ pub struct ApiParts {
     pub turns: Turns,
     pub body_limits: BodyLimits,
     pub ingest_memory: IngestMemory,
+    /// For bodies that are large once they are decompressed: one at a time.
+    pub large_bodies: Arc<Semaphore>,
     pub client_timeout: Duration,
     pub snapshots: Snapshots,
     pub series_limits: SeriesLimits,
@@ -78,11 +80,30 @@ pub struct ApiParts {
     pub host_names: Arc<HostNames>,
 }
 
+/// Bytes of a body, decompressed, that a worker's own collector reads, at most.
+const OWN_BYTES_MAX: usize = 2 << 20;
+
+/// Who reads the bodies of samples.
+#[derive(Debug, Clone)]
+pub struct Collectors {
+    /// The worker's own, on its thread.
+    pub own: Addr<Collector>,
+    /// One for all large bodies, on a thread of its own, so that other requests need not wait
+    /// while one is read.
+    pub large: Addr<Collector>,
+}
+
+impl Collectors {
+    fn of(&self, body: &[u8]) -> &Addr<Collector> {
+        if body.len() > OWN_BYTES_MAX { &self.large } else { &self.own }
+    }
+}
+
 /// The routes, for one HTTP worker with its collector.
-pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collector: Addr<Collector>) {
+pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
     config
         .app_data(web::Data::new(parts))
-        .app_data(web::Data::new(collector))
+        .app_data(web::Data::new(collectors))
         .route("/api/v1/ingest", web::post().to(ingest::ingest))
         .route("/api/v1/write", web::post().to(remote_write::write))
         .route("/prometheus/api/v1/write", web::post().to(remote_write::write))

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use actix::{Actor, Arbiter};
+use actix::{Actor, Addr, Arbiter};
 use actix_http::{HttpService, Protocol, error::DispatchError};
 use actix_server::{Server, ServerHandle};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
@@ -18,11 +18,12 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, Health, Lifelines, SnapshotSettings,
-        Snapshots, TrustedClock, WriterHandle,
+        Collector, CollectorParts, GraphiteListeners, Health, Lifeline, Lifelines,
+        SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
     api::{
-        self, ApiParts, BodyLimits, Connections, HostNames, OneAtATime, QueryMemory, Tails, Turns,
+        self, ApiParts, BodyLimits, Collectors, Connections, HostNames, OneAtATime, QueryMemory,
+        Tails, Turns,
     },
     config::Settings,
     ingest::memory::IngestMemory,
@@ -71,6 +72,7 @@ pub(super) fn api_parts(
             decompressed_bytes_max: settings.decompressed_bytes_max,
         },
         ingest_memory: IngestMemory::new(settings.body_memory_max),
+        large_bodies: Arc::new(Semaphore::new(1)),
         client_timeout: settings.client_timeout,
         series_limits: settings.series_limits,
         future_skew: settings.future_skew,
@@ -100,6 +102,21 @@ fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
     }
 }
 
+/// A collector on a thread of its own: no other role must wait while it reads a large message.
+fn collector_of_its_own(
+    settings: &Settings,
+    parts: &ApiParts,
+    line: Lifeline,
+    arbiters: &mut Vec<Arbiter>,
+) -> Addr<Collector> {
+    let own = collector_parts(settings, parts);
+    let arbiter = Arbiter::new();
+    let collector =
+        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(own, line));
+    arbiters.push(arbiter);
+    collector
+}
+
 pub(super) fn start_graphite(
     settings: &Settings,
     parts: &ApiParts,
@@ -110,12 +127,7 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
-    let own = collector_parts(settings, parts);
-    // On a thread of its own: the main one must not wait while a large message is read.
-    let arbiter = Arbiter::new();
-    let collector =
-        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(own, line));
-    arbiters.push(arbiter);
+    let collector = collector_of_its_own(settings, parts, line, arbiters);
     GraphiteListeners::start(&settings.graphite, collector, parts.metrics.clone())
         .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
 }
@@ -156,7 +168,10 @@ pub(super) fn start_server(
     listener: TcpListener,
     parts: ApiParts,
     lifelines: &Lifelines,
+    arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
+    let line = lifelines.for_role("collector of large bodies");
+    let large = collector_of_its_own(settings, &parts, line, arbiters);
     let collector = collector_parts(settings, &parts);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
@@ -164,11 +179,11 @@ pub(super) fn start_server(
     let (client_timeout, keep_alive) = (settings.client_timeout, settings.keep_alive);
     let app = move || {
         let line = collector_lines.for_role("collector");
-        let collector = Collector::new(collector.clone(), line).start();
-        let parts = parts.clone();
+        let own = Collector::new(collector.clone(), line).start();
+        let (parts, collectors) = (parts.clone(), Collectors { own, large: large.clone() });
         App::new()
             .wrap(from_fn(api::receive))
-            .configure(|config| api::routes(config, parts, collector))
+            .configure(|config| api::routes(config, parts, collectors))
     };
     let server = Server::build();
     let stop = server.graceful_shutdown_signal();

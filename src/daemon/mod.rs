@@ -127,7 +127,7 @@ impl Daemon {
         let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
         let tails = parts.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
-        let server = start_server(&settings, listener, parts, &lifelines)?;
+        let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
         say_ready(&health);
         tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
         Ok(Self {

@@ -86,6 +86,9 @@ impl<'de> Visitor<'de> for Lists<'_, '_> {
         let mut index = 0_u64;
         while let Some(text) = lists.next_element::<&'de RawValue>()? {
             index += 1;
+            if self.0.is_full() {
+                continue;
+            }
             if let Err((values, fault)) = take_list(text, self.0) {
                 self.0.refuse(RefusalReason::BadSample, values, || {
                     format!("value list {index}: {fault}")

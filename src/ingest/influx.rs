@@ -13,6 +13,8 @@ use crate::{
 };
 
 const PROTOCOL: u8 = 3;
+/// Bytes of a line, at most; VictoriaMetrics has the same bound (`-influx.maxLineSize`).
+const LINE_BYTES_MAX: usize = 256 << 10;
 
 /// Unit of the timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,18 +71,59 @@ pub fn decode(
 ) -> Result<(), String> {
     let text = std::str::from_utf8(body).map_err(|fault| format!("body: {fault}"))?;
     let mut written = Vec::new();
-    for (index, line) in parse_lines(text).enumerate() {
-        match line {
-            Ok(line) => {
-                let at = line.timestamp.map_or(now_ms, |timestamp| precision.millis(timestamp));
-                take_line(&line, at, rows, &mut written);
+    let mut number = 0;
+    for part in parts(text) {
+        let Part::Lines(lines) = part else {
+            number += 1;
+            rows.refuse(RefusalReason::BadSample, 1, || {
+                format!("line {number} has more than {LINE_BYTES_MAX} bytes: send fewer fields")
+            });
+            continue;
+        };
+        for line in parse_lines(lines) {
+            number += 1;
+            if rows.is_full() {
+                return Ok(());
             }
-            Err(fault) => {
-                rows.refuse(RefusalReason::BadSample, 1, || format!("line {}: {fault}", index + 1));
+            match line {
+                Ok(line) => {
+                    let at = line.timestamp.map_or(now_ms, |timestamp| precision.millis(timestamp));
+                    take_line(&line, at, rows, &mut written);
+                }
+                Err(fault) => {
+                    rows.refuse(RefusalReason::BadSample, 1, || format!("line {number}: {fault}"));
+                }
             }
         }
     }
     Ok(())
+}
+
+/// What a body consists of.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'a> {
+    /// Lines that may be parsed.
+    Lines(&'a str),
+    /// A line that is longer than it may be.
+    TooLong,
+}
+
+/// Cuts lines that are too long out of a body. The parser builds a whole line at a time, tens of
+/// times its bytes.
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let (mut from, mut end) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        // A comment costs nothing.
+        if line.len() > LINE_BYTES_MAX && !line.starts_with('#') {
+            parts.extend(text.get(from..end).map(Part::Lines));
+            parts.push(Part::TooLong);
+            from = end + line.len();
+        }
+        end += line.len();
+    }
+    parts.extend(text.get(from..).map(Part::Lines));
+    parts
 }
 
 fn take_line(line: &ParsedLine<'_>, at: i64, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
@@ -132,4 +175,26 @@ fn describe(
     let tags: Vec<_> = tags.map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
     Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_too_long_are_cut_out() {
+        let long = format!("m {}a=1\n", "a=1,".repeat(LINE_BYTES_MAX / 4));
+        let comment = format!("# {long}");
+        let text = format!("a b=1\nc d=2\n{long}{long}{comment}e f=3");
+        let rest = format!("{comment}e f=3");
+        let expected = [
+            Part::Lines("a b=1\nc d=2\n"),
+            Part::TooLong,
+            Part::Lines(""),
+            Part::TooLong,
+            Part::Lines(&rest),
+        ];
+        assert_eq!(parts(&text), expected);
+        assert_eq!(parts(""), [Part::Lines("")]);
+    }
 }

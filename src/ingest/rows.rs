@@ -211,6 +211,12 @@ impl<'a> Rows<'a> {
         self.refused.add_many(reason, count, message);
     }
 
+    /// Whether nothing more is taken in, because the request is refused as a whole. Decoders ask it
+    /// before each part that costs work.
+    pub fn is_full(&self) -> bool {
+        self.excess.is_some()
+    }
+
     /// Samples so far, refused ones not included.
     pub fn len(&self) -> usize {
         self.samples.len()

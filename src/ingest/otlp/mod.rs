@@ -203,6 +203,9 @@ impl<'a, 'r> Points<'a, 'r> {
         (at, start): (u64, u64),
         samples: u64,
     ) -> Option<Point> {
+        if self.rows.is_full() {
+            return None;
+        }
         let tags = tags(attributes);
         let length = self.metric.name.len() + self.shared.bytes + bytes(&tags);
         let fingerprint = self.fingerprint.and(written(&tags).as_bytes());

@@ -61,6 +61,9 @@ fn metric(message: &[u8], shared: &Shared, rows: &mut Rows<'_>) -> Result<(), St
     let mut points = Points::new(metric, shared, rows);
     let total = total_kind(temporality);
     messages(data, 1, |point| {
+        if points.rows.is_full() {
+            return Ok(());
+        }
         if point.len() > MESSAGE_BYTES_MAX {
             refuse_long(points.rows, "a point");
             return Ok(());

@@ -23,6 +23,7 @@ pub(super) fn decode(
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
         match field {
+            1 if rows.is_full() => {}
             1 => series(value.bytes(), families, rows, &mut contents)?,
             3 => families.learn(value.bytes(), rows.limits)?,
             _ => {}

@@ -32,7 +32,7 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireF
     let mut scratch = Scratch::default();
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
-        if field == 5 {
+        if field == 5 && !rows.is_full() {
             series(value.bytes(), &symbols, rows, &mut contents, &mut scratch)?;
         }
     }

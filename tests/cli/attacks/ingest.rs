@@ -107,18 +107,50 @@ fn small_messages_take_the_memory_of_what_they_become() {
 fn a_long_series_is_written_out_once_however_many_samples_share_it() {
     let daemon = Daemon::start("");
     let tags: Vec<_> = (0..30).map(|tag| format!("t{tag}={}", "v".repeat(1000))).collect();
-    let line = format!("m,{} {}b=1", tags.join(","), "a=1,".repeat(MIB));
-    assert_eq!(post(&daemon, "/write", &[], line.as_bytes()).0, 204);
+    let line = format!("m,{} {}b=1\n", tags.join(","), "a=1,".repeat(50_000));
+    assert_eq!(post(&daemon, "/write", &[], line.repeat(20).as_bytes()).0, 204);
     let listed = daemon.query(&["series"]);
     assert_eq!(listed["total"], 2, "{}", listed["total"]);
 }
 
 #[test]
+fn a_line_that_is_too_long_spoils_no_other() {
+    let daemon = Daemon::start("");
+    let line = format!("m {}b=1\n", "a=1,".repeat(8 * MIB - 32));
+    let peak = peak_bytes(daemon.pid());
+    let body = gzip(format!("a x=1\n{line}c x=1\n").as_bytes());
+    let (status, answer) = post(&daemon, "/write", &[("Content-Encoding", "gzip")], &body);
+    assert_eq!(status, 400, "{answer}");
+    assert!(answer.contains("line 2 has more than 262144 bytes"), "{answer}");
+    assert_eq!(daemon.query(&["series"])["total"], 2);
+    let grown = peak_bytes(daemon.pid()) - peak;
+    assert!(grown < 120 << 20, "{} MiB", grown >> 20);
+}
+
+#[test]
+fn a_large_body_is_read_like_a_small_one() {
+    let daemon = Daemon::start("");
+    let headers = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
+    let sample = r#"{"metric":"large","kind":"delta","value":1}"#;
+    let batch = |seq: u32, samples: usize| {
+        let samples = vec![sample; samples].join(",");
+        gzip(format!(r#"{{"agent":"a","epoch":1,"seq":{seq},"samples":[{samples}]}}"#).as_bytes())
+    };
+    // Of 4 MiB, small, and the first once more: who reads a batch does not matter.
+    for (seq, samples) in [(1, 100_000), (2, 1), (1, 100_000)] {
+        let (status, answer) = post(&daemon, "/api/v1/ingest", &headers, &batch(seq, samples));
+        assert_eq!(status, 200, "{answer}");
+    }
+    let documents =
+        daemon.query(&["documents", "--metric", "large", "--resolution", "1d", "--unfold"]);
+    assert_eq!(documents["rows"][0]["value"], 100_001.0, "{documents}");
+}
+
+#[test]
 fn a_request_with_too_many_new_series_ends_at_the_bound() {
     let daemon = Daemon::start("[limits]\nrequest_series_max = 1000\n");
-    let fields: Vec<_> = (0..700_000).map(|field| format!("f{field:x}=1")).collect();
-    let line = format!("m {}", fields.join(","));
-    let (status, answer) = post(&daemon, "/write", &[], line.as_bytes());
+    let lines: Vec<_> = (0..700_000).map(|field| format!("m f{field:x}=1")).collect();
+    let (status, answer) = post(&daemon, "/write", &[], lines.join("\n").as_bytes());
     assert_eq!(status, 413, "{answer}");
     assert_eq!(daemon.query(&["series"])["total"], 0);
 }
