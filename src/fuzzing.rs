@@ -4,9 +4,9 @@
 #![allow(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 
 use std::{
-    cell::Cell,
     fs, io,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use granary_protocol::{JsonBatch, decode_batch, decode_json, encode_batch, split_batches};
@@ -31,7 +31,7 @@ use crate::{
         SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
     },
     policy::Admission,
-    query::{self, PromqlLimits, PromqlRequest},
+    query::{self, PromqlLimits, PromqlRequest, QueryResources, Scheduler},
     store,
 };
 
@@ -259,21 +259,18 @@ pub fn query(bytes: &[u8]) {
 /// An expression: checked, formatted, and answered for one time and for several.
 pub fn promql(bytes: &[u8]) {
     const MEMORY: usize = 64 << 20;
-    const ASKED_MAX: usize = 100_000;
+    const TIME_MAX: Duration = Duration::from_secs(10);
     static STORE: LazyLock<Option<store::Store>> = LazyLock::new(|| small_store().ok());
     let (Ok(text), Some(store)) = (std::str::from_utf8(bytes), &*STORE) else { return };
-    let (asked, memory) = (Cell::new(0), Cell::new(0));
+    let resources = QueryResources::new(Scheduler::for_this_machine(), MEMORY);
+    let budget = resources.budget(TIME_MAX);
     let limits = PromqlLimits {
         series_max: 100,
         points_max: 100_000,
         steps_max: 100,
         query_bytes_max: 4096,
         regex_bytes_max: 1 << 20,
-        expired: &|| asked.replace(asked.get() + 1) > ASKED_MAX,
-        take_memory: &|bytes| {
-            memory.set(bytes.saturating_add(memory.get()));
-            memory.get() <= MEMORY
-        },
+        budget: &budget,
     };
     if query::check_promql(text, &limits).is_err() {
         return;
@@ -288,8 +285,7 @@ pub fn promql(bytes: &[u8]) {
             lookback_ms: 300_000,
             delayed_name_removal: true,
         };
-        asked.set(0);
-        memory.set(0);
+        budget.keep(0);
         // Any answer will do.
         let _any = query::promql(store, &request, &limits, NOW);
     }

@@ -28,6 +28,7 @@ pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
             error(StatusCode::UNPROCESSABLE_ENTITY, "too_much", message)
         }
         QueryError::Busy(message) => error(StatusCode::SERVICE_UNAVAILABLE, "busy", message),
+        QueryError::Timeout(message) => error(StatusCode::SERVICE_UNAVAILABLE, "timeout", message),
         QueryError::Store(cause) => store_error(cause),
     }
 }

@@ -18,14 +18,12 @@ mod otlp;
 mod params;
 mod prometheus;
 mod queries;
-mod query_memory;
 mod receive;
 mod refusal;
 mod remote_write;
 mod senders;
 mod streamed;
 mod tail;
-mod turns;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,12 +32,9 @@ pub(crate) use body::fuzz_decompress;
 pub use connection::{Connections, OneAtATime};
 pub use guard::HostNames;
 pub(crate) use params::fuzz_query;
-pub use prometheus::PromqlBounds;
 pub(crate) use prometheus::fuzz_params;
-pub use query_memory::QueryMemory;
 pub use receive::receive;
 pub use tail::Tails;
-pub use turns::Turns;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
@@ -49,7 +44,7 @@ use crate::{
     actors::{Collector, Health, Snapshots, TrustedClock, WriterHandle},
     ingest::memory::IngestMemory,
     model::SeriesLimits,
-    query::QueryLimits,
+    query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
 };
@@ -65,9 +60,9 @@ pub struct ApiParts {
     pub health: Health,
     pub query_limits: QueryLimits,
     pub queries: Arc<Semaphore>,
-    pub promql: PromqlBounds,
-    pub query_memory: QueryMemory,
-    pub turns: Turns,
+    pub query_timeout: Duration,
+    pub promql: PromqlSettings,
+    pub query_resources: QueryResources,
     pub body_limits: BodyLimits,
     pub ingest_memory: IngestMemory,
     /// For bodies that are large once they are decompressed: one at a time.

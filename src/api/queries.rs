@@ -11,13 +11,11 @@ use tokio::sync::oneshot;
 use super::{
     ApiParts, answer, body,
     params::{OF_RANGE, OF_SERIES, Params},
-    query_memory::Share,
     streamed::{self, Slow},
 };
 use crate::{
     query::{
-        self, AggregateRequest, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
-        TakeMemory,
+        self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
     },
     telemetry::QueryOutcome,
 };
@@ -35,7 +33,7 @@ const OF_EXPORTS: [&str; 2] = ["after", "upto"];
 type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("chart", checked(params), parts, |params, parts, _| {
+    respond("chart", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_CHARTS])?;
         let now = parts.clock.moment();
         let request = ChartRequest {
@@ -48,13 +46,13 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> Ht
             merge: params.merge(),
             rank: params.rank()?,
         };
-        query::chart(&parts.store, &request, &parts.query_limits, now.earliest())
+        query::chart(&parts.store, budget, &request, &parts.query_limits, now.earliest())
     })
     .await
 }
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("documents", checked(params), parts, |params, parts, _| {
+    respond("documents", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_DOCUMENTS])?;
         let now = parts.clock.moment();
         let request = DocumentsRequest {
@@ -67,14 +65,14 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
             points: params.points()?,
             merge: params.merge(),
         };
-        query::documents(&parts.store, &request, &parts.query_limits, now.earliest())
+        query::documents(&parts.store, budget, &request, &parts.query_limits, now.earliest())
     })
     .await
 }
 
 /// A page of `granary export`.
 pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("export", checked(params), parts, |params, parts, _| {
+    respond("export", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_EXPORTS])?;
         let now = parts.clock.moment();
         let request = ExportRequest {
@@ -84,15 +82,15 @@ pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> H
             after: params.after,
             upto: params.upto,
         };
-        query::export(&parts.store, &request, &parts.query_limits, now.earliest())
+        query::export(&parts.store, budget, &request, &parts.query_limits, now.earliest())
     })
     .await
 }
 
 pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
-    respond("series", checked(params), parts, |params, parts, _| {
+    respond("series", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES])?;
-        Ok(query::series(&parts.store, &params.selector()?, &parts.query_limits))
+        query::series(&parts.store, budget, &params.selector()?, &parts.query_limits)
     })
     .await
 }
@@ -111,12 +109,12 @@ pub(super) async fn aggregate(
             return refusal.response();
         }
     };
-    respond("aggregate", Ok(body), parts, |body, parts, take_memory| {
+    respond("aggregate", Ok(body), parts, |body, parts, budget| {
         let now = parts.clock.now();
         let text = std::str::from_utf8(&body.bytes)
             .map_err(|cause| QueryError::Invalid(format!("the body is no text: {cause}")))?;
         let request = AggregateRequest::read(text, now)?;
-        query::aggregate(&parts.store, &request, &parts.query_limits, take_memory, now)
+        query::aggregate(&parts.store, budget, &request, &parts.query_limits, now)
     })
     .await
 }
@@ -130,7 +128,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     endpoint: &'static str,
     params: Result<P, QueryError>,
     parts: web::Data<ApiParts>,
-    run: impl Fn(&P, &ApiParts, TakeMemory<'_>) -> Result<T, QueryError> + Send + 'static,
+    run: impl Fn(&P, &ApiParts, &Budget) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome: QueryOutcome, response| {
@@ -149,20 +147,15 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, begun) = oneshot::channel();
     let slow = Slow::of(&parts);
-    // Held until the answer is written.
-    let share = parts.query_memory.share();
-    let work = move |is_gone: &dyn Fn() -> bool, share: &Share| {
-        // Charts and documents are bounded in points; they need no slices.
-        let Some(_turn) = parts.turns.take(is_gone) else {
-            return Err(QueryError::Invalid("nobody waits for the answer".to_owned()));
-        };
-        let anew = || {
-            share.keep(0);
-            run(&params, &parts, &|bytes| share.take(bytes))
-        };
-        query::run_until_settled(anew, QueryError::is_settled)
+    let budget = parts.query_resources.budget(parts.query_timeout);
+    let _waiter = budget.waiter();
+    let work = move || {
+        budget.check()?;
+        let run = || run(&params, &parts, &budget);
+        let found = query::run_until_settled(&budget, run, QueryError::is_settled)?;
+        Ok((found, budget.into_reservation()))
     };
-    let writing = move || streamed::write(sender, permit, slow, |is_gone| work(is_gone, &share));
+    let writing = move || streamed::write(sender, permit, slow, work);
     // It goes on by itself: the beginning of the answer comes from the channel.
     drop(actix_web::rt::task::spawn_blocking(writing));
     match begun.await.map(streamed::response) {
@@ -181,6 +174,7 @@ pub(super) fn outcome(cause: &QueryError) -> QueryOutcome {
         QueryError::Invalid(_) => QueryOutcome::Invalid,
         QueryError::TooMuch(_) => QueryOutcome::TooMuch,
         QueryError::Busy(_) => QueryOutcome::Busy,
+        QueryError::Timeout(_) => QueryOutcome::Timeout,
         QueryError::Store(_) => QueryOutcome::Failed,
     }
 }

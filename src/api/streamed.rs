@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::ApiParts;
-use crate::telemetry::QueryOutcome;
+use crate::{query::Reservation, telemetry::QueryOutcome};
 
 /// Bytes that are handed to the connection at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -64,15 +64,15 @@ pub(super) enum Begun<E> {
 }
 
 /// Runs a query and writes its answer; the receiver gets the beginning as soon as there is one,
-/// and nothing when the query panics. The query is told whether nobody waits for it any more. To be
-/// called in a runtime, where waiting is allowed.
+/// and nothing when the query panics. The memory that comes with the answer is held until it is
+/// written. To be called in a runtime, where waiting is allowed.
 pub(super) fn write<T: Serialize, E>(
     begun: oneshot::Sender<Begun<E>>,
     permit: OwnedSemaphorePermit,
     slow: Slow,
-    run: impl FnOnce(&dyn Fn() -> bool) -> Result<T, E>,
+    run: impl FnOnce() -> Result<(T, Option<Reservation>), E>,
 ) {
-    let found = match run(&|| begun.is_closed()) {
+    let (found, _memory) = match run() {
         Ok(found) => found,
         Err(cause) => return drop(begun.send(Begun::Failed(cause))),
     };
@@ -185,7 +185,7 @@ mod tests {
         let places = Arc::new(Semaphore::new(1));
         let permit = places.clone().try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
-        drop(spawn_blocking(move || write(sender, permit, slow, |_| Ok(vec![7; numbers]))));
+        drop(spawn_blocking(move || write(sender, permit, slow, || Ok((vec![7; numbers], None)))));
         (receiver, places)
     }
 
@@ -219,15 +219,8 @@ mod tests {
         drop(places.acquire().await.unwrap());
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
-        write::<(), _>(sender, permit, slow(PATIENT), |_| Err("no"));
+        write::<(), _>(sender, permit, slow(PATIENT), || Err("no"));
         assert!(matches!(receiver.await, Ok(Begun::Failed("no"))));
-        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        let (sender, receiver) = oneshot::channel::<Begun<&str>>();
-        drop(receiver);
-        write::<(), _>(sender, permit, slow(PATIENT), |is_gone| {
-            assert!(is_gone(), "the query can know that nobody waits");
-            Ok(())
-        });
     }
 
     #[tokio::test]

@@ -126,7 +126,13 @@ impl Subscription {
         let request = TailRequest { selector, resolution, ahead_ms };
         let limits: QueryLimits = parts.query_limits;
         let (store, now) = (parts.store.clone(), parts.clock.now());
-        let found = web::block(move || Tail::new(&store, request, limits, now)).await;
+        let budget = parts.query_resources.budget(parts.query_timeout);
+        let _waiter = budget.waiter();
+        let found = web::block(move || {
+            budget.check()?;
+            Tail::new(&store, &budget, request, limits, now)
+        });
+        let found = found.await;
         let tail = found.map_err(|cause| QueryError::Invalid(cause.to_string()))??;
         Ok(Self {
             tail: Some(tail),
@@ -152,9 +158,11 @@ impl Subscription {
             let since = self.looked.replace(Stopwatch::start()).map(|looked| looked.elapsed());
             let mut tail = self.tail.take()?;
             let clock = self.parts.clock.clone();
+            let budget = self.parts.query_resources.budget(self.parts.query_timeout);
+            let _waiter = budget.waiter();
             let looked = web::block(move || {
-                let look = || tail.look(clock.now());
-                let outcome = query::run_until_settled(look, QueryError::is_settled);
+                let look = || tail.look(&budget, clock.now());
+                let outcome = query::run_until_settled(&budget, look, QueryError::is_settled);
                 (tail, outcome)
             });
             let (tail, outcome) = looked.await.ok()?;

@@ -92,6 +92,7 @@ pub(crate) struct RawLimits {
     pub(crate) query_series_max: usize,
     pub(crate) query_points_max: usize,
     pub(crate) queries_max: usize,
+    pub(crate) query_timeout: String,
     pub(crate) tails_max: usize,
 }
 

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     actors::GraphiteSettings,
-    api::PromqlBounds,
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
     policy::{SnapshotPolicy, TrustRules},
+    query::PromqlSettings,
     store::{CheckpointBounds, StoreLimits},
 };
 
@@ -80,8 +80,8 @@ pub(super) fn graphite_templates(raw: &RawGraphite, faults: &mut Faults) -> Vec<
     raw.templates.iter().filter_map(&mut read).collect()
 }
 
-pub(super) fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlBounds {
-    PromqlBounds {
+pub(super) fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlSettings {
+    PromqlSettings {
         timeout: faults.duration("promql.timeout", &raw.timeout),
         lookback: faults.duration("promql.lookback", &raw.lookback),
         delayed_name_removal: raw.delayed_name_removal,

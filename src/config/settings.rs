@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     actors::GraphiteSettings,
-    api::PromqlBounds,
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
     policy::{SnapshotPolicy, TrustRules},
+    query::PromqlSettings,
     store::{CheckpointBounds, StoreLimits},
 };
 
@@ -60,7 +60,8 @@ pub struct Settings {
     pub query_series_max: usize,
     pub query_points_max: usize,
     pub queries_max: usize,
-    pub promql: PromqlBounds,
+    pub query_timeout: Duration,
+    pub promql: PromqlSettings,
     pub tails_max: usize,
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
@@ -126,6 +127,7 @@ impl Settings {
             query_series_max: faults.some("limits.query_series_max", limits.query_series_max),
             query_points_max: faults.some("limits.query_points_max", limits.query_points_max),
             queries_max: faults.some("limits.queries_max", limits.queries_max),
+            query_timeout: faults.duration("limits.query_timeout", &limits.query_timeout),
             promql: promql(&raw.promql, &mut faults),
             tails_max: faults.some("limits.tails_max", limits.tails_max),
             preallocation_enabled: raw.preallocation.enabled,

@@ -21,13 +21,10 @@ use crate::{
         Collector, CollectorParts, GraphiteListeners, Health, Lifeline, Lifelines,
         SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
-    api::{
-        self, ApiParts, BodyLimits, Collectors, Connections, HostNames, OneAtATime, QueryMemory,
-        Tails, Turns,
-    },
+    api::{self, ApiParts, BodyLimits, Collectors, Connections, HostNames, OneAtATime, Tails},
     config::Settings,
     ingest::memory::IngestMemory,
-    query::QueryLimits,
+    query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store},
     telemetry::Metrics,
 };
@@ -65,8 +62,11 @@ pub(super) fn api_parts(
         },
         queries: Arc::new(Semaphore::new(settings.queries_max)),
         promql: settings.promql,
-        query_memory: QueryMemory::new(settings.promql.memory_max),
-        turns: Turns::for_this_machine(),
+        query_timeout: settings.query_timeout,
+        query_resources: QueryResources::new(
+            Scheduler::for_this_machine(),
+            settings.promql.memory_max,
+        ),
         body_limits: BodyLimits {
             request_bytes_max: settings.request_bytes_max,
             decompressed_bytes_max: settings.decompressed_bytes_max,

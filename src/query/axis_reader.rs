@@ -3,7 +3,7 @@
 //! Must never know: what is shown of them. Each view holds up the writer for a moment, and the
 //! longer, the more series it is of.
 
-use super::{QueryError, axis::Axis};
+use super::{Budget, QueryError, axis::Axis};
 use crate::{
     model::{Cell, SeriesId},
     store::{Slot, Store, View},
@@ -15,23 +15,32 @@ const SERIES_PER_VIEW: usize = 1024;
 /// See the module.
 pub(super) struct AxisReader<'a> {
     store: &'a Store,
+    budget: &'a Budget,
     axis: &'a Axis,
     /// In the order in which they are read.
     series: Vec<SeriesId>,
     next: usize,
     views: Vec<View>,
     filled: Vec<Slot>,
+    /// Slots that memory is taken for.
+    taken: usize,
 }
 
 impl<'a> AxisReader<'a> {
-    pub(super) fn new(store: &'a Store, axis: &'a Axis, series: Vec<SeriesId>) -> Self {
-        Self { store, axis, series, next: 0, views: Vec::new(), filled: Vec::new() }
+    pub(super) fn new(
+        store: &'a Store,
+        budget: &'a Budget,
+        axis: &'a Axis,
+        series: Vec<SeriesId>,
+    ) -> Self {
+        let (views, filled) = (Vec::new(), Vec::new());
+        Self { store, budget, axis, series, next: 0, views, filled, taken: 0 }
     }
 
     /// Merges the slots of the next series into the cells of the axis.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, or the budget is used up.
     pub(super) fn merge_next(&mut self, cells: &mut [Cell]) -> Result<(), QueryError> {
         let Some(id) = self.series.get(self.next).copied() else { return Ok(()) };
         if self.next.is_multiple_of(SERIES_PER_VIEW) {
@@ -45,7 +54,11 @@ impl<'a> AxisReader<'a> {
         }
         self.next += 1;
         for view in &self.views {
+            self.budget.check()?;
             view.slots_into(id, &mut self.filled)?;
+            let room = self.filled.capacity();
+            self.budget.take(room.saturating_sub(self.taken) * size_of::<Slot>())?;
+            self.taken = self.taken.max(room);
             self.axis.merge(&self.filled, cells);
         }
         Ok(())

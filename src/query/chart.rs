@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
+    Budget, Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
     axis::{Axis, AxisRequest},
     axis_reader::AxisReader,
     coverage,
@@ -88,22 +88,29 @@ pub struct ChartSeries {
     /// Which number of each slot is shown.
     pub display: String,
     /// Slot start in Unix milliseconds and number; `None` where the slot is empty.
-    pub points: Vec<(i64, Option<f64>)>,
+    pub points: Vec<Point>,
 }
+
+type Point = (i64, Option<f64>);
+
+/// Slots that are shown between checks of the budget.
+const SLOTS_AT_A_TIME: usize = 4096;
 
 /// Answers a chart request.
 ///
 /// # Errors
-/// When the resolution is not known, the answer too large, or the store cannot be read.
+/// When the resolution is not known, the answer too large, the budget used up, or the store cannot
+/// be read.
 pub fn chart(
     store: &Store,
+    budget: &Budget,
     request: &ChartRequest,
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
     let merges = request.merge != Merge::Nothing || request.rank.is_some();
-    let found = request.selector.select_within(store, limits, merges)?;
-    let groups = group(&found, &request.merge);
+    let found = request.selector.select_within(store, budget, limits, merges)?;
+    let groups = group(&found, &request.merge, budget)?;
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
     check_lines(lines, limits)?;
     let asked = AxisRequest {
@@ -127,62 +134,90 @@ pub fn chart(
         start: axis.start_or(request.range.start),
         end: axis.end_or(request.range.end),
         incomplete_from: axis.incomplete_from(now),
-        series: shown(store, &axis, groups, request, now)?,
+        series: Shown { store, budget, axis: &axis, request, now }.lines(groups)?,
         notes: axis.notes,
     })
 }
 
-/// The lines that are shown, in their order.
-fn shown(
-    store: &Store,
-    axis: &Axis,
-    groups: Vec<Group>,
-    request: &ChartRequest,
+/// Which lines of a chart are shown, and from what they are made.
+struct Shown<'a> {
+    store: &'a Store,
+    budget: &'a Budget,
+    axis: &'a Axis,
+    request: &'a ChartRequest,
     now: UnixMillis,
-) -> Result<Vec<ChartSeries>, QueryError> {
-    let mut ranking = request.rank.map(Ranking::new);
-    let mut shown = Vec::new();
-    let mut cells = vec![Cell::EMPTY; axis.len()];
-    let members = groups.iter().flat_map(|group| &group.members).copied().collect();
-    let mut reader = AxisReader::new(store, axis, members);
-    for group in groups {
-        cells.fill(Cell::EMPTY);
-        for _ in &group.members {
-            reader.merge_next(&mut cells)?;
-        }
-        let by_kind = [Display::of_kind(group.entry.kind)];
-        let displays = if request.displays.is_empty() { &by_kind } else { &request.displays[..] };
-        match (&mut ranking, request.rank) {
-            (Some(ranking), Some(rank)) => {
-                let by = rank.by.or(displays.first().copied()).unwrap_or(by_kind[0]);
-                let number = by.of_cell(&over_range(&cells), axis_width(axis));
-                ranking.push(number, group_lines(axis, &cells, &group, displays, now));
-            }
-            _ => shown.extend(group_lines(axis, &cells, &group, displays, now)),
-        }
-    }
-    shown.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
-    Ok(shown)
 }
 
-fn group_lines(
-    axis: &Axis,
-    cells: &[Cell],
-    group: &Group,
-    displays: &[Display],
-    now: UnixMillis,
-) -> Vec<ChartSeries> {
-    let line = |display: &Display| {
-        let point =
-            |(slot, cell): (&(i64, i64), &Cell)| (slot.0, group.number(*display, cell, *slot, now));
-        ChartSeries {
-            series: group.entry.clone(),
-            merged: group.merged.then_some(group.members.len()),
-            display: display.name().to_owned(),
-            points: axis.slots().iter().zip(cells).map(point).collect(),
+impl Shown<'_> {
+    /// The lines that are shown, in their order.
+    fn lines(&self, groups: Vec<Group>) -> Result<Vec<ChartSeries>, QueryError> {
+        let (axis, request) = (self.axis, self.request);
+        self.take(&groups)?;
+        let mut ranking = request.rank.map(Ranking::new);
+        let mut shown = Vec::new();
+        let mut cells = vec![Cell::EMPTY; axis.len()];
+        let members = groups.iter().flat_map(|group| &group.members).copied().collect();
+        let mut reader = AxisReader::new(self.store, self.budget, axis, members);
+        for group in groups {
+            cells.fill(Cell::EMPTY);
+            for _ in &group.members {
+                reader.merge_next(&mut cells)?;
+            }
+            let by_kind = [Display::of_kind(group.entry.kind)];
+            let displays =
+                if request.displays.is_empty() { &by_kind } else { &request.displays[..] };
+            match (&mut ranking, request.rank) {
+                (Some(ranking), Some(rank)) => {
+                    let by = rank.by.or(displays.first().copied()).unwrap_or(by_kind[0]);
+                    let number = by.of_cell(&over_range(&cells), axis_width(axis));
+                    ranking.push(number, self.group_lines(&cells, &group, displays)?);
+                }
+                _ => shown.extend(self.group_lines(&cells, &group, displays)?),
+            }
         }
-    };
-    displays.iter().map(line).collect()
+        shown.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
+        Ok(shown)
+    }
+
+    /// Takes the memory of all lines that are held at a time, and of the cells of one.
+    fn take(&self, groups: &[Group]) -> Result<(), QueryError> {
+        let held = self.request.rank.map_or(usize::MAX, Ranking::<Vec<ChartSeries>>::held_max);
+        let entries = groups.iter().take(held).map(|group| group.entry.bytes());
+        let lines = entries.len().saturating_mul(self.request.displays.len().max(1));
+        let points = lines.saturating_mul(self.axis.len()).saturating_mul(size_of::<Point>());
+        let entries = entries.sum::<usize>() * self.request.displays.len().max(1);
+        self.budget.take(self.axis.len() * size_of::<Cell>())?;
+        Ok(self.budget.take(points.saturating_add(entries))?)
+    }
+
+    fn group_lines(
+        &self,
+        cells: &[Cell],
+        group: &Group,
+        displays: &[Display],
+    ) -> Result<Vec<ChartSeries>, QueryError> {
+        let mut lines = Vec::with_capacity(displays.len());
+        for display in displays {
+            let mut points = Vec::with_capacity(cells.len());
+            let chunks = self.axis.slots().chunks(SLOTS_AT_A_TIME);
+            for (slots, cells) in chunks.zip(cells.chunks(SLOTS_AT_A_TIME)) {
+                self.budget.check()?;
+                let pairs = slots.iter().zip(cells);
+                points.extend(
+                    pairs.map(|(slot, cell)| {
+                        (slot.0, group.number(*display, cell, *slot, self.now))
+                    }),
+                );
+            }
+            lines.push(ChartSeries {
+                series: group.entry.clone(),
+                merged: group.merged.then_some(group.members.len()),
+                display: display.name().to_owned(),
+                points,
+            });
+        }
+        Ok(lines)
+    }
 }
 
 /// All slots as one cell; the number of a slot stands for its time.

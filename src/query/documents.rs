@@ -9,15 +9,16 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Display, LevelsDocument, Merge, NestedDocument, QueryError, QueryLimits, Resolution, Selector,
+    Budget, Display, LevelsDocument, Merge, NestedDocument, QueryError, QueryLimits, Resolution,
+    Selector,
     axis::{Axis, AxisRequest},
     axis_reader::AxisReader,
     calendar::local_time,
     coverage,
     grouping::{Group, check_lines, group},
-    levels::{Ladder, levels_document},
+    levels::{Ladder, Parts, levels_document},
     missing,
-    nested::{Nesting, nest},
+    nested::{Nesting, SLOT_BYTES, nest},
     resolution::{AUTO_POINTS, level_of_documents, level_of_width},
 };
 use crate::{
@@ -27,6 +28,8 @@ use crate::{
 };
 
 const DAY_MS: i64 = 86_400_000;
+/// Slots that become rows between checks of the budget.
+const SLOTS_AT_A_TIME: usize = 512;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,19 +94,21 @@ pub struct Row {
 /// Answers a request for documents.
 ///
 /// # Errors
-/// When the resolution is not known, the answer too large, or the store cannot be read.
+/// When the resolution is not known, the answer too large, the budget used up, or the store cannot
+/// be read.
 pub fn documents(
     store: &Store,
+    budget: &Budget,
     request: &DocumentsRequest,
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
     let merges = request.merge != Merge::Nothing;
-    let found = request.selector.select_within(store, limits, merges)?;
-    let groups = group(&found, &request.merge);
+    let found = request.selector.select_within(store, budget, limits, merges)?;
+    let groups = group(&found, &request.merge, budget)?;
     check_lines(groups.len(), limits)?;
     let coverage = coverage(store, &request.range, now);
-    let asked = Asked { store, request, limits, coverage, now };
+    let asked = Asked { store, budget, request, limits, coverage, now };
     let mut answer = match request.form {
         DocumentsForm::Levels => asked.levels(&groups),
         DocumentsForm::Nested => asked.nested(&groups),
@@ -137,6 +142,7 @@ pub(super) fn check_count(
 /// A request and what it is answered from.
 struct Asked<'a> {
     store: &'a Store,
+    budget: &'a Budget,
     request: &'a DocumentsRequest,
     limits: &'a QueryLimits,
     coverage: Coverage<'a>,
@@ -166,17 +172,18 @@ impl Asked<'_> {
         &self,
         axis: &Axis,
         groups: &[Group],
-        mut visit: impl FnMut(&Group, &[Cell]),
+        mut visit: impl FnMut(&Group, &[Cell]) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let mut reader = AxisReader::new(self.store, axis, members);
+        let mut reader = AxisReader::new(self.store, self.budget, axis, members);
+        self.budget.take(axis.len() * size_of::<Cell>())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         for group in groups {
             cells.fill(Cell::EMPTY);
             for _ in &group.members {
                 reader.merge_next(&mut cells)?;
             }
-            visit(group, &cells);
+            visit(group, &cells)?;
         }
         Ok(())
     }
@@ -184,24 +191,34 @@ impl Asked<'_> {
     fn rows(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
         let axis = self.axis(groups, &self.request.resolution, &self.request.range)?;
         let zone = self.request.time_zone.clone().unwrap_or(TimeZone::UTC);
-        let mut rows = Vec::new();
+        self.budget.take(axis.len() * size_of::<Vec<Row>>())?;
+        let mut by_slot: Vec<Vec<Row>> = vec![Vec::new(); axis.len()];
+        let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
         self.read(&axis, groups, |group, cells| {
             let display =
                 self.request.display.unwrap_or_else(|| Display::of_kind(group.entry.kind));
-            for (slot, cell) in axis.slots().iter().zip(cells) {
-                if !cell.is_empty() {
-                    let row = Row {
-                        date: local_time(UnixMillis(slot.0), &zone),
-                        value: group.number(display, cell, *slot, self.now),
-                        metric: group.entry.metric.clone(),
-                        tags: group.entry.tags.clone(),
-                    };
-                    rows.push((slot.0, row));
+            let row_bytes = size_of::<Row>() + group.entry.bytes();
+            let cells = cells.chunks(SLOTS_AT_A_TIME);
+            for ((slots, cells), rows) in
+                slots().zip(cells).zip(by_slot.chunks_mut(SLOTS_AT_A_TIME))
+            {
+                self.budget.check()?;
+                let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
+                self.budget.take(filled * row_bytes)?;
+                for ((slot, cell), rows) in slots.iter().zip(cells).zip(rows) {
+                    if !cell.is_empty() {
+                        rows.push(Row {
+                            date: local_time(UnixMillis(slot.0), &zone),
+                            value: group.number(display, cell, *slot, self.now),
+                            metric: group.entry.metric.clone(),
+                            tags: group.entry.tags.clone(),
+                        });
+                    }
                 }
             }
+            Ok(())
         })?;
-        rows.sort_by_key(|(start, _)| *start);
-        let rows = rows.into_iter().map(|(_, row)| row).collect();
+        let rows = by_slot.into_iter().flatten().collect();
         Ok(DocumentsAnswer::Rows { rows, notes: axis.notes })
     }
 
@@ -230,7 +247,9 @@ impl Asked<'_> {
         self.read(&axis, groups, |group, cells| {
             let merged = group.merged.then_some(group.members.len());
             let slots = axis.slots().iter().copied().zip(cells.iter().copied());
-            documents.extend(nest(&group.entry, merged, slots, of_width));
+            self.budget.take(slots.len() * SLOT_BYTES)?;
+            documents.extend(nest(&group.entry, merged, slots, of_width, self.budget)?);
+            Ok(())
         })?;
         Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })
     }
@@ -255,11 +274,16 @@ impl Asked<'_> {
         check_count(ladder.parts(), members.len(), self.limits)?;
         let open = ladder.open(self.store, &members)?;
         let mut documents = Vec::new();
+        let mut read = 0;
         for group in groups {
-            let parts = open.read_merged(&group.members)?;
-            let months = open.ladder.months();
-            documents
-                .extend(months.filter_map(|month| levels_document(&group.entry, month, &parts)));
+            let parts = open.read_merged(&group.members, self.budget)?;
+            let bytes = parts.iter().map(Parts::bytes).sum::<usize>();
+            self.budget.take(bytes.saturating_sub(read))?;
+            read = read.max(bytes);
+            for month in open.ladder.months() {
+                self.budget.take(group.entry.bytes())?;
+                documents.extend(levels_document(&group.entry, month, &parts, self.budget)?);
+            }
         }
         Ok(DocumentsAnswer::Levels { documents, notes: Vec::new() })
     }

@@ -10,7 +10,7 @@ use std::{
 use serde::{Serialize, Serializer, ser::SerializeTuple};
 
 use super::{
-    QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
+    Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
     documents::check_count,
     nested::timestamp_name,
     resolution::{AUTO_POINTS, level_of_documents},
@@ -23,6 +23,8 @@ use crate::{
 
 /// Slots of a page; one series may have more.
 const PAGE_SLOTS: i64 = 100_000;
+/// Bytes that a cell of a page takes, with what its list has in reserve.
+const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,9 +106,11 @@ impl Serialize for NumberedCell {
 /// Reads a page.
 ///
 /// # Errors
-/// When the resolution is not known, one series alone is too large, or the store cannot be read.
+/// When the resolution is not known, one series alone is too large, the budget is used up, or the
+/// store cannot be read.
 pub fn export(
     store: &Store,
+    budget: &Budget,
     request: &ExportRequest,
     limits: &QueryLimits,
     now: UnixMillis,
@@ -121,16 +125,17 @@ pub fn export(
     let range = first..granularity.document.next(last);
     let slots = (range.end.0 - range.start.0) / granularity.width_ms;
     check_count(slots, 1, limits)?;
-    let budget = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
-    let count = (budget.max(1) as usize).min(limits.series_max.max(1));
+    let per_page = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
+    let count = (per_page.max(1) as usize).min(limits.series_max.max(1));
     let mut tags = BTreeSet::new();
-    let found = request.selector.page(store, (request.after, request.upto), count, |info| {
-        for (name, _) in info.key.tags() {
-            if !tags.contains(name) {
-                tags.insert(name.to_owned());
+    let found =
+        request.selector.page(store, budget, (request.after, request.upto), count, |info| {
+            for (name, _) in info.key.tags() {
+                if !tags.contains(name) {
+                    tags.insert(name.to_owned());
+                }
             }
-        }
-    });
+        })?;
     let Some(SeriesPage { total, before, upto, series: page }) = found else {
         let after = request.after.unwrap_or_default();
         return Err(QueryError::Invalid(format!("after={after} is none of the series that match")));
@@ -138,8 +143,12 @@ pub fn export(
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
     let view = store.view(coverage.source(level), range, &ids)?;
     let mut series = Vec::with_capacity(page.len());
+    let mut filled = Vec::new();
     for (id, info) in &page {
-        let documents = fold(granularity, &view.slots(*id)?);
+        budget.check()?;
+        view.slots_into(*id, &mut filled)?;
+        budget.take(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
+        let documents = fold(granularity, &filled);
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
     }
     let done = before + page.len();

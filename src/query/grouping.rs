@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Display, QueryError, QueryLimits, SeriesEntry};
+use super::{Budget, Display, QueryError, QueryLimits, SeriesEntry};
 use crate::model::{Cell, Kind, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 
 /// A slot that has just begun counts as so long.
@@ -97,7 +97,28 @@ impl Group {
 }
 
 /// Puts series, in order of their keys, into groups in order of the tags.
-pub(super) fn group(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
+///
+/// # Errors
+/// When there is no memory for them.
+pub(super) fn group(
+    found: &[(SeriesId, SeriesInfo)],
+    merge: &Merge,
+    budget: &Budget,
+) -> Result<Vec<Group>, QueryError> {
+    budget.check()?;
+    let bytes = match merge {
+        Merge::Nothing => {
+            let entries = found.iter().map(|(_, info)| SeriesEntry::bytes_of(info));
+            size_of::<Group>() * found.len() + entries.sum::<usize>()
+        }
+        // A reference, an id, and the values of its tags.
+        Merge::All | Merge::By(_) => found.len() * 4 * size_of::<usize>(),
+    };
+    budget.take(bytes)?;
+    Ok(groups(found, merge))
+}
+
+fn groups(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
     match merge {
         Merge::Nothing => found.iter().map(Group::single).collect(),
         Merge::All if found.is_empty() => Vec::new(),
@@ -154,11 +175,16 @@ impl<T> Ranking<T> {
         Self { rank, lines: Vec::new() }
     }
 
+    /// Lines that are held at a time, at most.
+    pub(super) fn held_max(rank: Rank) -> usize {
+        rank.count.saturating_mul(2).saturating_add(8)
+    }
+
     /// Takes a line; one without a number is never shown.
     pub(super) fn push(&mut self, number: Option<f64>, line: T) {
         let Some(number) = number else { return };
         self.lines.push((number, line));
-        if self.lines.len() > self.rank.count.saturating_mul(2).saturating_add(8) {
+        if self.lines.len() >= Self::held_max(self.rank) {
             self.cut();
         }
     }
@@ -197,7 +223,7 @@ mod tests {
             series(3, &[("zone", "z")]),
         ];
         let members = |merge: &Merge| {
-            let groups = group(&found, merge).into_iter();
+            let groups = groups(&found, merge).into_iter();
             let shown = groups.map(|group| {
                 let tags: Vec<_> = group.entry.tags.into_values().collect();
                 (tags.join(" "), group.members.iter().map(|id| id.0).collect::<Vec<_>>())
@@ -211,7 +237,7 @@ mod tests {
             [own("", &[3]), own("a", &[1]), own("b", &[0, 2])]
         );
         assert_eq!(members(&Merge::Nothing).len(), 4);
-        assert!(group(&[], &Merge::All).is_empty());
+        assert!(groups(&[], &Merge::All).is_empty());
     }
 
     #[test]

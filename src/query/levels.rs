@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{QueryError, SeriesEntry, Timestamp};
+use super::{Budget, QueryError, SeriesEntry, Timestamp};
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
     policy::coverage::{Coverage, Segment},
@@ -181,13 +181,15 @@ impl Rung {
 }
 
 impl OpenLadder {
-    /// The parts of a series at each level, outermost first.
-    pub(super) fn read(&self, series: SeriesId) -> Result<Vec<Parts>, QueryError> {
+    /// The parts of a series at each level, outermost first. Their memory is the
+    /// caller's to take.
+    pub(super) fn read(&self, series: SeriesId, budget: &Budget) -> Result<Vec<Parts>, QueryError> {
         let mut out = Vec::with_capacity(self.views.len());
         let mut slots = Vec::new();
         for (rung, views) in self.ladder.rungs.iter().zip(&self.views) {
             let mut filled: Vec<(i64, Cell)> = Vec::new();
             for view in views {
+                budget.check()?;
                 view.slots_into(series, &mut slots)?;
                 for slot in &slots {
                     let at = slot.start.0.div_euclid(rung.part_ms) * rung.part_ms;
@@ -206,10 +208,14 @@ impl OpenLadder {
 
 impl OpenLadder {
     /// The parts of several series as one.
-    pub(super) fn read_merged(&self, series: &[SeriesId]) -> Result<Vec<Parts>, QueryError> {
+    pub(super) fn read_merged(
+        &self,
+        series: &[SeriesId],
+        budget: &Budget,
+    ) -> Result<Vec<Parts>, QueryError> {
         let mut all: Vec<Parts> = Vec::new();
         for id in series {
-            for (index, own) in self.read(*id)?.into_iter().enumerate() {
+            for (index, own) in self.read(*id, budget)?.into_iter().enumerate() {
                 match all.get_mut(index) {
                     Some(parts) => parts.merge(&own),
                     None => all.push(own),
@@ -270,44 +276,54 @@ impl Parts {
 }
 
 /// The document of a month; `None` when nothing fell into it.
+///
+/// # Errors
+/// When the budget is used up.
 pub(super) fn levels_document(
     entry: &SeriesEntry,
     month: Range<UnixMillis>,
     parts: &[Parts],
-) -> Option<LevelsDocument> {
-    let days = below(parts, month.start.0..month.end.0).unwrap_or_default();
+    budget: &Budget,
+) -> Result<Option<LevelsDocument>, QueryError> {
+    let days = below(parts, month.start.0..month.end.0, budget)?.unwrap_or_default();
     let num_samples = days.iter().map(|day| day.num_samples).sum();
     let total_samples = days.iter().map(|day| day.total_samples).sum();
-    (num_samples > 0).then(|| LevelsDocument {
+    Ok((num_samples > 0).then(|| LevelsDocument {
         series: entry.clone(),
         date: Timestamp(month.start),
         num_samples,
         total_samples,
         days,
-    })
+    }))
 }
 
 /// The parts of the outermost level over a range; `None` where that level is not kept.
-fn below(parts: &[Parts], range: Range<i64>) -> Option<Vec<LevelPart>> {
-    let (level, finer) = parts.split_first()?;
+fn below(
+    parts: &[Parts],
+    range: Range<i64>,
+    budget: &Budget,
+) -> Result<Option<Vec<LevelPart>>, QueryError> {
+    let Some((level, finer)) = parts.split_first() else { return Ok(None) };
+    budget.check()?;
+    budget.take(level.starts(range.clone()).count() * size_of::<LevelPart>())?;
     let part = |at: i64| {
         let cell = level.cell(at).copied().unwrap_or_default();
         let own = at..at + level.part_ms;
         let (hours, minutes) = match level.part_ms {
-            part if part == PARTS_MS[0] => (below(finer, own), None),
-            part if part == PARTS_MS[1] => (None, below(finer, own)),
+            part if part == PARTS_MS[0] => (below(finer, own, budget)?, None),
+            part if part == PARTS_MS[1] => (None, below(finer, own, budget)?),
             _ => (None, None),
         };
-        LevelPart {
+        Ok(LevelPart {
             date: Timestamp(UnixMillis(at)),
             num_samples: u64::from(cell.n),
             total_samples: cell.sum,
             hours,
             minutes,
-        }
+        })
     };
-    let found: Vec<_> = level.starts(range).map(part).collect();
-    (!found.is_empty()).then_some(found)
+    let found = level.starts(range).map(part).collect::<Result<Vec<_>, QueryError>>()?;
+    Ok((!found.is_empty()).then_some(found))
 }
 
 #[cfg(test)]

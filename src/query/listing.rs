@@ -148,7 +148,7 @@ pub fn list_metrics(
 }
 
 fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    if (limits.expired)() {
+    if limits.budget.check().is_err() {
         let message = "query timed out in a list of names: name fewer, or raise promql.timeout";
         return Err(PromqlError::Timeout(message.to_owned()));
     }

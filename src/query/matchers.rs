@@ -177,7 +177,7 @@ fn candidates(
 }
 
 fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    if (limits.expired)() {
+    if limits.budget.check().is_err() {
         return Err(PromqlError::Timeout(
             "query timed out in series selection: name more labels or raise \
              promql.timeout"
@@ -189,32 +189,25 @@ fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
+    use crate::query::Budget;
 
-    /// Patterns of this bound, from so much memory.
-    fn compiled(pattern: &str, memory: &Cell<usize>) -> Result<Regex, PromqlError> {
-        let take_memory = |bytes| {
-            let left = memory.get().checked_sub(bytes);
-            memory.set(left.unwrap_or(memory.get()));
-            left.is_some()
-        };
+    /// Patterns of this bound.
+    fn compiled(pattern: &str, budget: &Budget) -> Result<Regex, PromqlError> {
         let limits = PromqlLimits {
             series_max: 1,
             points_max: 1,
             steps_max: 1,
             query_bytes_max: 1,
             regex_bytes_max: 1 << 20,
-            expired: &|| false,
-            take_memory: &take_memory,
+            budget,
         };
         whole_pattern(pattern, &limits)
     }
 
     #[test]
     fn patterns_match_whole_values_and_braces_may_be_text() {
-        let plenty = Cell::new(usize::MAX);
+        let plenty = Budget::UNLIMITED;
         for (pattern, value, expected) in [
             ("a|b", "b", true),
             ("a|b", "ab", false),
@@ -237,14 +230,14 @@ mod tests {
 
     #[test]
     fn patterns_take_memory_before_they_are_built() {
-        let memory = Cell::new(4 << 20);
+        let memory = Budget::of_memory(4 << 20);
         let built = (0..100).take_while(|i| compiled(&format!("a{i}.*"), &memory).is_ok()).count();
         assert!((8..=12).contains(&built), "{built}");
         let refused = compiled("a", &memory).unwrap_err();
         assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
         // A large one takes more.
-        let memory = Cell::new(64 << 20);
+        let memory = Budget::of_memory(64 << 20);
         assert!(compiled("(a|bc){3000}", &memory).is_ok());
-        assert!(memory.get() < 63 << 20, "{}", memory.get());
+        assert!(memory.taken() > 1 << 20, "{}", memory.taken());
     }
 }

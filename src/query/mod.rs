@@ -4,6 +4,7 @@
 
 mod axis;
 mod axis_reader;
+mod budget;
 mod calendar;
 mod changes;
 mod chart;
@@ -11,6 +12,7 @@ mod dialect;
 mod display;
 mod documents;
 mod export;
+mod expression;
 mod grouping;
 mod levels;
 mod listing;
@@ -19,8 +21,8 @@ mod missing;
 mod nested;
 mod pipeline;
 mod promql;
-mod rerun;
 mod resolution;
+mod retry;
 mod select;
 mod senders;
 mod timestamp;
@@ -31,10 +33,12 @@ pub(crate) use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 mod tail;
 
+pub use budget::{Budget, OverBudget, QueryResources, Reservation, Scheduler, Waiter};
 pub use changes::{ChangeAnswer, ChangedSeries, NewName, preview};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsForm, DocumentsRequest, Row, documents};
 pub use export::{ExportPage, ExportRequest, export};
+pub use expression::{PromqlSettings, STEPS_MAX, evaluate};
 pub use grouping::{Merge, Rank};
 pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{
@@ -46,8 +50,8 @@ pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     Texts, VectorSample, check_promql, format_promql, promql, series_matchers,
 };
-pub use rerun::run_until_settled;
 pub use resolution::Resolution;
+pub use retry::run_until_settled;
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};
@@ -81,9 +85,6 @@ impl QueryLimits {
     }
 }
 
-/// Takes so many bytes of the memory that all queries share; false when there are not so many.
-pub type TakeMemory<'a> = &'a dyn Fn(usize) -> bool;
-
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
@@ -96,22 +97,33 @@ pub enum QueryError {
     /// The queries under way hold what it needs.
     #[error("{0}")]
     Busy(String),
+    /// It took too long.
+    #[error("{0}")]
+    Timeout(String),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl QueryError {
-    /// The memory that queries share has not so much left.
-    fn no_memory() -> Self {
-        let message = "the queries under way take all memory that they may (promql.memory_max): ask \
-                       for less, or later";
-        Self::Busy(message.to_owned())
-    }
-
     /// See [`StoreError::is_settled`].
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Store(cause) if cause.is_settled())
+    }
+}
+
+impl From<OverBudget> for QueryError {
+    fn from(cause: OverBudget) -> Self {
+        match cause {
+            OverBudget::Memory => {
+                Self::Busy(format!("{cause} (promql.memory_max): ask for less, or later"))
+            }
+            OverBudget::Time => Self::Timeout(format!(
+                "{cause}: ask for a shorter range, a coarser resolution or fewer series, or raise \
+                 limits.query_timeout"
+            )),
+            OverBudget::Abandoned => Self::Timeout(cause.to_string()),
+        }
     }
 }
 

@@ -11,8 +11,13 @@ use std::{
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{CalendarUnit, SeriesEntry, calendar::local_time};
+use super::{Budget, CalendarUnit, QueryError, SeriesEntry, calendar::local_time};
 use crate::model::{Cell, Granularity, Span, UnixMillis};
+
+/// Bytes that a slot of a document takes: nodes of a map that grows at its end are half full.
+pub(super) const SLOT_BYTES: usize = 2 * size_of::<(SlotNumber, SlotValue)>();
+/// Slots that are put into documents between checks of the budget.
+const SLOTS_AT_A_TIME: usize = 1024;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -250,14 +255,21 @@ impl Nesting {
 
 /// The documents of one line that hold samples, from its slots, ascending; `of_width` tells how
 /// those of a width are nested.
+///
+/// # Errors
+/// When the budget is used up.
 pub(super) fn nest<'n>(
     entry: &SeriesEntry,
     merged: Option<usize>,
     slots: impl Iterator<Item = ((i64, i64), Cell)>,
     of_width: impl Fn(i64) -> &'n Nesting,
-) -> Vec<NestedDocument> {
+    budget: &Budget,
+) -> Result<Vec<NestedDocument>, QueryError> {
     let mut documents: BTreeMap<(UnixMillis, String), NestedDocument> = BTreeMap::new();
-    for ((at, width), cell) in slots {
+    for (index, ((at, width), cell)) in slots.enumerate() {
+        if index.is_multiple_of(SLOTS_AT_A_TIME) {
+            budget.check()?;
+        }
         let nesting = of_width(width);
         let start = nesting.start_of(UnixMillis(at));
         let document = match documents.entry((start, nesting.granularity.name.clone())) {
@@ -266,7 +278,7 @@ pub(super) fn nest<'n>(
         };
         nesting.add(document, start, UnixMillis(at), &cell);
     }
-    documents.into_values().filter(|document| document.num_samples > 0).collect()
+    Ok(documents.into_values().filter(|document| document.num_samples > 0).collect())
 }
 
 /// Under which name documents of a span have their start.

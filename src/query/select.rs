@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{QueryError, QueryLimits, missing};
+use super::{Budget, QueryError, QueryLimits, missing};
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
     store::{Matcher, Store},
@@ -12,6 +12,8 @@ use crate::{
 
 /// Series looked at in one hold of the dictionary's lock: new ones wait meanwhile.
 const CHUNK: usize = 512;
+/// What an entry takes besides its texts, about.
+const ENTRY_BYTES: usize = 768;
 
 /// A metric, if one is named, and the tags that its series must have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,6 +63,17 @@ pub(super) struct SeriesPage {
 }
 
 impl SeriesEntry {
+    /// Bytes that the entry of a series takes, about.
+    pub(super) fn bytes_of(info: &SeriesInfo) -> usize {
+        ENTRY_BYTES + text_bytes(info)
+    }
+
+    /// Bytes that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let tags = self.tags.iter().map(|(name, value)| name.len() + value.len());
+        ENTRY_BYTES + self.metric.len() + tags.sum::<usize>()
+    }
+
     pub(super) fn new(info: &SeriesInfo) -> Self {
         let tags = info.key.tags();
         Self {
@@ -70,6 +83,11 @@ impl SeriesEntry {
             unit: info.unit.to_string(),
         }
     }
+}
+
+fn text_bytes(info: &SeriesInfo) -> usize {
+    let tags = info.key.tags().map(|(name, value)| name.len() + value.len());
+    info.key.metric().len() + tags.sum::<usize>()
 }
 
 impl Selector {
@@ -86,26 +104,33 @@ impl Selector {
     /// The first `count` series that match, in order of metric and tags, of those that lie behind the
     /// series `after` and were not made known after the series `upto`. `visit` sees all that match.
     /// `None` when `after` is none of them.
+    ///
+    /// # Errors
+    /// When the budget is used up.
     pub(super) fn page(
         &self,
         store: &Store,
+        budget: &Budget,
         (after, upto): (Option<u32>, Option<u32>),
         count: usize,
         mut visit: impl FnMut(&SeriesInfo),
-    ) -> Option<SeriesPage> {
+    ) -> Result<Option<SeriesPage>, QueryError> {
         let mut ids = store.dictionary().select(&self.matchers());
         ids.retain(|id| upto.is_none_or(|upto| id.0 <= upto));
         let after = match after.map(SeriesId) {
             None => None,
             Some(id) if ids.binary_search(&id).is_ok() => {
-                Some(store.dictionary().info(id)?.key.clone())
+                let key = store.dictionary().info(id).map(|info| info.key.clone());
+                let Some(key) = key else { return Ok(None) };
+                Some(key)
             }
-            Some(_) => return None,
+            Some(_) => return Ok(None),
         };
         let (mut total, mut before) = (0, 0);
         // The first ones so far, the last of them on top.
         let mut first: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
         for chunk in ids.chunks(CHUNK) {
+            budget.check()?;
             let dictionary = store.dictionary();
             let known = chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
             for (id, info) in known {
@@ -122,10 +147,17 @@ impl Selector {
                 }
             }
         }
-        let dictionary = store.dictionary();
-        let first = first.into_sorted_vec().into_iter();
-        let series = first.filter_map(|(_, id)| Some((id, dictionary.info(id)?.clone()))).collect();
-        Some(SeriesPage { total, before, upto: upto.or(ids.last().map(|id| id.0)), series })
+        let first = first.into_sorted_vec();
+        let mut series = Vec::with_capacity(first.len());
+        for chunk in first.chunks(CHUNK) {
+            let dictionary = store.dictionary();
+            series.extend(
+                chunk.iter().filter_map(|(_, id)| Some((*id, dictionary.info(*id)?.clone()))),
+            );
+        }
+        take(budget, &series)?;
+        let upto = upto.or(ids.last().map(|id| id.0));
+        Ok(Some(SeriesPage { total, before, upto, series }))
     }
 
     /// The same, refused when they are more than an answer may hold, or, when they become fewer
@@ -133,35 +165,40 @@ impl Selector {
     pub(super) fn select_within(
         &self,
         store: &Store,
+        budget: &Budget,
         limits: &QueryLimits,
         merges: bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
         if merges {
             let max = (limits.read_series_max, "promql.series_max");
-            return self.select_up_to(store, max, |_| true);
+            return self.select_up_to(store, budget, max, |_| true);
         }
-        self.select_where(store, limits, |_| true)
+        self.select_where(store, budget, limits, |_| true)
     }
 
     /// Those of them that `keep` keeps.
     pub(super) fn select_where(
         &self,
         store: &Store,
+        budget: &Budget,
         limits: &QueryLimits,
         keep: impl Fn(&SeriesInfo) -> bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-        self.select_up_to(store, (limits.series_max, "limits.query_series_max"), keep)
+        self.select_up_to(store, budget, (limits.series_max, "limits.query_series_max"), keep)
     }
 
     fn select_up_to(
         &self,
         store: &Store,
+        budget: &Budget,
         (max, setting): (usize, &str),
         keep: impl Fn(&SeriesInfo) -> bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
         let ids = store.dictionary().select(&self.matchers());
         let (mut found, mut count) = (Vec::new(), 0);
         for chunk in ids.chunks(CHUNK) {
+            budget.check()?;
+            let before = found.len();
             let dictionary = store.dictionary();
             let known = chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
             for (id, info) in known.filter(|(_, info)| keep(info)) {
@@ -170,6 +207,8 @@ impl Selector {
                     found.push((id, info.clone()));
                 }
             }
+            drop(dictionary);
+            take(budget, &found[before..])?;
         }
         if count > max {
             return Err(QueryError::TooMuch(format!(
@@ -181,11 +220,26 @@ impl Selector {
     }
 }
 
+/// Takes the memory of series that are found.
+fn take(budget: &Budget, found: &[(SeriesId, SeriesInfo)]) -> Result<(), QueryError> {
+    let texts: usize = found.iter().map(|(_, info)| text_bytes(info)).sum();
+    Ok(budget.take(texts + size_of_val(found))?)
+}
+
 /// Lists the series that match.
-pub fn series(store: &Store, selector: &Selector, limits: &QueryLimits) -> SeriesAnswer {
-    let page = selector.page(store, (None, None), limits.series_max, |_| {});
+///
+/// # Errors
+/// When the budget is used up.
+pub fn series(
+    store: &Store,
+    budget: &Budget,
+    selector: &Selector,
+    limits: &QueryLimits,
+) -> Result<SeriesAnswer, QueryError> {
+    let page = selector.page(store, budget, (None, None), limits.series_max, |_| {})?;
     let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
+    budget.take(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
     let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
     let why = (total == 0).then(|| missing::note(store, selector)).flatten();
-    SeriesAnswer { total, series, notes: why.into_iter().collect() }
+    Ok(SeriesAnswer { total, series, notes: why.into_iter().collect() })
 }

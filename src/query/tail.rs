@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
+    Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
     resolution::{AUTO_POINTS, level_of_documents},
 };
 use crate::{
@@ -96,9 +96,11 @@ impl Tail {
     /// Finds the series; nothing is looked at yet.
     ///
     /// # Errors
-    /// When the resolution is not known or more series match than an answer may hold.
+    /// When the resolution is not known, more series match than an answer may hold, or the budget is
+    /// used up.
     pub fn new(
         store: &Store,
+        budget: &Budget,
         request: TailRequest,
         limits: QueryLimits,
         now: UnixMillis,
@@ -112,7 +114,7 @@ impl Tail {
                 AUTO_POINTS,
             )?,
         };
-        let found = request.selector.select_within(store, &limits, false)?;
+        let found = request.selector.select_within(store, budget, &limits, false)?;
         let (known, dictionary) = (BTreeMap::new(), (0, 0));
         let store = store.clone();
         Ok(Self { store, request, limits, level, found, dictionary, record: None, known })
@@ -121,8 +123,9 @@ impl Tail {
     /// The cells that are new or changed since the last look, in order of time and series.
     ///
     /// # Errors
-    /// When by now more series match than an answer may hold, or the store cannot be read.
-    pub fn look(&mut self, now: UnixMillis) -> Result<TailEvent, QueryError> {
+    /// When by now more series match than an answer may hold, the budget is used up, or the store
+    /// cannot be read.
+    pub fn look(&mut self, budget: &Budget, now: UnixMillis) -> Result<TailEvent, QueryError> {
         let granularity = self.store.granularities().levels()[self.level].clone();
         let mut event =
             TailEvent { resolution: granularity.name.clone(), skipped: 0, cells: Vec::new() };
@@ -130,7 +133,8 @@ impl Tail {
         if self.record == Some(record) {
             return Ok(event);
         }
-        self.find()?;
+        budget.check()?;
+        self.find(budget)?;
         let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
         let range = from..now.plus(self.request.ahead_ms.max(1));
         let ids: Vec<SeriesId> = self.found.iter().map(|(id, _)| *id).collect();
@@ -138,6 +142,7 @@ impl Tail {
         let mut seen = BTreeMap::new();
         let mut changed = BTreeMap::new();
         for (place, (id, _)) in self.found.iter().enumerate() {
+            budget.check()?;
             for slot in view.slots(*id)? {
                 let key = (slot.start.0, *id);
                 if self.known.get(&key) != Some(&slot.cell) {
@@ -146,6 +151,8 @@ impl Tail {
                 seen.insert(key, slot.cell);
             }
         }
+        let entries = changed.keys().map(|(_, place)| SeriesEntry::bytes_of(&self.found[*place].1));
+        budget.take(entries.sum::<usize>() + changed.len() * size_of::<TailCell>())?;
         let cells = changed.iter().map(|((start, place), cell)| {
             TailCell::new(SeriesEntry::new(&self.found[*place].1), *start, cell)
         });
@@ -156,12 +163,13 @@ impl Tail {
     }
 
     /// Finds the series again when there are new ones, or changed ones.
-    fn find(&mut self) -> Result<(), QueryError> {
+    fn find(&mut self, budget: &Budget) -> Result<(), QueryError> {
         let dictionary = self.store.dictionary();
         let now = (dictionary.id_count(), dictionary.generation());
         drop(dictionary);
         if now != self.dictionary {
-            self.found = self.request.selector.select_within(&self.store, &self.limits, false)?;
+            self.found =
+                self.request.selector.select_within(&self.store, budget, &self.limits, false)?;
             self.dictionary = now;
             let living: BTreeSet<_> = self.found.iter().map(|(id, _)| *id).collect();
             self.known.retain(|(_, id), _| living.contains(id));
@@ -194,7 +202,7 @@ mod tests {
     }
 
     fn shown(tail: &mut Tail, now: UnixMillis) -> Vec<(String, i64, u32, f64)> {
-        let cells = tail.look(now).unwrap().cells.into_iter();
+        let cells = tail.look(&Budget::UNLIMITED, now).unwrap().cells.into_iter();
         let show = |cell: TailCell| {
             (cell.series.tags["host"].clone(), cell.start, cell.n, cell.sum.unwrap())
         };
@@ -214,7 +222,7 @@ mod tests {
         let selector = Selector { metric: Some("load".into()), tags: vec![] };
         let request = TailRequest { selector, resolution: Resolution::Auto, ahead_ms: 600_000 };
         let limits = QueryLimits::new(3, 1);
-        let mut tail = Tail::new(&store, request, limits, NOW).unwrap();
+        let mut tail = Tail::new(&store, &Budget::UNLIMITED, request, limits, NOW).unwrap();
         let row = |host: &str, start, n, sum| (host.to_owned(), start, n, sum);
         let first = shown(&mut tail, NOW);
         assert_eq!(first, [row("b", slot - 60_000, 1, 3.0), row("a", slot, 1, 2.0)]);
@@ -233,6 +241,6 @@ mod tests {
         add(&mut appender, "a", NOW, 8.0);
         assert_eq!(shown(&mut tail, NOW), [row("a", slot, 1, 8.0)]);
         add(&mut appender, "d", NOW, 8.0);
-        assert!(matches!(tail.look(NOW), Err(QueryError::TooMuch(_))));
+        assert!(matches!(tail.look(&Budget::UNLIMITED, NOW), Err(QueryError::TooMuch(_))));
     }
 }

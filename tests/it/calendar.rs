@@ -9,8 +9,8 @@ use granary::{
         SeriesLimits, UnixMillis,
     },
     query::{
-        CalendarUnit, ChartRequest, Display, Merge, QueryLimits, Resolution, Selector, chart,
-        time_zone,
+        Budget, CalendarUnit, ChartRequest, Display, Merge, QueryLimits, Resolution, Selector,
+        chart, time_zone,
     },
     store::{Folder, Store},
 };
@@ -132,7 +132,7 @@ fn check(filled: &Filled, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone:
         )
     };
     let limits = QueryLimits::new(10, 1_000_000);
-    let answer = chart(&filled.store, &request, &limits, NOW).unwrap();
+    let answer = chart(&filled.store, &Budget::UNLIMITED, &request, &limits, NOW).unwrap();
     assert_eq!(answer.notes, Vec::<String>::new());
     let [counts, totals, averages] = &answer.series[..] else { panic!("{answer:?}") };
     let mut found = BTreeMap::new();

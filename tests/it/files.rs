@@ -11,7 +11,7 @@ use granary::{
         AcceptedBatch, CountsOnce, GranularitySet, Kind, PartitionId, SeriesId, SeriesInfo,
         SeriesKey, SeriesLimits, UnixMillis,
     },
-    query::run_until_settled,
+    query::{Budget, run_until_settled},
     store::{Appender, Folder, Medium, Store, StoreError, restore, verify},
 };
 use redb::{Builder, TableDefinition};
@@ -233,7 +233,10 @@ fn a_write_that_failed_breaks_no_query_under_way() {
         let slots = view.slots(SeriesId(0)).inspect_err(|fault| met.push(fault.chain()))?;
         Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
     };
-    assert_eq!(run_until_settled(sum, StoreError::is_settled).unwrap(), before + 1);
+    assert_eq!(
+        run_until_settled(&Budget::UNLIMITED, sum, StoreError::is_settled).unwrap(),
+        before + 1
+    );
     assert_eq!(met.len(), 1, "the query met the failure: {met:?}");
     store.checkpoint(NOW).unwrap();
     assert_eq!(count(&store, 0), before + 1);

@@ -1,6 +1,7 @@
 //! Tests of the library: the store against an oracle, time passing, the house rules.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod budget;
 mod calendar;
 mod changes;
 mod corpus;

@@ -1,7 +1,7 @@
 //! PromQL over a real store: hand-computed values of gauges, counters and deltas, before and after
 //! a checkpoint, and what is refused.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use granary::{
     model::{
@@ -9,8 +9,8 @@ use granary::{
         UnixMillis,
     },
     query::{
-        PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue, SeriesMatcher, promql,
-        select_series, series_matchers,
+        Budget, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
+        QueryResources, Scheduler, SeriesMatcher, promql, select_series, series_matchers,
     },
     store::{Appender, Folder, Store},
 };
@@ -30,8 +30,7 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     steps_max: 11_000,
     query_bytes_max: 65_536,
     regex_bytes_max: 1 << 20,
-    expired: &|| false,
-    take_memory: &|_| true,
+    budget: &Budget::UNLIMITED,
 };
 
 pub(crate) struct Bench {
@@ -66,6 +65,15 @@ impl Bench {
             ..AcceptedBatch::default()
         };
         self.appender.commit(&[], &[batch], NOW).unwrap();
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// When samples begin.
+    pub(crate) fn start(&self) -> i64 {
+        DAY0
     }
 
     fn ask(
@@ -272,7 +280,8 @@ fn limits_end_what_would_be_too_much() {
     }
     let long = bench.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
     assert!(matches!(&long, PromqlError::BadData(text) if text.contains("11000 points")), "{long}");
-    let expired = PromqlLimits { expired: &|| true, ..LIMITS };
+    let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
+    let expired = PromqlLimits { budget: &budget, ..LIMITS };
     let request = PromqlRequest {
         query: "load".to_owned(),
         start: NOW,
@@ -328,12 +337,8 @@ fn series_are_selected_by_matchers() {
 
 /// The most memory that a query took at a time.
 fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
-    let taken = std::cell::Cell::new(0);
-    let take_memory = |bytes| {
-        taken.set(taken.get() + bytes);
-        true
-    };
-    let limits = PromqlLimits { take_memory: &take_memory, ..LIMITS };
+    let budget = Budget::of_memory(usize::MAX);
+    let limits = PromqlLimits { budget: &budget, ..LIMITS };
     let request = PromqlRequest {
         query: query.to_owned(),
         start: UnixMillis(DAY0 + HOUR),
@@ -343,7 +348,7 @@ fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
         delayed_name_removal: false,
     };
     promql(&bench.store, &request, &limits, NOW).unwrap_or_else(|cause| panic!("{query}: {cause}"));
-    taken.get()
+    budget.taken()
 }
 
 #[test]

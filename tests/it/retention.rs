@@ -9,7 +9,7 @@ use granary::{
         UnixMillis,
     },
     policy::retention::is_expired,
-    query::{ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
+    query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
     store::{Folder, Store},
 };
 
@@ -98,7 +98,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         ChartRequest { displays: vec![Display::Total], ..own }
     };
     for resolution in ["1m", "5m", "1h", "1d"] {
-        let answer = chart(&store, &request(resolution), &LIMITS, now).unwrap();
+        let answer = chart(&store, &Budget::UNLIMITED, &request(resolution), &LIMITS, now).unwrap();
         let total: f64 = answer.series[0].points.iter().filter_map(|(_, value)| *value).sum();
         assert_eq!(total, sent as f64, "{resolution}");
         assert_eq!(answer.notes.is_empty(), resolution == "1d", "{:?}", answer.notes);

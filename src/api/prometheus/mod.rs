@@ -15,8 +15,6 @@ mod status;
 mod times;
 mod writing;
 
-use std::time::Duration;
-
 use actix_web::{
     Handler, Responder,
     guard::GuardContext,
@@ -26,27 +24,6 @@ use actix_web::{
 
 pub(crate) use params::fuzz_params;
 use receive::Received;
-
-/// Bounds of `PromQL` queries.
-#[derive(Debug, Clone, Copy)]
-pub struct PromqlBounds {
-    /// How long a query may take, with its wait for its turn.
-    pub timeout: Duration,
-    /// How old a sample may be that still counts as the value of a series.
-    pub lookback: Duration,
-    /// Whether metric names that no longer fit are dropped at the end only.
-    pub delayed_name_removal: bool,
-    /// Series that a selector may match.
-    pub series_max: usize,
-    /// Points on the way to an answer.
-    pub points_max: usize,
-    /// Bytes of an expression.
-    pub query_bytes_max: usize,
-    /// Bytes of a compiled pattern.
-    pub regex_bytes_max: usize,
-    /// Bytes that the cells and values of all queries under way may take.
-    pub memory_max: usize,
-}
 
 /// The routes. `/api/v1/series` is Prometheus' when it has `match[]`, else the store's own, which
 /// is registered behind these.

@@ -10,9 +10,7 @@ use super::{
     fault::Fault,
     times::{duration_ms, time_ms},
 };
-
-/// Steps of a range query, at most (Prometheus' limit, which its clients know).
-pub(super) const STEPS_MAX: i64 = 11_000;
+use crate::query::STEPS_MAX;
 
 /// Names and values in the order in which they were sent; those of the body come first.
 #[derive(Debug, Default)]
@@ -100,7 +98,7 @@ impl Params {
                  integer",
             ));
         }
-        if (end - start) / step_ms > STEPS_MAX {
+        if (end - start) / step_ms > STEPS_MAX as i64 {
             return Err(Fault::bad_data(
                 "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the \
                  query resolution (?step=XX)",
@@ -136,7 +134,10 @@ impl Params {
 pub(crate) fn fuzz_params(text: &str) {
     let Ok(params) = Params::read(text, b"") else { return };
     if let Ok(steps) = params.steps() {
-        assert!(steps.start <= steps.end && (steps.end - steps.start) / steps.step_ms <= STEPS_MAX);
+        assert!(
+            steps.start <= steps.end
+                && (steps.end - steps.start) / steps.step_ms <= STEPS_MAX as i64
+        );
     }
     let longest = Duration::from_secs(120);
     assert!(params.timeout(longest).is_ok_and(|timeout| timeout <= longest) || !text.is_empty());

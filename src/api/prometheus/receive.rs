@@ -3,13 +3,7 @@
 //!
 //! Must never know: what is asked.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokio::time::timeout;
@@ -21,11 +15,10 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::{ApiParts, body, query_memory::Share, refusal::Refusal, streamed::Slow},
-    clock::Stopwatch,
+    api::{ApiParts, body, refusal::Refusal, streamed::Slow},
     ingest::memory::HeldMemory,
     model::Moment,
-    query::{self, PromqlLimits},
+    query::{self, Budget, PromqlLimits, Reservation},
     telemetry::QueryOutcome,
 };
 
@@ -37,32 +30,12 @@ pub(super) struct Asked<'a> {
     pub(super) params: &'a Params,
     pub(super) parts: &'a ApiParts,
     pub(super) now: Moment,
-    /// Whether its time is over, or nobody waits for it.
-    pub(super) expired: &'a dyn Fn() -> bool,
-    take_memory: &'a dyn Fn(usize) -> bool,
+    budget: &'a Budget,
 }
 
 impl Asked<'_> {
     pub(super) fn limits(&self) -> PromqlLimits<'_> {
-        let bounds = &self.parts.promql;
-        PromqlLimits {
-            series_max: bounds.series_max,
-            points_max: bounds.points_max,
-            steps_max: super::params::STEPS_MAX as usize + 1,
-            query_bytes_max: bounds.query_bytes_max,
-            regex_bytes_max: bounds.regex_bytes_max,
-            expired: self.expired,
-            take_memory: self.take_memory,
-        }
-    }
-}
-
-/// Set when the request is dropped: the client went away, or has its answer.
-struct Gone(Arc<AtomicBool>);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.parts.promql.limits(self.budget)
     }
 }
 
@@ -89,7 +62,7 @@ pub(super) async fn respond(
         Err(fault) => Err(fault),
     };
     match answered {
-        Ok((writing, share)) => writing.response(share, slow),
+        Ok((writing, memory)) => writing.response(memory, slow),
         Err(fault) => refused(fault.outcome(), fault.response()),
     }
 }
@@ -110,34 +83,24 @@ async fn answer(
     params: Params,
     parts: web::Data<ApiParts>,
     run: impl Fn(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
-) -> Result<(Writing, Share), Fault> {
-    let watch = Stopwatch::start();
+) -> Result<(Writing, Option<Reservation>), Fault> {
     let limit = params.timeout(parts.promql.timeout)?;
+    let budget = parts.query_resources.budget(limit);
     // Prometheus lets queries wait for their turn, and dashboards rely on it.
     let permit = timeout(limit, parts.queries.clone().acquire_owned()).await;
     let permit = permit
         .map_err(|_| late("in the queue", limit))?
         .map_err(|_| Fault::new(FaultKind::Internal, "the daemon is stopping"))?;
-    let gone = Arc::new(AtomicBool::new(false));
-    let _gone = Gone(gone.clone());
+    let _waiter = budget.waiter();
     let worked = web::block(move || {
         // The place is given back when the answer is found; its memory when it is read.
         let _permit = permit;
-        let give_up = || watch.elapsed() >= limit || gone.load(Ordering::Relaxed);
-        let turn = parts.turns.take(&give_up).ok_or_else(|| late("in the queue", limit))?;
-        let expired = || !turn.pass(&give_up) || give_up();
-        let share = parts.query_memory.share();
-        let take_memory = |bytes| share.take(bytes);
+        budget.check().map_err(|_| late("in the queue", limit))?;
         let now = parts.clock.moment();
-        let (expired, take_memory) = (&expired, &take_memory);
-        let asked = Asked { params: &params, parts: &parts, now, expired, take_memory };
-        let anew = || {
-            share.keep(0);
-            run(&asked)
-        };
-        let answer = query::run_until_settled(anew, Fault::is_settled)?;
-        share.keep(answer.bytes());
-        Ok((Writing::begin(answer), share))
+        let asked = Asked { params: &params, parts: &parts, now, budget: &budget };
+        let answer = query::run_until_settled(&budget, || run(&asked), Fault::is_settled)?;
+        budget.keep(answer.bytes());
+        Ok((Writing::begin(answer), budget.into_reservation()))
     })
     .await;
     worked.map_err(|cause| Fault::new(FaultKind::Internal, cause))?

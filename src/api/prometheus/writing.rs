@@ -26,9 +26,8 @@ use super::{
     json::{push_comma, push_labels, push_notes, push_point, push_text},
 };
 use crate::{
-    api::query_memory::Share,
     api::streamed::Slow,
-    query::{Labels, MatrixSeries, PromqlValue, VectorSample},
+    query::{Labels, MatrixSeries, PromqlValue, Reservation, VectorSample},
 };
 
 /// Bytes handed to the connection at a time; it asks for more when these are on their way.
@@ -76,13 +75,13 @@ impl Writing {
     }
 
     /// The answer; a large one keeps what the query holds until the client has read it.
-    pub(super) fn response(self, share: Share, slow: Slow) -> HttpResponse {
+    pub(super) fn response(self, memory: Option<Reservation>, slow: Slow) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");
         if matches!(self.rest, Rest::Nothing) {
             return response.body(self.ahead);
         }
-        let body = BoxBody::new(WritingBody::new(self, share, slow));
+        let body = BoxBody::new(WritingBody::new(self, memory, slow));
         response.message_body(body).unwrap_or_else(HttpResponse::from_error)
     }
 
@@ -229,7 +228,7 @@ fn push_metric(metric: &MetricEntry, out: &mut Vec<u8>) {
 /// What is left of an answer, with the memory that it takes; nothing when its reader is too slow.
 #[derive(Debug)]
 struct Left {
-    answer: RefCell<Option<(Writing, Share)>>,
+    answer: RefCell<Option<(Writing, Option<Reservation>)>>,
     /// Chunks that the connection has asked for.
     chunks: Cell<u64>,
 }
@@ -241,8 +240,8 @@ struct WritingBody {
 }
 
 impl WritingBody {
-    fn new(writing: Writing, share: Share, slow: Slow) -> Self {
-        let answer = RefCell::new(Some((writing, share)));
+    fn new(writing: Writing, memory: Option<Reservation>, slow: Slow) -> Self {
+        let answer = RefCell::new(Some((writing, memory)));
         let left = Rc::new(Left { answer, chunks: Cell::new(0) });
         let watch = actix_web::rt::spawn(watch(left.clone(), slow));
         Self { left, watch }

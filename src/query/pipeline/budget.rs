@@ -1,11 +1,12 @@
-//! What a pipeline may hold and do: values are taken from it before they are built.
+//! How many values a pipeline may hold and make: they are taken from it before they are built, and
+//! with them the memory of the query's budget.
 //!
-//! Must never know: stages, and what values are.
+//! Must never know: stages, the store.
 
 use std::cell::Cell;
 
 use super::value::{DEPTH_MAX, Fields, Value};
-use crate::query::{QueryError, TakeMemory};
+use crate::query::{Budget, QueryError};
 
 /// Values that may pass through stages or be made by them, as a multiple of those that may be held.
 const STEPS_PER_HELD: usize = 40;
@@ -16,30 +17,52 @@ const VALUE_BYTES: usize = 96;
 /// Bytes are asked for so many at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// See the module.
-pub(super) struct Budget<'a> {
+/// Values that are read or made between checks of the budget.
+const VALUES_AT_A_TIME: usize = 2048;
+
+/// What a pipeline may hold and make.
+pub(super) struct Quota<'a> {
     values_max: usize,
     steps: Cell<usize>,
     /// Bytes of all that lives.
     bytes: Cell<usize>,
     /// Bytes that were asked for: as many as ever lived.
     asked: Cell<usize>,
-    take_memory: TakeMemory<'a>,
+    /// Values since the last check.
+    unchecked: Cell<usize>,
+    budget: &'a Budget,
 }
 
-impl<'a> Budget<'a> {
+impl<'a> Quota<'a> {
     /// So many values at one place, and bytes as they are given.
-    pub(super) fn new(values_max: usize, take_memory: TakeMemory<'a>) -> Self {
-        let (steps, bytes, asked) = (Cell::new(0), Cell::new(0), Cell::new(0));
-        Self { values_max, steps, bytes, asked, take_memory }
+    pub(super) fn new(values_max: usize, budget: &'a Budget) -> Self {
+        let (steps, bytes) = (Cell::new(0), Cell::new(0));
+        let (asked, unchecked) = (Cell::new(0), Cell::new(0));
+        Self { values_max, steps, bytes, asked, unchecked, budget }
+    }
+
+    /// The query's budget, for work that is not counted in values.
+    pub(super) fn budget(&self) -> &'a Budget {
+        self.budget
+    }
+
+    fn check_after(&self, values: usize) -> Result<(), QueryError> {
+        let unchecked = self.unchecked.get().saturating_add(values);
+        self.unchecked.set(unchecked);
+        if unchecked >= VALUES_AT_A_TIME {
+            self.unchecked.set(0);
+            self.budget.check()?;
+        }
+        Ok(())
     }
 
     /// Nothing yet, for a document or a stage that holds many.
     pub(super) fn begin(&'a self, stage: usize) -> Taken<'a> {
-        Taken { budget: self, stage, values: 0, bytes: 0 }
+        Taken { quota: self, stage, values: 0, bytes: 0 }
     }
 
     fn step(&self, values: usize) -> Result<(), QueryError> {
+        self.check_after(values)?;
         let steps = self.steps.get().saturating_add(values);
         self.steps.set(steps);
         if steps > self.values_max.saturating_mul(STEPS_PER_HELD) {
@@ -56,9 +79,7 @@ impl<'a> Budget<'a> {
         let bytes = self.bytes.get().saturating_add(bytes);
         if let Some(more) = bytes.checked_sub(self.asked.get()).filter(|more| *more > 0) {
             let more = more.max(PIECE_BYTES);
-            if !(self.take_memory)(more) {
-                return Err(QueryError::no_memory());
-            }
+            self.budget.take(more)?;
             self.asked.set(self.asked.get() + more);
         }
         self.bytes.set(bytes);
@@ -68,7 +89,7 @@ impl<'a> Budget<'a> {
 
 /// What one document takes, or the documents that a stage holds; given back when it is dropped.
 pub(super) struct Taken<'a> {
-    budget: &'a Budget<'a>,
+    quota: &'a Quota<'a>,
     stage: usize,
     values: usize,
     bytes: usize,
@@ -77,7 +98,7 @@ pub(super) struct Taken<'a> {
 impl<'a> Taken<'a> {
     /// Takes so many bytes.
     pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), QueryError> {
-        self.budget.grow(bytes)?;
+        self.quota.grow(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -85,13 +106,14 @@ impl<'a> Taken<'a> {
     /// Takes so many values that are read, not made.
     pub(super) fn take_read(&mut self, values: usize) -> Result<(), QueryError> {
         let all = self.values.saturating_add(values);
-        if all > self.budget.values_max {
+        if all > self.quota.values_max {
             return Err(QueryError::TooMuch(format!(
                 "pipeline[{}] would hold more than {} values: match or group to fewer, or raise \
                  limits.query_points_max",
-                self.stage, self.budget.values_max
+                self.stage, self.quota.values_max
             )));
         }
+        self.quota.check_after(values)?;
         self.take_bytes(values.saturating_mul(VALUE_BYTES))?;
         self.values = all;
         Ok(())
@@ -99,7 +121,7 @@ impl<'a> Taken<'a> {
 
     /// Takes so many values that are made.
     pub(super) fn take(&mut self, values: usize) -> Result<(), QueryError> {
-        self.budget.step(values)?;
+        self.quota.step(values)?;
         self.take_read(values)
     }
 
@@ -125,21 +147,26 @@ impl<'a> Taken<'a> {
     pub(super) fn enter(&mut self, stage: usize, document: &Fields) -> Result<(), QueryError> {
         self.stage = stage;
         let size = document.size().ok_or_else(|| self.too_deep())?;
-        self.budget.step(size)?;
+        self.quota.step(size)?;
         let surplus = self.values.saturating_sub(size);
         self.give_back(surplus, surplus * VALUE_BYTES);
         Ok(())
     }
 
+    /// See [`Quota::budget`].
+    pub(super) fn budget(&self) -> &'a Budget {
+        self.quota.budget()
+    }
+
     /// Nothing yet, at the same stage.
     pub(super) fn another(&self) -> Taken<'a> {
-        self.budget.begin(self.stage)
+        self.quota.begin(self.stage)
     }
 
     fn give_back(&mut self, values: usize, bytes: usize) {
         self.values -= values;
         self.bytes -= bytes;
-        self.budget.bytes.set(self.budget.bytes.get().saturating_sub(bytes));
+        self.quota.bytes.set(self.quota.bytes.get().saturating_sub(bytes));
     }
 
     fn too_deep(&self) -> QueryError {
@@ -160,18 +187,14 @@ mod tests {
 
     #[test]
     fn what_lives_is_asked_for_once() {
-        let given = Cell::new(0);
-        let give = |bytes| {
-            given.set(given.get() + bytes);
-            given.get() <= 2 * PIECE_BYTES
-        };
-        let budget = Budget::new(100_000, &give);
+        let budget = Budget::of_memory(2 * PIECE_BYTES);
+        let quota = Quota::new(100_000, &budget);
         for _ in 0..10 {
-            let mut taken = budget.begin(0);
+            let mut taken = quota.begin(0);
             taken.take(PIECE_BYTES / VALUE_BYTES).unwrap();
         }
-        assert_eq!(given.get(), PIECE_BYTES);
-        let (mut one, mut other) = (budget.begin(0), budget.begin(1));
+        assert_eq!(budget.taken(), PIECE_BYTES);
+        let (mut one, mut other) = (quota.begin(0), quota.begin(1));
         one.take(PIECE_BYTES / VALUE_BYTES).unwrap();
         other.take(PIECE_BYTES / VALUE_BYTES).unwrap();
         assert!(other.take(PIECE_BYTES).unwrap_err().to_string().contains("promql.memory_max"));

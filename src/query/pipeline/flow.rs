@@ -4,17 +4,20 @@
 //! `$group`, `$sort` and the answer hold them, each within a bound, and the work of all is bounded
 //! too.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
 use super::{
     accumulator::{Accumulator, Gathered},
-    budget::{Budget, Taken},
+    budget::{Quota, Taken},
     expression::Expression,
     path::Path,
     stage::Stage,
     value::{Fields, Key, Value, compare},
 };
 use crate::query::QueryError;
+
+/// Rows that are compared between checks of the budget.
+const ROWS_AT_A_TIME: usize = 1024;
 
 /// A document on its way, with what it takes.
 pub(super) struct Document<'a> {
@@ -32,13 +35,13 @@ pub(super) type Documents<'a> = Box<dyn Iterator<Item = Result<Document<'a>, Que
 pub(super) fn run<'a>(
     stages: &'a [Stage],
     source: Documents<'a>,
-    budget: &'a Budget<'a>,
+    quota: &'a Quota<'a>,
 ) -> Result<Vec<Fields>, QueryError> {
     let mut documents: Documents<'_> = source;
     for (index, stage) in stages.iter().enumerate() {
-        documents = stage.apply(index, documents, budget)?;
+        documents = stage.apply(index, documents, quota)?;
     }
-    let mut held = budget.begin(stages.len());
+    let mut held = quota.begin(stages.len());
     let mut out = Vec::new();
     for document in documents {
         let Document { fields, .. } = document?;
@@ -53,7 +56,7 @@ impl Stage {
         &'a self,
         index: usize,
         input: Documents<'a>,
-        budget: &'a Budget<'a>,
+        quota: &'a Quota<'a>,
     ) -> Result<Documents<'a>, QueryError> {
         let input = input.map(move |document| {
             let mut document = document?;
@@ -80,11 +83,11 @@ impl Stage {
             Self::Count(name) => {
                 let counted = input.map(|document| document.map(|_| 1)).sum::<Result<i64, _>>()?;
                 let fields = std::iter::once((name.clone(), Value::Int(counted))).collect();
-                let document = Document { fields, taken: budget.begin(index) };
+                let document = Document { fields, taken: quota.begin(index) };
                 Box::new((counted > 0).then_some(Ok(document)).into_iter())
             }
-            Self::Sort(keys) => sorted(input, keys, budget.begin(index))?,
-            Self::Group { id, fields } => grouped(input, id, fields, budget.begin(index))?,
+            Self::Sort(keys) => sorted(input, keys, quota.begin(index))?,
+            Self::Group { id, fields } => grouped(input, id, fields, quota.begin(index))?,
         })
     }
 }
@@ -146,13 +149,20 @@ fn sorted<'a>(
         let row = keys.iter().map(key).collect::<Result<_, QueryError>>()?;
         rows.push((row, fields));
     }
+    // What waits in vain for a turn here ends right after.
+    let (budget, compared) = (held.budget(), Cell::new(0_usize));
     rows.sort_by(|(a, _), (b, _)| {
+        compared.set(compared.get() + 1);
+        if compared.get().is_multiple_of(ROWS_AT_A_TIME) {
+            budget.check().ok();
+        }
         let orders = keys
             .iter()
             .zip(a.iter().zip(b))
             .map(|((_, ascending), (a, b))| if *ascending { compare(a, b) } else { compare(b, a) });
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     });
+    budget.check()?;
     Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
 }
 

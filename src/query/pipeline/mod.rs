@@ -24,12 +24,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{QueryError, QueryLimits, Selector, TakeMemory, missing};
+use super::{Budget, QueryError, QueryLimits, Selector, missing};
 use crate::{
     model::{Span, UnixMillis},
     store::Store,
 };
-use budget::Budget;
+use budget::Quota;
 use source::{Source, SourceRequest};
 use stage::Stage;
 use value::{Fields, Value};
@@ -152,12 +152,12 @@ fn range(fields: &Fields, now: UnixMillis) -> Result<Option<Range<UnixMillis>>, 
 /// Runs a pipeline.
 ///
 /// # Errors
-/// When it would read or hold too much, or the store cannot be read.
+/// When it would read or hold too much, the budget is used up, or the store cannot be read.
 pub fn aggregate(
     store: &Store,
+    budget: &Budget,
     request: &AggregateRequest,
     limits: &QueryLimits,
-    take_memory: TakeMemory<'_>,
     now: UnixMillis,
 ) -> Result<AggregateAnswer, QueryError> {
     let asked = SourceRequest {
@@ -167,9 +167,9 @@ pub fn aggregate(
         words: &request.words,
         wanted: &request.wanted,
     };
-    let source = Source::open(store, &asked, limits, now)?;
-    let budget = Budget::new(limits.points_max, take_memory);
-    let documents = flow::run(&request.stages, source.documents(&budget), &budget)?;
+    let source = Source::open(store, budget, &asked, limits, now)?;
+    let quota = Quota::new(limits.points_max, budget);
+    let documents = flow::run(&request.stages, source.documents(&quota), &quota)?;
     let why = documents.is_empty().then(|| missing::note(store, &request.selector)).flatten();
     Ok(AggregateAnswer { documents, notes: why.into_iter().collect() })
 }
@@ -187,10 +187,10 @@ pub(crate) fn fuzz(text: &str, now: UnixMillis) {
         ("days".into(), Value::List((0..3).map(part).collect())),
     ];
     let document: Fields = document.into_iter().collect();
-    let budget = Budget::new(1000, &|_| true);
-    let own = |fields| Ok(flow::Document { fields, taken: budget.begin(0) });
+    let quota = Quota::new(1000, &Budget::UNLIMITED);
+    let own = |fields| Ok(flow::Document { fields, taken: quota.begin(0) });
     let source = Box::new(std::iter::repeat_n(document, 3).map(own));
-    if let Ok(documents) = flow::run(&request.stages, source, &budget) {
+    if let Ok(documents) = flow::run(&request.stages, source, &quota) {
         assert!(documents.len() <= 1000);
         assert!(serde_json::to_vec(&documents).is_ok());
     }

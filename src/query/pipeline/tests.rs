@@ -19,10 +19,10 @@ fn documents() -> Vec<Fields> {
 
 fn run(pipeline: &str) -> String {
     let request = AggregateRequest::read(pipeline, NOW).unwrap();
-    let budget = Budget::new(1000, &|_| true);
-    let own = |fields| Ok(flow::Document { fields, taken: budget.begin(0) });
+    let quota = Quota::new(1000, &Budget::UNLIMITED);
+    let own = |fields| Ok(flow::Document { fields, taken: quota.begin(0) });
     let source = Box::new(documents().into_iter().map(own));
-    serde_json::to_string(&flow::run(&request.stages, source, &budget).unwrap()).unwrap()
+    serde_json::to_string(&flow::run(&request.stages, source, &quota).unwrap()).unwrap()
 }
 
 fn fault(pipeline: &str) -> String {
@@ -128,10 +128,10 @@ fn what_is_held_and_done_is_bounded() {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
         let own =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
-        let budget = Budget::new(100, &|_| true);
-        let own = |i| Ok(flow::Document { fields: own(i), taken: budget.begin(0) });
+        let quota = Quota::new(100, &Budget::UNLIMITED);
+        let own = |i| Ok(flow::Document { fields: own(i), taken: quota.begin(0) });
         let source = Box::new((0..documents).map(own));
-        let run = flow::run(&request.stages, source, &budget);
+        let run = flow::run(&request.stages, source, &quota);
         run.map(|documents| documents.len()).unwrap_err().to_string()
     };
     assert!(refused("[]", 101).contains("pipeline[0] would hold more than 100 values"));

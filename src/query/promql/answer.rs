@@ -71,3 +71,10 @@ pub enum PromqlError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+impl PromqlError {
+    /// See [`StoreError::is_settled`].
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Store(cause) if cause.is_settled())
+    }
+}

@@ -17,7 +17,7 @@ const VALUES_AT_A_TIME: usize = 4;
 impl Evaluator<'_> {
     /// Ends an evaluation that takes too long.
     pub(crate) fn check_time(&self) -> Result<(), PromqlError> {
-        if (self.limits.expired)() {
+        if self.limits.budget.check().is_err() {
             return Err(PromqlError::Timeout(
                 "query timed out in expression evaluation: ask for a shorter range, a larger step \
                  or fewer series, or raise promql.timeout"

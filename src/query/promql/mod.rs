@@ -108,6 +108,7 @@ pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<Expr, Prom
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::Budget;
 
     /// Bounds as a daemon has them, and all the time of the world.
     pub(super) const LIMITS: PromqlLimits<'static> = PromqlLimits {
@@ -116,7 +117,6 @@ mod tests {
         steps_max: 11_000,
         query_bytes_max: 65_536,
         regex_bytes_max: 1 << 20,
-        expired: &|| false,
-        take_memory: &|_| true,
+        budget: &Budget::UNLIMITED,
     };
 }

@@ -3,7 +3,7 @@
 //! Must never know: HTTP, how anything is computed.
 
 use super::PromqlError;
-use crate::model::UnixMillis;
+use crate::{model::UnixMillis, query::Budget};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +37,8 @@ pub struct PromqlLimits<'a> {
     pub query_bytes_max: usize,
     /// Bytes that a compiled pattern may take, at most.
     pub regex_bytes_max: usize,
-    /// Says whether the time for the answer is over. Asked often, and never with a lock held: it
-    /// may let other queries go first.
-    pub expired: &'a dyn Fn() -> bool,
-    /// Takes bytes of the memory that all queries share, until the query ends; false when there
-    /// are not so many left.
-    pub take_memory: &'a dyn Fn(usize) -> bool,
+    /// Turns, memory and time.
+    pub budget: &'a Budget,
 }
 
 impl PromqlLimits<'_> {
@@ -51,13 +47,11 @@ impl PromqlLimits<'_> {
     /// # Errors
     /// When there is not so much left.
     pub fn take(&self, bytes: usize) -> Result<(), PromqlError> {
-        if (self.take_memory)(bytes) {
-            return Ok(());
-        }
-        Err(PromqlError::Busy(
-            "the queries under way take all memory that they may: try again, ask for a shorter \
-             range, a larger step or fewer series, or raise promql.memory_max"
-                .to_owned(),
-        ))
+        self.budget.take(bytes).map_err(|cause| {
+            PromqlError::Busy(format!(
+                "{cause}: try again, ask for a shorter range, a larger step or fewer series, or \
+                 raise promql.memory_max"
+            ))
+        })
     }
 }

@@ -10,14 +10,14 @@ mod rows;
 use std::ops::Range;
 
 use super::{
-    budget::Budget,
+    budget::Quota,
     flow::Documents,
     value::{Fields, Value},
     wanted::{Wanted, Words},
 };
 use crate::{
     model::{Granularity, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
-    query::{QueryError, QueryLimits, Selector, levels::PARTS_MS},
+    query::{Budget, QueryError, QueryLimits, Selector, levels::PARTS_MS},
     store::{Matcher, Store},
 };
 use months::{Months, months};
@@ -60,9 +60,10 @@ impl Source {
     /// Decides what is read and begins.
     ///
     /// # Errors
-    /// When it is too much, or the store cannot be read.
+    /// When it is too much, the budget is used up, or the store cannot be read.
     pub(super) fn open(
         store: &Store,
+        budget: &Budget,
         request: &SourceRequest<'_>,
         limits: &QueryLimits,
         now: UnixMillis,
@@ -73,9 +74,9 @@ impl Source {
         let (oldest, latest) = kept(&granularities.levels()[granularities.count() - 1], now);
         let asked = request.range.cloned().unwrap_or(oldest..latest);
         let Some((level, granularity)) = named else {
-            return Ok(Self::Months(months(store, request, &asked, limits, now)?));
+            return Ok(Self::Months(months(store, budget, request, &asked, limits, now)?));
         };
-        let found = select(store, request, limits, true)?;
+        let found = select(store, budget, request, limits, true)?;
         let range = overlap(&asked, &request.wanted.dates);
         let range = overlap(&range, &(kept(granularity, now).0..UnixMillis::MAX));
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
@@ -84,10 +85,10 @@ impl Source {
     }
 
     /// The documents, in order of series and time.
-    pub(super) fn documents<'a>(&'a self, budget: &'a Budget<'a>) -> Documents<'a> {
+    pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         match self {
-            Self::Months(months) => months.documents(budget),
-            Self::Rows(rows) => rows.documents(budget),
+            Self::Months(months) => months.documents(quota),
+            Self::Rows(rows) => rows.documents(quota),
         }
     }
 }
@@ -106,6 +107,7 @@ fn overlap(a: &Range<UnixMillis>, b: &Range<UnixMillis>) -> Range<UnixMillis> {
 /// The series whose fields a pipeline can see.
 fn select(
     store: &Store,
+    budget: &Budget,
     request: &SourceRequest<'_>,
     limits: &QueryLimits,
     has_metric_field: bool,
@@ -140,15 +142,20 @@ fn select(
         |info: &SeriesInfo| has_metric_field || request.words.wants(&field_name(info.key.metric()));
     let names = request.words.names().filter(|_| !has_metric_field);
     let (Some(names), None, []) = (names, &selector.metric, &selector.tags[..]) else {
-        let found = selector.select_where(store, limits, |info| fits(info) && is_seen(info))?;
+        let found =
+            selector.select_where(store, budget, limits, |info| fits(info) && is_seen(info))?;
         // A pipeline that names no metric counts documents of any.
         let counts_any = found.is_empty() && !has_metric_field;
-        return if counts_any { selector.select_where(store, limits, fits) } else { Ok(found) };
+        return if counts_any {
+            selector.select_where(store, budget, limits, fits)
+        } else {
+            Ok(found)
+        };
     };
     let mut found = Vec::new();
     for name in names {
         selector.metric = Some(name.to_owned());
-        found.extend(selector.select_where(store, limits, fits)?);
+        found.extend(selector.select_where(store, budget, limits, fits)?);
         if found.len() > limits.series_max {
             return Err(QueryError::TooMuch(format!(
                 "more than {} series match: name tags in the first $match or raise \
@@ -159,7 +166,7 @@ fn select(
     }
     if found.is_empty() {
         selector.metric = None;
-        return selector.select_where(store, limits, fits);
+        return selector.select_where(store, budget, limits, fits);
     }
     Ok(found)
 }

@@ -9,10 +9,10 @@ use super::{SourceRequest, field_name, overlap, select, tag_fields};
 use crate::{
     model::{SeriesId, UnixMillis},
     query::{
-        QueryError, QueryLimits, coverage,
+        Budget, QueryError, QueryLimits, coverage,
         levels::{Ladder, OpenLadder, PARTS_MS, Parts},
         pipeline::{
-            budget::{Budget, Taken},
+            budget::{Quota, Taken},
             flow::{Document, Documents},
             value::{Fields, Value},
         },
@@ -38,12 +38,13 @@ pub(in crate::query::pipeline) struct Months {
 
 pub(super) fn months(
     store: &Store,
+    budget: &Budget,
     request: &SourceRequest<'_>,
     asked: &Range<UnixMillis>,
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<Months, QueryError> {
-    let found = select(store, request, limits, false)?;
+    let found = select(store, budget, request, limits, false)?;
     // A month is seen when its own date is wanted and it has days that are.
     let day = |at: UnixMillis, up: i64| {
         (at.0.saturating_add(up)).div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0])
@@ -77,12 +78,12 @@ fn shows(request: &SourceRequest<'_>, depth: usize) -> bool {
 
 impl Months {
     /// A document for each tag set and month.
-    pub(super) fn documents<'a>(&'a self, budget: &'a Budget<'a>) -> Documents<'a> {
+    pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'a> {
             // Lives as long as the cells that are read.
-            let mut held = budget.begin(0);
+            let mut held = quota.begin(0);
             let read = |(name, id): &Metric| {
-                let parts = self.open.read(*id)?;
+                let parts = self.open.read(*id, quota.budget())?;
                 held.take_bytes(parts.iter().map(Parts::bytes).sum())?;
                 Ok((name.clone(), parts))
             };

@@ -8,7 +8,7 @@ use crate::{
     query::{
         Display,
         pipeline::{
-            budget::Budget,
+            budget::Quota,
             flow::{Document, Documents},
             value::{Fields, Value},
         },
@@ -28,19 +28,27 @@ pub(in crate::query::pipeline) struct Rows {
 
 impl Rows {
     /// A document for each series and slot.
-    pub(super) fn documents<'a>(&'a self, budget: &'a Budget<'a>) -> Documents<'a> {
+    pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         Box::new(self.found.iter().flat_map(move |(id, info)| -> Documents<'a> {
             let tags = tag_fields(info.key.tags());
-            match self.view.slots(*id) {
-                Ok(slots) => {
+            let read = || {
+                // Lives as long as the slots that are read.
+                quota.budget().check()?;
+                let slots = self.view.slots(*id)?;
+                let mut held = quota.begin(0);
+                held.take_bytes(size_of_val(&slots[..]))?;
+                Ok((slots, held))
+            };
+            match read() {
+                Ok((slots, held)) => {
                     let document = move |slot: Slot| {
-                        let mut taken = budget.begin(0);
+                        let mut taken = held.another();
                         taken.take_read(ROW_VALUES + tags.len())?;
                         Ok(Document { fields: self.row(info, &tags, &slot), taken })
                     };
                     Box::new(slots.into_iter().map(document))
                 }
-                Err(cause) => Box::new(std::iter::once(Err(cause.into()))),
+                Err(cause) => Box::new(std::iter::once(Err(cause))),
             }
         }))
     }

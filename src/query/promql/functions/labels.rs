@@ -91,7 +91,7 @@ fn made<'a>(
 }
 
 fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    if (limits.expired)() {
+    if limits.budget.check().is_err() {
         return Err(PromqlError::Timeout("query timed out while labels were made".to_owned()));
     }
     Ok(())
@@ -238,7 +238,7 @@ fn chunk(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::promql::tests::LIMITS;
+    use crate::query::{Budget, promql::tests::LIMITS};
 
     fn series(labels: &[(&str, &str)]) -> Series {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -262,7 +262,8 @@ mod tests {
         check(["b-\u{e9}", "y", "a", ".*"], "{a=\"x-1\", b=\"2\", b-\u{e9}=\"y\"}");
         check(["b", "none", "c", ""], r#"{a="x-1", b="none"}"#);
         let long = "x".repeat(1 << 20);
-        let scarce = PromqlLimits { take_memory: &|bytes| bytes < 100 << 20, ..LIMITS };
+        let budget = Budget::of_memory(100 << 20);
+        let scarce = PromqlLimits { budget: &budget, ..LIMITS };
         let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
         let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();
         assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");

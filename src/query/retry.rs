@@ -1,16 +1,21 @@
 //! A query is run again when what stopped it is over by the time it is told.
 //!
 //! So a write that failed, which closes its file to whoever reads it, breaks no query under way,
-//! and the query that meets damage first has the answer that the next one would have.
+//! and the query that meets damage first has the answer that the next one would have. Must never
+//! know: what is asked.
+
+use super::Budget;
 
 /// Runs of a query, at most: each may meet one more damaged place.
 const RUNS_MAX: usize = 8;
 
-/// Runs a query until it has an answer, or a fault that would come again.
+/// Runs a query until it has an answer, or a fault that would come again. What a run took of the
+/// memory is given back before the next.
 ///
 /// # Errors
 /// That of the last run.
 pub fn run_until_settled<T, E>(
+    budget: &Budget,
     mut run: impl FnMut() -> Result<T, E>,
     is_settled: impl Fn(&E) -> bool,
 ) -> Result<T, E> {
@@ -19,6 +24,7 @@ pub fn run_until_settled<T, E>(
         if !outcome.as_ref().is_err_and(&is_settled) {
             break;
         }
+        budget.keep(0);
         outcome = run();
     }
     outcome
@@ -35,6 +41,7 @@ mod tests {
         let check = |faults: &[&'static str], runs: usize, expected| {
             let run = Cell::new(0);
             let outcome = run_until_settled(
+                &Budget::UNLIMITED,
                 || {
                     run.set(run.get() + 1);
                     faults.get(run.get() - 1).map_or(Ok(()), |fault| Err(*fault))

@@ -1,0 +1,186 @@
+//! Every kind of query under its budget: it lets others go first, ends when its time is over or
+//! nobody waits, and gives back what it took.
+
+use std::{sync::Arc, time::Duration};
+
+use super::*;
+use crate::{
+    model::{
+        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
+    },
+    query::{
+        AggregateRequest, ChartRequest, DocumentsForm, DocumentsRequest, ExportRequest, Merge,
+        QueryError, QueryLimits, Resolution, Selector, Tail, TailRequest, aggregate, chart,
+        documents, export, series,
+    },
+    store::{Folder, Store},
+};
+
+/// 2026-11-21T12:34:56Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+const MINUTE: i64 = 60_000;
+const LIMITS: QueryLimits = QueryLimits {
+    series_max: 100,
+    points_max: 1_000_000,
+    read_series_max: 100,
+    read_points_max: 1_000_000,
+};
+const MEMORY: usize = 64 << 20;
+const LONG: Duration = Duration::from_secs(600);
+
+/// Ten series of two hours of minutes.
+fn filled() -> (Store, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let medium = Arc::new(Folder::new(dir.path()).unwrap());
+    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+    let mut batch = AcceptedBatch::default();
+    for host in 0..10 {
+        let tags = [("host", host.to_string())];
+        let tags = tags.iter().map(|(name, value)| (*name, value.as_str()));
+        let key = SeriesKey::new("load", tags, &SeriesLimits::default()).unwrap();
+        let info = SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() };
+        let verdicts = appender.commit(&[info], &[], NOW).unwrap().definitions;
+        let DefinitionVerdict::Known(id) = verdicts[0] else { panic!("{verdicts:?}") };
+        for minute in 0..120 {
+            batch.series.push(id);
+            batch.times.push(NOW.minus(minute * MINUTE).0);
+            batch.values.push(minute as f64);
+        }
+    }
+    appender.commit(&[], &[batch], NOW).unwrap();
+    (store, dir)
+}
+
+type Run = fn(&Store, &Budget) -> Result<(), QueryError>;
+
+fn selector() -> Selector {
+    Selector { metric: Some("load".into()), tags: Vec::new() }
+}
+
+fn ask(store: &Store, budget: &Budget, form: DocumentsForm) -> Result<(), QueryError> {
+    let levels = form == DocumentsForm::Levels;
+    let minute = Resolution::Named("1m".into());
+    let request = DocumentsRequest {
+        selector: selector(),
+        resolution: if levels { Resolution::Auto } else { minute },
+        range: NOW.minus(120 * MINUTE)..NOW,
+        form,
+        display: None,
+        time_zone: None,
+        points: None,
+        merge: Merge::Nothing,
+    };
+    documents(store, budget, &request, &LIMITS, NOW).map(drop)
+}
+
+fn run_pipeline(store: &Store, budget: &Budget, text: &str) -> Result<(), QueryError> {
+    let request = AggregateRequest::read(text, NOW)?;
+    aggregate(store, budget, &request, &LIMITS, NOW).map(drop)
+}
+
+/// Each kind of query, and whether it takes memory of the shared one.
+const KINDS: [(&str, Run); 9] = [
+    ("chart", |store, budget| {
+        let minute = Resolution::Named("1m".into());
+        let request = ChartRequest::new(selector(), minute, NOW.minus(120 * MINUTE)..NOW);
+        chart(store, budget, &request, &LIMITS, NOW).map(drop)
+    }),
+    ("nested", |store, budget| ask(store, budget, DocumentsForm::Nested)),
+    ("levels", |store, budget| ask(store, budget, DocumentsForm::Levels)),
+    ("rows", |store, budget| ask(store, budget, DocumentsForm::Rows)),
+    ("export", |store, budget| {
+        let request = ExportRequest {
+            selector: selector(),
+            resolution: Resolution::Named("1m".into()),
+            range: NOW.minus(120 * MINUTE)..NOW,
+            after: None,
+            upto: None,
+        };
+        export(store, budget, &request, &LIMITS, NOW).map(drop)
+    }),
+    ("pipeline of slots", |store, budget| {
+        run_pipeline(store, budget, "db.1m.aggregate([{$sort: {sum: -1}}, {$limit: 3}])")
+    }),
+    ("pipeline of months", |store, budget| {
+        run_pipeline(store, budget, "db.m.aggregate([{$unwind: '$days'}, {$limit: 100}])")
+    }),
+    ("series", |store, budget| series(store, budget, &selector(), &LIMITS).map(drop)),
+    ("tail", |store, budget| {
+        let (resolution, ahead_ms) = (Resolution::Auto, 1);
+        let request = TailRequest { selector: selector(), resolution, ahead_ms };
+        Tail::new(store, budget, request, LIMITS, NOW)?.look(budget, NOW).map(drop)
+    }),
+];
+
+/// One turn at a time, which is over at each check.
+fn resources() -> QueryResources {
+    QueryResources::new(Scheduler::new(1, Duration::ZERO), MEMORY)
+}
+
+#[test]
+fn another_query_gets_its_turn_while_any_is_under_way() {
+    let (store, _dir) = filled();
+    for (name, run) in KINDS {
+        let resources = resources();
+        let budget = resources.budget(LONG);
+        // It has used much already.
+        let used = (0..16).map(|_| budget.check().unwrap()).count() as u64;
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| resources.budget(LONG).check());
+            while resources.scheduler.waiting() == 0 {
+                std::thread::yield_now();
+            }
+            run(&store, &budget).unwrap();
+            // It has the turn again: the other one had it meanwhile.
+            let given = resources.scheduler.given();
+            assert!(resources.scheduler.waiting() == 0 && given > used + 1, "{name}: {given}");
+            other.join().unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_query_ends_when_its_time_is_over_or_nobody_waits_and_its_turn_is_free() {
+    let (store, _dir) = filled();
+    for (name, run) in KINDS {
+        let resources = resources();
+        let late = resources.budget(Duration::ZERO);
+        let refused = run(&store, &late).unwrap_err();
+        let is_named = refused.to_string().contains("limits.query_timeout");
+        assert!(matches!(refused, QueryError::Timeout(_)) && is_named, "{name}: {refused}");
+        drop(late);
+        let left = resources.budget(LONG);
+        left.check().unwrap();
+        drop(left.waiter());
+        let refused = run(&store, &left).unwrap_err();
+        assert!(matches!(refused, QueryError::Timeout(_)), "{name}: {refused}");
+        drop(left);
+        let next = resources.budget(LONG);
+        run(&store, &next).unwrap();
+        drop(next);
+        assert_eq!(resources.memory_free(), MEMORY, "{name}");
+    }
+}
+
+#[test]
+fn what_a_query_builds_is_taken_of_the_memory_that_all_share() {
+    let (store, _dir) = filled();
+    for (name, run) in KINDS {
+        let resources = resources();
+        let budget = resources.budget(LONG);
+        run(&store, &budget).unwrap();
+        let taken = budget.taken();
+        assert!(taken > 1000 && resources.memory_free() == MEMORY - taken, "{name}: {taken}");
+        // With a little less there is no answer.
+        let scarce = Budget::of_memory(taken - 1);
+        let refused = run(&store, &scarce).unwrap_err();
+        assert!(matches!(refused, QueryError::Busy(_)), "{name}: {refused}");
+        assert!(refused.to_string().contains("promql.memory_max"), "{name}: {refused}");
+        // The answer keeps it until it is read.
+        let kept = budget.into_reservation();
+        assert_eq!(resources.memory_free(), MEMORY - taken);
+        drop(kept);
+        assert_eq!(resources.memory_free(), MEMORY);
+    }
+}

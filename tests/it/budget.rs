@@ -1,0 +1,47 @@
+//! A role without HTTP asks as a request does: an expression, a store, and a budget.
+
+use std::time::Duration;
+
+use granary::{
+    model::{Kind, Moment, UnixMillis},
+    query::{
+        Budget, PromqlError, PromqlSettings, PromqlValue, QueryResources, Scheduler, evaluate,
+    },
+};
+
+use crate::promql::{MINUTE, bench};
+
+const SETTINGS: PromqlSettings = PromqlSettings {
+    timeout: Duration::from_secs(120),
+    lookback: Duration::from_secs(300),
+    delayed_name_removal: true,
+    series_max: 100,
+    points_max: 1_000_000,
+    query_bytes_max: 65_536,
+    regex_bytes_max: 1 << 20,
+    memory_max: 64 << 20,
+};
+
+#[test]
+fn a_role_evaluates_an_expression_within_a_budget() {
+    let mut bench = bench();
+    for host in ["a", "b"] {
+        let id = bench.define("load", &[("host", host)], Kind::Gauge);
+        bench.fill(id, MINUTE, |i| (i < 60).then_some(2.0));
+    }
+    let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
+    let now: Moment = UnixMillis(bench.start() + 30 * MINUTE).into();
+    let ask =
+        |budget: &Budget| evaluate(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now);
+    let budget = resources.budget(SETTINGS.timeout);
+    let answer = ask(&budget).unwrap();
+    let PromqlValue::Vector(samples) = answer.value else { panic!("{answer:?}") };
+    assert_eq!(samples.iter().map(|sample| sample.value).collect::<Vec<_>>(), [1.0]);
+    assert!(budget.taken() > 0 && resources.memory_free() < SETTINGS.memory_max);
+    drop(budget);
+    assert_eq!(resources.memory_free(), SETTINGS.memory_max);
+    let late = ask(&resources.budget(Duration::ZERO));
+    assert!(matches!(late, Err(PromqlError::Timeout(_))), "{late:?}");
+    let scarce = ask(&Budget::of_memory(100));
+    assert!(matches!(scarce, Err(PromqlError::Busy(_))), "{scarce:?}");
+}
