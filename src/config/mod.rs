@@ -8,7 +8,7 @@ mod settings;
 
 pub(crate) use raw::read;
 pub use raw::{Overrides, load};
-pub use settings::{LogFormat, Settings};
+pub use settings::Settings;
 
 /// The defaults, as text: `config/default.toml`.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");

@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{
-    LogFormat,
     faults::Faults,
     raw::{Raw, RawGraphite, RawLimits, RawPromql, RawSnapshots, RawStorage},
 };
@@ -19,6 +18,7 @@ use crate::{
     policy::{SnapshotPolicy, TrustRules},
     query::PromqlSettings,
     store::{CheckpointBounds, StoreLimits},
+    telemetry::LogFormat,
 };
 
 pub(super) fn log_format(word: &str, faults: &mut Faults) -> LogFormat {

@@ -18,16 +18,8 @@ use crate::{
     policy::{SnapshotPolicy, TrustRules},
     query::PromqlSettings,
     store::{CheckpointBounds, StoreLimits},
+    telemetry::LogFormat,
 };
-
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// Checked settings; `config/default.toml` explains each.
 #[derive(Debug, Clone)]

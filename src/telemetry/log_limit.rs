@@ -18,7 +18,8 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use crate::{clock::Stopwatch, config::LogFormat};
+use super::LogFormat;
+use crate::clock::Stopwatch;
 
 /// Lines of one place in the code that are written within [`PERIOD`].
 const LINES_MAX: u64 = 100;

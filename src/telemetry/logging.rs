@@ -1,9 +1,19 @@
 //! Structured logs on standard error.
+//!
+//! Must never know: what lines say.
 
 use tracing_subscriber::EnvFilter;
 
 use super::log_limit::Limited;
-use crate::config::LogFormat;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Starts logging; a second call changes nothing.
 ///

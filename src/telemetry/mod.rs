@@ -1,4 +1,6 @@
-//! Self-metrics and logging.
+//! What the daemon says of itself: metrics and log lines.
+//!
+//! Must never know: the roles that count and log, settings.
 
 mod labels;
 mod log_limit;
@@ -6,5 +8,5 @@ mod logging;
 mod metrics;
 
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
-pub use logging::init_logging;
+pub use logging::{LogFormat, init_logging};
 pub use metrics::{METRIC_NAMES, Metrics};

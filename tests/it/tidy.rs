@@ -45,31 +45,130 @@ fn every_file_begins_with_what_it_is_for_and_is_short() {
     }
 }
 
-#[test]
-fn arrows_between_the_folders_point_one_way() {
-    let forbidden: [(&str, &[&str]); 9] = [
-        ("model", &["policy", "store", "actors", "ingest", "query", "api", "config", "telemetry"]),
-        ("policy", &["store", "actors", "ingest", "query", "api", "config", "telemetry"]),
-        ("store", &["policy", "actors", "ingest", "query", "api", "config", "telemetry"]),
-        ("ingest", &["actors", "query", "api", "config", "telemetry"]),
-        ("import", &["actors", "query", "api", "config", "telemetry", "daemon", "cli"]),
-        ("query", &["actors", "ingest", "api", "config", "telemetry"]),
-        ("actors", &["api", "query", "config", "daemon", "cli"]),
-        ("telemetry", &["actors", "api", "query", "ingest", "daemon", "cli"]),
-        ("api", &["config", "daemon", "cli", "policy"]),
-    ];
-    for (folder, others) in forbidden {
-        for path in rust_files(&root().join("src").join(folder)) {
-            let text = fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap();
-            for other in others {
-                let names = [format!("crate::{other}"), format!("    {other}::")];
-                for name in names {
-                    assert!(!code.contains(&name), "{}: must not know {other}", path.display());
-                }
+/// What each folder or file of `src` may use of the others, from the bottom to the top: only what
+/// stands above its row.
+const MAY_USE: [(&str, &[&str]); 16] = [
+    ("model", &[]),
+    ("clock", &["model"]),
+    ("policy", &["model"]),
+    ("store", &["model"]),
+    ("ingest", &["model", "policy", "store"]),
+    ("import", &["model", "policy", "ingest"]),
+    ("query", &["model", "policy", "store"]),
+    ("telemetry", &["clock", "policy", "store"]),
+    ("actors", &["model", "clock", "policy", "store", "ingest", "telemetry"]),
+    ("api", &["model", "clock", "store", "ingest", "query", "telemetry", "actors"]),
+    ("config", &["model", "policy", "store", "ingest", "telemetry", "actors", "api"]),
+    (
+        "daemon",
+        &["model", "clock", "store", "ingest", "query", "telemetry", "actors", "api", "config"],
+    ),
+    (
+        "cli",
+        &[
+            "model",
+            "clock",
+            "policy",
+            "store",
+            "ingest",
+            "import",
+            "query",
+            "telemetry",
+            "actors",
+            "config",
+            "daemon",
+        ],
+    ),
+    ("fuzzing", &["model", "policy", "store", "ingest", "import", "query", "api", "config"]),
+    ("lib", &[]),
+    ("main", &["cli"]),
+];
+
+/// The code of a file without its comments and its tests.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let tests = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
+        // Not those that have a file of their own.
+        text[*at..].lines().nth(1).is_some_and(|line| line.ends_with('{'))
+    });
+    let code = &text[..tests.map_or(text.len(), |(at, _)| at)];
+    code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// What a file's code names of the crate's root, in paths and in groups.
+fn names_of_the_root(code: &str, depth: usize) -> Vec<String> {
+    let roots = ["crate::".to_owned(), "granary::".to_owned(), "super::".repeat(depth)];
+    let mut names = Vec::new();
+    for root in roots.iter().filter(|root| !root.is_empty()) {
+        for (at, _) in code.match_indices(root) {
+            let before = code[..at].chars().next_back().unwrap_or(' ');
+            if !before.is_alphanumeric() && !"_:$".contains(before) {
+                names.extend(first_names(&code[at + root.len()..]));
             }
         }
     }
+    names
+}
+
+/// The first name of a path, or of each path of a group.
+fn first_names(path: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
+    let (mut depth, mut parts) = (1, vec![String::new()]);
+    for c in group.chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        match c {
+            _ if depth == 0 => break,
+            ',' if depth == 1 => parts.push(String::new()),
+            _ => parts.last_mut().unwrap().push(c),
+        }
+    }
+    parts.iter().map(|part| word(part.trim_start())).filter(|name| !name.is_empty()).collect()
+}
+
+/// The folder or file of `src` that a file belongs to, and how deep its module lies in the crate.
+fn home(path: &Path) -> (String, usize) {
+    let inside = path.strip_prefix(root().join("src")).unwrap().with_extension("");
+    let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let depth = parts.iter().filter(|part| !["mod", "lib", "main"].contains(&&***part)).count();
+    (parts[0].clone(), depth)
+}
+
+#[test]
+fn arrows_between_the_folders_point_one_way() {
+    for (row, (name, allowed)) in MAY_USE.iter().enumerate() {
+        let below = MAY_USE[..row].iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert!(allowed.iter().all(|other| below.contains(&other)), "{name} uses what is above it");
+    }
+    for path in rust_files(&root().join("src")) {
+        let (home, depth) = home(&path);
+        let shown = path.display();
+        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == home) else {
+            panic!("{shown}: say in MAY_USE what {home} may use")
+        };
+        if path.ends_with("tests.rs") {
+            continue;
+        }
+        for name in names_of_the_root(&code(&path), depth) {
+            let is_allowed = name == home || allowed.contains(&&*name);
+            assert!(is_allowed, "{shown}: must not know {name}");
+        }
+    }
+}
+
+#[test]
+fn arrows_are_found_however_they_are_written() {
+    let check = |code: &str, depth: usize, expected: &[&str]| {
+        assert_eq!(names_of_the_root(code, depth), expected, "{code}");
+    };
+    check("use crate::{a::{b, c}, d, e::f as g};", 1, &["a", "d", "e"]);
+    check("use crate::{\n    a::b,\n    c::{\n        d,\n    },\n};", 1, &["a", "c"]);
+    check("let x = crate::a::B;", 1, &["a"]);
+    check("use super::super::{a, b::c}; use super::d;", 2, &["a", "b"]);
+    check("use granary::a; my_crate::b; $crate::c;", 1, &["a"]);
+    check("pub(in crate::a::b) struct C;", 2, &["a"]);
 }
 
 #[test]
