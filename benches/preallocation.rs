@@ -9,8 +9,8 @@ use std::sync::Arc;
 use granary::{
     clock::Stopwatch,
     model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
+        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
     },
     store::{Folder, Store},
 };
@@ -47,7 +47,7 @@ fn run(preallocate: bool) {
     if preallocate {
         let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
         for part in ids.chunks(2000) {
-            store.preallocate(0, HOUR, part).unwrap();
+            store.preallocate(GranularityIndex(0), HOUR, part).unwrap();
         }
     }
     let ahead = watch.seconds();

@@ -66,9 +66,8 @@ impl Preallocator {
     fn preallocate(&mut self) -> Result<(), StoreError> {
         let now = self.clock.moment();
         let mut budget = self.per_second as usize;
-        for level in 0..self.progress.len() {
-            let granularity = &self.store.granularities().levels()[level];
-            let progress = &mut self.progress[level];
+        for (index, granularity) in self.store.granularities().indexed() {
+            let progress = &mut self.progress[index.0];
             let Some(due) = preallocation::shells_due(granularity, progress.live.len(), now) else {
                 continue;
             };
@@ -81,7 +80,7 @@ impl Preallocator {
             while progress.done < due.count && budget > 0 {
                 let take = SHELLS_PER_TRANSACTION.min(budget).min(due.count - progress.done);
                 let series = &progress.live[progress.done..progress.done + take];
-                self.store.preallocate(level, due.document, series)?;
+                self.store.preallocate(index, due.document, series)?;
                 progress.done += take;
                 budget -= take;
                 if progress.done == progress.live.len() {

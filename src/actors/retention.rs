@@ -25,13 +25,15 @@ pub struct Retention {
 impl Retention {
     fn run(&self) {
         self.clock.judge();
-        let (now, levels) = (self.clock.moment(), self.store.levels());
+        let now = self.clock.moment();
         let mut expired = self.store.partitions();
-        expired.retain(|own| retention::is_expired(&levels[own.id.level], own.end, now));
+        expired.retain(|own| {
+            retention::is_expired(self.store.granularity(own.id.granularity), own.end, now)
+        });
         tracing::debug!(expired = expired.len(), "looked for expired partitions");
         let mut failed = None;
         for PartitionInfo { id, .. } in expired {
-            let (granularity, start) = (&levels[id.level].name, id.start);
+            let (granularity, start) = (&self.store.granularity(id.granularity).name, id.start);
             match self.store.drop_partition(id) {
                 Ok(_) => tracing::info!(granularity, %start, "dropped a partition"),
                 Err(cause) => {

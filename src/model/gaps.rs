@@ -1,12 +1,12 @@
 //! What a granularity lacks of the time that it keeps.
 //!
-//! The store knows it, the query plan goes round it.
+//! The store knows it, the query plan goes round it. Must never know: why something is missing.
 
 use std::ops::Range;
 
 use super::UnixMillis;
 
-/// See the module.
+/// Which times of a granularity do not have all samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gaps {
     /// Slots that begin before this may hold less than those of other granularities.

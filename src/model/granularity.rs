@@ -1,16 +1,16 @@
 //! Granularities: how wide slots are, how they are gathered into documents and partitions, and
 //! how long those are kept.
 
-use std::fmt;
+use std::{fmt, ops::Index};
 
 use super::{DocumentLayout, Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// One level of pre-aggregation.
+/// Cells of one slot width, and how long they are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granularity {
-    /// Name of the level, such as `1m`: its slot width.
+    /// Its name, such as `1m`: the slot width.
     pub name: String,
     /// Width of a slot in milliseconds.
     pub width_ms: i64,
@@ -136,7 +136,33 @@ impl Granularity {
 /// A partition counts the seconds from its start to a document's in 32 bits.
 const PARTITION_MS_MAX: i64 = u32::MAX as i64 * 1000;
 
-/// The levels of a store, finest first.
+/// Which granularity: its place in a set, or in a store, where those that are not in the settings
+/// any more follow the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GranularityIndex(pub usize);
+
+impl GranularityIndex {
+    /// Of the finest.
+    pub const FINEST: Self = Self(0);
+
+    /// Of the next finer one in a set, if there is any.
+    pub fn finer(self) -> Option<Self> {
+        self.0.checked_sub(1).map(Self)
+    }
+
+    /// Of the next coarser one in a set, or beyond the last.
+    #[must_use]
+    pub fn coarser(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// From this one, exclusive, to the finest.
+    pub fn all_finer(self) -> impl DoubleEndedIterator<Item = Self> {
+        (0..self.0).rev().map(Self)
+    }
+}
+
+/// The granularities that a store has by its settings, finest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GranularitySet(Vec<Granularity>);
 
@@ -150,24 +176,24 @@ impl fmt::Display for GranularityFaults {
     }
 }
 
-/// Levels of a set, at most: they are numbered by one byte in the store, and charts need few.
+/// Granularities of a set, at most: they are numbered by one byte in the store, and charts need few.
 pub const GRANULARITIES_MAX: usize = 8;
 
 impl GranularitySet {
-    /// Checks that the levels fit together.
+    /// Checks that they fit together.
     ///
     /// # Errors
     /// All faults at once, each with what to change.
-    pub fn new(mut levels: Vec<Granularity>) -> Result<Self, GranularityFaults> {
-        levels.sort_by_key(|level| level.width_ms);
+    pub fn new(mut all: Vec<Granularity>) -> Result<Self, GranularityFaults> {
+        all.sort_by_key(|own| own.width_ms);
         let mut faults = Vec::new();
-        if levels.is_empty() || levels.len() > GRANULARITIES_MAX {
+        if all.is_empty() || all.len() > GRANULARITIES_MAX {
             faults.push(format!("give 1 to {GRANULARITIES_MAX} granularities"));
         }
-        for level in &levels {
-            level.faults(&mut faults);
+        for own in &all {
+            own.faults(&mut faults);
         }
-        for pair in levels.windows(2) {
+        for pair in all.windows(2) {
             let (fine, coarse) = (&pair[0], &pair[1]);
             if fine.width_ms == coarse.width_ms {
                 faults.push(format!("granularity {}: given twice", fine.name));
@@ -184,39 +210,78 @@ impl GranularitySet {
                 ));
             }
         }
-        if faults.is_empty() { Ok(Self(levels)) } else { Err(GranularityFaults(faults)) }
+        if faults.is_empty() { Ok(Self(all)) } else { Err(GranularityFaults(faults)) }
     }
 
-    /// This set and a level besides, and its index; `None` when its slots fit in between no two
+    /// This set and one besides, and its index; `None` when its slots fit in between no two
     /// others. Unlike the others it may be kept shorter than a finer one.
-    pub fn with(&self, level: &Granularity) -> Option<(usize, Self)> {
-        let index = self.0.partition_point(|own| own.width_ms < level.width_ms);
-        let mut levels = self.0.clone();
-        levels.insert(index, level.clone());
-        let fit = levels.windows(2).all(|pair| {
+    pub fn with(&self, other: &Granularity) -> Option<(GranularityIndex, Self)> {
+        let index = self.0.partition_point(|own| own.width_ms < other.width_ms);
+        let mut all = self.0.clone();
+        all.insert(index, other.clone());
+        let fit = all.windows(2).all(|pair| {
             pair[0].width_ms < pair[1].width_ms && pair[1].width_ms % pair[0].width_ms == 0
         });
-        fit.then_some((index, Self(levels)))
+        fit.then_some((GranularityIndex(index), Self(all)))
     }
 
-    /// The levels, finest first.
-    pub fn levels(&self) -> &[Granularity] {
+    /// All, finest first.
+    pub fn as_slice(&self) -> &[Granularity] {
         &self.0
     }
 
-    /// Number of levels.
+    /// All, finest first.
+    pub fn iter(&self) -> std::slice::Iter<'_, Granularity> {
+        self.0.iter()
+    }
+
+    /// All with their indexes, finest first.
+    pub fn indexed(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (GranularityIndex, &Granularity)> + ExactSizeIterator {
+        self.0.iter().enumerate().map(|(index, own)| (GranularityIndex(index), own))
+    }
+
+    /// Number of granularities.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The level with this name, and its index.
-    pub fn named(&self, name: &str) -> Option<(usize, &Granularity)> {
-        self.0.iter().enumerate().find(|(_, level)| level.name == name)
+    /// The coarsest one.
+    pub fn coarsest(&self) -> GranularityIndex {
+        GranularityIndex(self.0.len() - 1)
     }
 
-    /// Index of the finest level that still keeps samples of time `at`; `None` when none does.
-    pub fn finest_keeping(&self, at: UnixMillis, now: UnixMillis) -> Option<usize> {
-        self.0.iter().position(|level| level.keeps(at, now))
+    /// The coarsest one whose slot width serves; `None` when none does.
+    pub fn coarsest_by_width(&self, serves: impl Fn(i64) -> bool) -> Option<GranularityIndex> {
+        self.0.iter().rposition(|own| serves(own.width_ms)).map(GranularityIndex)
+    }
+
+    /// The one with this name, and its index.
+    pub fn named(&self, name: &str) -> Option<(GranularityIndex, &Granularity)> {
+        self.indexed().find(|(_, own)| own.name == name)
+    }
+
+    /// The finest one that still keeps samples of time `at`; `None` when none does.
+    pub fn finest_keeping(&self, at: UnixMillis, now: UnixMillis) -> Option<GranularityIndex> {
+        self.0.iter().position(|own| own.keeps(at, now)).map(GranularityIndex)
+    }
+}
+
+impl Index<GranularityIndex> for GranularitySet {
+    type Output = Granularity;
+
+    fn index(&self, index: GranularityIndex) -> &Granularity {
+        &self.0[index.0]
+    }
+}
+
+impl<'a> IntoIterator for &'a GranularitySet {
+    type Item = &'a Granularity;
+    type IntoIter = std::slice::Iter<'a, Granularity>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -241,7 +306,7 @@ mod tests {
 
     use super::*;
 
-    fn level(width: &str, document: &str, partition: &str, retention: &str) -> Granularity {
+    fn granularity(width: &str, document: &str, partition: &str, retention: &str) -> Granularity {
         let span = |text: &str| text.parse::<Span>().unwrap();
         let Span::Fixed(width_ms) = span(width) else { panic!("{width}") };
         Granularity::new(width_ms, span(document), span(partition), span(retention))
@@ -255,26 +320,35 @@ mod tests {
 
     #[test]
     fn impossible_sets_are_refused_with_the_remedy() {
-        let check = |levels: &[Granularity], fault: &str| {
-            let message = GranularitySet::new(levels.to_vec()).unwrap_err().to_string();
+        let check = |all: &[Granularity], fault: &str| {
+            let message = GranularitySet::new(all.to_vec()).unwrap_err().to_string();
             assert!(message.contains(fault), "{message}");
         };
         check(&[], "give 1 to 8");
-        check(&[level("7s", "7m", "7h", "7d")], "divide a day");
-        check(&[level("1m", "90s", "1h", "1d")], "not a whole number of 1m slots");
-        check(&[level("1s", "1h", "1h", "1d")], "would not fit one 4096 byte page");
-        check(&[level("1m", "1h", "90m", "1d")], "partition = 90m is not a whole number");
-        check(&[level("1m", "1h", "6h", "1h")], "use 6h or more");
-        check(&[level("1m", "1h", "6h", "7h")], "not a whole number of partitions");
-        check(&[level("1m", "1h", "1h", "1d"), level("90s", "1h", "1h", "1d")], "multiple of 1m");
-        check(&[level("1m", "1h", "1h", "2d"), level("1h", "1d", "1d", "1d")], "is shorter than");
-        check(&[level("1m", "1h", "1h", "1d"), level("1m", "1h", "1h", "1d")], "given twice");
-        check(&[level("1d", "1mo", "4w", "1y")], "partition = 28d is not a whole number");
+        check(&[granularity("7s", "7m", "7h", "7d")], "divide a day");
+        check(&[granularity("1m", "90s", "1h", "1d")], "not a whole number of 1m slots");
+        check(&[granularity("1s", "1h", "1h", "1d")], "would not fit one 4096 byte page");
+        check(&[granularity("1m", "1h", "90m", "1d")], "partition = 90m is not a whole number");
+        check(&[granularity("1m", "1h", "6h", "1h")], "use 6h or more");
+        check(&[granularity("1m", "1h", "6h", "7h")], "not a whole number of partitions");
+        check(
+            &[granularity("1m", "1h", "1h", "1d"), granularity("90s", "1h", "1h", "1d")],
+            "multiple of 1m",
+        );
+        check(
+            &[granularity("1m", "1h", "1h", "2d"), granularity("1h", "1d", "1d", "1d")],
+            "is shorter than",
+        );
+        check(
+            &[granularity("1m", "1h", "1h", "1d"), granularity("1m", "1h", "1h", "1d")],
+            "given twice",
+        );
+        check(&[granularity("1d", "1mo", "4w", "1y")], "partition = 28d is not a whole number");
     }
 
     #[test]
     fn months_have_28_to_31_slots() {
-        let day = level("1d", "1mo", "1y", "5y");
+        let day = granularity("1d", "1mo", "1y", "5y");
         let slots = |date: &str| {
             let date: jiff::civil::Date = date.parse().unwrap();
             day.slots(UnixMillis::from_date(date))
@@ -289,18 +363,18 @@ mod tests {
             at in 0..UnixMillis::MAX.0, which in 0..4_usize
         ) {
             let set = GranularitySet::default();
-            let (level, at) = (&set.levels()[which], UnixMillis(at));
-            let document = level.document_start(at);
-            let partition = level.partition_start(at);
-            let index = level.slot_index(document, at);
+            let (own, at) = (&set.as_slice()[which], UnixMillis(at));
+            let document = own.document_start(at);
+            let partition = own.partition_start(at);
+            let index = own.slot_index(document, at);
             prop_assert!(partition <= document && document <= at);
-            prop_assert!(level.document.next(document) <= level.partition_end(partition));
-            prop_assert!(index < level.slots(document));
-            let slot = document.plus(index as i64 * level.width_ms);
-            prop_assert_eq!(slot, level.slot_start(at));
-            for age in [0, 1, level.retention.longest_ms() - 1, level.retention.longest_ms()] {
-                let now = level.partition_end(partition).plus(age);
-                prop_assert_eq!(level.keeps(at, now), level.keeps_partition(partition, now));
+            prop_assert!(own.document.next(document) <= own.partition_end(partition));
+            prop_assert!(index < own.slots(document));
+            let slot = document.plus(index as i64 * own.width_ms);
+            prop_assert_eq!(slot, own.slot_start(at));
+            for age in [0, 1, own.retention.longest_ms() - 1, own.retention.longest_ms()] {
+                let now = own.partition_end(partition).plus(age);
+                prop_assert_eq!(own.keeps(at, now), own.keeps_partition(partition, now));
             }
         }
     }

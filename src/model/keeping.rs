@@ -1,23 +1,25 @@
 //! Which granularity is the finest that keeps a time, at one moment.
+//!
+//! Must never know: what is kept.
 
-use super::{GranularitySet, UnixMillis};
+use super::{GranularityIndex, GranularitySet, UnixMillis};
 
-/// See the module.
+/// Since when each granularity keeps samples, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keeping {
-    /// Since when each level keeps samples, finest first.
+    /// Since when each granularity keeps samples, finest first.
     since: Vec<UnixMillis>,
 }
 
 impl Keeping {
     /// As of `now`.
-    pub fn new(levels: &GranularitySet, now: UnixMillis) -> Self {
-        Self { since: levels.levels().iter().map(|level| level.kept_since(now)).collect() }
+    pub fn new(granularities: &GranularitySet, now: UnixMillis) -> Self {
+        Self { since: granularities.iter().map(|own| own.kept_since(now)).collect() }
     }
 
-    /// Index of the finest level that keeps samples of time `at`; `None` when none does.
-    pub fn finest(&self, at: UnixMillis) -> Option<usize> {
-        self.since.iter().position(|since| at >= *since)
+    /// The finest that keeps samples of time `at`; `None` when none does.
+    pub fn finest(&self, at: UnixMillis) -> Option<GranularityIndex> {
+        self.since.iter().position(|since| at >= *since).map(GranularityIndex)
     }
 
     /// For later times than `at` the answer is the same up to here, exclusive.
@@ -35,7 +37,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_answer_is_that_of_the_levels_and_stays_the_same_until_it_changes(
+        fn the_answer_is_that_of_the_granularities_and_stays_the_same_until_it_changes(
             age in 0..200_000_000_000_i64, later in 0..400_000_000_i64
         ) {
             let (set, now) = (GranularitySet::default(), UnixMillis(1_795_264_496_000));

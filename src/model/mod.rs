@@ -23,7 +23,7 @@ pub use counter::{Correction, Observed, Reading, SeriesState, is_stale_marker};
 pub use document::DocumentLayout;
 pub use gaps::Gaps;
 pub use granary_protocol::Kind;
-pub use granularity::{Granularity, GranularitySet};
+pub use granularity::{Granularity, GranularityIndex, GranularitySet};
 pub use keeping::Keeping;
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};

@@ -2,13 +2,13 @@
 //!
 //! Must never know: files.
 
-use super::UnixMillis;
+use super::{GranularityIndex, UnixMillis};
 
 /// What tells partitions apart: the granularity of one, and its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionId {
-    /// Index of the granularity, finest first.
-    pub level: usize,
+    /// The granularity.
+    pub granularity: GranularityIndex,
     /// When the partition begins.
     pub start: UnixMillis,
 }

@@ -137,10 +137,8 @@ impl Admission {
     ) -> Self {
         let now = now.into();
         let earliest = now.earliest();
-        let kept_from = |level: &crate::model::Granularity| {
-            level.partition_start(level.retention.before(earliest).plus(1))
-        };
-        let oldest = granularities.levels().iter().map(kept_from).min().unwrap_or(earliest);
+        let oldest = granularities.iter().map(|own| own.kept_from(earliest)).min();
+        let oldest = oldest.unwrap_or(earliest);
         Self {
             oldest: oldest.max(UnixMillis::MIN),
             newest: now.latest().plus(future_skew_ms).min(UnixMillis::MAX),

@@ -6,33 +6,33 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::times::{Times, ceil, floor};
-use crate::model::{Gaps, Granularity, GranularitySet, UnixMillis};
+use crate::model::{Gaps, Granularity, GranularityIndex, GranularitySet, UnixMillis};
 
 /// A part of a range, and the granularity that answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Index of the granularity among those of the coverage.
-    pub level: usize,
-    /// Index of the granularity in the store.
-    pub source: usize,
+    /// The granularity, among those of the coverage.
+    pub granularity: GranularityIndex,
+    /// The same one in the store.
+    pub stored: GranularityIndex,
     /// The part, whole slots of this granularity but for the ends of the range.
     pub range: Range<UnixMillis>,
 }
 
-/// See the module.
+/// What each granularity holds of its time.
 #[derive(Debug)]
 pub struct Coverage<'a> {
     granularities: Cow<'a, GranularitySet>,
     held: Vec<Held>,
-    /// Index of the coarsest that takes samples.
-    coarsest: usize,
+    /// The coarsest that takes samples.
+    coarsest: GranularityIndex,
 }
 
 /// Of one granularity.
 #[derive(Debug)]
 struct Held {
-    /// Index in the store.
-    source: usize,
+    /// Which one it is in the store.
+    stored: GranularityIndex,
     /// Since when its partitions are kept.
     kept_from: UnixMillis,
     gaps: Gaps,
@@ -43,30 +43,32 @@ struct Held {
 impl<'a> Coverage<'a> {
     /// Of granularities at a time, with the gaps of each.
     pub fn new(granularities: &'a GranularitySet, gaps: Vec<Gaps>, now: UnixMillis) -> Self {
-        let levels = granularities.levels().iter().zip(gaps).enumerate();
-        let held = levels.map(|(source, (level, gaps))| Held::new(source, level, gaps, now));
-        let coarsest = granularities.count() - 1;
+        let all = granularities.indexed().zip(gaps);
+        let held = all.map(|((stored, own), gaps)| Held::new(stored, own, gaps, now));
+        let coarsest = granularities.coarsest();
         Self { held: held.collect(), granularities: Cow::Borrowed(granularities), coarsest }
     }
 
-    /// Adds a granularity that takes no samples any more, `source` being its index in the store, if
+    /// Adds a granularity that takes no samples any more, `stored` being its index in the store, if
     /// it holds something of a range.
     #[must_use]
     pub fn with_retired(
         mut self,
-        source: usize,
-        level: &Granularity,
+        stored: GranularityIndex,
+        own: &Granularity,
         gaps: Gaps,
         range: &Range<UnixMillis>,
         now: UnixMillis,
     ) -> Self {
-        let held = Held::new(source, level, gaps, now);
+        let held = Held::new(stored, own, gaps, now);
         let asked = Times::one(range.start.0..range.end.0);
         let holds = !held.whole.within(&asked).stretches().is_empty();
-        if holds && let Some((index, granularities)) = self.granularities.with(level) {
+        if holds && let Some((index, granularities)) = self.granularities.with(own) {
             self.granularities = Cow::Owned(granularities);
-            self.held.insert(index, held);
-            self.coarsest += usize::from(index <= self.coarsest);
+            self.held.insert(index.0, held);
+            if index <= self.coarsest {
+                self.coarsest = self.coarsest.coarser();
+            }
         }
         self
     }
@@ -76,74 +78,82 @@ impl<'a> Coverage<'a> {
         &self.granularities
     }
 
-    /// Index in the store of a granularity of the coverage.
-    pub fn source(&self, level: usize) -> usize {
-        self.held[level].source
+    /// Which one a granularity of the coverage is in the store.
+    pub fn stored(&self, granularity: GranularityIndex) -> GranularityIndex {
+        self.held(granularity).stored
     }
 
-    fn segment(&self, level: usize, range: Range<UnixMillis>) -> Segment {
-        Segment { level, source: self.source(level), range }
+    fn held(&self, granularity: GranularityIndex) -> &Held {
+        &self.held[granularity.0]
+    }
+
+    fn segment(&self, granularity: GranularityIndex, range: Range<UnixMillis>) -> Segment {
+        Segment { granularity, stored: self.stored(granularity), range }
     }
 
     /// Whether a granularity still keeps a time.
-    pub fn keeps(&self, level: usize, at: UnixMillis) -> bool {
-        at >= self.held[level].kept_from
+    pub fn keeps(&self, granularity: GranularityIndex, at: UnixMillis) -> bool {
+        at >= self.held(granularity).kept_from
     }
 
     /// Whether a granularity holds all samples of the slots that overlap a range.
-    pub fn is_whole(&self, level: usize, range: &Range<UnixMillis>) -> bool {
-        let width = self.width(level);
+    pub fn is_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
+        let width = self.width(granularity);
         let slots = floor(range.start.0, width)..ceil(range.end.0, width);
-        range.is_empty() || self.held[level].whole.covers(&slots)
+        range.is_empty() || self.held(granularity).whole.covers(&slots)
     }
 
     /// Whether all slots of a granularity's width are there, from itself or from finer ones.
-    pub fn makes_whole(&self, level: usize, range: &Range<UnixMillis>) -> bool {
-        let segments = self.segments(level, range.clone());
+    pub fn makes_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
+        let segments = self.segments(granularity, range.clone());
         let answered: i64 = segments.iter().map(|own| own.range.end.0 - own.range.start.0).sum();
         answered == range.end.0 - range.start.0
-            && segments.iter().all(|own| own.level <= level && self.is_whole(own.level, &own.range))
+            && segments.iter().all(|own| {
+                own.granularity <= granularity && self.is_whole(own.granularity, &own.range)
+            })
     }
 
     /// The granularity that holds all samples of a range and is as fine as can be.
-    pub fn finest_whole(&self, range: &Range<UnixMillis>) -> Option<usize> {
-        (0..self.held.len()).find(|level| self.is_whole(*level, range))
+    pub fn finest_whole(&self, range: &Range<UnixMillis>) -> Option<GranularityIndex> {
+        let mut all = self.granularities.indexed().map(|(index, _)| index);
+        all.find(|own| self.is_whole(*own, range))
     }
 
-    fn width(&self, level: usize) -> i64 {
-        self.granularities.levels()[level].width_ms
+    fn width(&self, granularity: GranularityIndex) -> i64 {
+        self.granularities[granularity].width_ms
     }
 
-    /// Cuts a range, oldest part first: `level` answers where it is whole, finer ones where only
+    /// Cuts a range, oldest part first: `asked` answers where it is whole, finer ones where only
     /// they are, and coarser ones the rest, the next one first.
-    pub fn segments(&self, level: usize, range: Range<UnixMillis>) -> Vec<Segment> {
-        let asked = Times::one(range.start.0..range.end.0);
-        let mut rest = asked.clone();
-        let mut taken: Vec<(usize, Times)> = Vec::new();
-        for own in (0..=level).rev() {
-            let serves = rest.within(&self.held[own].whole);
+    pub fn segments(&self, asked: GranularityIndex, range: Range<UnixMillis>) -> Vec<Segment> {
+        let all = Times::one(range.start.0..range.end.0);
+        let mut rest = all.clone();
+        let mut taken: Vec<(GranularityIndex, Times)> = Vec::new();
+        for own in asked.coarser().all_finer() {
+            let serves = rest.within(&self.held(own).whole);
             rest = rest.without(&serves);
             taken.push((own, serves));
         }
-        for own in level + 1..self.held.len() {
+        let coarser = self.granularities.indexed().map(|(own, _)| own).filter(|own| *own > asked);
+        for own in coarser {
             // A coarser slot must not hold samples that finer slots show too.
-            let serves = rest.within(&self.held[own].whole);
-            let serves = serves.widened(self.width(own)).within(&asked);
+            let serves = rest.within(&self.held(own).whole);
+            let serves = serves.widened(self.width(own)).within(&all);
             for (_, finer) in &mut taken {
                 *finer = finer.without(&serves);
             }
             rest = rest.without(&serves);
             taken.push((own, serves));
         }
-        taken.push(self.incomplete(&asked, &rest));
+        taken.push(self.incomplete(&all, &rest));
         let mut segments: Vec<_> = taken
             .iter()
-            .flat_map(|(level, own)| own.stretches().iter().map(|own| (*level, own.clone())))
-            .map(|(level, own)| self.segment(level, UnixMillis(own.start)..UnixMillis(own.end)))
+            .flat_map(|(own, times)| times.stretches().iter().map(|part| (*own, part.clone())))
+            .map(|(own, part)| self.segment(own, UnixMillis(part.start)..UnixMillis(part.end)))
             .collect();
         segments.sort_by_key(|own| own.range.start);
         segments.dedup_by(|next, last| {
-            let joins = last.level == next.level && last.range.end == next.range.start;
+            let joins = last.granularity == next.granularity && last.range.end == next.range.start;
             if joins {
                 last.range.end = next.range.end;
             }
@@ -153,7 +163,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// What no granularity holds whole, as far as the coarsest is kept: late samples are there.
-    fn incomplete(&self, asked: &Times, rest: &Times) -> (usize, Times) {
+    fn incomplete(&self, asked: &Times, rest: &Times) -> (GranularityIndex, Times) {
         let coarsest = self.coarsest;
         let width = self.width(coarsest);
         let ends = |own: &Range<i64>| {
@@ -162,21 +172,24 @@ impl<'a> Coverage<'a> {
             start..if is_end(own.end) { ceil(own.end, width) } else { own.end }
         };
         let slots = Times::new(rest.stretches().iter().map(ends)).shrunk(width);
-        let kept = Times::one(self.held[coarsest].kept_from.0..i64::MAX);
+        let kept = Times::one(self.held(coarsest).kept_from.0..i64::MAX);
         (coarsest, slots.within(&kept).within(asked))
     }
 
     /// Lets finer granularities answer for the slot that the last segment ends in, as far as they
     /// hold it: what lies in that slot behind the end is not to be counted.
     pub fn with_fine_end(&self, mut segments: Vec<Segment>) -> Vec<Segment> {
-        let Some(Segment { level: coarsest, range, .. }) = segments.pop() else { return segments };
+        let Some(Segment { granularity: coarsest, range, .. }) = segments.pop() else {
+            return segments;
+        };
         let Range { mut start, end } = range;
-        for level in (0..=coarsest).rev() {
-            let border = self.granularities.levels()[level].slot_start(end).max(start);
-            let ends_here = level == 0 || !self.is_whole(level - 1, &(border..end));
+        for own in coarsest.coarser().all_finer() {
+            let border = self.granularities[own].slot_start(end).max(start);
+            let goes_on = own.finer().is_some_and(|finer| self.is_whole(finer, &(border..end)));
+            let ends_here = !goes_on;
             let upto = if ends_here { end } else { border };
             if start < upto {
-                segments.push(self.segment(level, start..upto));
+                segments.push(self.segment(own, start..upto));
                 start = upto;
             }
             if ends_here {
@@ -189,7 +202,7 @@ impl<'a> Coverage<'a> {
     /// Slots of all segments.
     pub fn slots_of(&self, segments: &[Segment]) -> i64 {
         let slots = |own: &Segment| {
-            let width = self.width(own.level);
+            let width = self.width(own.granularity);
             (ceil(own.range.end.0, width) - floor(own.range.start.0, width)) / width
         };
         segments.iter().map(slots).sum()
@@ -198,26 +211,28 @@ impl<'a> Coverage<'a> {
     /// What a reader of these segments should know.
     pub fn notes(
         &self,
-        level: usize,
+        granularity: GranularityIndex,
         segments: &[Segment],
         range: &Range<UnixMillis>,
     ) -> Vec<String> {
-        let name = |level: usize| &self.granularities.levels()[level].name;
+        let name = |own: GranularityIndex| &self.granularities[own].name;
         let mut notes = Vec::new();
         for own in segments {
-            if own.level > level {
-                let (why, shown) = (self.why_not(level, &own.range), name(own.level));
+            if own.granularity > granularity {
+                let (why, shown) = (self.why_not(granularity, &own.range), name(own.granularity));
                 notes.push(format!("{why}: {shown} is shown there"));
-            } else if !self.is_whole(own.level, &own.range) {
-                let why = self.why_not(own.level, &own.range);
+            } else if !self.is_whole(own.granularity, &own.range) {
+                let why = self.why_not(own.granularity, &own.range);
                 notes.push(format!("{why}: samples may be missing there"));
             }
         }
-        let retired = segments.iter().rfind(|own| self.stopped(own.level).is_some());
-        if let Some((own, until)) = retired.and_then(|own| Some((own, self.stopped(own.level)?))) {
+        let retired = segments.iter().rfind(|own| self.stopped(own.granularity).is_some());
+        if let Some((own, until)) =
+            retired.and_then(|own| Some((own, self.stopped(own.granularity)?)))
+        {
             notes.push(format!(
                 "{} takes no samples since {until}: what came later is not in its part",
-                name(own.level)
+                name(own.granularity)
             ));
         }
         let oldest = segments.first().map_or(range.end, |own| own.range.start);
@@ -228,20 +243,20 @@ impl<'a> Coverage<'a> {
     }
 
     /// When a granularity took its last samples, if it takes none any more.
-    fn stopped(&self, level: usize) -> Option<UnixMillis> {
-        let until = self.held[level].gaps.complete_until;
+    fn stopped(&self, granularity: GranularityIndex) -> Option<UnixMillis> {
+        let until = self.held(granularity).gaps.complete_until;
         (until != UnixMillis::MAX).then_some(until)
     }
 
     /// Why a granularity does not answer for a part of a range.
-    pub fn why_not(&self, level: usize, part: &Range<UnixMillis>) -> String {
-        let name = &self.granularities.levels()[level].name;
-        let gaps = &self.held[level].gaps;
-        if !self.keeps(level, part.start) {
+    pub fn why_not(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> String {
+        let name = &self.granularities[granularity].name;
+        let gaps = &self.held(granularity).gaps;
+        if !self.keeps(granularity, part.start) {
             format!("{name} is no longer kept before {}", part.end)
         } else if part.start < gaps.complete_since {
             format!("{name} does not hold all samples before {}", part.end)
-        } else if let Some(until) = self.stopped(level).filter(|until| part.end > *until) {
+        } else if let Some(until) = self.stopped(granularity).filter(|until| part.end > *until) {
             format!("{name} takes no samples since {until}")
         } else {
             format!(
@@ -253,14 +268,14 @@ impl<'a> Coverage<'a> {
 }
 
 impl Held {
-    fn new(source: usize, level: &Granularity, gaps: Gaps, now: UnixMillis) -> Self {
-        let kept_from = level.kept_from(now);
+    fn new(stored: GranularityIndex, own: &Granularity, gaps: Gaps, now: UnixMillis) -> Self {
+        let kept_from = own.kept_from(now);
         let holes = gaps.holes.iter().map(|hole| hole.start.0..hole.end.0);
         let since = kept_from.max(gaps.complete_since).0;
         let until =
             if gaps.complete_until == UnixMillis::MAX { i64::MAX } else { gaps.complete_until.0 };
         let whole = Times::one(since..until).without(&Times::new(holes));
-        Self { source, kept_from, whole: whole.shrunk(level.width_ms), gaps }
+        Self { stored, kept_from, whole: whole.shrunk(own.width_ms), gaps }
     }
 }
 

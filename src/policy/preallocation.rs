@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn shells_are_spread_over_the_second_half_of_the_period() {
         let set = GranularitySet::default();
-        let minute = &set.levels()[0];
+        let minute = &set.as_slice()[0];
         let hour = UnixMillis(1_763_683_200_000);
         let due = |minutes: i64| {
             shells_due(minute, 1000, hour.plus(minutes * 60_000)).map(|due| due.count)

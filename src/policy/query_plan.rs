@@ -5,28 +5,33 @@
 use std::ops::Range;
 
 use super::coverage::Coverage;
-use crate::model::{Granularity, GranularitySet, UnixMillis};
+use crate::model::{GranularityIndex, GranularitySet, UnixMillis};
 
 /// The finest granularity whose slots over the range are not more than `points` and that still
 /// holds the whole range; when none does, the finest that fits, and the coarsest when none fits.
-pub fn level_for_points(
+pub fn granularity_for_points(
     coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,
     points: usize,
-) -> usize {
+) -> GranularityIndex {
     let span = range.end.0.saturating_sub(range.start.0);
-    let levels = coverage.granularities().levels();
-    let fits = |level: &usize| span / levels[*level].width_ms <= points as i64;
-    let fitting = || (0..levels.len()).filter(fits);
-    let whole = fitting().find(|level| coverage.makes_whole(*level, range));
-    whole.or_else(|| fitting().next()).unwrap_or(levels.len() - 1)
+    let granularities = coverage.granularities();
+    let fitting = || {
+        let all = granularities.indexed();
+        all.filter(|(_, own)| span / own.width_ms <= points as i64).map(|(index, _)| index)
+    };
+    let whole = fitting().find(|own| coverage.makes_whole(*own, range));
+    whole.or_else(|| fitting().next()).unwrap_or(granularities.coarsest())
 }
 
 /// The coarsest granularity whose slots end at all of these borders; `None` when none does.
-pub fn level_for_borders(granularities: &GranularitySet, borders: &[UnixMillis]) -> Option<usize> {
+pub fn granularity_for_borders(
+    granularities: &GranularitySet,
+    borders: &[UnixMillis],
+) -> Option<GranularityIndex> {
     let ends_at_all =
-        |level: &Granularity| borders.iter().all(|border| border.0.rem_euclid(level.width_ms) == 0);
-    granularities.levels().iter().rposition(ends_at_all)
+        |width_ms: i64| borders.iter().all(|border| border.0.rem_euclid(width_ms) == 0);
+    granularities.coarsest_by_width(ends_at_all)
 }
 
 /// What of its samples a window must know.
@@ -95,15 +100,19 @@ impl Windows {
 
 /// The granularity that answers windows: of several windows the coarsest whose slots serve as
 /// well as finer ones would, of a single one the finest that holds all of it.
-pub fn level_for_windows(coverage: &Coverage<'_>, windows: &Windows, now: UnixMillis) -> usize {
+pub fn granularity_for_windows(
+    coverage: &Coverage<'_>,
+    windows: &Windows,
+    now: UnixMillis,
+) -> GranularityIndex {
     let granularities = coverage.granularities();
-    let levels = granularities.levels();
     if windows.count < 2 {
         let span = windows.span();
         let kept = || granularities.finest_keeping(span.start, now);
-        return coverage.finest_whole(&span).or_else(kept).unwrap_or(levels.len() - 1);
+        return coverage.finest_whole(&span).or_else(kept).unwrap_or(granularities.coarsest());
     }
-    levels.iter().rposition(|level| windows.served_by(level.width_ms)).unwrap_or(0)
+    let serving = granularities.coarsest_by_width(|width_ms| windows.served_by(width_ms));
+    serving.unwrap_or(GranularityIndex::FINEST)
 }
 
 #[cfg(test)]
@@ -126,7 +135,7 @@ mod tests {
             let first = now.minus(step_ms * (count as i64 - 1) + shift);
             let lookback_ms = 5 * MINUTE;
             let windows = Windows { first, step_ms, count, range_ms, lookback_ms, detail };
-            set.levels()[level_for_windows(&coverage(&set, now), &windows, now)].name.clone()
+            set[granularity_for_windows(&coverage(&set, now), &windows, now)].name.clone()
         };
         let check = |range, step, count, shift| with(Detail::Aggregates, range, step, count, shift);
         // Whole slots tell neither readings nor samples.
@@ -164,39 +173,39 @@ mod tests {
     #[test]
     fn points_choose_the_granularity() {
         let set = GranularitySet::default();
-        let level = |hours: i64| {
+        let chosen = |hours: i64| {
             let now = UnixMillis(1_795_264_496_000);
-            level_for_points(&coverage(&set, now), &(now.minus(hours * 3_600_000)..now), 1500)
+            let range = now.minus(hours * 3_600_000)..now;
+            set[granularity_for_points(&coverage(&set, now), &range, 1500)].name.clone()
         };
-        assert_eq!(
-            [level(1), level(24), level(48), level(24 * 30), level(24 * 365)],
-            [0, 0, 1, 2, 3]
-        );
+        let hours = [1, 24, 48, 24 * 30, 24 * 365];
+        assert_eq!(hours.map(chosen), ["1m", "1m", "5m", "1h", "1d"]);
     }
 
     #[test]
     fn a_granularity_that_no_longer_keeps_the_range_is_passed_over() {
         let set = GranularitySet::default();
         let now = UnixMillis(1_795_264_496_000);
-        let level = |days_ago: i64| {
+        let chosen = |days_ago: i64| {
             let start = now.minus(days_ago * 86_400_000);
-            level_for_points(&coverage(&set, now), &(start..start.plus(3_600_000)), 1500)
+            let range = start..start.plus(3_600_000);
+            set[granularity_for_points(&coverage(&set, now), &range, 1500)].name.clone()
         };
-        assert_eq!([level(1), level(5), level(30), level(300)], [0, 1, 2, 3]);
-        assert_eq!(level(3000), 0, "nothing keeps it: what fits");
+        assert_eq!([1, 5, 30, 300].map(chosen), ["1m", "5m", "1h", "1d"]);
+        assert_eq!(chosen(3000), "1m", "nothing keeps it: what fits");
     }
 
     #[test]
     fn borders_choose_the_coarsest_granularity_that_ends_at_them() {
         let set = GranularitySet::default();
-        let level = |minutes: &[i64]| {
+        let chosen = |minutes: &[i64]| {
             let borders: Vec<_> = minutes.iter().map(|at| UnixMillis(at * 60_000)).collect();
-            level_for_borders(&set, &borders)
+            granularity_for_borders(&set, &borders).map(|index| &*set[index].name)
         };
-        assert_eq!(level(&[0, 1440]), Some(3));
-        assert_eq!(level(&[-60, 1380]), Some(2));
-        assert_eq!(level(&[-330, 1110]), Some(1));
-        assert_eq!(level(&[-333, 1440]), Some(0));
-        assert_eq!(level_for_borders(&set, &[UnixMillis(30_000)]), None);
+        assert_eq!(chosen(&[0, 1440]), Some("1d"));
+        assert_eq!(chosen(&[-60, 1380]), Some("1h"));
+        assert_eq!(chosen(&[-330, 1110]), Some("5m"));
+        assert_eq!(chosen(&[-333, 1440]), Some("1m"));
+        assert_eq!(granularity_for_borders(&set, &[UnixMillis(30_000)]), None);
     }
 }

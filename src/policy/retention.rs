@@ -16,7 +16,7 @@ mod tests {
     #[test]
     fn a_partition_goes_when_its_last_sample_is_past_retention() {
         let set = GranularitySet::default();
-        let [minute, five] = [0, 1].map(|level: usize| &set.levels()[level]);
+        let [minute, five] = [0, 1].map(|index: usize| &set.as_slice()[index]);
         let hour = 3_600_000;
         let start = UnixMillis(1_763_683_200_000); // 2025-11-21T00:00Z
         let end = start.plus(6 * hour);

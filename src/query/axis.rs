@@ -8,10 +8,12 @@ use jiff::tz::TimeZone;
 
 use super::{
     CalendarUnit, QueryError, QueryLimits, Resolution,
-    resolution::{AUTO_POINTS, auto_width, level_of_width, named_width, slot_start, whole_slots},
+    resolution::{
+        AUTO_POINTS, auto_width, granularity_of_width, named_width, slot_start, whole_slots,
+    },
 };
 use crate::{
-    model::{Cell, Span, UnixMillis},
+    model::{Cell, GranularityIndex, Span, UnixMillis},
     policy::{
         coverage::{Coverage, Segment},
         query_plan,
@@ -84,12 +86,13 @@ impl Axis {
         limits: &QueryLimits,
     ) -> Result<Self, QueryError> {
         let granularities = coverage.granularities();
-        let level = level_of_width(granularities, width).unwrap_or(0);
-        let segments = coverage.segments(level, whole_slots(width, request.range));
+        let granularity =
+            granularity_of_width(granularities, width).unwrap_or(GranularityIndex::FINEST);
+        let segments = coverage.segments(granularity, whole_slots(width, request.range));
         request.check(coverage, &segments, limits)?;
         let mut slots: Vec<(i64, i64)> = Vec::new();
         for segment in &segments {
-            let step = common_multiple(width, granularities.levels()[segment.level].width_ms);
+            let step = common_multiple(width, granularities[segment.granularity].width_ms);
             let mut start = slot_start(step, segment.range.start).0;
             while start < segment.range.end.0 {
                 let end = start.saturating_add(step);
@@ -102,7 +105,7 @@ impl Axis {
         }
         request.check_points(slots.len(), limits)?;
         let resolution = Span::Fixed(width).to_string();
-        let mut notes = coverage.notes(level, &segments, request.range);
+        let mut notes = coverage.notes(granularity, &segments, request.range);
         if request.is_elsewhere() && width > HOUR_MS {
             notes.push(format!(
                 "the slots of {resolution} begin by UTC; resolution=day, week or month gives those \
@@ -123,18 +126,18 @@ impl Axis {
         let Some(borders) = unit.borders(request.range, &zone, slots_max) else {
             return Err(too_much(request.lines, &format!("more than {slots_max}"), limits));
         };
-        let aligned = query_plan::level_for_borders(granularities, &borders);
-        let level = aligned.unwrap_or(0);
+        let aligned = query_plan::granularity_for_borders(granularities, &borders);
+        let granularity = aligned.unwrap_or(GranularityIndex::FINEST);
         let range = borders[0]..borders[borders.len() - 1];
-        let segments = coverage.segments(level, range.clone());
+        let segments = coverage.segments(granularity, range.clone());
         request.check(coverage, &segments, limits)?;
-        let mut notes = coverage.notes(level, &segments, &range);
-        let cuts = |segment: &&Segment| aligned.is_none_or(|aligned| segment.level > aligned);
+        let mut notes = coverage.notes(granularity, &segments, &range);
+        let cuts = |segment: &&Segment| aligned.is_none_or(|aligned| segment.granularity > aligned);
         if let Some(cut) = segments.iter().find(cuts) {
             notes.push(format!(
                 "slots of {} do not end where each {} begins in {}: near the borders samples are \
                  counted in the neighbouring one",
-                granularities.levels()[cut.level].name,
+                granularities[cut.granularity].name,
                 unit.name(),
                 zone.iana_name().unwrap_or("this time zone"),
             ));

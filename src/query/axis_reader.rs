@@ -49,7 +49,7 @@ impl<'a> AxisReader<'a> {
             // Those of the series before are given up first.
             self.views.clear();
             for own in segments {
-                self.views.push(self.store.view(own.source, own.range.clone(), ids)?);
+                self.views.push(self.store.view(own.stored, own.range.clone(), ids)?);
             }
         }
         self.next += 1;

@@ -19,7 +19,7 @@ use super::{
     levels::{Ladder, Parts, levels_document},
     missing,
     nested::{Nesting, SLOT_BYTES, nest},
-    resolution::{AUTO_POINTS, level_of_documents, level_of_width},
+    resolution::{AUTO_POINTS, granularity_of_documents, granularity_of_width},
 };
 use crate::{
     model::{Cell, UnixMillis},
@@ -225,23 +225,24 @@ impl Asked<'_> {
     fn nested(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
         let Range { start, end } = self.request.range;
         let points = self.request.points.unwrap_or(AUTO_POINTS);
-        let level =
-            level_of_documents(&self.coverage, &self.request.resolution, &(start..end), points)?;
-        let levels = self.coverage.granularities().levels();
+        let resolution = &self.request.resolution;
+        let granularity =
+            granularity_of_documents(&self.coverage, resolution, &(start..end), points)?;
+        let granularities = self.coverage.granularities();
         let zone = self.request.time_zone.as_ref();
-        let nesting = |level| Nesting::new(level, zone, end.0.saturating_sub(start.0));
-        let nestings: Vec<_> = levels.iter().map(nesting).collect();
-        let own = &nestings[level];
+        let nesting = |own| Nesting::new(own, zone, end.0.saturating_sub(start.0));
+        let nestings: Vec<_> = granularities.iter().map(nesting).collect();
+        let own = &nestings[granularity.0];
         let resolution = match own.local_slot() {
             Some(unit) => Resolution::Calendar(unit),
-            None => Resolution::Named(levels[level].name.clone()),
+            None => Resolution::Named(granularities[granularity].name.clone()),
         };
         let mut axis = self.axis(groups, &resolution, &own.whole(&self.request.range))?;
         // Where a coarser granularity goes on, its documents do.
         let of_width = |width: i64| {
-            let coarser = level_of_width(self.coverage.granularities(), width);
+            let coarser = granularity_of_width(granularities, width);
             let coarser = coarser.filter(|_| own.local_slot().is_none());
-            &nestings[coarser.map_or(level, |coarser| coarser.max(level))]
+            &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
         };
         let mut documents = Vec::new();
         self.read(&axis, groups, |group, cells| {

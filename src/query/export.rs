@@ -13,7 +13,7 @@ use super::{
     Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
     documents::check_count,
     nested::timestamp_name,
-    resolution::{AUTO_POINTS, level_of_documents},
+    resolution::{AUTO_POINTS, granularity_of_documents},
     select::SeriesPage,
 };
 use crate::{
@@ -118,8 +118,9 @@ pub fn export(
     // Unless it is named, one that takes no samples any more holds too little of the range.
     let held = if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
     let coverage = coverage(store, held, now);
-    let level = level_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
-    let granularity = &coverage.granularities().levels()[level];
+    let index =
+        granularity_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
+    let granularity = &coverage.granularities()[index];
     let first = granularity.document_start(request.range.start);
     let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));
     let range = first..granularity.document.next(last);
@@ -141,7 +142,7 @@ pub fn export(
         return Err(QueryError::Invalid(format!("after={after} is none of the series that match")));
     };
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-    let view = store.view(coverage.source(level), range, &ids)?;
+    let view = store.view(coverage.stored(index), range, &ids)?;
     let mut series = Vec::with_capacity(page.len());
     let mut filled = Vec::new();
     for (id, info) in &page {

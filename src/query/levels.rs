@@ -100,8 +100,7 @@ impl Ladder {
         let mut rungs = Vec::new();
         for (index, part_ms) in PARTS_MS.into_iter().enumerate().take(depth) {
             let serves = |width_ms: i64| width_ms <= part_ms && part_ms % width_ms == 0;
-            let levels = coverage.granularities().levels();
-            let Some(level) = levels.iter().rposition(|level| serves(level.width_ms)) else {
+            let Some(granularity) = coverage.granularities().coarsest_by_width(serves) else {
                 break;
             };
             let within = if index == 0 {
@@ -109,8 +108,8 @@ impl Ladder {
             } else {
                 fine.start.max(range.start)..fine.end.min(range.end).max(range.start)
             };
-            let mut segments = coverage.segments(level, whole_days(&within));
-            segments.retain(|own| own.level <= level);
+            let mut segments = coverage.segments(granularity, whole_days(&within));
+            segments.retain(|own| own.granularity <= granularity);
             rungs.push(Rung::new(part_ms, &segments));
         }
         Self { range, rungs }
@@ -135,7 +134,7 @@ impl Ladder {
 
     /// Begins to read.
     pub(super) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<OpenLadder, QueryError> {
-        let view = |own: &Segment| Ok(store.view(own.source, own.range.clone(), ids)?);
+        let view = |own: &Segment| Ok(store.view(own.stored, own.range.clone(), ids)?);
         let views = self.rungs.iter().map(|rung| rung.segments.iter().map(view).collect());
         let views = views.collect::<Result<_, QueryError>>()?;
         Ok(OpenLadder { ladder: self, views })
@@ -352,7 +351,8 @@ mod tests {
         let coverage = Coverage::new(&set, gaps.clone(), now);
         let ladder = Ladder::new(&coverage, &range, &range, 3);
         assert_eq!(ladder.months().count(), 4);
-        let levels: Vec<_> = ladder.rungs.iter().map(|rung| rung.segments[0].level).collect();
+        let levels: Vec<_> =
+            ladder.rungs.iter().map(|rung| rung.segments[0].granularity.0).collect();
         assert_eq!(levels, [3, 2, 0]);
         // Hours are kept for 9 weeks from a Monday, minutes for two days; whole days are read.
         assert_eq!(kept(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
@@ -363,7 +363,7 @@ mod tests {
         gaps[3].complete_since = at("2026-11-01T00:00:00Z");
         gaps[2].holes.push(at("2026-11-02T03:00:00Z")..at("2026-11-02T05:00:00Z"));
         let ladder = Ladder::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
-        let levels: Vec<_> = ladder.rungs[0].segments.iter().map(|own| own.level).collect();
+        let levels: Vec<_> = ladder.rungs[0].segments.iter().map(|own| own.granularity.0).collect();
         assert_eq!(levels, [3, 2, 3]);
         assert_eq!(
             kept(&ladder.rungs[1]),

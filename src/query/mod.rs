@@ -60,7 +60,7 @@ pub use timestamp::Timestamp;
 use std::ops::Range;
 
 use crate::{
-    model::UnixMillis,
+    model::{GranularityIndex, UnixMillis},
     policy::coverage::Coverage,
     store::{Store, StoreError},
 };
@@ -132,8 +132,9 @@ impl From<OverBudget> for QueryError {
 fn coverage<'a>(store: &'a Store, range: &Range<UnixMillis>, now: UnixMillis) -> Coverage<'a> {
     let (living, mut gaps) = (store.granularities(), store.gaps());
     let retired = gaps.split_off(living.count());
-    let retired = store.levels().iter().enumerate().skip(living.count()).zip(retired);
-    retired.fold(Coverage::new(living, gaps, now), |coverage, ((source, level), gaps)| {
-        coverage.with_retired(source, level, gaps, range, now)
+    let all = store.all_granularities().iter().enumerate();
+    let retired = all.skip(living.count()).zip(retired);
+    retired.fold(Coverage::new(living, gaps, now), |coverage, ((index, own), gaps)| {
+        coverage.with_retired(GranularityIndex(index), own, gaps, range, now)
     })
 }

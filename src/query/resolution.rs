@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, ops::Range, str::FromStr};
 
 use super::{CalendarUnit, QueryError};
 use crate::{
-    model::{GranularitySet, Span, UnixMillis},
+    model::{GranularityIndex, GranularitySet, Span, UnixMillis},
     policy::coverage::Coverage,
 };
 
@@ -46,8 +46,11 @@ impl FromStr for Resolution {
 }
 
 /// The coarsest granularity whose slots make those of a width.
-pub(super) fn level_of_width(granularities: &GranularitySet, width_ms: i64) -> Option<usize> {
-    granularities.levels().iter().rposition(|level| width_ms % level.width_ms == 0)
+pub(super) fn granularity_of_width(
+    granularities: &GranularitySet,
+    width_ms: i64,
+) -> Option<GranularityIndex> {
+    granularities.coarsest_by_width(|own_ms| width_ms % own_ms == 0)
 }
 
 /// Start of the slot of a width that holds a time: weeks and what is longer begin on a Monday.
@@ -70,7 +73,7 @@ pub(super) fn named_width(granularities: &GranularitySet, name: &str) -> Result<
         Ok(Span::Fixed(ms)) => Some(ms),
         Ok(Span::Months(_)) | Err(_) => None,
     };
-    width.filter(|width| level_of_width(granularities, *width).is_some()).ok_or_else(|| {
+    width.filter(|width| granularity_of_width(granularities, *width).is_some()).ok_or_else(|| {
         let units = CalendarUnit::NAMED.map(|(_, unit)| unit).join(", ");
         QueryError::Invalid(format!(
             "resolution={name:?} is not kept; use auto, one of {}, or for charts one of {units}, or \
@@ -84,39 +87,39 @@ pub(super) fn named_width(granularities: &GranularitySet, name: &str) -> Result<
 /// over it; when none is, the narrowest that fits.
 pub(super) fn auto_width(coverage: &Coverage<'_>, range: &Range<UnixMillis>, points: usize) -> i64 {
     let granularities = coverage.granularities();
-    let own = granularities.levels().iter().map(|level| level.width_ms);
+    let own = granularities.iter().map(|own| own.width_ms);
     let merged = AUTO_SECONDS.iter().map(|seconds| seconds * 1000);
     let doubled = std::iter::successors(Some(14 * DAY_MS), |width| width.checked_mul(2));
     let widths: BTreeSet<_> =
         own.chain(merged).chain(doubled.take_while(|width| *width < WIDEST_MS)).collect();
-    let fits = |width: &(i64, usize)| {
+    let fits = |width: &(i64, GranularityIndex)| {
         let slots = whole_slots(width.0, range);
         (slots.end.0 - slots.start.0) / width.0 <= points as i64
     };
-    let mut made =
-        widths.iter().filter_map(|width| Some((*width, level_of_width(granularities, *width)?)));
-    let fitting: Vec<_> = made.clone().filter(fits).collect();
-    let whole = fitting
+    let mut made = widths
         .iter()
-        .find(|(width, level)| coverage.makes_whole(*level, &whole_slots(*width, range)));
+        .filter_map(|width| Some((*width, granularity_of_width(granularities, *width)?)));
+    let fitting: Vec<_> = made.clone().filter(fits).collect();
+    let whole =
+        fitting.iter().find(|(width, own)| coverage.makes_whole(*own, &whole_slots(*width, range)));
     let found = whole.or(fitting.first()).copied().or_else(|| made.next_back());
     found.map_or(DAY_MS, |(width, _)| width)
 }
 
 /// The granularity whose documents are asked for.
-pub(super) fn level_of_documents(
+pub(super) fn granularity_of_documents(
     coverage: &Coverage<'_>,
     resolution: &Resolution,
     range: &Range<UnixMillis>,
     points: usize,
-) -> Result<usize, QueryError> {
+) -> Result<GranularityIndex, QueryError> {
     let granularities = coverage.granularities();
     match resolution {
         Resolution::Auto => {
-            Ok(crate::policy::query_plan::level_for_points(coverage, range, points))
+            Ok(crate::policy::query_plan::granularity_for_points(coverage, range, points))
         }
         Resolution::Named(name) => {
-            granularities.named(name).map(|(level, _)| level).ok_or_else(|| {
+            granularities.named(name).map(|(index, _)| index).ok_or_else(|| {
                 QueryError::Invalid(format!(
                     "resolution={name:?} is not kept in documents; use auto or one of {}",
                     names(granularities)
@@ -132,7 +135,7 @@ pub(super) fn level_of_documents(
 }
 
 fn names(granularities: &GranularitySet) -> String {
-    let names: Vec<_> = granularities.levels().iter().map(|level| &*level.name).collect();
+    let names: Vec<_> = granularities.iter().map(|own| &*own.name).collect();
     names.join(", ")
 }
 
@@ -182,10 +185,10 @@ mod tests {
             Some("resolution=\"90s\" is not kept")
         );
         assert!(width("soon").unwrap_err().contains("quarter, year"));
-        let level = |name: &str| level_of_width(&set, width(name).unwrap());
+        let granularity = |name: &str| granularity_of_width(&set, width(name).unwrap());
         assert_eq!(
-            ["2m", "15m", "90m", "6h", "36h", "1w"].map(level),
-            [0, 1, 1, 2, 2, 3].map(Some)
+            ["2m", "15m", "90m", "6h", "36h", "1w"].map(granularity),
+            [0, 1, 1, 2, 2, 3].map(|index| Some(GranularityIndex(index)))
         );
     }
 }

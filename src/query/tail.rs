@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, coverage,
-    resolution::{AUTO_POINTS, level_of_documents},
+    resolution::{AUTO_POINTS, granularity_of_documents},
 };
 use crate::{
-    model::{Cell, SeriesId, SeriesInfo, UnixMillis},
+    model::{Cell, GranularityIndex, SeriesId, SeriesInfo, UnixMillis},
     store::Store,
 };
 
@@ -82,7 +82,7 @@ pub struct Tail {
     store: Store,
     request: TailRequest,
     limits: QueryLimits,
-    level: usize,
+    granularity: GranularityIndex,
     found: Vec<(SeriesId, SeriesInfo)>,
     /// What the dictionary was when the series were found: ids given, and generation.
     dictionary: (usize, u64),
@@ -105,9 +105,9 @@ impl Tail {
         limits: QueryLimits,
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
-        let level = match &request.resolution {
-            Resolution::Auto => 0,
-            named @ (Resolution::Named(_) | Resolution::Calendar(_)) => level_of_documents(
+        let granularity = match &request.resolution {
+            Resolution::Auto => GranularityIndex::FINEST,
+            named @ (Resolution::Named(_) | Resolution::Calendar(_)) => granularity_of_documents(
                 &coverage(store, &(now..now), now),
                 named,
                 &(now..now),
@@ -117,7 +117,7 @@ impl Tail {
         let found = request.selector.select_within(store, budget, &limits, false)?;
         let (known, dictionary) = (BTreeMap::new(), (0, 0));
         let store = store.clone();
-        Ok(Self { store, request, limits, level, found, dictionary, record: None, known })
+        Ok(Self { store, request, limits, granularity, found, dictionary, record: None, known })
     }
 
     /// The cells that are new or changed since the last look, in order of time and series.
@@ -126,7 +126,7 @@ impl Tail {
     /// When by now more series match than an answer may hold, the budget is used up, or the store
     /// cannot be read.
     pub fn look(&mut self, budget: &Budget, now: UnixMillis) -> Result<TailEvent, QueryError> {
-        let granularity = self.store.granularities().levels()[self.level].clone();
+        let granularity = self.store.granularities()[self.granularity].clone();
         let mut event =
             TailEvent { resolution: granularity.name.clone(), skipped: 0, cells: Vec::new() };
         let record = self.store.last_record();
@@ -138,7 +138,7 @@ impl Tail {
         let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
         let range = from..now.plus(self.request.ahead_ms.max(1));
         let ids: Vec<SeriesId> = self.found.iter().map(|(id, _)| *id).collect();
-        let view = self.store.view(self.level, range, &ids)?;
+        let view = self.store.view(self.granularity, range, &ids)?;
         let mut seen = BTreeMap::new();
         let mut changed = BTreeMap::new();
         for (place, (id, _)) in self.found.iter().enumerate() {
@@ -214,7 +214,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let medium = Arc::new(Folder::new(dir.path()).unwrap());
         let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-        let slot = store.granularities().levels()[0].slot_start(NOW).0;
+        let slot = store.granularities().as_slice()[0].slot_start(NOW).0;
         add(&mut appender, "a", NOW, 2.0);
         add(&mut appender, "b", NOW.minus(60_000), 3.0);
         // Too old to be tailed.

@@ -20,7 +20,9 @@ use super::{
     head::Head,
     journal::{Journal, register::Register},
 };
-use crate::model::{Gaps, Granularity, GranularitySet, PartitionId, SeriesId, UnixMillis};
+use crate::model::{
+    Gaps, Granularity, GranularityIndex, GranularitySet, PartitionId, SeriesId, UnixMillis,
+};
 
 /// Series that are looked at under the catalog's lock: batches wait meanwhile.
 const SERIES_AT_ONCE: usize = 4096;
@@ -67,22 +69,28 @@ pub struct LastSample {
 }
 
 impl Store {
-    /// The levels of pre-aggregation, finest first.
+    /// The granularities of the settings, finest first.
     pub fn granularities(&self) -> &GranularitySet {
         &self.inner.granularities
     }
 
-    /// The granularity of a partition: those of the settings come first, then those that are not in
-    /// the settings any more, and take no samples.
-    pub fn levels(&self) -> &[Granularity] {
-        self.inner.partitions.levels()
+    /// Those of the settings, and then those that are not in the settings any more, and take no
+    /// samples.
+    pub fn all_granularities(&self) -> &[Granularity] {
+        self.inner.partitions.granularities()
+    }
+
+    /// One of all of them.
+    pub fn granularity(&self, index: GranularityIndex) -> &Granularity {
+        self.inner.partitions.granularity(index)
     }
 
     /// What each of them lacks of the time that it keeps.
     pub fn gaps(&self) -> Vec<Gaps> {
         let mut gaps = self.inner.gaps.read().clone();
         for (level, gaps) in gaps.iter_mut().enumerate() {
-            let width_ms = self.levels()[level].width_ms;
+            let level = GranularityIndex(level);
+            let width_ms = self.granularity(level).width_ms;
             let slots = self.inner.head.damaged_slots(level).into_iter();
             gaps.holes.extend(self.inner.partitions.holes(level));
             gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));
@@ -120,7 +128,7 @@ impl Store {
     /// When the partition cannot be written.
     pub fn preallocate(
         &self,
-        level: usize,
+        level: GranularityIndex,
         document: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {

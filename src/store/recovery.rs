@@ -70,7 +70,7 @@ impl Store {
         let latest = catalog.latest();
         let levels =
             granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
-        let all = [granularities.levels(), &granularities::retired(&levels)].concat();
+        let all = [granularities.as_slice(), &granularities::retired(&levels)].concat();
         let head = Head::open(medium.clone(), &all, register.clone())?;
         let partitions = Partitions::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
@@ -79,7 +79,7 @@ impl Store {
             journal.set_levels(&levels)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        // In the order of the partitions' levels.
+        // In the order of the partitions' granularities.
         let (living, retired): (Vec<_>, Vec<_>) =
             levels.iter().partition(|level| level.retired.is_none());
         let gaps =
@@ -162,7 +162,7 @@ impl Store {
     fn begun_through(&self) -> Result<(u64, String), StoreError> {
         let inner = &*self.inner;
         let mut last = (0, String::new());
-        for level in 0..inner.granularities.count() {
+        for (level, _) in inner.granularities.indexed() {
             let through = match inner.head.read(level) {
                 Ok(head) => head.through,
                 Err(fault) if inner.head.replace_if_damaged(&fault)? => 0,

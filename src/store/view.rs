@@ -24,7 +24,7 @@ use super::{
     handle::Store,
     head::{self, HeadReader},
 };
-use crate::model::{Cell, SeriesId, UnixMillis};
+use crate::model::{Cell, GranularityIndex, SeriesId, UnixMillis};
 
 /// Slots that room is made for before any is read.
 const SLOTS_AT_ONCE: usize = 4096;
@@ -41,7 +41,7 @@ pub struct Slot {
 /// A consistent view of some series at one granularity over a range of time.
 pub struct View {
     store: Store,
-    level: usize,
+    level: GranularityIndex,
     range: Range<i64>,
     frozen: Option<Arc<Frozen>>,
     /// Cells that are in no document; not the frozen ones.
@@ -62,11 +62,11 @@ impl Store {
     /// When a partition cannot be read.
     pub fn view(
         &self,
-        level: usize,
+        level: GranularityIndex,
         range: Range<UnixMillis>,
         series: &[SeriesId],
     ) -> Result<View, StoreError> {
-        let granularity = &self.levels()[level];
+        let granularity = self.granularity(level);
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
@@ -106,13 +106,13 @@ impl Store {
     /// is in them.
     fn copy_memory(
         &self,
-        level: usize,
+        level: GranularityIndex,
         range: &Range<i64>,
         series: &[SeriesId],
     ) -> (Cells, Option<Arc<Frozen>>, u64) {
         let catalog = self.inner.catalog.read();
         let mut active = Cells::default();
-        if level >= self.granularities().count() {
+        if level > self.granularities().coarsest() {
             return (active, None, catalog.applied());
         }
         for id in series {
@@ -142,7 +142,7 @@ impl View {
     /// When a document cannot be read.
     pub fn slots_into(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), StoreError> {
         slots.clear();
-        let width = self.store.levels()[self.level].width_ms;
+        let width = self.store.granularity(self.level).width_ms;
         let longest = ((self.range.end - self.range.start) / width) as usize;
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         // Partitions and their documents are read in order of time.
@@ -213,7 +213,7 @@ impl View {
         series: SeriesId,
         slots: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
-        let granularity = &self.store.levels()[self.level];
+        let granularity = self.store.granularity(self.level);
         let place = &reader.partition.place;
         let from = UnixMillis(self.range.start.max(place.id.start.0));
         let to = self.range.end.min(place.end.0);

@@ -180,8 +180,8 @@ impl Metrics {
     pub fn render(&self, store: &Store) -> Result<Vec<u8>, prometheus::Error> {
         self.mirrored.update(store);
         let partitions = store.partitions();
-        for (level, granularity) in store.levels().iter().enumerate() {
-            let own = || partitions.iter().filter(|partition| partition.id.level == level);
+        for (index, granularity) in store.all_granularities().iter().enumerate() {
+            let own = || partitions.iter().filter(|own| own.id.granularity.0 == index);
             let bytes: u64 = own().map(|partition| partition.bytes).sum();
             let labels = [granularity.name.as_str()];
             self.partitions.with_label_values(&labels).set(own().count() as i64);

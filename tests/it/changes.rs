@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
+        AcceptedBatch, DefinitionVerdict, GranularityIndex, GranularitySet, Kind, SeriesId,
+        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     store::{
         Appender, ChangeAction, ChangeRefusal, Folder, Matcher, Renaming, SeriesChange, Store,
@@ -77,7 +77,11 @@ fn total(store: &Store, metric: &str, host: &str) -> Option<(u32, f64)> {
     let range = NOW.minus(60 * MINUTE)..NOW.plus(MINUTE);
     let totals: Vec<_> = (0..store.granularities().count())
         .map(|level| {
-            let slots = store.view(level, range.clone(), &[id]).unwrap().slots(id).unwrap();
+            let slots = store
+                .view(GranularityIndex(level), range.clone(), &[id])
+                .unwrap()
+                .slots(id)
+                .unwrap();
             slots.iter().fold((0, 0.0), |(n, sum), slot| (n + slot.cell.n, sum + slot.cell.sum))
         })
         .collect();
@@ -107,7 +111,10 @@ fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
     assert_eq!(store.dictionary().len(), 1);
     assert_eq!(total(&store, "requests", "web1"), None);
     assert_eq!(store.live_series(NOW.minus(MINUTE)), [other]);
-    assert_eq!(store.preallocate(0, NOW.plus(60 * MINUTE), &[old, other]).unwrap(), 1);
+    assert_eq!(
+        store.preallocate(GranularityIndex(0), NOW.plus(60 * MINUTE), &[old, other]).unwrap(),
+        1
+    );
     // A batch that was on its way is taken in, for a series that is there no more.
     read(&mut appender, old, &[130.0]);
 

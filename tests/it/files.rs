@@ -8,8 +8,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, CountsOnce, GranularitySet, Kind, PartitionId, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, CountsOnce, GranularityIndex, GranularitySet, Kind, PartitionId, SeriesId,
+        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     query::{Budget, run_until_settled},
     store::{Appender, Folder, Medium, Store, StoreError, restore, verify},
@@ -61,7 +61,11 @@ fn commit(appender: &mut Appender, at: i64) {
 /// Samples of the last 100 days at a level.
 fn count(store: &Store, level: usize) -> u64 {
     let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
-    let slots = store.view(level, range, &[SeriesId(0)]).unwrap().slots(SeriesId(0)).unwrap();
+    let slots = store
+        .view(GranularityIndex(level), range, &[SeriesId(0)])
+        .unwrap()
+        .slots(SeriesId(0))
+        .unwrap();
     slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
 }
 
@@ -160,7 +164,10 @@ fn a_removal_that_failed_is_done_again() {
     let medium = Arc::new(FailingFolder::new(dir.path()));
     let faults = medium.faults.clone();
     let (store, appender) = open_on(medium);
-    let id = PartitionId { level: 0, start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR) };
+    let id = PartitionId {
+        granularity: GranularityIndex(0),
+        start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR),
+    };
     let is_there = || store.partitions().iter().any(|partition| partition.id == id);
     assert!(is_there());
     faults.removals.store(true, Ordering::Relaxed);
@@ -224,7 +231,7 @@ fn a_write_that_failed_breaks_no_query_under_way() {
     let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
     let mut met = Vec::new();
     let sum = || {
-        let view = store.view(0, range.clone(), &[SeriesId(0)])?;
+        let view = store.view(GranularityIndex(0), range.clone(), &[SeriesId(0)])?;
         if met.is_empty() {
             faults.syncs.store(true, Ordering::Relaxed);
             store.checkpoint(NOW).unwrap_err();
@@ -282,7 +289,7 @@ fn a_document_with_a_flipped_bit_is_served_to_nobody() {
 
     let (store, mut appender) = open(dir.path());
     let range = UnixMillis(at - at % HOUR)..UnixMillis(at - at % HOUR + HOUR);
-    let view = store.view(0, range.clone(), &[SeriesId(0)]).unwrap();
+    let view = store.view(GranularityIndex(0), range.clone(), &[SeriesId(0)]).unwrap();
     let said = view.slots(SeriesId(0)).unwrap_err().to_string();
     assert!(said.contains("series 0 at 2026-11-20T16:00:00Z is damaged: ask again"), "{said}");
     // From now on queries go round it.
@@ -313,7 +320,8 @@ fn a_head_row_with_a_flipped_bit_is_served_to_nobody() {
     );
     let (store, mut appender) = open(dir.path());
     let all = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
-    let refused = (0..4).filter(|level| store.view(*level, all.clone(), &[SeriesId(0)]).is_err());
+    let refused = (0..4)
+        .filter(|level| store.view(GranularityIndex(*level), all.clone(), &[SeriesId(0)]).is_err());
     assert_eq!(refused.count(), 1);
     assert_eq!(store.gaps().iter().map(|gaps| gaps.holes.len()).sum::<usize>(), 1);
     let now = [0, 1, 2, 3].map(|level| count(&store, level));
@@ -360,7 +368,7 @@ fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
         .snapshot(&path("copy"), NOW, &mut |_| {
             if !std::mem::replace(&mut begun, true) {
                 let start = UnixMillis(NOW.0 - NOW.0 % HOUR + 24 * HOUR);
-                made_meanwhile.preallocate(0, start, &[SeriesId(0)]).unwrap();
+                made_meanwhile.preallocate(GranularityIndex(0), start, &[SeriesId(0)]).unwrap();
             }
         })
         .unwrap();

@@ -9,8 +9,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
-        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
+        Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     store::{Appender, Folder, Store, verify},
 };
@@ -49,7 +49,7 @@ fn cells(store: &Store) -> Value {
     let ids = store.dictionary().select(&[]);
     let level = |level: usize| {
         let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
-        let view = store.view(level, range, &ids).unwrap();
+        let view = store.view(GranularityIndex(level), range, &ids).unwrap();
         let slots = ids.iter().flat_map(|id| {
             view.slots(*id).unwrap().into_iter().map(|slot| {
                 let c = slot.cell;
@@ -68,7 +68,7 @@ fn cells(store: &Store) -> Value {
                 ])
             })
         });
-        (store.granularities().levels()[level].name.clone(), slots.collect())
+        (store.granularities().as_slice()[level].name.clone(), slots.collect())
     };
     Value::Object((0..4).map(level).collect())
 }
@@ -149,8 +149,8 @@ fn write_the_data_directory_of_this_format() {
             store.checkpoint(NOW).unwrap();
         }
     }
-    let shells = store.granularities().levels()[0].document_start(NOW.plus(HOUR));
-    store.preallocate(0, shells, &[SeriesId(0), SeriesId(1)]).unwrap();
+    let shells = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
+    store.preallocate(GranularityIndex(0), shells, &[SeriesId(0), SeriesId(1)]).unwrap();
     let golden = golden(PRESENT);
     fs::remove_dir_all(&golden).ok();
     fs::create_dir_all(&golden).unwrap();

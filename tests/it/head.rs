@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
+        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
     },
     store::{Appender, Folder, Store},
 };
@@ -63,7 +63,7 @@ fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
     add(&mut appender, over);
     store.checkpoint(over).unwrap();
     assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
-    let view = store.view(0, SIX..over.plus(MINUTE), &[SeriesId(0)]).unwrap();
+    let view = store.view(GranularityIndex(0), SIX..over.plus(MINUTE), &[SeriesId(0)]).unwrap();
     let slots: Vec<_> =
         view.slots(SeriesId(0)).unwrap().iter().map(|slot| slot.start.0 - SIX.0).collect();
     // 07:05 was in that row only.

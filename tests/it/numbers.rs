@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
-        SeriesInfo, SeriesKey, SeriesLimits, TimesTally, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
+        Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, TimesTally, UnixMillis,
     },
     store::{Appender, Folder, Store, StoreLimits},
 };
@@ -40,7 +40,9 @@ fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
 
 /// Samples that count at the finest granularity.
 fn counted(store: &Store) -> u32 {
-    let view = store.view(0, UnixMillis(NOW.0 - 3_600_000)..NOW, &[SeriesId(0)]).unwrap();
+    let view = store
+        .view(GranularityIndex(0), UnixMillis(NOW.0 - 3_600_000)..NOW, &[SeriesId(0)])
+        .unwrap();
     view.slots(SeriesId(0)).unwrap().iter().map(|slot| slot.cell.n).sum()
 }
 

@@ -11,8 +11,8 @@ use std::{
 use granary::{
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, Cell, CountsOnce, DefinitionVerdict, Granularity,
-        GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span,
-        TimesTally, UnixMillis,
+        GranularityIndex, GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, Span, TimesTally, UnixMillis,
     },
     store::{Appender, ChangeAction, Folder, Matcher, Renaming, SeriesChange, Store},
 };
@@ -182,7 +182,7 @@ impl Naive {
         let expected = self.cells(store.granularities());
         let whole = UnixMillis(NOW.0 - 200 * 86_400_000)..UnixMillis(NOW.0 + 86_400_000);
         for level in 0..store.granularities().count() {
-            let view = store.view(level, whole.clone(), ids).unwrap();
+            let view = store.view(GranularityIndex(level), whole.clone(), ids).unwrap();
             let mut found = BTreeMap::new();
             for (series, id) in (0..).zip(ids) {
                 for slot in view.slots(*id).unwrap() {
@@ -208,7 +208,7 @@ impl Naive {
 
 /// Where a sample counts.
 fn places(set: &GranularitySet, series: u32, at: i64) -> Vec<Place> {
-    let levels = set.levels().iter().enumerate();
+    let levels = set.iter().enumerate();
     let kept = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
     let place = |(level, granularity): (usize, &Granularity)| {
         (level, series, at - at.rem_euclid(granularity.width_ms))
@@ -263,9 +263,9 @@ fn run(set: &GranularitySet, steps: &[Step]) {
             }
             Step::Preallocate { level } => {
                 let level = *level % set.count();
-                let document = set.levels()[level].document_start(NOW);
-                store.preallocate(level, document, &ids).unwrap();
-                assert_eq!(store.preallocate(level, document, &ids).unwrap(), 0);
+                let document = set.as_slice()[level].document_start(NOW);
+                store.preallocate(GranularityIndex(level), document, &ids).unwrap();
+                assert_eq!(store.preallocate(GranularityIndex(level), document, &ids).unwrap(), 0);
             }
             Step::Delete { series } => {
                 assert_eq!(change(&mut appender, *series, ChangeAction::Delete), 1);

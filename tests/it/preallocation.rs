@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use granary::{
     model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
+        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
     },
     policy::preallocation::{live_since, shells_due},
     store::{Folder, Store},
@@ -38,16 +38,17 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     appender.commit(&[definition("known"), definition("quiet")], &[], NOW).unwrap();
     appender.commit(&[], &[one(0, NOW)], NOW).unwrap();
     store.checkpoint(NOW).unwrap();
-    let minute = &store.granularities().levels()[0];
+    let minute = &store.granularities().as_slice()[0];
 
     // Only the series that was seen is live; the other one gets no shell.
     let live = store.live_series(live_since(minute, NOW));
     assert_eq!(live, [SeriesId(0)]);
     let due = shells_due(minute, live.len(), NOW).unwrap();
     assert_eq!((due.document, due.count), (UnixMillis(NOW.0 + HOUR / 6), 1));
-    assert_eq!(store.preallocate(0, due.document, &live).unwrap(), 1);
-    assert_eq!(store.preallocate(0, due.document, &live).unwrap(), 0);
-    let empty = store.view(0, due.document..due.document.plus(HOUR), &live).unwrap();
+    assert_eq!(store.preallocate(GranularityIndex(0), due.document, &live).unwrap(), 1);
+    assert_eq!(store.preallocate(GranularityIndex(0), due.document, &live).unwrap(), 0);
+    let empty =
+        store.view(GranularityIndex(0), due.document..due.document.plus(HOUR), &live).unwrap();
     assert_eq!(empty.slots(SeriesId(0)).unwrap(), []);
 
     let counters = store.counters();
@@ -65,7 +66,7 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     assert_eq!(counters.documents_patched.get(), 1);
     assert_eq!(counters.documents_grown.get(), 0);
     let range = due.document..due.document.plus(HOUR);
-    let view = store.view(0, range, &[SeriesId(0), SeriesId(2)]).unwrap();
+    let view = store.view(GranularityIndex(0), range, &[SeriesId(0), SeriesId(2)]).unwrap();
     for series in [0, 2] {
         let slots = view.slots(SeriesId(series)).unwrap();
         assert_eq!(slots.len(), 1, "series {series}");

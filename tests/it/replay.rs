@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
+        AcceptedBatch, Granularity, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
     },
     store::{Appender, Folder, Store},
 };
@@ -54,7 +54,8 @@ fn add(appender: &mut Appender, seconds: &[i64], now: UnixMillis) {
 
 /// Samples of a granularity within the minute.
 fn counts(store: &Store, level: usize) -> Vec<(i64, u32)> {
-    let view = store.view(level, SIX..SIX.plus(60 * SECOND), &[SeriesId(0)]).unwrap();
+    let view =
+        store.view(GranularityIndex(level), SIX..SIX.plus(60 * SECOND), &[SeriesId(0)]).unwrap();
     let slots = view.slots(SeriesId(0)).unwrap();
     slots.iter().map(|slot| ((slot.start.0 - SIX.0) / SECOND, slot.cell.n)).collect()
 }

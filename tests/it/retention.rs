@@ -84,7 +84,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         appender.commit(&[], &[batch], now.minus(1)).unwrap();
         store.checkpoint(now.minus(1)).unwrap();
         for own in store.partitions() {
-            let granularity = &store.granularities().levels()[own.id.level];
+            let granularity = &store.granularities()[own.id.granularity];
             if is_expired(granularity, own.end, now.minus(1)) {
                 assert!(store.drop_partition(own.id).unwrap());
             }

@@ -17,8 +17,8 @@ use granary::{
     actors::{CheckpointNow, Checkpointer, CheckpointerParts, Health, Stop, lifelines},
     clock::SystemClock,
     model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
+        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
+        SeriesLimits, UnixMillis,
     },
     store::{Appender, CheckpointBounds, Folder, Medium, Store},
     telemetry::Metrics,
@@ -178,7 +178,7 @@ fn add(appender: &mut Appender, at: UnixMillis) {
 
 fn count(store: &Store, level: usize, series: u32) -> u64 {
     let day = SIX.minus(6 * 60 * MINUTE)..SIX.plus(12 * 60 * MINUTE);
-    let view = store.view(level, day, &[SeriesId(series)]).unwrap();
+    let view = store.view(GranularityIndex(level), day, &[SeriesId(series)]).unwrap();
     view.slots(SeriesId(series)).unwrap().iter().map(|slot| u64::from(slot.cell.n)).sum()
 }
 

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 use fastrand::Rng;
 use granary::{
     model::{
-        AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
+        AcceptedBatch, Granularity, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
     },
     policy::retention::is_expired,
     store::{Appender, Folder, Store, verify},
@@ -58,14 +58,14 @@ fn send(appender: &mut Appender, times: &[i64]) {
 
 /// The samples of each slot, as the store has them.
 fn counts(store: &Store, level: usize, range: Range<UnixMillis>) -> BTreeMap<i64, u32> {
-    let view = store.view(level, range, &[SeriesId(0)]).unwrap();
+    let view = store.view(GranularityIndex(level), range, &[SeriesId(0)]).unwrap();
     let slots = view.slots(SeriesId(0)).unwrap();
     slots.into_iter().map(|slot| (slot.start.0, slot.cell.n)).collect()
 }
 
 fn compare(store: &Store, sent: &[i64], seed: u64) {
     let range = NOW.minus(40 * 24 * HOUR)..NOW;
-    for (level, granularity) in store.granularities().levels().iter().enumerate() {
+    for (level, granularity) in store.granularities().iter().enumerate() {
         let mut expected = BTreeMap::new();
         for at in sent {
             *expected.entry(granularity.slot_start(UnixMillis(*at)).0).or_default() += 1;
@@ -104,7 +104,9 @@ fn spans_may_change_at_each_start_and_every_slot_stays_right() {
         assert!(store.damaged_partitions().is_empty(), "seed {seed}");
         let mut partitions: Vec<_> = store.partitions();
         partitions.sort_by_key(|own| own.id);
-        for pair in partitions.windows(2).filter(|pair| pair[0].id.level == pair[1].id.level) {
+        for pair in
+            partitions.windows(2).filter(|pair| pair[0].id.granularity == pair[1].id.granularity)
+        {
             assert!(pair[0].end <= pair[1].id.start, "{pair:?} overlap, seed {seed}");
         }
         drop((store, appender));
@@ -128,12 +130,16 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
     let (store, mut appender) = open(dir.path(), new);
     send(&mut appender, &[yesterday, yesterday + 8 * HOUR, yesterday + 13 * HOUR, midnight]);
     store.checkpoint(NOW).unwrap();
-    let minutes: Vec<_> = store.partitions().into_iter().filter(|own| own.id.level == 0).collect();
+    let minutes: Vec<_> = store
+        .partitions()
+        .into_iter()
+        .filter(|own| own.id.granularity == GranularityIndex(0))
+        .collect();
     let hours = |at: UnixMillis| (at.0 - yesterday) / HOUR;
     let found: Vec<_> = minutes.iter().map(|own| (hours(own.id.start), hours(own.end))).collect();
     assert_eq!(found, [(0, 6), (6, 12), (12, 24), (24, 48)]);
     // Each goes when a whole new one would.
-    let minute = &store.granularities().levels()[0];
+    let minute = &store.granularities().as_slice()[0];
     let over = UnixMillis(midnight + 28 * 24 * HOUR);
     for (own, gone) in minutes.iter().zip([true, true, true, false]) {
         assert!(!is_expired(minute, own.end, over.minus(1)), "{own:?}");
@@ -155,11 +161,11 @@ fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_dro
     let hours = counts(&store, 1, range.clone());
     assert_eq!(hours.len(), times.len());
     drop((store, appender));
-    let levels = [0, 2].map(|level: usize| all.levels()[level].clone());
+    let levels = [0, 2].map(|level: usize| all.as_slice()[level].clone());
     let without = GranularitySet::new(levels.to_vec()).unwrap();
     for _ in 0..2 {
         let (store, mut appender) = open(dir.path(), without.clone());
-        assert_eq!(store.levels().last().unwrap().name, "1h");
+        assert_eq!(store.all_granularities().last().unwrap().name, "1h");
         send(&mut appender, &[NOW.0 - 5 * HOUR]);
         assert_eq!(counts(&store, 2, range.clone()), hours, "it takes no samples");
         store.checkpoint(NOW.plus(36 * HOUR)).unwrap();
@@ -171,16 +177,20 @@ fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_dro
         assert!(report.is_sound(), "{report:?}");
     }
     let (store, appender) = open(dir.path(), without.clone());
-    let own: Vec<_> = store.partitions().into_iter().filter(|own| own.id.level == 2).collect();
+    let own: Vec<_> = store
+        .partitions()
+        .into_iter()
+        .filter(|own| own.id.granularity == GranularityIndex(2))
+        .collect();
     assert!(own.len() >= 2);
     let retention = 12 * 7 * 24 * HOUR;
     for own in &own {
-        let granularity = &store.levels()[own.id.level];
+        let granularity = store.granularity(own.id.granularity);
         assert!(!is_expired(granularity, own.end, own.end.plus(retention - 1)));
         assert!(is_expired(granularity, own.end, own.end.plus(retention)));
         assert!(store.drop_partition(own.id).unwrap());
     }
     drop((store, appender));
     let (store, _) = open(dir.path(), without);
-    assert_eq!(store.levels().len(), 2, "nothing is left of it");
+    assert_eq!(store.all_granularities().len(), 2, "nothing is left of it");
 }

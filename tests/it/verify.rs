@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, Cell, CountsOnce, DocumentLayout, GranularitySet, Kind, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, Cell, CountsOnce, DocumentLayout, GranularityIndex, GranularitySet, Kind,
+        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     store::{Appender, Folder, Store, VerifyReport, restore, verify},
 };
@@ -164,8 +164,8 @@ fn a_snapshot_is_a_store_and_is_restored() {
     for level in 0..4 {
         let range = NOW.minus(40 * HOUR)..NOW.plus(HOUR);
         let (own, other) = (
-            store.view(level, range.clone(), &ids).unwrap(),
-            copy.view(level, range, &ids).unwrap(),
+            store.view(GranularityIndex(level), range.clone(), &ids).unwrap(),
+            copy.view(GranularityIndex(level), range, &ids).unwrap(),
         );
         for id in &ids {
             let slots = own.slots(*id).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use granary::{
-    model::{Moment, SeriesId, UnixMillis},
+    model::{GranularityIndex, Moment, SeriesId, UnixMillis},
     store::{Appender, Store, StoreError},
 };
 
@@ -286,8 +286,8 @@ impl History {
             ids.retain(|_| self.rng.usize(0..one_in) == 0);
         }
         let last = ids.iter().copied().zip(store.last_samples(&ids)).collect();
-        let granularity = self.levels.current.levels()[level].clone();
-        let view = store.view(level, from..to, &ids)?;
+        let granularity = self.levels.current.as_slice()[level].clone();
+        let view = store.view(GranularityIndex(level), from..to, &ids)?;
         let (mut slots, mut own) = (Vec::new(), Vec::new());
         for id in &ids {
             view.slots_into(*id, &mut own)?;

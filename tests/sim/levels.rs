@@ -63,7 +63,7 @@ impl Levels {
 
     /// Adds, takes away or keeps for another time; false when that is not allowed.
     pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
-        let mut levels = self.current.levels().to_vec();
+        let mut levels = self.current.as_slice().to_vec();
         let count = self.pool.len();
         let one = &mut self.pool[rng.usize(0..count)];
         if stages::SPANS_CHANGE && rng.u8(0..4) == 0 {
@@ -88,7 +88,7 @@ impl Levels {
     /// Whether a granularity has documents or partitions of another length than before.
     pub(crate) fn has_other_spans(&self, before: &Self) -> bool {
         let spans = |level: &Granularity| (level.document, level.partition);
-        self.current.levels().iter().any(|level| {
+        self.current.iter().any(|level| {
             let old = before.current.named(&level.name);
             old.is_some_and(|(_, old)| spans(old) != spans(level))
         })

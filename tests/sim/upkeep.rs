@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use granary::{
-    model::{Moment, SeriesId, SeriesLimits, UnixMillis},
+    model::{GranularityIndex, Moment, SeriesId, SeriesLimits, UnixMillis},
     policy::retention,
     store::{ChangeAction, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
 };
@@ -45,13 +45,12 @@ impl Upkeep {
             Self::Preallocate(level, document) => {
                 let count = store.dictionary().id_count() as u32;
                 let ids: Vec<_> = (0..count).map(SeriesId).collect();
-                store.preallocate(*level, *document, &ids).map(|_| 0)
+                store.preallocate(GranularityIndex(*level), *document, &ids).map(|_| 0)
             }
             Self::Drop => {
-                let levels = store.levels();
                 let mut dropped = 0;
                 for own in store.partitions() {
-                    if retention::is_expired(&levels[own.id.level], own.end, now) {
+                    if retention::is_expired(store.granularity(own.id.granularity), own.end, now) {
                         dropped += u64::from(store.drop_partition(own.id)?);
                     }
                 }
@@ -80,7 +79,7 @@ impl History {
     /// Shells of the document of now, or of the next one.
     pub(crate) fn shells(&mut self) -> Upkeep {
         let level = self.rng.usize(0..self.levels.current.count());
-        let granularity = &self.levels.current.levels()[level];
+        let granularity = &self.levels.current.as_slice()[level];
         let current = granularity.document_start(self.clock.clock());
         let next = granularity.document.next(current);
         Upkeep::Preallocate(level, if self.rng.bool() { current } else { next })

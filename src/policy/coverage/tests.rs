@@ -16,10 +16,10 @@ fn shown(coverage: &Coverage<'_>, level: usize, since: i64) -> Vec<(String, f64,
     let range = NOW.minus(since * HOUR)..NOW;
     let ago = |at: UnixMillis| (NOW.0 - at.0) as f64 / HOUR as f64;
     let own = |segment: &Segment| {
-        let name = coverage.granularities().levels()[segment.level].name.clone();
+        let name = coverage.granularities()[segment.granularity].name.clone();
         (name, ago(segment.range.start).round(), ago(segment.range.end).round())
     };
-    coverage.segments(level, range).iter().map(own).collect()
+    coverage.segments(GranularityIndex(level), range).iter().map(own).collect()
 }
 
 fn named(name: &str, from: i64, to: i64) -> (String, f64, f64) {
@@ -34,44 +34,54 @@ fn a_longer_retention_goes_on_with_the_next_coarser_level() {
     let coverage = Coverage::new(&set, gaps, NOW);
     assert_eq!(shown(&coverage, 0, 40), [named("5m", 40, 6), named("1m", 6, 0)]);
     let range = NOW.minus(40 * HOUR)..NOW;
-    let notes = coverage.notes(0, &coverage.segments(0, range.clone()), &range);
+    let notes = coverage.notes(
+        GranularityIndex(0),
+        &coverage.segments(GranularityIndex(0), range.clone()),
+        &range,
+    );
     assert_eq!(
         notes,
         ["1m does not hold all samples before 2026-11-21T06:35:00Z: 5m is shown there"]
     );
-    assert!(!coverage.makes_whole(0, &range) && coverage.makes_whole(1, &range));
-    assert_eq!(coverage.finest_whole(&range), Some(1));
+    assert!(
+        !coverage.makes_whole(GranularityIndex(0), &range)
+            && coverage.makes_whole(GranularityIndex(1), &range)
+    );
+    assert_eq!(coverage.finest_whole(&range), Some(GranularityIndex(1)));
 }
 
 #[test]
-fn a_level_that_takes_no_samples_any_more_answers_for_the_time_before() {
+fn a_granularity_that_takes_no_samples_any_more_answers_for_the_time_before() {
     let all = GranularitySet::default();
-    let levels = [0, 2, 3].map(|level: usize| all.levels()[level].clone());
-    let set = GranularitySet::new(levels.to_vec()).unwrap();
+    let kept = [0, 2, 3].map(|index: usize| all.as_slice()[index].clone());
+    let set = GranularitySet::new(kept.to_vec()).unwrap();
     let stopped = NOW.minus(4 * HOUR);
     let gaps = Gaps { complete_until: stopped, ..Gaps::NONE };
     let within = |now: UnixMillis, hours: i64| {
         let range = now.minus(hours * HOUR)..now;
-        let own = &all.levels()[1];
-        (whole(&set, now).with_retired(3, own, gaps.clone(), &range, now), range)
+        let own = &all.as_slice()[1];
+        (whole(&set, now).with_retired(GranularityIndex(3), own, gaps.clone(), &range, now), range)
     };
     let (coverage, range) = within(NOW, 100);
     assert_eq!(coverage.granularities(), &all);
     let found = shown(&coverage, 1, 100);
     assert_eq!(found, [named("5m", 100, 4), named("1m", 4, 0)]);
-    let segments = coverage.segments(1, range.clone());
-    assert_eq!(segments.iter().map(|own| own.source).collect::<Vec<_>>(), [3, 0]);
+    let segments = coverage.segments(GranularityIndex(1), range.clone());
+    assert_eq!(segments.iter().map(|own| own.stored.0).collect::<Vec<_>>(), [3, 0]);
     let said = format!("5m takes no samples since {stopped}: what came later is not in its part");
-    assert_eq!(coverage.notes(1, &segments, &range), [said]);
+    assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [said]);
     // Finer than what is next.
     assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
     // What came after it, and is no longer kept by the finer one, the next coarser one shows.
     let later = NOW.plus(100 * HOUR);
     let (coverage, range) = within(later, 200);
-    let names: Vec<_> =
-        coverage.segments(1, range.clone()).into_iter().map(|own| own.source).collect();
+    let names: Vec<_> = coverage
+        .segments(GranularityIndex(1), range.clone())
+        .into_iter()
+        .map(|own| own.stored.0)
+        .collect();
     assert_eq!(names, [3, 1, 0]);
-    let why = coverage.why_not(1, &(NOW..NOW.plus(HOUR)));
+    let why = coverage.why_not(GranularityIndex(1), &(NOW..NOW.plus(HOUR)));
     assert_eq!(why, format!("5m takes no samples since {stopped}"));
     // Where it holds nothing it is not spoken of.
     assert_eq!(within(NOW, 3).0.granularities(), &set);
@@ -79,7 +89,7 @@ fn a_level_that_takes_no_samples_any_more_answers_for_the_time_before() {
 }
 
 #[test]
-fn an_added_level_is_made_of_finer_ones_where_those_are() {
+fn an_added_granularity_is_made_of_finer_ones_where_those_are() {
     let set = GranularitySet::default();
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[2].complete_since = NOW.minus(HOUR);
@@ -87,22 +97,22 @@ fn an_added_level_is_made_of_finer_ones_where_those_are() {
     let found = shown(&coverage, 2, 500);
     assert_eq!(found, [named("1d", 500, 349), named("5m", 349, 1), named("1h", 1, 0)]);
     let range = NOW.minus(300 * HOUR)..NOW;
-    assert!(coverage.makes_whole(2, &range));
-    let segments = coverage.segments(2, range.clone());
-    assert_eq!(coverage.notes(2, &segments, &range), Vec::<String>::new());
+    assert!(coverage.makes_whole(GranularityIndex(2), &range));
+    let segments = coverage.segments(GranularityIndex(2), range.clone());
+    assert_eq!(coverage.notes(GranularityIndex(2), &segments, &range), Vec::<String>::new());
 }
 
 #[test]
-fn the_coarsest_level_shows_what_it_has_with_a_note() {
+fn the_coarsest_granularity_shows_what_it_has_with_a_note() {
     let set = GranularitySet::default();
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[3].complete_since = NOW.minus(HOUR);
     let coverage = Coverage::new(&set, gaps, NOW);
     let range = NOW.minus(2400 * HOUR)..NOW;
-    let segments = coverage.segments(3, range.clone());
-    let levels: Vec<_> = segments.iter().map(|own| own.level).collect();
-    assert_eq!(levels, [3, 2]);
-    let notes = coverage.notes(3, &segments, &range);
+    let segments = coverage.segments(GranularityIndex(3), range.clone());
+    let kept: Vec<_> = segments.iter().map(|own| own.granularity.0).collect();
+    assert_eq!(kept, [3, 2]);
+    let notes = coverage.notes(GranularityIndex(3), &segments, &range);
     assert_eq!(
         notes,
         ["1d does not hold all samples before 2026-09-14T00:00:00Z: samples may be missing there"]
@@ -120,7 +130,11 @@ fn a_hole_is_filled_from_the_coarser_level() {
         [named("1m", 40, 30), named("5m", 30, 24), named("1m", 24, 0)]
     );
     let range = NOW.minus(40 * HOUR)..NOW;
-    let notes = coverage.notes(0, &coverage.segments(0, range.clone()), &range);
+    let notes = coverage.notes(
+        GranularityIndex(0),
+        &coverage.segments(GranularityIndex(0), range.clone()),
+        &range,
+    );
     assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
 }
 
@@ -151,17 +165,17 @@ proptest! {
         let now = UnixMillis(now);
         let range = now.minus(back + span)..now.minus(back);
         let coverage = whole(&set, now);
-        let cut = coverage.segments(level, range.clone());
+        let cut = coverage.segments(GranularityIndex(level), range.clone());
         for pair in cut.windows(2) {
             prop_assert_eq!(pair[0].range.end, pair[1].range.start);
-            prop_assert!(pair[0].level > pair[1].level);
+            prop_assert!(pair[0].granularity > pair[1].granularity);
             // The border is a border of slots of the coarser granularity.
-            let coarser = &set.levels()[pair[0].level];
+            let coarser = &set[pair[0].granularity];
             prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
         }
         for segment in &cut {
-            prop_assert!(set.levels()[segment.level].keeps(segment.range.start, now));
-            prop_assert!(segment.level >= level);
+            prop_assert!(set[segment.granularity].keeps(segment.range.start, now));
+            prop_assert!(segment.granularity.0 >= level);
         }
         if let Some(last) = cut.last() {
             prop_assert_eq!(last.range.end, range.end);
@@ -172,20 +186,20 @@ proptest! {
         prop_assert_eq!((first(&fine), last(&fine)), (first(&cut), last(&cut)));
         for pair in fine.windows(2) {
             prop_assert_eq!(pair[0].range.end, pair[1].range.start);
-            prop_assert!(pair[0].level > pair[1].level);
-            let coarser = &set.levels()[pair[0].level];
+            prop_assert!(pair[0].granularity > pair[1].granularity);
+            let coarser = &set[pair[0].granularity];
             prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
-            prop_assert!(set.levels()[pair[1].level].keeps(pair[1].range.start, now));
+            prop_assert!(set[pair[1].granularity].keeps(pair[1].range.start, now));
         }
-        if let Some(last) = fine.last().filter(|last| last.level > 0) {
-            let finer = &set.levels()[last.level - 1];
-            let border = set.levels()[last.level].slot_start(last.range.end);
+        if let Some(last) = fine.last().filter(|last| last.granularity > GranularityIndex::FINEST) {
+            let finer = &set[last.granularity.finer().unwrap()];
+            let border = set[last.granularity].slot_start(last.range.end);
             prop_assert!(!finer.keeps(border.max(last.range.start), now));
         }
     }
 
     #[test]
-    fn every_time_is_answered_once_by_a_level_that_holds_it(
+    fn every_time_is_answered_once_by_a_granularity_that_holds_it(
         own_gaps in prop::collection::vec(gaps(), 4),
         from in 0..80 * 24 * 60_i64,
         length in 1..40 * 24 * 60_i64,
@@ -196,17 +210,17 @@ proptest! {
         let coverage = Coverage::new(&set, own_gaps.clone(), NOW);
         let start = NOW.minus(from * 60_000);
         let range = start..start.plus(length * 60_000);
-        let cut = coverage.segments(level, range.clone());
+        let cut = coverage.segments(GranularityIndex(level), range.clone());
         for pair in cut.windows(2) {
             prop_assert!(pair[0].range.end <= pair[1].range.start);
             // No slot is cut, so none is counted by two.
-            let wider = &set.levels()[pair[0].level.max(pair[1].level)];
+            let wider = &set[pair[0].granularity.max(pair[1].granularity)];
             if pair[0].range.end == pair[1].range.start {
                 prop_assert_eq!(wider.slot_start(pair[0].range.end), pair[0].range.end);
             }
         }
-        let holds = |level: usize, at: UnixMillis| {
-            let (own, gaps) = (&set.levels()[level], &own_gaps[level]);
+        let holds = |index: usize, at: UnixMillis| {
+            let (own, gaps) = (&set.as_slice()[index], &own_gaps[index]);
             let slot = own.slot_start(at);
             let end = slot.plus(own.width_ms);
             own.keeps(slot, NOW)
@@ -219,9 +233,9 @@ proptest! {
         let somebody = (0..4).any(|level| holds(level, at));
         match answers.first() {
             Some(own) => {
-                prop_assert!(holds(own.level, at) || (!somebody && own.level == 3), "{own:?}");
+                prop_assert!(holds(own.granularity.0, at) || (!somebody && own.granularity.0 == 3), "{own:?}");
                 // Only beside what a coarser slot has to show is a level passed over.
-                prop_assert!(!holds(level, at) || own.level >= level, "{own:?}");
+                prop_assert!(!holds(level, at) || own.granularity.0 >= level, "{own:?}");
             }
             None => prop_assert!(!somebody),
         }

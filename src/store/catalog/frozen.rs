@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::cell_map::Layer;
-use crate::model::{Cell, GranularitySet, SenderWindow, SeriesId, UnixMillis};
+use crate::model::{Cell, GranularityIndex, GranularitySet, SenderWindow, SeriesId, UnixMillis};
 
 /// A catalog that no longer changes and is on its way into documents.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub(crate) struct Frozen {
 pub(crate) fn cells(
     layers: &[Layer],
     granularities: &GranularitySet,
-    level: usize,
+    level: GranularityIndex,
     series: SeriesId,
     range: Range<i64>,
     mut out: impl FnMut(i64, Cell),
 ) {
-    let granularity = &granularities.levels()[level];
-    for layer in &layers[..=level] {
+    let granularity = &granularities[level];
+    for layer in &layers[..=level.0] {
         for (start, slot) in layer.slots(range.clone()) {
             if let Some(cell) = slot.cell(series) {
                 let own_start = granularity.slot_start(UnixMillis(start)).0;

@@ -18,8 +18,8 @@ use std::{
 };
 
 use crate::model::{
-    AcceptedBatch, Cell, Correction, GranularitySet, Keeping, Kind, SeriesId, SeriesState,
-    TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+    AcceptedBatch, Cell, Correction, GranularityIndex, GranularitySet, Keeping, Kind, SeriesId,
+    SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
 };
 use cell_map::Layer;
 use frozen::Frozen;
@@ -137,8 +137,8 @@ impl Catalog {
         for (series, Correction { at, increase, rate }) in left.corrections {
             let at = UnixMillis(at);
             if let Some(level) = keeping.finest(at) {
-                let slot = self.granularities.levels()[level].slot_start(at).0;
-                self.layers[level].slot(slot).merge(series, &Cell::correction(increase, rate));
+                let slot = self.granularities[level].slot_start(at).0;
+                self.layers[level.0].slot(slot).merge(series, &Cell::correction(increase, rate));
             }
         }
         left.tally
@@ -146,7 +146,7 @@ impl Catalog {
 
     fn apply_run(&mut self, batch: &AcceptedBatch, run: &Run, left: &mut Left) {
         // Without a living granularity the counter states still move on.
-        let mut slot = run.level.map(|level| self.layers[level].slot(run.slot_start));
+        let mut slot = run.level.map(|level| self.layers[level.0].slot(run.slot_start));
         let window_ms = batch.window_ms();
         for index in run.samples.clone() {
             let at = batch.time(index);
@@ -177,7 +177,7 @@ impl Catalog {
         let keeping = Keeping::new(&self.granularities, now);
         let of_run = |batch: &AcceptedBatch, run: &Run| {
             run.level.map_or(0, |level| {
-                self.layers[level].growth(run.slot_start, &batch.series[run.samples.clone()])
+                self.layers[level.0].growth(run.slot_start, &batch.series[run.samples.clone()])
             })
         };
         let of_batch = |batch| {
@@ -225,7 +225,7 @@ impl Catalog {
     /// Hands out the cells of a series that are not yet set aside, in slots of `level`.
     pub(crate) fn active_cells(
         &self,
-        level: usize,
+        level: GranularityIndex,
         series: SeriesId,
         range: Range<i64>,
         out: impl FnMut(i64, Cell),

@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use crate::model::{AcceptedBatch, GranularitySet, Keeping, UnixMillis};
+use crate::model::{AcceptedBatch, GranularityIndex, GranularitySet, Keeping, UnixMillis};
 
 /// Samples of a batch, one after the other, that fall into the same slot.
 pub(super) struct Run {
     pub(super) samples: Range<usize>,
     /// The finest level that keeps them, and their slot there; of the finest of all when none does.
-    pub(super) level: Option<usize>,
+    pub(super) level: Option<GranularityIndex>,
     pub(super) slot_start: i64,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn runs<'a>(
         }
         let at = UnixMillis(batch.time(from));
         let level = keeping.finest(at);
-        let granularity = &granularities.levels()[level.unwrap_or(0)];
+        let granularity = &granularities[level.unwrap_or(GranularityIndex::FINEST)];
         let slot_start = granularity.slot_start(at).0;
         let slot = slot_start..keeping.same_until(at).0.min(slot_start + granularity.width_ms);
         // A single time is that of all samples.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::Destinations;
 use crate::{
-    model::{Granularity, Moment, SeriesId, UnixMillis},
+    model::{Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
     store::{
         catalog::cell_map::{Layer, SlotCells},
         documents::{
@@ -29,7 +29,7 @@ const LATENESS_MS: i64 = 120_000;
 /// The part of a checkpoint that concerns one granularity.
 pub(super) struct GranularityStep<'a> {
     to: &'a Destinations<'a>,
-    level: usize,
+    level: GranularityIndex,
     granularity: &'a Granularity,
     /// The last record in the frozen cells.
     through: u64,
@@ -49,13 +49,13 @@ struct Period<'a> {
 impl<'a> GranularityStep<'a> {
     pub(super) fn new(
         to: &'a Destinations<'a>,
-        level: usize,
+        level: GranularityIndex,
         through: u64,
         layer: &'a Layer,
         now: Moment,
     ) -> Result<Self, StoreError> {
         let head = to.head.read(level)?;
-        let granularity = &to.partitions.levels()[level];
+        let granularity = to.partitions.granularity(level);
         let layer = (head.through < through).then_some(layer);
         Ok(Self { to, level, granularity, through, layer, head, now })
     }

@@ -23,7 +23,7 @@ use super::{
     head::Head,
     journal::CutPart,
 };
-use crate::model::{GranularitySet, Moment, UnixMillis};
+use crate::model::{GranularityIndex, GranularitySet, Moment, UnixMillis};
 use granularity::GranularityStep;
 
 /// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
@@ -119,19 +119,20 @@ impl Destinations<'_> {
     /// Writes the frozen cells of every granularity that still keeps them.
     pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
         let mut fanned_out: Option<Layer> = None;
-        for (level, granularity) in self.granularities.levels().iter().enumerate() {
+        for (level, granularity) in self.granularities.indexed() {
             // The finest layer is used as it is; each coarser one takes in the one before.
-            if level > 0 {
+            if level > GranularityIndex::FINEST {
                 let mut merged = Layer::default();
                 merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.layers[0]), granularity);
-                merged.absorb(&frozen.layers[level], granularity);
+                merged.absorb(&frozen.layers[level.0], granularity);
                 fanned_out = Some(merged);
             }
             let layer = fanned_out.as_ref().unwrap_or(&frozen.layers[0]);
             GranularityStep::new(self, level, frozen.through, layer, now)?.run()?;
         }
         // What was under way when a granularity was retired goes into its documents.
-        for level in self.granularities.count()..self.partitions.levels().len() {
+        let all = self.partitions.granularities().len();
+        for level in (self.granularities.count()..all).map(GranularityIndex) {
             if !self.head.read(level)?.slots(0..i64::MAX)?.is_empty() {
                 GranularityStep::new(self, level, frozen.through, &Layer::default(), now)?.run()?;
             }

@@ -6,7 +6,7 @@
 use std::{ops::Range, sync::Arc};
 
 use super::open::layouts::Layouts;
-use crate::model::{Granularity, PartitionId, Span, UnixMillis};
+use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -28,7 +28,7 @@ impl Place {
     /// Of a new partition that holds `at`, between the partitions before and after it.
     pub(crate) fn between(
         granularity: &Granularity,
-        level: usize,
+        level: GranularityIndex,
         at: UnixMillis,
         before: Option<&Self>,
         after: Option<&Self>,
@@ -42,7 +42,7 @@ impl Place {
         let neighbours = [before, after].into_iter().flatten().map(|own| own.layouts.document());
         let mut spans = std::iter::once(granularity.document).chain(neighbours);
         let document = spans.find(fits).unwrap_or(Span::Fixed(granularity.width_ms));
-        Self::new(PartitionId { level, start }, end, granularity.width_ms, document)
+        Self::new(PartitionId { granularity: level, start }, end, granularity.width_ms, document)
     }
 
     /// The time that it holds.
@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn longer_partitions_are_cut_where_older_ones_lie() {
         let old = Place::new(
-            PartitionId { level: 0, start: at("2026-11-21T06:00:00Z") },
+            PartitionId {
+                granularity: GranularityIndex::FINEST,
+                start: at("2026-11-21T06:00:00Z"),
+            },
             at("2026-11-21T12:00:00Z"),
             60_000,
             Span::Fixed(HOUR),
@@ -98,7 +101,7 @@ mod tests {
             let (day, time) = (granularity(60_000, document, "1d"), at(time));
             let (before, after) =
                 if time < old.id.start { (None, Some(&old)) } else { (Some(&old), None) };
-            let place = Place::between(&day, 0, time, before, after);
+            let place = Place::between(&day, GranularityIndex::FINEST, time, before, after);
             assert_eq!((place.id.start, place.end), (at(start), at(end)), "{time}");
             assert_eq!(place.layouts.document().to_string(), documents, "{time}");
         };
@@ -139,7 +142,7 @@ mod tests {
                 let before = places.iter().rfind(|place| place.end <= time).cloned();
                 let after = places.iter().find(|place| place.id.start > time).cloned();
                 let place =
-                    Place::between(&settings[which], 0, time, before.as_ref(), after.as_ref());
+                    Place::between(&settings[which], GranularityIndex::FINEST, time, before.as_ref(), after.as_ref());
                 prop_assert!(place.range().contains(&time.0));
                 prop_assert_eq!(place.layouts.start_of(place.id.start), place.id.start);
                 prop_assert_eq!(place.layouts.start_of(place.end), place.end);

@@ -93,7 +93,10 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::Span, store::documents::place::Place};
+    use crate::{
+        model::{GranularityIndex, Span},
+        store::documents::place::Place,
+    };
 
     #[test]
     fn every_partition_has_a_name_of_its_own_that_says_its_start() {
@@ -108,12 +111,18 @@ mod tests {
         ] {
             let span: Span = span.parse().unwrap();
             let granularity = Granularity::new(1000, Span::Fixed(1000), span, span);
-            let place = Place::between(&granularity, 0, at, None, None);
+            let place = Place::between(&granularity, GranularityIndex::FINEST, at, None, None);
             let file = partition_file(&granularity, place.range());
             assert_eq!(file, format!("partitions/1s/{name}.redb"));
             let base = file.trim_start_matches("partitions/1s/");
             assert_eq!(partition_start(base), Some(place.id.start), "{base}");
-            let next = Place::between(&granularity, 0, place.end, Some(&place), None);
+            let next = Place::between(
+                &granularity,
+                GranularityIndex::FINEST,
+                place.end,
+                Some(&place),
+                None,
+            );
             assert_ne!(partition_file(&granularity, next.range()), file);
         }
         for name in ["2026-11-01", "x.redb", "2026-13-01.redb"] {

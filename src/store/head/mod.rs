@@ -27,7 +27,7 @@ use super::{
     },
     journal::register::Register,
 };
-use crate::model::{Granularity, SeriesId, UnixMillis};
+use crate::model::{Granularity, GranularityIndex, SeriesId, UnixMillis};
 use row::{Row, SERIES_PER_ROW};
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -80,40 +80,40 @@ impl Head {
     }
 
     /// Slots of a granularity of which rows were found damaged, ascending.
-    pub(crate) fn damaged_slots(&self, level: usize) -> Vec<UnixMillis> {
-        let mut slots: Vec<_> = self.damage[level].keys().into_iter().map(slot_of_key).collect();
+    pub(crate) fn damaged_slots(&self, level: GranularityIndex) -> Vec<UnixMillis> {
+        let mut slots: Vec<_> = self.damage[level.0].keys().into_iter().map(slot_of_key).collect();
         slots.dedup();
         slots
     }
 
     /// A consistent view of one granularity.
-    pub(crate) fn read(&self, level: usize) -> Result<HeadReader, StoreError> {
+    pub(crate) fn read(&self, level: GranularityIndex) -> Result<HeadReader, StoreError> {
         let file = self.file.read().clone();
         let txn = file.read()?;
-        let name = &self.names[level];
+        let name = &self.names[level.0];
         let (through, rows) = file.guard("read", || {
             let through = through(&txn, name)?;
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("read"))?;
             Ok((through, rows))
         })?;
-        Ok(HeadReader { file, damage: self.damage[level].clone(), through, rows })
+        Ok(HeadReader { file, damage: self.damage[level.0].clone(), through, rows })
     }
 
     /// Changes one granularity in one transaction, which also notes that everything up to the
     /// journal record `through` is here or in documents.
     pub(crate) fn write(
         &self,
-        level: usize,
+        level: GranularityIndex,
         through: u64,
         change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let file = self.file.read().clone();
-        let name = &self.names[level];
+        let name = &self.names[level.0];
         file.transact("write", |txn| {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
-            change(&mut HeadWriter { damage: &self.damage[level], rows, buffer: Vec::new() })?;
+            change(&mut HeadWriter { damage: &self.damage[level.0], rows, buffer: Vec::new() })?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
             Ok(())

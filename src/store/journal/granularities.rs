@@ -92,7 +92,7 @@ pub(crate) fn reconcile(
         let before = before.cloned().or_else(|| guess(name, settings))?;
         Some(StoredLevel { retired: before.retired.or(Some(stopped)), ..before })
     });
-    let mut levels: Vec<_> = settings.levels().iter().map(remember).chain(retired).collect();
+    let mut levels: Vec<_> = settings.iter().map(remember).chain(retired).collect();
     levels.sort_by_key(|level| level.granularity.width_ms);
     levels
 }
@@ -101,8 +101,8 @@ pub(crate) fn reconcile(
 /// coarser one.
 fn guess(name: &str, settings: &GranularitySet) -> Option<StoredLevel> {
     let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
-    let coarser = settings.levels().iter().find(|level| level.width_ms > width_ms);
-    let retention = coarser.or(settings.levels().last())?.retention;
+    let coarser = settings.iter().find(|level| level.width_ms > width_ms);
+    let retention = coarser.or(settings.as_slice().last())?.retention;
     let width = Span::Fixed(width_ms);
     let granularity = Granularity::new(width_ms, width, width, retention);
     let is_name = granularity.name == name && width_ms % 1000 == 0;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn rows_survive_the_disk() {
-        for granularity in GranularitySet::default().levels() {
+        for granularity in &GranularitySet::default() {
             let level = StoredLevel {
                 granularity: granularity.clone(),
                 complete_since: UnixMillis(-5),
@@ -171,11 +171,12 @@ mod tests {
     #[test]
     fn a_level_that_is_not_configured_any_more_stays_while_it_has_files() {
         let all = GranularitySet::default();
-        let some = GranularitySet::new([0, 2, 3].map(|i: usize| all.levels()[i].clone()).to_vec());
+        let some =
+            GranularitySet::new([0, 2, 3].map(|i: usize| all.as_slice()[i].clone()).to_vec());
         let (some, known) = (some.unwrap(), reconcile(&[], &all, &[], None, NOW));
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let kept = reconcile(&known, &some, &names(&["1m", "5m"]), Some(NOW), NOW);
-        assert_eq!(retired(&kept), [all.levels()[1].clone()]);
+        assert_eq!(retired(&kept), [all.as_slice()[1].clone()]);
         assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
         assert_eq!(StoredLevel::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
         assert_eq!(retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), NOW)), []);
@@ -189,6 +190,6 @@ mod tests {
         let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
         let guessed = retired(&guessed);
         assert_eq!(guessed.len(), 1);
-        assert_eq!((&*guessed[0].name, guessed[0].retention), ("5m", all.levels()[2].retention));
+        assert_eq!((&*guessed[0].name, guessed[0].retention), ("5m", all.as_slice()[2].retention));
     }
 }

@@ -6,7 +6,7 @@ use redb::Builder;
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, Kind, SeriesId, UnixMillis},
+    model::{Cell, GranularityIndex, Kind, SeriesId, UnixMillis},
     store::{
         documents::open::partition::Partition,
         error::StoreError,
@@ -75,7 +75,7 @@ pub(super) fn check_documents(
         report.fault(file, format!("mark {mark} is beyond the journal's last record {applied}"));
     }
     let dictionary = store.dictionary();
-    let width_ms = store.levels()[partition.id().level].width_ms;
+    let width_ms = store.granularity(partition.id().granularity).width_ms;
     reader.for_each_document(|start, series, doc| {
         report.documents += 1;
         let place = || format!("document of series {} at {start}", series.0);
@@ -104,10 +104,10 @@ pub(super) fn check_documents(
 /// Checks every cell of one granularity of the head.
 pub(super) fn check_head(
     store: &Store,
-    level: usize,
+    level: GranularityIndex,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let width_ms = store.levels()[level].width_ms;
+    let width_ms = store.granularity(level).width_ms;
     let head = store.inner.head.read(level)?;
     let dictionary = store.dictionary();
     for slot in head.slots(0..i64::MAX)? {

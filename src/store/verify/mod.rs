@@ -18,7 +18,7 @@ use super::{
     handle::Store,
     journal::{Journal, granularities, register},
 };
-use crate::model::{PartitionId, UnixMillis};
+use crate::model::{GranularityIndex, PartitionId, UnixMillis};
 
 /// Faults that a report lists; more are only counted.
 const FAULTS_SHOWN_MAX: usize = 1000;
@@ -138,15 +138,15 @@ fn check_cells(
 ) -> Result<(), StoreError> {
     progress(&format!("cells of {HEAD_FILE}"), 0);
     let in_head = rollup::partitions_of_head(store)?;
-    for level in 0..store.levels().len() {
+    for level in (0..store.all_granularities().len()).map(GranularityIndex) {
         files::check_head(store, level, report)?;
     }
     let mut ids: BTreeSet<_> =
         store.inner.partitions.all().iter().map(|partition| partition.id()).collect();
     ids.extend(&in_head);
     for (done, id) in (1..).zip(ids) {
-        let granularity = &store.levels()[id.level];
-        let place = store.inner.partitions.place(id.level, id.start);
+        let granularity = store.granularity(id.granularity);
+        let place = store.inner.partitions.place(id.granularity, id.start);
         let name = partition_file(granularity, place.range());
         progress(&format!("cells of {name}"), done);
         if let Err(cause) = check_partition(store, id, &in_head, now, report) {
@@ -167,7 +167,7 @@ fn check_partition(
     if let Some(partition) = store.inner.partitions.get(id) {
         files::check_documents(store, &partition, report)?;
     }
-    if id.level >= store.granularities().count() {
+    if id.granularity > store.granularities().coarsest() {
         // It has less than the others since it was retired.
         return Ok(());
     }

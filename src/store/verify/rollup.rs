@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, Granularity, PartitionId, SeriesId, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         documents::open::layouts::Layouts, error::StoreError, file::names::partition_file,
         handle::Store, view::View,
@@ -19,7 +19,7 @@ const SERIES_AT_A_TIME: u32 = 1024;
 /// The partitions whose cells the head holds, wholly or in part.
 pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>, StoreError> {
     let mut found = BTreeSet::new();
-    for level in 0..store.granularities().count() {
+    for (level, _) in store.granularities().indexed() {
         for slot in store.inner.head.read(level)?.slots(0..i64::MAX)? {
             found.insert(store.inner.partitions.place(level, UnixMillis(slot)).id);
         }
@@ -36,14 +36,15 @@ pub(super) fn compare(
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
     // The finest granularity has nothing to be compared with.
-    let Some(finer) = id.level.checked_sub(1) else { return Ok(()) };
-    let levels = store.granularities().levels();
-    let (coarse, fine) = (&levels[id.level], &levels[finer]);
-    let place = store.inner.partitions.place(id.level, id.start);
+    let Some(finer) = id.granularity.finer() else { return Ok(()) };
+    let granularities = store.granularities();
+    let (coarse, fine) = (&granularities[id.granularity], &granularities[finer]);
+    let place = store.inner.partitions.place(id.granularity, id.start);
     let end = place.end;
     let sides = Sides {
         store,
         id,
+        finer,
         file: partition_file(coarse, place.range()),
         layouts: place.layouts,
         coarse,
@@ -69,43 +70,48 @@ pub(super) fn check_coarser_exists(
     in_head: &BTreeSet<PartitionId>,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let levels = store.granularities().levels();
-    let Some(coarser) = levels.get(id.level + 1) else { return Ok(()) };
-    let level = id.level + 1;
+    let level = id.granularity.coarser();
+    let granularities = store.granularities();
+    if level > granularities.coarsest() {
+        return Ok(());
+    }
     let partitions = &store.inner.partitions;
-    let (own, place) = (partitions.place(id.level, id.start), partitions.place(level, id.start));
+    let (own, place) =
+        (partitions.place(id.granularity, id.start), partitions.place(level, id.start));
     let found =
         !partitions.overlapping(level, own.range()).is_empty() || in_head.contains(&place.id);
-    if !found && id.start >= complete_since(store, id.level)? {
-        let missing = partition_file(coarser, place.range());
-        let file = partition_file(&levels[id.level], own.range());
+    if !found && id.start >= complete_since(store, id.granularity)? {
+        let missing = partition_file(&granularities[level], place.range());
+        let file = partition_file(&granularities[id.granularity], own.range());
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
     Ok(())
 }
 
 /// Since when both a level and the next coarser one have every sample.
-fn complete_since(store: &Store, finer: usize) -> Result<UnixMillis, StoreError> {
+fn complete_since(store: &Store, finer: GranularityIndex) -> Result<UnixMillis, StoreError> {
     let known = store.inner.journal.levels()?;
     let living = known.iter().filter(|level| level.retired.is_none());
-    let both = living.skip(finer).take(2).map(|level| level.complete_since);
+    let both = living.skip(finer.0).take(2).map(|level| level.complete_since);
     Ok(both.max().unwrap_or(UnixMillis::MIN))
 }
 
 /// Starts of the partitions of a level within a range that are whole and still kept.
 fn whole_partitions(
     store: &Store,
-    level: usize,
+    level: GranularityIndex,
     range: Range<UnixMillis>,
     in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
 ) -> BTreeSet<UnixMillis> {
-    let granularity = &store.granularities().levels()[level];
+    let granularity = &store.granularities()[level];
     let partitions = &store.inner.partitions;
     let files = partitions.overlapping(level, range.start.0..range.end.0);
     let files = files.iter().map(|partition| partition.id().start);
     let first = partitions.place(level, range.start).id;
-    let rows = in_head.range(first..PartitionId { level, start: range.end }).map(|id| id.start);
+    let rows = in_head
+        .range(first..PartitionId { granularity: level, start: range.end })
+        .map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
         let file = partition_file(granularity, partitions.place(level, *start).range());
         // Past its retention, only coarser levels took in late samples.
@@ -118,6 +124,8 @@ fn whole_partitions(
 struct Sides<'a> {
     store: &'a Store,
     id: PartitionId,
+    /// The next finer granularity.
+    finer: GranularityIndex,
     file: String,
     layouts: Arc<Layouts>,
     coarse: &'a Granularity,
@@ -136,7 +144,7 @@ impl Sides<'_> {
             let mut at = start;
             let mut covered = start >= self.complete_since;
             while covered && at < end {
-                let finer = self.store.inner.partitions.place(self.id.level - 1, at);
+                let finer = self.store.inner.partitions.place(self.finer, at);
                 covered = self.whole.contains(&finer.id.start);
                 at = finer.end;
             }
@@ -156,8 +164,8 @@ impl Sides<'_> {
         let range = document..self.layouts.next(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
-            let coarse = self.store.view(self.id.level, range.clone(), &ids)?;
-            let fine = self.store.view(self.id.level - 1, range.clone(), &ids)?;
+            let coarse = self.store.view(self.id.granularity, range.clone(), &ids)?;
+            let fine = self.store.view(self.finer, range.clone(), &ids)?;
             for series in ids {
                 let found = self.cells(&coarse, document, series, slots.len())?;
                 let recomputed = self.cells(&fine, document, series, slots.len())?;

@@ -165,7 +165,7 @@ impl World {
                 counting.is_promised &= counting.naive.is_promised(at);
                 counting.naive.read(at, value, batch.starts.get(index).copied().unwrap_or(0));
             }
-            let keeping = set.levels().iter().filter(|level| level.keeps(UnixMillis(at), now));
+            let keeping = set.iter().filter(|level| level.keeps(UnixMillis(at), now));
             let kept = keeping.fold(0, |bits, level| bits | levels::bit(level));
             self.samples.push(Counted { series: *series, at, value, accepted: now, kept });
             if is_late_reading {
@@ -188,7 +188,7 @@ impl World {
         let meant = |sample: &&mut Counted| only.is_none_or(|series| sample.series == series);
         for sample in self.samples.iter_mut().filter(meant) {
             let (at, now) = (UnixMillis(sample.at), now.max(sample.accepted));
-            let keeping = set.levels().iter().filter(|level| level.keeps(at, now));
+            let keeping = set.iter().filter(|level| level.keeps(at, now));
             sample.kept &= keeping.fold(0, |bits, level| bits | levels::bit(level));
         }
     }

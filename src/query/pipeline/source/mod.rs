@@ -16,7 +16,7 @@ use super::{
     wanted::{Wanted, Words},
 };
 use crate::{
-    model::{Granularity, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
+    model::{Granularity, GranularityIndex, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
     query::{Budget, QueryError, QueryLimits, Selector, levels::PARTS_MS},
     store::{Matcher, Store},
 };
@@ -69,18 +69,19 @@ impl Source {
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
         let granularities = store.granularities();
-        let own = |name| store.levels().iter().enumerate().find(|(_, level)| level.name == name);
-        let named = request.collection.and_then(own);
-        let (oldest, latest) = kept(&granularities.levels()[granularities.count() - 1], now);
+        let all = store.all_granularities();
+        let named = request.collection.and_then(|name| all.iter().position(|own| own.name == name));
+        let (oldest, latest) = kept(&granularities[granularities.coarsest()], now);
         let asked = request.range.cloned().unwrap_or(oldest..latest);
-        let Some((level, granularity)) = named else {
+        let Some(index) = named.map(GranularityIndex) else {
             return Ok(Self::Months(months(store, budget, request, &asked, limits, now)?));
         };
+        let granularity = store.granularity(index);
         let found = select(store, budget, request, limits, true)?;
         let range = overlap(&asked, &request.wanted.dates);
         let range = overlap(&range, &(kept(granularity, now).0..UnixMillis::MAX));
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-        let view = store.view(level, range, &ids)?;
+        let view = store.view(index, range, &ids)?;
         Ok(Self::Rows(Rows { view, granularity: granularity.clone(), found }))
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use promql_parser::parser::VectorSelector;
 
 use crate::{
-    model::{Kind, SeriesId, SeriesInfo, UnixMillis},
+    model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
         coverage::{Coverage, Segment},
         query_plan::{self, Detail, Windows},
@@ -103,9 +103,9 @@ impl Evaluator<'_> {
     ) -> Result<Rc<Loaded>, PromqlError> {
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
-        let level = query_plan::level_for_windows(&coverage, windows, self.now);
+        let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
         let mut span = windows.span();
-        let width_ms = granularities.levels()[level].width_ms;
+        let width_ms = granularities[granularity].width_ms;
         if windows.range_ms > 0 {
             // The reading before a window says what time the window's first increase covers.
             span.start = span.start.minus(width_ms);
@@ -122,19 +122,19 @@ impl Evaluator<'_> {
         }
         let found = self.select(matchers()?, span.start)?;
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
-        if windows.detail == Detail::Values && counters && level > 0 {
+        if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
             return self.load_matching(key.selector, &each, matchers);
         }
         self.check_points(found.len(), windows.count)?;
-        let mut segments = coverage.segments(level, span);
+        let mut segments = coverage.segments(granularity, span);
         if windows.count < 2 {
             segments = coverage.with_fine_end(segments);
         }
-        self.warn_of_coarse(&coverage, level, &segments);
+        self.warn_of_coarse(&coverage, granularity, &segments);
         let mut series = self.read(found, &segments)?;
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
-        let width = |segment: &Segment| granularities.levels()[segment.level].width_ms;
+        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
         let tiers = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
         let loaded = Rc::new(Loaded { series, tiers: tiers.collect() });
         self.loads.borrow_mut().push((key, loaded.clone()));
@@ -193,7 +193,7 @@ impl Evaluator<'_> {
                 cells: Vec::new(),
             }));
             for segment in segments {
-                let view = self.store.view(segment.source, segment.range.clone(), &ids)?;
+                let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
                 for (id, series) in ids.iter().zip(&mut series[first..]) {
                     self.check_time()?;
                     view.slots_into(*id, &mut slots)?;
@@ -219,20 +219,26 @@ impl Evaluator<'_> {
         });
     }
 
-    fn warn_of_coarse(&self, coverage: &Coverage<'_>, level: usize, segments: &[Segment]) {
-        let levels = coverage.granularities().levels();
-        let is_other =
-            |own: &&Segment| own.level > level || !coverage.is_whole(own.level, &own.range);
+    fn warn_of_coarse(
+        &self,
+        coverage: &Coverage<'_>,
+        asked: GranularityIndex,
+        segments: &[Segment],
+    ) {
+        let granularities = coverage.granularities();
+        let is_other = |own: &&Segment| {
+            own.granularity > asked || !coverage.is_whole(own.granularity, &own.range)
+        };
         let coarse = segments.iter().rfind(is_other);
-        if let Some(Segment { level: shown, range, .. }) = coarse {
+        if let Some(Segment { granularity: shown, range, .. }) = coarse {
             self.notes.borrow_mut().warn(|| {
-                let (asked, end) = (&levels[level], range.end);
-                let why = if coverage.keeps(level, range.start) {
-                    coverage.why_not(level, range)
+                let (wanted, end) = (&granularities[asked], range.end);
+                let why = if coverage.keeps(asked, range.start) {
+                    coverage.why_not(asked, range)
                 } else {
-                    format!("{} is kept for {} only", asked.name, asked.retention)
+                    format!("{} is kept for {} only", wanted.name, wanted.retention)
                 };
-                format!("values before {end} come from {} slots: {why}", levels[*shown].name)
+                format!("values before {end} come from {} slots: {why}", granularities[*shown].name)
             });
         }
     }

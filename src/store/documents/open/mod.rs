@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::place::Place;
 use crate::{
-    model::{Granularity, PartitionId, UnixMillis},
+    model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
     store::{
         error::StoreError,
         file::{
@@ -29,7 +29,7 @@ use partition::Partition;
 #[derive(Debug)]
 pub(crate) struct Partitions {
     /// Those of the settings, then the retired ones.
-    levels: Vec<Granularity>,
+    granularities: Vec<Granularity>,
     medium: Arc<dyn Medium>,
     register: Arc<Register>,
     /// By granularity and start; none overlap.
@@ -56,13 +56,13 @@ impl Partitions {
     /// Opens every partition of the medium.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
-        levels: Vec<Granularity>,
+        granularities: Vec<Granularity>,
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let this =
-            Self { levels, medium, register, open: RwLock::default(), changing: Mutex::default() };
+        let (open, changing) = (RwLock::default(), Mutex::default());
+        let this = Self { granularities, medium, register, open, changing };
         let mut files = Vec::new();
-        for (level, granularity) in this.levels.iter().enumerate() {
+        for (level, granularity) in this.granularities.iter().enumerate() {
             let folder = partition_folder(granularity);
             for name in this.list(&folder)? {
                 if name.ends_with(UNFINISHED) {
@@ -74,7 +74,7 @@ impl Partitions {
                     tracing::warn!(file, "passed over a file that is no partition");
                     continue;
                 };
-                let id = PartitionId { level, start };
+                let id = PartitionId { granularity: GranularityIndex(level), start };
                 if let Some(partition) = this.open_or_set_aside(id, &file)? {
                     files.push(file);
                     this.open.write().insert(id, Arc::new(partition));
@@ -98,8 +98,8 @@ impl Partitions {
 
     /// Where a granularity lacks what partitions held, because files were lost or documents are
     /// damaged.
-    pub(crate) fn holes(&self, level: usize) -> Vec<Range<UnixMillis>> {
-        let granularity = &self.levels[level];
+    pub(crate) fn holes(&self, level: GranularityIndex) -> Vec<Range<UnixMillis>> {
+        let granularity = self.granularity(level);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
         let starts = lost.filter_map(|name| partition_start(&name));
         let end = |start| granularity.partition_end(granularity.partition_start(start));
@@ -117,10 +117,10 @@ impl Partitions {
         id: PartitionId,
         file: &str,
     ) -> Result<Option<Partition>, StoreError> {
-        let granularity = &self.levels[id.level];
+        let granularity = self.granularity(id.granularity);
         let opened = Partition::open(&self.medium, id, granularity, file.to_owned());
         let opened = opened.and_then(|partition| {
-            match self.overlapping(id.level, partition.place.range()).first() {
+            match self.overlapping(id.granularity, partition.place.range()).first() {
                 None => Ok(partition),
                 Some(other) => {
                     let problem = format!("it overlaps {}", other.file_path());
@@ -159,8 +159,13 @@ impl Partitions {
     }
 
     /// A granularity: those of the settings come first, then those that are retired.
-    pub(crate) fn levels(&self) -> &[Granularity] {
-        &self.levels
+    pub(crate) fn granularities(&self) -> &[Granularity] {
+        &self.granularities
+    }
+
+    /// One of them.
+    pub(crate) fn granularity(&self, index: GranularityIndex) -> &Granularity {
+        &self.granularities[index.0]
     }
 
     /// The partition that begins there.
@@ -169,30 +174,38 @@ impl Partitions {
     }
 
     /// The partition that holds a time, if it is there.
-    pub(crate) fn holding(&self, level: usize, at: UnixMillis) -> Option<Arc<Partition>> {
+    pub(crate) fn holding(
+        &self,
+        level: GranularityIndex,
+        at: UnixMillis,
+    ) -> Option<Arc<Partition>> {
         self.overlapping(level, at.0..at.0 + 1).pop()
     }
 
     /// Where the partition lies that holds a time, or would.
-    pub(crate) fn place(&self, level: usize, at: UnixMillis) -> Place {
+    pub(crate) fn place(&self, level: GranularityIndex, at: UnixMillis) -> Place {
         let open = self.open.read();
-        let id = PartitionId { level, start: at };
+        let id = PartitionId { granularity: level, start: at };
         let of_level = |(id, partition): (&PartitionId, &Arc<Partition>)| {
-            (id.level == level).then(|| partition.place.clone())
+            (id.granularity == level).then(|| partition.place.clone())
         };
         let before = open.range(..=id).next_back().and_then(of_level);
         let after = open.range(id..).find(|(own, _)| **own > id).and_then(of_level);
         match before {
             Some(holder) if at < holder.end => holder,
             before => {
-                let granularity = &self.levels[level];
+                let granularity = self.granularity(level);
                 Place::between(granularity, level, at, before.as_ref(), after.as_ref())
             }
         }
     }
 
     /// The partition that holds a time, created when it is not there.
-    fn get_or_create(&self, level: usize, at: UnixMillis) -> Result<Arc<Partition>, StoreError> {
+    fn get_or_create(
+        &self,
+        level: GranularityIndex,
+        at: UnixMillis,
+    ) -> Result<Arc<Partition>, StoreError> {
         if let Some(partition) = self.holding(level, at) {
             return Ok(partition);
         }
@@ -203,7 +216,7 @@ impl Partitions {
     /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
     /// in it.
     fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
-        let granularity = &self.levels[place.id.level];
+        let granularity = self.granularity(place.id.granularity);
         let file = partition_file(granularity, place.range());
         let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
         let found = if self.medium.exists(&file).map_err(fault)? {
@@ -222,7 +235,7 @@ impl Partitions {
     /// be damaged, it is set aside and the change is made to a new one.
     pub(crate) fn change<T>(
         &self,
-        level: usize,
+        level: GranularityIndex,
         at: UnixMillis,
         change: impl Fn(&Arc<Partition>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -236,10 +249,14 @@ impl Partitions {
     }
 
     /// Partitions of a granularity that overlap the range, ascending.
-    pub(crate) fn overlapping(&self, level: usize, range: Range<i64>) -> Vec<Arc<Partition>> {
+    pub(crate) fn overlapping(
+        &self,
+        level: GranularityIndex,
+        range: Range<i64>,
+    ) -> Vec<Arc<Partition>> {
         let open = self.open.read();
-        let first = PartitionId { level, start: UnixMillis(i64::MIN) };
-        let last = PartitionId { level, start: UnixMillis(range.end - 1) };
+        let first = PartitionId { granularity: level, start: UnixMillis(i64::MIN) };
+        let last = PartitionId { granularity: level, start: UnixMillis(range.end - 1) };
         let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
         open.range(first..=last).map(|(_, p)| p).filter(overlaps).cloned().collect()
     }
