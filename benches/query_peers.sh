@@ -55,7 +55,7 @@ for peer in "${peers[@]}"; do
     start "$peer"
     "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 --hosts 25 \
         --metrics 40 --interval 60s --rounds 43200 --hosts-per-request 1 \
-        --batches-per-request 100 --json >"$work/$peer.json"
+        --batches-per-request 100 --keep --json >"$work/$peer.json"
     stop
     start "$peer"
     python3 benches/query_peers.py "$peer" "$(url "$peer")" "$end"

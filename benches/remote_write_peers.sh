@@ -43,7 +43,7 @@ PY
     local pid=$!
     until curl -sf "http://127.0.0.1:$port/metrics" >/dev/null 2>&1; do sleep 0.05; done
     "$granary" bench --url "http://127.0.0.1:$port" --protocol remote-write --connections 2 \
-        "${load[@]}" --json >"$work/$name.json"
+        "${load[@]}" --keep --json >"$work/$name.json"
     kill -TERM $pid
     wait $pid || true
     python3 - "$name" "$work/$name.json" "$work/$name.use" <<'PY'

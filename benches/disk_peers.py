@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What the same history takes on disk in Granary, VictoriaMetrics and InfluxDB: 1,000 series, a
+sample each 60 s, 30 days, as line protocol, each on fresh data. Prints the megabytes of the data
+directory after an ordered stop.
+
+usage: benches/disk_peers.py [granary|victoria|influx ...]
+
+Three of five series are counters that grow by an irregular amount, two are gauges that wander with
+one decimal. (The values of `granary bench` repeat after 1,000 rounds, which flatters whoever
+compresses.) Needs `cargo build --release`, and Debian's victoria-metrics and influxdb.
+"""
+
+import http.client
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HOSTS, FIELDS, MINUTES, MINUTES_A_REQUEST = 10, 100, 30 * 24 * 60, 60
+PORT = 7118
+
+
+def command(peer, folder):
+    """How a peer is started; what it takes besides the defaults makes it keep the 30 days."""
+    listen = f"127.0.0.1:{PORT}"
+    if peer == "granary":
+        return [ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
+    if peer == "victoria":
+        return ["victoria-metrics", "-storageDataPath", folder, "-httpListenAddr", listen,
+                "-retentionPeriod", "5y"]
+    config = folder.with_suffix(".conf")
+    config.write_text(f"""reporting-disabled = true
+bind-address = "127.0.0.1:7108"
+[meta]
+dir = "{folder}/meta"
+[data]
+dir = "{folder}/data"
+wal-dir = "{folder}/wal"
+[http]
+bind-address = "{listen}"
+log-enabled = false
+""")
+    return ["influxd", "-config", config]
+
+
+def wait_until_it_answers(peer):
+    path = {"granary": "/readyz", "victoria": "/health", "influx": "/ping"}[peer]
+    while True:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+            connection.request("GET", path)
+            if connection.getresponse().status < 300:
+                return
+        except OSError:
+            pass
+        time.sleep(0.05)
+
+
+def bodies(end):
+    """Line protocol, an hour of one host at a time: oldest first, the same for all peers."""
+    chance = random.Random(1)
+    counters = [index % 5 < 3 for index in range(FIELDS)]
+    names = [f"m{index:02}" + "_total" * counters[index] for index in range(FIELDS)]
+    state = [[chance.uniform(0, 1000) // 1 for _ in names] for _ in range(HOSTS)]
+    for first in range(0, MINUTES, MINUTES_A_REQUEST):
+        for host, values in enumerate(state):
+            lines = []
+            for minute in range(first, first + MINUTES_A_REQUEST):
+                for index, is_counter in enumerate(counters):
+                    step = chance.gauss(0, 1)
+                    if is_counter:
+                        values[index] += int(10_000 * (index + 1) * abs(step))
+                    else:
+                        values[index] = round(min(max(values[index] + step, 0), 1000), 1)
+                fields = ",".join(f"{name}={value:g}" if name[-1] != "l" else f"{name}={value:.0f}"
+                                  for name, value in zip(names, values))
+                at = end - (MINUTES - minute) * 60
+                lines.append(f"disk,host=web{host} {fields} {at}")
+            yield "\n".join(lines)
+
+
+def megabytes(folder):
+    used = subprocess.run(["du", "-s", "--block-size=1", folder], capture_output=True, check=True)
+    return int(used.stdout.split()[0]) / 1e6
+
+
+def main():
+    end = int(time.time()) // 60 * 60
+    for peer in sys.argv[1:] or ["granary", "victoria", "influx"]:
+        work = pathlib.Path(tempfile.mkdtemp())
+        folder = work / "data"
+        environment = {**os.environ, "GRANARY__INGEST__OUT_OF_ORDER_WINDOW": "1h"}
+        process = subprocess.Popen(command(peer, folder), env=environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_until_it_answers(peer)
+            connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+            if peer == "influx":
+                connection.request("POST", "/query?q=CREATE%20DATABASE%20d")
+                connection.getresponse().read()
+            for body in bodies(end):
+                while True:
+                    connection.request("POST", "/write?precision=s&db=d", body)
+                    answer = connection.getresponse()
+                    said = answer.read()
+                    if answer.status not in (429, 503):
+                        break
+                    time.sleep(0.1)
+                assert answer.status == 204, (answer.status, said[:500])
+            process.terminate()
+            process.wait()
+            samples = HOSTS * FIELDS * MINUTES
+            print(f"{peer:10} {samples / 1e6:.1f} M samples   {megabytes(folder):8.1f} MB   "
+                  f"{megabytes(folder) * 1e6 / samples:6.2f} bytes a sample", flush=True)
+        finally:
+            process.kill()
+            shutil.rmtree(work)
+
+
+main()
