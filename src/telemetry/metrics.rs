@@ -1,6 +1,6 @@
 //! What the daemon tells Prometheus about itself, at `/metrics`.
 //!
-//! Labels come from closed sets; no host or series name is ever a label here. The README
+//! Labels come from closed sets; no host or series name is ever a label here. docs/operations.md
 //! documents every name, and a test keeps it so.
 
 use prometheus::{

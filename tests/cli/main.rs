@@ -21,6 +21,8 @@ mod json;
 mod kills;
 mod levels;
 mod limits;
+#[path = "../support/manual.rs"]
+mod manual;
 mod peers;
 mod printed;
 mod prometheus_api;

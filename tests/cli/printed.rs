@@ -1,47 +1,92 @@
-//! Every command that README.md and `--help` print, run as it is printed: against a real daemon that
-//! the real host agent and the printed batch have filled.
+//! Every command that README, manual and `--help` print, run as it is printed: against a real daemon
+//! that the real host agents and the printed batches have filled. Settings that they print are
+//! checked, and what deploy/ holds is read by those who will read it.
 
 use std::{
     collections::BTreeSet,
     fs,
     io::{BufRead, BufReader},
+    os::unix::fs::symlink,
     path::Path,
     process::{Command, ExitStatus, Output, Stdio},
+    str::Lines,
 };
 
 use serde_json::json;
 
-use crate::daemon::{Daemon, granary};
+use crate::{
+    daemon::{Daemon, granary},
+    manual::{Example, pages, root},
+    peers::need,
+};
 
-/// The programs whose commands are run.
+/// The programs whose commands `--help` prints.
 const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 
 /// Commands that end only when they are told to: how they are.
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
-/// Commands that are not run, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 4] = [
-    ("granary import --template", "whisper files, see import.rs"),
-    ("granary import --format remote-write", "bodies of requests, see import.rs"),
-    ("granary import --csv-time when --csv-metric room", "see import.rs"),
+/// Commands that are not run but only parsed, by how they begin, and why.
+const NOT_RUN: [(&str, &str); 24] = [
+    (".ci/run", "runs this test"),
+    ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
+    ("GRANARY_KILL_ROUNDS", "runs these tests, for longer"),
+    ("GRANARY_PROMQLTEST", "needs a clone of Prometheus"),
+    ("GRANARY_SIM", "runs for an hour"),
+    ("RUSTC_BOOTSTRAP", "needs cargo-fuzz, and runs for ten minutes"),
+    ("benches/", "needs a release build and peers, and measures for minutes"),
+    ("cargo bench", "measures for minutes"),
+    ("cargo build", "builds for minutes"),
+    ("cargo install", "builds for minutes, and writes to the home directory"),
+    ("cargo nextest", "runs this test"),
+    ("cargo run --release -p granary-agent-statsd", "see agents/statsd/tests/program.rs"),
+    ("docker", "needs a daemon of docker; the Containerfile is read below"),
     ("granary bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
+    ("granary import --csv-time when --csv-metric room", "see import.rs"),
+    ("granary import --format remote-write", "bodies of requests, see import.rs"),
+    ("granary import --template", "whisper files, see import.rs"),
+    ("granary serve", "every test starts its daemon so"),
+    ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
+    ("printf", "needs nc and a port of Graphite, see protocols.rs"),
+    ("promtool query", "needs promtool, see prometheus_clients.rs"),
+    ("promtool tsdb", "needs Prometheus' files; what it writes is imported in the next line"),
+    ("export PATH", "is for the shell at which one goes on"),
+    ("sudo", "needs root and systemd; the units are checked below"),
 ];
 
-/// The commands in indented lines, each with its lines up to where its quotes are closed.
+/// A command with what follows its first line, up to where its quotes are closed.
+fn whole(first: &str, lines: &mut Lines<'_>) -> String {
+    let mut command = first.to_owned();
+    while command.matches('\'').count() % 2 == 1 || command.ends_with('\\') {
+        command.push('\n');
+        command.push_str(lines.next().expect("the quotes are closed"));
+    }
+    command
+}
+
+/// The commands of an example.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
+        // A comment behind a command begins with two blanks.
+        let start = line.split("  #").next().unwrap_or_default().trim();
+        if !start.is_empty() && !start.starts_with('#') {
+            found.push(whole(start, &mut lines));
+        }
+    }
+    found
+}
+
+/// The commands in the indented lines of what `--help` prints.
+fn commands_of_help(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
         let start = line.trim_start();
-        if start.len() == line.len() || !PROGRAMS.iter().any(|program| start.starts_with(program)) {
-            continue;
+        if start.len() < line.len() && PROGRAMS.iter().any(|own| start.starts_with(own)) {
+            found.push(whole(start, &mut lines));
         }
-        let mut command = start.to_owned();
-        while command.matches('\'').count() % 2 == 1 || command.ends_with('\\') {
-            command.push('\n');
-            command.push_str(lines.next().expect("the quotes are closed"));
-        }
-        found.push(command);
     }
     found
 }
@@ -63,17 +108,30 @@ fn all_help(words: &[String], found: &mut Vec<String>) {
     for name in names.into_iter().filter(|name| *name != "help") {
         all_help(&[words, &[name.to_owned()]].concat(), found);
     }
-    found.extend(commands(&text));
+    found.extend(commands_of_help(&text));
 }
 
-fn printed() -> BTreeSet<String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let mut found = commands(&fs::read_to_string(readme).unwrap());
-    assert!(found.len() >= 18, "{found:?}");
-    let before = found.len();
-    all_help(&[], &mut found);
-    assert!(found.len() >= before + 18, "{found:?}");
-    found.into_iter().collect()
+/// The examples of all pages in a language.
+fn examples(language: &str) -> Vec<Example> {
+    let all = pages().into_iter().flat_map(|page| page.examples());
+    all.filter(|example| example.language == language).collect()
+}
+
+/// Every command that is printed, with where it is, in the order in which it is read.
+fn printed() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for example in examples("sh") {
+        let own = commands(&example.text);
+        found.extend(own.into_iter().map(|command| (command, example.place.clone())));
+    }
+    assert!(found.len() >= 60, "{found:?}");
+    let mut help = Vec::new();
+    all_help(&[], &mut help);
+    assert!(help.len() >= 18, "{help:?}");
+    found.extend(help.into_iter().map(|command| (command, "--help".to_owned())));
+    let mut seen = BTreeSet::new();
+    found.retain(|(command, _)| seen.insert(command.clone()));
+    found
 }
 
 /// Runs a command in a folder, as somebody at that prompt would.
@@ -85,6 +143,7 @@ fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
     shell.current_dir(folder).env("PATH", path).env("GRANARY_URL", &daemon.url);
+    shell.env("XDG_STATE_HOME", folder);
     if !ENDLESS.iter().any(|own| typed.starts_with(own)) {
         return shell.args(["-c", &typed]).output().unwrap();
     }
@@ -117,10 +176,45 @@ fn sample_hosts(daemon: &Daemon, folder: &Path) {
     }
 }
 
+/// A folder as somebody has it who types the commands: a clone, and files that other stores wrote.
+fn work_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["config", "deploy"] {
+        symlink(root().join(name), folder.path().join(name)).unwrap();
+    }
+    let now = jiff::Timestamp::now().as_second();
+    for (name, text) in [
+        ("samples.csv", "time,metric,value\n2026-11-01,a,1\n".to_owned()),
+        ("rooms.csv", "when,room,celsius\n2026-11-01,lab,20.5\n".to_owned()),
+        ("dump.om", format!("# TYPE up gauge\nup{{job=\"a\"}} 1 {now}\n# EOF\n")),
+        ("dump.lp", format!("weather,room=hall temperature=19.5 {now}000000000\n")),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// What is wrong with what a command said.
+fn fault_of(command: &str, output: &Output) -> Option<String> {
+    let (said, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    // A daemon that refuses what curl sends answers so, and curl is content.
+    let words = ["\"status\":\"error\"", "\"refused\":{\"", "rejectedDataPoints", "HTTP/1.1 4"];
+    let refused = said.starts_with("{\"error") || words.iter().any(|word| said.contains(word));
+    // Logs and what became of files are told on standard error, as is curl's progress.
+    let is_quiet = command.starts_with("curl") || errors.trim().is_empty();
+    let is_empty = said.trim().is_empty() && is_quiet && !command.contains("--output");
+    let nothing = ["no samples", "no series", "no metric", "nothing matches"];
+    let says_nothing = nothing.iter().any(|words| said.contains(words));
+    let complains = errors.contains("error") || errors.contains("granary:");
+    let is_wrong = !output.status.success() || refused || is_empty || says_nothing || complains;
+    is_wrong.then(|| format!("{}\n{said}{errors}", output.status))
+}
+
 #[test]
 fn every_printed_command_does_what_it_says() {
     let daemon = Daemon::start("");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = work_folder();
     sample_hosts(&daemon, folder.path());
     // The printed batch is of a day; the examples ask for the last days.
     let views = |host: &str| {
@@ -128,43 +222,124 @@ fn every_printed_command_does_what_it_says() {
                "kind": "delta", "value": 3})
     };
     assert_eq!(daemon.post_json(&json!({"samples": [views("web1")]})).status, 200);
-    fs::write(folder.path().join("samples.csv"), "time,metric,value\n2026-11-01,a,1\n").unwrap();
-    let rooms = "when,room,celsius\n2026-11-01,lab,20.5\n";
-    fs::write(folder.path().join("rooms.csv"), rooms).unwrap();
-    let mut wrong = Vec::new();
-    let (mut printed, mut last) = (printed(), Vec::new());
+    let (mut wrong, mut left_out) = (Vec::new(), BTreeSet::new());
     // What takes something away comes last.
-    for taken in ["granary series", "granary senders"] {
-        let (of_kind, others) = printed.into_iter().partition(|own| own.starts_with(taken));
-        printed = others;
-        last.extend::<BTreeSet<String>>(of_kind);
-    }
-    let mut left_out = BTreeSet::new();
-    for command in printed.into_iter().chain(last) {
+    let is_last = |command: &str| {
+        ["granary series", "granary senders"].iter().any(|own| command.starts_with(own))
+    };
+    let (last, first): (Vec<_>, Vec<_>) =
+        printed().into_iter().partition(|(command, _)| is_last(command));
+    for (command, place) in first.into_iter().chain(last) {
+        let parsed = Command::new("sh").args(["-n", "-c", &command]).output().unwrap();
+        if !parsed.status.success() {
+            wrong.push(format!("{place}\n$ {command}\nis no command: {parsed:?}"));
+        }
         if let Some((own, _)) = NOT_RUN.iter().find(|(start, _)| command.starts_with(start)) {
             left_out.insert(*own);
             continue;
         }
         let output = run(&daemon, folder.path(), &command);
-        let (said, errors) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        // A daemon that refuses what curl sends answers so, and curl is content.
-        let refused = said.starts_with("{\"error") || said.contains("\"status\":\"error\"");
-        let is_empty = said.trim().is_empty() && !command.contains("--output");
-        let nothing = ["no samples", "no series", "no metric", "nothing matches"];
-        let says_nothing = nothing.iter().any(|words| said.contains(words));
-        let complains = errors.contains("error") || errors.contains("granary:");
-        if !output.status.success() || refused || is_empty || says_nothing || complains {
-            wrong.push(format!("$ {command}\n{}\n{said}{errors}", output.status));
+        if let Some(fault) = fault_of(&command, &output) {
+            wrong.push(format!("{place}\n$ {command}\n{fault}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(left_out.len(), NOT_RUN.len(), "only what is printed is left out: {left_out:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    let unused: Vec<_> = NOT_RUN.iter().filter(|(own, _)| !left_out.contains(own)).collect();
+    assert!(unused.is_empty(), "only what is printed is left out: {unused:?}");
+}
+
+#[test]
+fn every_printed_setting_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("granary.toml");
+    let all = examples("toml");
+    assert!(all.len() >= 3);
+    for example in all {
+        fs::write(&file, &example.text).unwrap();
+        let output = granary().args(["check-config", "--config"]).arg(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", example.place);
+    }
+}
+
+#[test]
+#[ignore = "needs promtool; .ci/run installs it and runs this"]
+fn every_printed_setting_of_prometheus_is_taken_by_promtool() {
+    need("promtool");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prometheus.yml");
+    let deployed = fs::read_to_string(root().join("deploy/prometheus.yml")).unwrap();
+    fs::copy(root().join("deploy/alerts.yml"), folder.path().join("alerts.yml")).unwrap();
+    let printed = examples("yaml").into_iter().map(|example| (example.place, example.text));
+    let all: Vec<_> = printed.chain([("deploy/prometheus.yml".to_owned(), deployed)]).collect();
+    assert!(all.len() >= 2);
+    for (place, text) in all {
+        fs::write(&file, text).unwrap();
+        let output = Command::new("promtool").args(["check", "config"]).arg(&file).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{place}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn scripts_can_be_parsed_and_the_container_copies_what_is_there() {
+    for script in ["deploy/quickstart.sh", ".ci/run", "benches/query_peers.sh"] {
+        let shell = if script.starts_with("deploy") { "sh" } else { "bash" };
+        let output = Command::new(shell).arg("-n").arg(root().join(script)).output().unwrap();
+        assert!(output.status.success(), "{script}: {output:?}");
+    }
+    let text = fs::read_to_string(root().join("deploy/Containerfile")).unwrap();
+    let built: Vec<_> =
+        text.split(" -p ").skip(1).map(|rest| rest.split_whitespace().next()).collect();
+    let manifests = ["Cargo.toml", "agents/host/Cargo.toml", "agents/statsd/Cargo.toml"];
+    let manifests = manifests.map(|path| fs::read_to_string(root().join(path)).unwrap());
+    for name in built.iter().flatten() {
+        let own = format!("name = \"{name}\"");
+        assert!(manifests.iter().any(|text| text.contains(&own)), "no crate is called {name}");
+    }
+    for path in text.split_whitespace().filter_map(|word| word.strip_prefix("/src/target/release/"))
+    {
+        assert!(built.contains(&Some(path)), "{path} is copied and not built");
+    }
+    // What is copied with the whole repository is not kept out.
+    let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();
+    let needed = ["src", "agents", "config", "benches", "tests", "Cargo.toml", "Cargo.lock"];
+    let is_needed = |line: &str| needed.contains(&line.trim_matches('/'));
+    assert!(!ignored.lines().any(is_needed), "{ignored}");
+}
+
+#[test]
+#[ignore = "needs systemd-analyze; .ci/run runs this where it is"]
+fn units_are_as_systemd_wants_them() {
+    need("systemd-analyze");
+    let folder = tempfile::tempdir().unwrap();
+    let mut checked = 0;
+    for entry in fs::read_dir(root().join("deploy")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "service") {
+            continue;
+        }
+        // The programs are not installed here.
+        let text = fs::read_to_string(&path).unwrap();
+        let own = |line: &str| match line.strip_prefix("ExecStart=") {
+            Some(_) => format!("ExecStart={}\n", env!("CARGO_BIN_EXE_granary")),
+            None => format!("{line}\n"),
+        };
+        let unit = folder.path().join(path.file_name().unwrap());
+        fs::write(&unit, text.lines().map(own).collect::<String>()).unwrap();
+        let output = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{}: {said}", path.display());
+        checked += 1;
+    }
+    assert_eq!(checked, 3);
 }
 
 #[test]
 fn commands_are_found_with_all_their_lines() {
     let text =
         "Text\n    granary a 'b\n      c'\n  curl x \\\n    y\n    other z\ngranary not this";
-    assert_eq!(commands(text), ["granary a 'b\n      c'", "curl x \\\n    y"]);
+    assert_eq!(commands_of_help(text), ["granary a 'b\n      c'", "curl x \\\n    y"]);
+    let text = "# a comment\na 'b\n c'\nd  # why\n";
+    assert_eq!(commands(text), ["a 'b\n c'", "d"]);
 }

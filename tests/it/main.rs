@@ -13,6 +13,7 @@ mod files;
 mod golden;
 mod head;
 mod long_series;
+mod manual;
 mod numbers;
 mod oracle;
 mod preallocation;

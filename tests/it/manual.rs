@@ -1,0 +1,170 @@
+//! README and manual: short enough, with links that lead somewhere, and complete where a list in
+//! the code says what there is.
+
+#[path = "../support/manual.rs"]
+mod pages;
+
+use std::{collections::BTreeSet, fs};
+
+use pages::{Page, pages, root};
+
+/// Longest README, in lines.
+const README_LINES_MAX: usize = 150;
+/// Widest line, in characters; rows of tables may be wider.
+const COLUMNS_MAX: usize = 100;
+/// What an example may be.
+const LANGUAGES: [&str; 4] = ["sh", "toml", "yaml", "text"];
+
+fn page(name: &str) -> Page {
+    pages().into_iter().find(|page| page.name == name).unwrap()
+}
+
+/// A page's lines that stand in no example.
+fn prose(page: &Page) -> Vec<&str> {
+    let mut is_example = false;
+    let outside = |line: &&str| {
+        let is_fence = line.starts_with("```");
+        is_example ^= is_fence;
+        !is_example && !is_fence
+    };
+    page.text.lines().filter(outside).collect()
+}
+
+/// The anchors of a page's headings, as the usual viewers make them.
+fn anchors(page: &Page) -> BTreeSet<String> {
+    let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
+    let anchor = |line: &str| -> String {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+/// What stands in `](...)`.
+fn links(page: &Page) -> Vec<String> {
+    let text = prose(page).join("\n");
+    let ends = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    ends.map(|(link, _)| link.to_owned()).collect()
+}
+
+#[test]
+fn the_readme_is_one_page() {
+    let lines = page("README.md").text.lines().count();
+    assert!(
+        lines <= README_LINES_MAX,
+        "README.md has {lines} lines: what is more belongs in docs/"
+    );
+}
+
+#[test]
+fn lines_fit_a_narrow_screen_and_examples_say_what_they_are() {
+    for page in pages() {
+        for (number, line) in page.text.lines().enumerate() {
+            let place = format!("{}:{}", page.name, number + 1);
+            let columns = line.chars().count();
+            assert!(line.starts_with('|') || columns <= COLUMNS_MAX, "{place}: {columns} columns");
+        }
+        let is_indented = |line: &&str| line.starts_with("    ");
+        let indented = prose(&page).into_iter().find(is_indented);
+        assert_eq!(indented, None, "{}: put examples between fences", page.name);
+        for example in page.examples() {
+            let (language, place) = (&*example.language, &example.place);
+            assert!(LANGUAGES.contains(&language), "{place}: say whether it is {LANGUAGES:?}");
+            assert!(!example.text.trim().is_empty(), "{place}: nothing is shown");
+        }
+    }
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_are_there() {
+    let mut texts = pages();
+    for name in ["ARCHITECTURE.md", "CHANGELOG.md", "agents/host/METRICS.md", "src/store/FORMAT.md"]
+    {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        texts.push(Page { name: name.to_owned(), text });
+    }
+    let mut checked = 0;
+    for page in &texts {
+        for link in links(page).into_iter().filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let here = root().join(&page.name);
+            let path = if file.is_empty() { here } else { here.with_file_name("").join(file) };
+            assert!(path.exists(), "{}: {link} leads nowhere", page.name);
+            checked += 1;
+            if anchor.is_empty() {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let there = anchors(&Page { name: link.clone(), text });
+            assert!(there.contains(anchor), "{}: {link} is none of {there:?}", page.name);
+        }
+    }
+    assert!(checked >= 50, "found only {checked} links");
+}
+
+#[test]
+fn every_page_of_the_manual_is_in_its_index() {
+    let index = links(&page("docs/README.md"));
+    for page in pages() {
+        let name = page.name.trim_start_matches("docs/");
+        let is_there = index.iter().any(|link| link == name || *link == format!("../{name}"));
+        assert!(is_there || page.name == "docs/README.md", "docs/README.md does not name {name}");
+    }
+}
+
+#[test]
+fn operations_explain_every_metric_and_no_page_one_that_is_not_there() {
+    let names: BTreeSet<_> =
+        granary::telemetry::METRIC_NAMES.iter().map(|(name, _)| *name).collect();
+    let operations = page("docs/operations.md").text;
+    for name in &names {
+        let row = [format!("| `{name}`"), format!("| `{name}{{")];
+        let is_there = row.iter().any(|row| operations.contains(row.as_str()));
+        assert!(is_there, "docs/operations.md does not explain {name}");
+    }
+    for page in pages() {
+        for part in page.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+            let is_known = names.contains(part.trim_end_matches("_bucket"));
+            assert!(!part.starts_with("granary_") || is_known, "{}: {part}?", page.name);
+        }
+    }
+}
+
+/// Sections with their keys and defaults, as the file of defaults writes them.
+fn defaults() -> Vec<(String, String, String)> {
+    let text = fs::read_to_string(root().join("config/default.toml")).unwrap();
+    let (mut section, mut found) = (String::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_matches(['[', ']']).to_owned();
+        } else if let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#'))
+        {
+            found.push((section.clone(), key.to_owned(), value.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn settings_explain_every_key_with_its_default() {
+    let text = page("docs/settings.md").text;
+    let own = |section: &str| {
+        let from = text.split_once(&format!("\n## {section}\n")).map(|(_, rest)| rest);
+        let from = from.unwrap_or_else(|| panic!("docs/settings.md has no section {section}"));
+        from.split("\n## ").next().unwrap().to_owned()
+    };
+    let defaults = defaults();
+    assert!(defaults.len() > 40, "{defaults:?}");
+    for (section, key, value) in &defaults {
+        let (part, row) = match section.as_str() {
+            "granularity" => (own("granularities"), format!("| `{key}` |")),
+            other => (own(other), format!("| `{key}` | `{value}` |")),
+        };
+        assert!(part.contains(&row), "docs/settings.md, {section}: there must be a row {row}");
+    }
+    for line in text.lines().filter(|line| line.starts_with("| `")) {
+        let key = line.split('`').nth(1).unwrap();
+        assert!(defaults.iter().any(|(_, own, _)| own == key), "{key} is no setting");
+    }
+}
