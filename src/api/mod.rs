@@ -5,25 +5,14 @@
 mod admin;
 mod answer;
 mod body;
-mod changes;
-mod clock;
-mod collectd;
 mod connection;
-mod foreign;
 mod guard;
-mod influx;
 mod ingest;
 mod operations;
-mod otlp;
-mod params;
 mod prometheus;
-mod queries;
+mod query;
 mod receive;
 mod refusal;
-mod remote_write;
-mod senders;
-mod streamed;
-mod tail;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,10 +20,10 @@ pub use body::BodyLimits;
 pub(crate) use body::fuzz_decompress;
 pub use connection::{Connections, OneAtATime};
 pub use guard::HostNames;
-pub(crate) use params::fuzz_query;
 pub(crate) use prometheus::fuzz_params;
+pub use query::Tails;
+pub(crate) use query::fuzz_query;
 pub use receive::receive;
-pub use tail::Tails;
 
 use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
@@ -99,31 +88,10 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     config
         .app_data(web::Data::new(parts))
         .app_data(web::Data::new(collectors))
-        .route("/api/v1/ingest", web::post().to(ingest::ingest))
-        .route("/api/v1/write", web::post().to(remote_write::write))
-        .route("/prometheus/api/v1/write", web::post().to(remote_write::write))
-        .route("/v1/metrics", web::post().to(otlp::write))
-        .route("/write", web::post().to(influx::write))
-        .route("/api/v2/write", web::post().to(influx::write))
-        .route("/api/v1/collectd", web::post().to(collectd::write))
-        .route("/ping", web::route().to(influx::ping))
-        .route("/query", web::route().to(influx::query))
+        .configure(ingest::routes)
         .configure(prometheus::routes)
-        .route("/api/v1/chart", web::get().to(queries::chart))
-        .route("/api/v1/documents", web::get().to(queries::documents))
-        .route("/api/v1/export", web::get().to(queries::export))
-        .route("/api/v1/aggregate", web::post().to(queries::aggregate))
-        .route("/api/v1/series", web::get().to(queries::series))
-        .route("/api/v1/series", web::delete().to(changes::delete_matching))
-        .route("/api/v1/senders", web::get().to(senders::list))
-        .route("/api/v1/senders", web::delete().to(senders::remove_matching))
-        .route("/api/v1/admin/senders/remove", web::post().to(senders::remove))
-        .route("/api/v1/tail", web::get().to(tail::tail))
-        .route("/api/v1/admin/series/delete", web::post().to(changes::delete))
-        .route("/api/v1/admin/series/rename", web::post().to(changes::rename))
-        .route("/api/v1/admin/clock", web::get().to(clock::show))
-        .route("/api/v1/admin/clock/confirm", web::post().to(clock::confirm))
-        .route("/api/v1/admin/snapshot", web::post().to(admin::snapshot))
+        .configure(query::routes)
+        .configure(admin::routes)
         .route("/metrics", web::get().to(operations::metrics))
         .route("/healthz", web::get().to(operations::healthz))
         .route("/readyz", web::get().to(operations::readyz))

@@ -15,7 +15,7 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::{ApiParts, body, refusal::Refusal, streamed::Slow},
+    api::{ApiParts, answer::streamed::Slow, body, refusal::Refusal},
     ingest::memory::HeldMemory,
     model::Moment,
     query::{self, Budget, PromqlLimits, Reservation},

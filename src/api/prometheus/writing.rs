@@ -26,7 +26,7 @@ use super::{
     json::{push_comma, push_labels, push_notes, push_point, push_text},
 };
 use crate::{
-    api::streamed::Slow,
+    api::answer::streamed::Slow,
     query::{Labels, MatrixSeries, PromqlValue, Reservation, VectorSample},
 };
 

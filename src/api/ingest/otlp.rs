@@ -7,12 +7,10 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
 use prost::Message;
 use serde_json::json;
 
-use super::{
-    foreign::{ForeignRequest, respond},
-    refusal::Refusal,
-};
+use super::rows::{ForeignRequest, respond};
 use crate::{
     actors::{Foreign, ForeignAnswer},
+    api::refusal::Refusal,
     ingest::otlp::Form,
 };
 

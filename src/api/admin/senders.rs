@@ -8,8 +8,9 @@ use actix_web::{
 };
 use serde::Deserialize;
 
-use super::{ApiParts, answer, changes, refusal};
+use super::series;
 use crate::{
+    api::{ApiParts, answer, refusal},
     model::Span,
     query::{self, QueryError, SendersAnswer, SendersRemoved},
 };
@@ -66,7 +67,7 @@ pub(super) async fn remove(
     payload: web::Payload,
     parts: web::Data<ApiParts>,
 ) -> HttpResponse {
-    match changes::read::<Which>(&request, payload, &parts).await {
+    match series::read::<Which>(&request, payload, &parts).await {
         Ok(which) => respond(which, &parts).await,
         Err(refused) => refused,
     }

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 
-use super::{ApiParts, answer};
+use crate::api::{ApiParts, answer};
 
 pub(super) async fn show(parts: web::Data<ApiParts>) -> HttpResponse {
     HttpResponse::Ok().json(parts.clock.report())

@@ -18,8 +18,9 @@ use tokio::{
     time::sleep,
 };
 
-use super::{ApiParts, answer, params, queries};
+use super::{endpoints, params};
 use crate::{
+    api::{ApiParts, answer},
     clock::Stopwatch,
     query::{self, QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
     telemetry::QueryOutcome,
@@ -93,7 +94,7 @@ pub(super) async fn tail(
             .insert_header(("X-Accel-Buffering", "no"))
             .force_close()
             .streaming(stream::unfold(subscription, Subscription::next)),
-        Err(cause) => refused(queries::outcome(&cause), answer::query_error(&cause)),
+        Err(cause) => refused(endpoints::outcome(&cause), answer::query_error(&cause)),
     }
 }
 

@@ -3,9 +3,9 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use granary_protocol::IngestAnswer;
 
-use super::{ApiParts, Collectors, body, refusal::Refusal};
 use crate::{
     actors::{Collect, Encoding},
+    api::{ApiParts, Collectors, body, refusal::Refusal},
     clock::Stopwatch,
     telemetry::IngestOutcome,
 };

@@ -9,8 +9,8 @@ use actix_web::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{ApiParts, answer, body, params, refusal};
 use crate::{
+    api::{ApiParts, answer, body, query::selector, refusal},
     query::{self, ChangeAnswer, QueryError, Selector},
     store::{ChangeAction, ChangeRefusal, Renaming, SeriesChange},
 };
@@ -66,7 +66,7 @@ pub(super) async fn delete_matching(
         Ok(params) => params.into_inner(),
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
     };
-    match params::selector(params.metric.as_deref(), params.tags.as_deref()) {
+    match selector(params.metric.as_deref(), params.tags.as_deref()) {
         Ok(selector) => respond(&selector, ChangeAction::Delete, params.dry_run, parts).await,
         Err(cause) => answer::query_error(&cause),
     }

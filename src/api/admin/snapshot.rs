@@ -2,8 +2,10 @@
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 
-use super::{ApiParts, answer};
-use crate::actors::SnapshotFault;
+use crate::{
+    actors::SnapshotFault,
+    api::{ApiParts, answer},
+};
 
 pub(super) async fn snapshot(parts: web::Data<ApiParts>) -> HttpResponse {
     let made = web::block(move || parts.snapshots.make()).await;

@@ -17,8 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::ApiParts;
-use crate::{query::Reservation, telemetry::QueryOutcome};
+use crate::{api::ApiParts, query::Reservation, telemetry::QueryOutcome};
 
 /// Bytes that are handed to the connection at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -34,16 +33,16 @@ const TIMEOUTS_FOR_A_CHUNK: u32 = 3;
 
 /// What becomes of clients that read slowly.
 #[derive(Debug, Clone)]
-pub(super) struct Slow {
+pub(in crate::api) struct Slow {
     /// How long a client may take over a chunk; then the answer is broken off.
-    pub(super) chunk_within: Duration,
+    pub(in crate::api) chunk_within: Duration,
     /// Counts answers that were broken off.
-    pub(super) broken_off: prometheus::IntCounter,
+    pub(in crate::api) broken_off: prometheus::IntCounter,
 }
 
 impl Slow {
     /// As the settings have it.
-    pub(super) fn of(parts: &ApiParts) -> Self {
+    pub(in crate::api) fn of(parts: &ApiParts) -> Self {
         let outcome = QueryOutcome::Slow.as_str();
         Self {
             chunk_within: parts.client_timeout * TIMEOUTS_FOR_A_CHUNK,
@@ -54,7 +53,7 @@ impl Slow {
 
 /// The beginning of an answer, or why there is none.
 #[derive(Debug)]
-pub(super) enum Begun<E> {
+pub(in crate::api) enum Begun<E> {
     /// All of it: no more than a chunk, so it needs no place among the queries any more.
     Whole(Vec<u8>),
     /// More than a chunk.
@@ -66,7 +65,7 @@ pub(super) enum Begun<E> {
 /// Runs a query and writes its answer; the receiver gets the beginning as soon as there is one,
 /// and nothing when the query panics. The memory that comes with the answer is held until it is
 /// written. To be called in a runtime, where waiting is allowed.
-pub(super) fn write<T: Serialize, E>(
+pub(in crate::api) fn write<T: Serialize, E>(
     begun: oneshot::Sender<Begun<E>>,
     permit: OwnedSemaphorePermit,
     slow: Slow,
@@ -85,7 +84,7 @@ pub(super) fn write<T: Serialize, E>(
 }
 
 /// The response that sends it.
-pub(super) fn response<E>(begun: Begun<E>) -> Result<HttpResponse, E> {
+pub(in crate::api) fn response<E>(begun: Begun<E>) -> Result<HttpResponse, E> {
     let mut builder = HttpResponse::Ok();
     builder.content_type("application/json");
     match begun {

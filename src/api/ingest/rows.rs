@@ -2,9 +2,9 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
-use super::{ApiParts, Collectors, body, refusal::Refusal};
 use crate::{
     actors::{CollectForeign, Foreign, ForeignAnswer},
+    api::{ApiParts, Collectors, body, refusal::Refusal},
     clock::Stopwatch,
     telemetry::IngestOutcome,
 };

@@ -7,12 +7,10 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header};
 
-use super::{
-    foreign::{ForeignRequest, respond},
-    refusal::Refusal,
-};
+use super::rows::{ForeignRequest, respond};
 use crate::{
     actors::{Foreign, ForeignAnswer},
+    api::refusal::Refusal,
     ingest::remote_write::Version,
 };
 

@@ -4,12 +4,10 @@ use actix_web::{HttpResponse, http::StatusCode, web::Query};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{
-    foreign::{ForeignRequest, respond},
-    refusal::Refusal,
-};
+use super::rows::{ForeignRequest, respond};
 use crate::{
     actors::{Foreign, ForeignAnswer},
+    api::refusal::Refusal,
     ingest::influx::Precision,
 };
 

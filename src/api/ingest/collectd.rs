@@ -2,11 +2,11 @@
 
 use actix_web::{HttpResponse, http::header};
 
-use super::{
-    foreign::{ForeignRequest, respond},
-    refusal::Refusal,
+use super::rows::{ForeignRequest, respond};
+use crate::{
+    actors::{Foreign, ForeignAnswer},
+    api::refusal::Refusal,
 };
-use crate::actors::{Foreign, ForeignAnswer};
 
 pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
     let (request, ..) = &received;

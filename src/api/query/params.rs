@@ -83,7 +83,7 @@ impl Params {
         }
     }
 
-    pub(super) fn selector(&self) -> Result<Selector, QueryError> {
+    pub(in crate::api) fn selector(&self) -> Result<Selector, QueryError> {
         selector(self.metric.as_deref(), self.tags.as_deref())
     }
 
@@ -200,7 +200,10 @@ fn at_least_one(name: &str, number: Option<usize>) -> Result<Option<usize>, Quer
 }
 
 /// Reads `metric=` and `tags=`, as `host=web1,core=0`.
-pub(super) fn selector(metric: Option<&str>, tags: Option<&str>) -> Result<Selector, QueryError> {
+pub(in crate::api) fn selector(
+    metric: Option<&str>,
+    tags: Option<&str>,
+) -> Result<Selector, QueryError> {
     let mut pairs = Vec::new();
     for pair in tags.iter().flat_map(|tags| tags.split(',')).filter(|pair| !pair.is_empty()) {
         let (name, value) = pair

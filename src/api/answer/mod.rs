@@ -1,5 +1,7 @@
 //! Errors as status codes.
 
+pub(super) mod streamed;
+
 use std::fmt::Display;
 
 use actix_web::{HttpResponse, http::StatusCode};

@@ -8,12 +8,16 @@ use actix_web::{
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::{
-    ApiParts, answer, body,
-    params::{OF_RANGE, OF_SERIES, Params},
-    streamed::{self, Slow},
-};
+use super::params::{OF_RANGE, OF_SERIES, Params};
 use crate::{
+    api::{
+        ApiParts,
+        answer::{
+            self,
+            streamed::{self, Slow},
+        },
+        body,
+    },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
     },
@@ -169,7 +173,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     }
 }
 
-pub(super) fn outcome(cause: &QueryError) -> QueryOutcome {
+pub(in crate::api) fn outcome(cause: &QueryError) -> QueryOutcome {
     match cause {
         QueryError::Invalid(_) => QueryOutcome::Invalid,
         QueryError::TooMuch(_) => QueryOutcome::TooMuch,
