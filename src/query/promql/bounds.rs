@@ -1,20 +1,40 @@
-//! What an evaluation may take: time, points, cells, memory.
+//! What one evaluation may take: time, points, cells, memory.
 //!
-//! Must never know: the tree, values.
+//! The only place where an evaluation asks for its turn and for memory. Must never know: the tree,
+//! what is computed.
 
 use std::cell::Cell;
 
-use crate::query::promql::{
-    PromqlError,
-    evaluate::expression::Evaluator,
+use regex::Regex;
+
+use super::{
+    PromqlError, PromqlLimits,
     value::{cells::TimedCell, series::Value},
 };
+use crate::query::whole_pattern;
 
 /// Values of the size of a result that making it takes at a time: two operands, the result, and the
 /// answer's times.
 const VALUES_AT_A_TIME: usize = 4;
 
-impl Evaluator<'_> {
+/// The limits of an answer, and what its evaluation has taken of them.
+pub(crate) struct Bounds<'a> {
+    /// The limits.
+    pub(crate) limits: &'a PromqlLimits<'a>,
+    /// Cells read.
+    cells: Cell<usize>,
+    /// Memory taken for values so far.
+    values: Cell<usize>,
+    /// What values take that wait for others to be evaluated.
+    held: Cell<usize>,
+}
+
+impl<'a> Bounds<'a> {
+    /// Nothing is taken yet.
+    pub(crate) fn new(limits: &'a PromqlLimits<'a>) -> Self {
+        Self { limits, cells: Cell::new(0), values: Cell::new(0), held: Cell::new(0) }
+    }
+
     /// Ends an evaluation that takes too long.
     pub(crate) fn check_time(&self) -> Result<(), PromqlError> {
         if self.limits.budget.check().is_err() {
@@ -25,6 +45,11 @@ impl Evaluator<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Takes memory until the query ends.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), PromqlError> {
+        self.limits.take(bytes)
     }
 
     /// Refuses values of more points than allowed, and takes the memory for them before they are
@@ -41,7 +66,7 @@ impl Evaluator<'_> {
         let needed = self.held.get() + points * VALUES_AT_A_TIME * size_of::<f64>();
         let more = needed.saturating_sub(self.values.get());
         self.values.set(self.values.get() + more);
-        self.limits.take(more)
+        self.take(more)
     }
 
     /// Counts a value as held, until the guard is dropped: it waits for others to be evaluated.
@@ -61,11 +86,16 @@ impl Evaluator<'_> {
                  with it or fewer series, or raise promql.points_max"
             )));
         }
-        self.limits.take(more * size_of::<TimedCell>())
+        self.take(more * size_of::<TimedCell>())
+    }
+
+    /// Compiles a pattern that must match whole values.
+    pub(crate) fn pattern(&self, pattern: &str) -> Result<Regex, PromqlError> {
+        whole_pattern(pattern, self.limits)
     }
 }
 
-/// See [`Evaluator::hold`].
+/// A value that waits counts as held until this is dropped ([`Bounds::hold`]).
 pub(crate) struct Holding<'a> {
     held: &'a Cell<usize>,
     bytes: usize,

@@ -62,6 +62,7 @@ mod aggregation;
 mod answer;
 mod binary;
 mod bounds;
+mod context;
 mod evaluate;
 mod functions;
 mod parse;
@@ -72,7 +73,7 @@ mod value;
 use promql_parser::parser::Expr;
 
 pub use answer::{MatrixSeries, PromqlAnswer, PromqlError, PromqlValue, VectorSample};
-pub use parse::{format::format_promql, matchers::series_matchers};
+pub use parse::{format::format_promql, selector::series_matchers};
 pub use request::{PromqlLimits, PromqlRequest};
 pub use value::labels::{Labels, Texts};
 
@@ -88,7 +89,7 @@ pub fn promql(
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let times = parse::extensions::QueryTimes {
+    let times = parse::durations::QueryTimes {
         step: request.step_ms as f64 / 1000.0,
         range: request.end.0.saturating_sub(request.start.0) as f64 / 1000.0,
     };

@@ -1,38 +1,36 @@
-//! Aggregations that keep some of the series as they are: `topk` and its like.
+//! Aggregations that keep so many series of each group as they are: `topk`, `bottomk` and `limitk`.
 //!
 //! Must never know: the store, the tree.
 
 use std::cmp::Ordering;
 
 use promql_parser::parser::token;
-use xxhash_rust::xxh64::xxh64;
 
-use super::fold::Group;
+use super::groups::Group;
 use crate::query::promql::{
-    Labels, PromqlError,
+    PromqlError,
     value::{
-        annotations::Notes,
         numbers::text_of,
         series::{ABSENT, Series, is_present},
-        steps::Grid,
+        steps::Steps,
     },
 };
 
 /// `topk`, `bottomk` and `limitk`: so many series of each group. At a single time the picked ones
 /// come in the order of the pick.
-pub(crate) fn counted(
+pub(super) fn topk(
     operator: token::TokenId,
     input: &[Series],
     groups: &[Group],
     numbers: &[f64],
-    grid: &Grid,
+    steps: &Steps,
 ) -> Result<Vec<Series>, PromqlError> {
     let mut kept: Vec<Series> = input
         .iter()
         .map(|series| Series {
             labels: series.labels.clone(),
             drop_metric: series.drop_metric,
-            values: vec![ABSENT; grid.count],
+            values: vec![ABSENT; steps.count],
         })
         .collect();
     let mut order = Vec::new();
@@ -51,13 +49,13 @@ pub(crate) fn counted(
             }
             for index in there.iter().take(count) {
                 kept[*index].values[at] = input[*index].values[at];
-                if grid.count == 1 {
+                if steps.count == 1 {
                     order.push(*index);
                 }
             }
         }
     }
-    if grid.count == 1 {
+    if steps.count == 1 {
         return Ok(order.into_iter().map(|index| kept[index].clone()).collect());
     }
     kept.retain(Series::has_values);
@@ -82,47 +80,4 @@ fn best_first(one: f64, next: f64, largest: bool) -> Ordering {
         (false, false) => one.partial_cmp(&next).unwrap_or(Ordering::Equal),
         (one, next) => one.cmp(&next),
     }
-}
-
-/// `limit_ratio`: about this part of the series, always the same ones; a negative ratio keeps the
-/// others.
-pub(crate) fn by_ratio(
-    mut input: Vec<Series>,
-    numbers: &[f64],
-    notes: &mut Notes,
-) -> Result<Vec<Series>, PromqlError> {
-    if numbers.iter().any(|ratio| ratio.is_nan()) {
-        return Err(PromqlError::Execution("Ratio value is NaN".to_owned()));
-    }
-    for series in &mut input {
-        let place = place_of(&series.labels);
-        for (value, ratio) in series.values.iter_mut().zip(numbers) {
-            let bounded = ratio.clamp(-1.0, 1.0);
-            if bounded != *ratio {
-                notes.warn(|| {
-                    format!(
-                        "ratio value should be between -1 and 1, got {}, capping to {}",
-                        text_of(*ratio),
-                        text_of(bounded)
-                    )
-                });
-            }
-            let within = if bounded >= 0.0 { place < bounded } else { place >= 1.0 + bounded };
-            if !within {
-                *value = ABSENT;
-            }
-        }
-    }
-    input.retain(Series::has_values);
-    Ok(input)
-}
-
-/// A number from 0 to 1 that depends on the labels only.
-fn place_of(labels: &Labels) -> f64 {
-    let mut bytes = Vec::new();
-    for text in labels.iter().flat_map(|(name, value)| [name, value]) {
-        bytes.extend_from_slice(text.as_bytes());
-        bytes.push(0xff);
-    }
-    xxh64(&bytes, 0) as f64 / u64::MAX as f64
 }

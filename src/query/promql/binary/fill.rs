@@ -8,20 +8,20 @@ use promql_parser::parser::VectorMatchFillValues;
 use super::matching::{Group, Matching, groups};
 use crate::query::promql::value::{
     series::{ABSENT, Series, is_present},
-    steps::Grid,
+    steps::Steps,
 };
 
 /// Adds to either side a series for each group and time in which only the other has values.
-pub(crate) fn fill(
+pub(super) fn fill(
     left: &mut Vec<Series>,
     right: &mut Vec<Series>,
     values: &VectorMatchFillValues,
     matching: &Matching<'_>,
-    grid: &Grid,
+    steps: &Steps,
 ) {
     let groups = groups(left, right, matching);
     let there = |all: &[Series], own: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
-        groups.iter().map(|group| any_present(own(group).iter().map(|i| &all[*i]), grid)).collect()
+        groups.iter().map(|group| any_present(own(group).iter().map(|i| &all[*i]), steps)).collect()
     };
     let (on_left, on_right) = (there(left, |own| &own.left), there(right, |own| &own.right));
     let stand_ins = |value: f64, there: &[Vec<bool>], missing: &[Vec<bool>]| {
@@ -43,8 +43,8 @@ pub(crate) fn fill(
 }
 
 /// Times at which any series has a value.
-pub(crate) fn any_present<'a>(all: impl Iterator<Item = &'a Series>, grid: &Grid) -> Vec<bool> {
-    let mut any = vec![false; grid.count];
+pub(super) fn any_present<'a>(all: impl Iterator<Item = &'a Series>, steps: &Steps) -> Vec<bool> {
+    let mut any = vec![false; steps.count];
     for one in all {
         for (any, value) in any.iter_mut().zip(&one.values) {
             *any |= is_present(*value);

@@ -1,7 +1,76 @@
-//! Binary operators: between numbers, between vectors and numbers, between two vectors.
+//! Binary operators: between numbers, between vectors and numbers, and between two vectors, whose
+//! series are matched first.
 //!
-//! Must never know: the store.
+//! Must never know: the store, how the operands were evaluated.
 
 mod fill;
 mod matching;
-pub(crate) mod operators;
+mod operators;
+mod vectors;
+
+use promql_parser::parser::BinaryExpr;
+
+use super::{
+    PromqlError,
+    context::Context,
+    value::series::{Series, Value, is_present},
+};
+use operators::Operator;
+
+/// What an operator makes of its operands.
+pub(crate) fn operate(
+    binary: &BinaryExpr,
+    left: Value,
+    right: Value,
+    context: &Context<'_>,
+) -> Result<Value, PromqlError> {
+    let operator = Operator::of(binary)?;
+    let return_bool = binary.return_bool();
+    Ok(match (left, right) {
+        (Value::Scalar(mut left), Value::Scalar(right)) => {
+            for (left, right) in left.iter_mut().zip(right) {
+                *left = operator.apply(*left, right, *left, true);
+            }
+            Value::Scalar(left)
+        }
+        (Value::Vector(series), Value::Scalar(numbers)) => {
+            let compute = |value, number| operator.apply(value, number, value, return_bool);
+            let drops = operator.drops_metric() || return_bool;
+            Value::Vector(with_numbers(series, &numbers, drops, compute))
+        }
+        (Value::Scalar(numbers), Value::Vector(series)) => {
+            let compute = |value, number| operator.apply(number, value, value, return_bool);
+            let drops = operator.drops_metric() || return_bool;
+            Value::Vector(with_numbers(series, &numbers, drops, compute))
+        }
+        (Value::Vector(left), Value::Vector(right)) => {
+            let modifier = binary.modifier.as_ref();
+            Value::Vector(vectors::operate(left, right, operator, modifier, context)?)
+        }
+        (Value::Text(_), _) | (_, Value::Text(_)) => {
+            return Err(PromqlError::BadData(
+                "parse error: binary expression must contain only scalar and instant vector \
+                 types"
+                    .to_owned(),
+            ));
+        }
+    })
+}
+
+fn with_numbers(
+    mut series: Vec<Series>,
+    numbers: &[f64],
+    drops_metric: bool,
+    compute: impl Fn(f64, f64) -> f64,
+) -> Vec<Series> {
+    for one in &mut series {
+        one.drop_metric |= drops_metric;
+        for (value, number) in one.values.iter_mut().zip(numbers) {
+            if is_present(*value) {
+                *value = compute(*value, *number);
+            }
+        }
+    }
+    series.retain(Series::has_values);
+    series
+}

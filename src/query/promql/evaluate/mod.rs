@@ -3,8 +3,11 @@
 //! Must never know: HTTP, how cells are read, what functions and operators compute.
 
 mod call;
-pub(crate) mod expression;
+mod expression;
+mod range;
 mod step_invariant;
+
+use std::cell::RefCell;
 
 use promql_parser::parser::Expr;
 
@@ -12,17 +15,21 @@ use crate::{
     model::UnixMillis,
     policy::query_plan::Detail,
     query::promql::{
-        Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
+        MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
         VectorSample,
-        parse::{literals::shown, positions::Positions},
+        bounds::Bounds,
+        parse::positions::Positions,
+        selectors::Selectors,
         value::{
+            annotations::{Annotations, Notes},
             series::{Series, Value, is_present, without_names},
-            steps::Grid,
+            steps::{QueryRange, Steps},
+            text::shown,
         },
     },
     store::Store,
 };
-use expression::{Evaluator, is_matrix};
+use expression::{Evaluator, is_range_vector};
 
 /// Times further from 1970 than this are refused, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
@@ -35,31 +42,45 @@ pub(crate) fn answer(
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let grid = grid(request, limits)?;
-    let positions = Positions::of(expression, &request.query);
-    let evaluator = Evaluator::new(store, request, limits, grid, positions, now);
-    let value = if request.step_ms > 0 {
-        range_answer(&evaluator, expression, &grid)?
-    } else if is_matrix(expression) {
-        PromqlValue::Matrix(readings(&evaluator, expression, &grid)?)
-    } else {
-        instant_answer(evaluator.value(expression, &grid)?, grid.start)?
+    let steps = steps(request, limits)?;
+    let query = QueryRange {
+        start: steps.start,
+        end: if request.step_ms > 0 { request.end.0 } else { steps.start },
+        step_ms: if steps.count < 2 { 0 } else { steps.step_ms },
     };
-    let notes = evaluator.notes.into_inner();
-    Ok(PromqlAnswer { value, warnings: notes.warnings, infos: notes.infos })
+    let annotations = RefCell::new(Annotations::default());
+    let (bounds, notes) = (Bounds::new(limits), Notes::new(&annotations));
+    let evaluator = Evaluator {
+        selectors: Selectors::new(store, now, request.lookback_ms, query, &bounds, notes),
+        bounds: &bounds,
+        notes,
+        query,
+        positions: Positions::of(expression, &request.query),
+        delayed_name_removal: request.delayed_name_removal,
+    };
+    let value = if request.step_ms > 0 {
+        range_answer(&evaluator, expression, &steps)?
+    } else if is_range_vector(expression) {
+        PromqlValue::Matrix(readings(&evaluator, expression, &steps)?)
+    } else {
+        instant_answer(evaluator.value(expression, &steps)?, steps.start)?
+    };
+    drop(evaluator);
+    let Annotations { warnings, infos } = annotations.into_inner();
+    Ok(PromqlAnswer { value, warnings, infos })
 }
 
 /// The evaluation times.
-fn grid(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Grid, PromqlError> {
-    let (start, end, step) = (request.start.0, request.end.0, request.step_ms);
+fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, PromqlError> {
+    let (start, end, step_ms) = (request.start.0, request.end.0, request.step_ms);
     let bad = |problem: &str| Err(PromqlError::BadData(problem.to_owned()));
     if start.abs() > TIME_MAX_MS || end.abs() > TIME_MAX_MS {
         return bad("times must lie within 30,000 years of 1970");
     }
-    if step == 0 {
-        return Ok(Grid::instant(start));
+    if step_ms == 0 {
+        return Ok(Steps::instant(start));
     }
-    if step < 0 {
+    if step_ms < 0 {
         return bad(
             "zero or negative query resolution step widths are not accepted. Try a positive integer",
         );
@@ -67,7 +88,7 @@ fn grid(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Grid, Prom
     if end < start {
         return bad("end timestamp must not be before start time");
     }
-    let count = ((end - start) / step + 1) as usize;
+    let count = ((end - start) / step_ms + 1) as usize;
     if count > limits.steps_max {
         return Err(PromqlError::BadData(format!(
             "exceeded maximum resolution of {} points per timeseries. Try decreasing the query \
@@ -75,32 +96,30 @@ fn grid(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Grid, Prom
             limits.steps_max
         )));
     }
-    Ok(Grid { start, step, count })
+    Ok(Steps { start, step_ms, count })
 }
 
 fn range_answer(
     evaluator: &Evaluator<'_>,
     expression: &Expr,
-    grid: &Grid,
+    steps: &Steps,
 ) -> Result<PromqlValue, PromqlError> {
     let not_of = |kind: &str| {
         PromqlError::BadData(format!(
             "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
         ))
     };
-    if is_matrix(expression) {
+    if is_range_vector(expression) {
         return Err(not_of("range vector"));
     }
-    let series = match evaluator.value(expression, grid)? {
+    let series = match evaluator.value(expression, steps)? {
         Value::Text(_) => return Err(not_of("string")),
-        Value::Scalar(values) => {
-            vec![Series { labels: Labels::default(), drop_metric: false, values }]
-        }
+        Value::Scalar(values) => vec![Series::unlabelled(values)],
         Value::Vector(series) => without_names(series)?,
     };
     let points = |series: Series| MatrixSeries {
         labels: series.labels,
-        points: grid.times().zip(series.values).filter(|point| is_present(point.1)).collect(),
+        points: steps.times().zip(series.values).filter(|point| is_present(point.1)).collect(),
     };
     let mut all: Vec<_> = series.into_iter().filter(Series::has_values).map(points).collect();
     all.sort_by(|one, next| one.labels.cmp(&next.labels));
@@ -129,15 +148,15 @@ fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
 fn readings(
     evaluator: &Evaluator<'_>,
     expression: &Expr,
-    grid: &Grid,
+    steps: &Steps,
 ) -> Result<Vec<MatrixSeries>, PromqlError> {
-    let matrix = evaluator.matrix(expression, grid, Detail::Samples)?;
-    let to = matrix.end_at(grid.start);
-    let from = to - matrix.range_ms;
+    let windows = evaluator.range_vector(expression, steps, Detail::Samples)?;
+    let to = windows.shift.of(steps.start);
+    let from = to - windows.range_ms;
     let mut out = Vec::new();
-    for series in &matrix.loaded.series {
-        evaluator.check_time()?;
-        evaluator.limits.take(series.cells.len() * 2 * size_of::<(i64, f64)>())?;
+    for series in &windows.cells.series {
+        evaluator.bounds.check_time()?;
+        evaluator.bounds.take(series.cells.len() * 2 * size_of::<(i64, f64)>())?;
         let mut points = Vec::new();
         for cell in &series.cells {
             if cell.n > 1 {

@@ -1,11 +1,8 @@
-//! Parts of an expression that are the same at all times are evaluated once; and values that are
-//! changed without a look at times.
+//! Step invariant parts of an expression: they are the same at all times, and are evaluated once.
 //!
-//! Must never know: the store.
+//! Must never know: the store, values.
 
 use promql_parser::parser::Expr;
-
-use crate::query::promql::value::series::{ABSENT, Value, is_present};
 
 /// Functions whose answer depends on the evaluation time itself.
 const OF_TIME: [&str; 12] = [
@@ -24,7 +21,7 @@ const OF_TIME: [&str; 12] = [
 ];
 
 /// Whether an expression, no mere literal, has the same value at all times.
-pub(crate) fn is_constant(expression: &Expr) -> bool {
+pub(crate) fn is_step_invariant(expression: &Expr) -> bool {
     match expression {
         Expr::VectorSelector(selector) => selector.at.is_some(),
         Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => false,
@@ -58,49 +55,13 @@ fn keeps(expression: &Expr) -> bool {
     }
 }
 
-/// A value with its sign changed.
-pub(crate) fn negated(value: Value) -> Value {
-    match value {
-        Value::Scalar(mut values) => {
-            for value in &mut values {
-                *value = -*value;
-            }
-            Value::Scalar(values)
-        }
-        Value::Vector(mut series) => {
-            for one in &mut series {
-                one.drop_metric = true;
-                let present = one.values.iter_mut().filter(|value| is_present(**value));
-                present.for_each(|value| *value = -*value);
-            }
-            Value::Vector(series)
-        }
-        Value::Text(text) => Value::Text(text),
-    }
-}
-
-/// A value of one time at several.
-pub(crate) fn repeated(value: Value, count: usize) -> Value {
-    let repeat = |values: Vec<f64>| vec![values.first().copied().unwrap_or(ABSENT); count];
-    match value {
-        Value::Scalar(values) => Value::Scalar(repeat(values)),
-        Value::Vector(mut series) => {
-            for one in &mut series {
-                one.values = repeat(std::mem::take(&mut one.values));
-            }
-            Value::Vector(series)
-        }
-        Value::Text(text) => Value::Text(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::query::promql::{parse, tests::LIMITS};
 
     #[test]
-    fn what_depends_on_the_time_is_not_constant() {
+    fn what_depends_on_the_time_is_not_step_invariant() {
         for (text, expected) in [
             ("1", false),
             ("1 + 1", true),
@@ -119,7 +80,7 @@ mod tests {
             ("max_over_time((up @ 10)[5m:1m])", false),
         ] {
             let expression = parse::parse(text, None, &LIMITS).unwrap();
-            assert_eq!(is_constant(&expression), expected, "{text}");
+            assert_eq!(is_step_invariant(&expression), expected, "{text}");
         }
     }
 }

@@ -1,14 +1,9 @@
 //! `info`: joins the labels of info series, such as `target_info`, to the series they describe.
 //!
 //! As in Prometheus (docs/querying/functions.md), an info series describes the series with its
-//! `instance` and `job`. Must never know: how series are read.
+//! `instance` and `job`. Must never know: how series are read, the tree.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::RangeInclusive,
-};
-
-use promql_parser::parser::Expr;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     model::METRIC_TAG,
@@ -16,14 +11,10 @@ use crate::{
         MatchOperator, SeriesMatcher,
         promql::{
             Labels, PromqlError,
-            evaluate::expression::{Evaluator, offset_ms},
-            parse::matchers::{conditions_of, first_selector},
-            value::{
-                series::{ABSENT, Series, Value, is_present, join_same},
-                steps::Grid,
-            },
+            bounds::Bounds,
+            context::Context,
+            value::series::{ABSENT, Series, is_present, join_same},
         },
-        whole_pattern,
     },
 };
 
@@ -35,17 +26,41 @@ const DEFAULT_METRIC: &str = "target_info";
 /// The metrics that are meant when it is only said which ones are not.
 const ANY_METRIC: &str = ".+_info";
 
-/// What the second argument of `info` asks for.
-struct Wanted {
+/// What the second argument of `info` selects.
+pub(crate) struct InfoSelector {
     /// Conditions on an info series, those on its metric's name first.
     matchers: Vec<SeriesMatcher>,
     /// How many of them are on the metric's name.
     on_metric: usize,
 }
 
-impl Wanted {
-    fn metric(&self) -> &[SeriesMatcher] {
-        &self.matchers[..self.on_metric]
+impl InfoSelector {
+    /// The conditions given, and those that are meant where none is on the metric's name.
+    pub(crate) fn new(given: Vec<SeriesMatcher>, bounds: &Bounds<'_>) -> Result<Self, PromqlError> {
+        let (mut matchers, data): (Vec<_>, Vec<_>) =
+            given.into_iter().partition(|matcher: &SeriesMatcher| matcher.tag == METRIC_TAG);
+        let says_which = |matcher: &SeriesMatcher| match matcher.operator {
+            MatchOperator::Equal(_) | MatchOperator::Pattern(_) => true,
+            MatchOperator::NotEqual(_) | MatchOperator::NotPattern(_) => false,
+        };
+        if matchers.is_empty() {
+            matchers.push(SeriesMatcher::equal(METRIC_TAG, DEFAULT_METRIC));
+        } else if !matchers.iter().any(says_which) {
+            let operator = MatchOperator::Pattern(bounds.pattern(ANY_METRIC)?);
+            matchers.push(SeriesMatcher { tag: METRIC_TAG.to_owned(), operator });
+        }
+        let on_metric = matchers.len();
+        matchers.extend(data);
+        Ok(Self { matchers, on_metric })
+    }
+
+    /// All conditions on an info series.
+    pub(crate) fn matchers(&self) -> &[SeriesMatcher] {
+        &self.matchers
+    }
+
+    fn is_info(&self, series: &Series) -> bool {
+        self.matchers[..self.on_metric].iter().all(|own| own.matches(series.labels.metric()))
     }
 
     /// Conditions on other labels: only these labels are joined, all when there are none.
@@ -57,80 +72,28 @@ impl Wanted {
 /// The info series that describe one `instance` and `job`, with the times of their samples.
 type Described<'a> = HashMap<[&'a str; 2], Vec<&'a Series>>;
 
-impl Evaluator<'_> {
-    /// The series of the first argument with the labels that the second one asks for.
-    pub(crate) fn info(
-        &self,
-        arguments: &[&Expr],
-        grid: &Grid,
-    ) -> Result<Vec<Series>, PromqlError> {
-        let [base, rest @ ..] = arguments else {
-            return Err(PromqlError::BadData("parse error: info needs an argument".to_owned()));
-        };
-        let times = self.sample_times(base, grid);
-        let base = Value::Vector(self.vector(base, grid)?);
-        let wanted = self.wanted(rest.first().copied())?;
-        let held = self.hold(&base);
-        let found = self.newest_times(&wanted.matchers, grid, &times)?;
-        drop(held);
-        let Value::Vector(base) = base else { return Ok(Vec::new()) };
-        let is_info =
-            |one: &Series| wanted.metric().iter().all(|own| own.matches(one.labels.metric()));
-        let described = described(&base, &found, is_info);
-        let mut out = Vec::with_capacity(base.len());
-        for one in &base {
-            self.check_time()?;
-            if is_info(one) {
-                // Info series themselves stay as they are.
-                out.push(one.clone());
-                continue;
-            }
-            let infos = described.get(&identity(&one.labels)).map_or(&[][..], Vec::as_slice);
-            out.extend(joined(one, infos, &wanted)?);
-            self.check_points(out.len(), grid.count)?;
+/// The series with labels of the info series that were found, whose values are the times of their
+/// samples.
+pub(crate) fn joined(
+    base: &[Series],
+    found: &[Series],
+    selector: &InfoSelector,
+    context: &Context<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    let described = described(base, found, |one| selector.is_info(one));
+    let mut out = Vec::with_capacity(base.len());
+    for one in base {
+        context.bounds.check_time()?;
+        if selector.is_info(one) {
+            // Info series themselves stay as they are.
+            out.push(one.clone());
+            continue;
         }
-        join_same(out)
+        let infos = described.get(&identity(&one.labels)).map_or(&[][..], Vec::as_slice);
+        out.extend(described_by(one, infos, selector)?);
+        context.bounds.check_points(out.len(), context.steps.count)?;
     }
-
-    /// Which samples of info series count: those that lie where the first selector of the series
-    /// that are described looks, by its `@` and `offset`.
-    fn sample_times(&self, base: &Expr, grid: &Grid) -> RangeInclusive<i64> {
-        let selector = first_selector(base);
-        let at = selector.and_then(|selector| self.at(selector.at.as_ref()));
-        let offset = selector.map_or(0, |selector| offset_ms(selector.offset.as_ref()));
-        let (first, last) = (at.unwrap_or(grid.start), at.unwrap_or(grid.last()));
-        first - offset - self.lookback_ms + 1..=last - offset
-    }
-
-    fn wanted(&self, argument: Option<&Expr>) -> Result<Wanted, PromqlError> {
-        let given = match argument {
-            None => Vec::new(),
-            Some(Expr::VectorSelector(selector)) => {
-                conditions_of(selector, self.limits)?.into_iter().flatten().collect()
-            }
-            Some(other) => {
-                return Err(PromqlError::BadData(format!(
-                    "parse error: expected label selectors only, got {other} in call to \"info\""
-                )));
-            }
-        };
-        let (mut matchers, data): (Vec<_>, Vec<_>) =
-            given.into_iter().partition(|matcher: &SeriesMatcher| matcher.tag == METRIC_TAG);
-        let says_which = |matcher: &SeriesMatcher| match matcher.operator {
-            MatchOperator::Equal(_) | MatchOperator::Pattern(_) => true,
-            MatchOperator::NotEqual(_) | MatchOperator::NotPattern(_) => false,
-        };
-        if matchers.is_empty() {
-            matchers.push(SeriesMatcher::equal(METRIC_TAG, DEFAULT_METRIC));
-        } else if !matchers.iter().any(says_which) {
-            let pattern = whole_pattern(ANY_METRIC, self.limits)?;
-            let operator = MatchOperator::Pattern(pattern);
-            matchers.push(SeriesMatcher { tag: METRIC_TAG.to_owned(), operator });
-        }
-        let on_metric = matchers.len();
-        matchers.extend(data);
-        Ok(Wanted { matchers, on_metric })
-    }
+    join_same(out)
 }
 
 /// The info series by what they describe. Only those count that agree with some described series in
@@ -167,14 +130,18 @@ fn identity(labels: &Labels) -> [&str; 2] {
 }
 
 /// One series for each set of labels that it has over time.
-fn joined(base: &Series, infos: &[&Series], wanted: &Wanted) -> Result<Vec<Series>, PromqlError> {
+fn described_by(
+    base: &Series,
+    infos: &[&Series],
+    selector: &InfoSelector,
+) -> Result<Vec<Series>, PromqlError> {
     let mut out: Vec<(Vec<usize>, Option<Series>)> = Vec::new();
     for (time, value) in base.values.iter().enumerate().filter(|(_, value)| is_present(**value)) {
         let current = current(infos, time)?;
         let known = out.iter().position(|(known, _)| *known == current);
         let place = known.unwrap_or(out.len());
         if known.is_none() {
-            let labels = labels(&base.labels, &current, infos, wanted)?;
+            let labels = labels(&base.labels, &current, infos, selector)?;
             let (drop_metric, values) = (base.drop_metric, vec![ABSENT; base.values.len()]);
             out.push((current, labels.map(|labels| Series { labels, drop_metric, values })));
         }
@@ -217,10 +184,11 @@ fn labels(
     base: &Labels,
     current: &[usize],
     infos: &[&Series],
-    wanted: &Wanted,
+    selector: &InfoSelector,
 ) -> Result<Option<Labels>, PromqlError> {
-    let is_wanted =
-        |name: &str| wanted.data().is_empty() || wanted.data().iter().any(|own| own.tag == name);
+    let is_wanted = |name: &str| {
+        selector.data().is_empty() || selector.data().iter().any(|own| own.tag == name)
+    };
     let mut joined = base.clone();
     for index in current {
         for (name, value) in infos[*index].labels.iter() {
@@ -234,6 +202,6 @@ fn labels(
             joined = joined.with(name, value);
         }
     }
-    let may_be_without = wanted.data().iter().all(|matcher| matcher.matches(""));
+    let may_be_without = selector.data().iter().all(|matcher| matcher.matches(""));
     Ok((!current.is_empty() || may_be_without).then_some(joined))
 }

@@ -1,37 +1,31 @@
-//! Functions of labels: made from others, and as an order.
+//! Functions that make labels of others.
 //!
 //! Must never know: the store, the tree.
-
-use std::cmp::Ordering;
 
 use regex::Captures;
 
 use crate::{
     model::METRIC_TAG,
-    query::{
-        promql::{
-            Labels, PromqlError, PromqlLimits,
-            parse::literals::{is_label_name, shown},
-            value::{
-                numbers::ascending,
-                series::{Series, join_same},
-                steps::Grid,
-            },
+    query::promql::{
+        PromqlError,
+        bounds::Bounds,
+        value::{
+            series::{Series, join_same},
+            text::{is_label_name, shown},
         },
-        whole_pattern,
     },
 };
 
 /// `label_replace`; the texts are destination, replacement, source and pattern.
-pub(crate) fn replace(
+pub(super) fn replace(
     mut series: Vec<Series>,
     texts: &[String],
-    limits: &PromqlLimits<'_>,
+    bounds: &Bounds<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
     let [destination, replacement, source, pattern] = texts else {
         return Err(PromqlError::BadData("parse error: label_replace needs 5 arguments".into()));
     };
-    let regex = whole_pattern(pattern, limits).map_err(|cause| match cause {
+    let regex = bounds.pattern(pattern).map_err(|cause| match cause {
         PromqlError::BadData(_) => {
             execution(format!("invalid regular expression in label_replace(): {pattern}"))
         }
@@ -44,19 +38,19 @@ pub(crate) fn replace(
     check_name(destination, "destination label name in label_replace()")?;
     let pieces = pieces(replacement);
     for one in &mut series {
-        check_time(limits)?;
+        bounds.check_time()?;
         let Some(found) = regex.captures(one.labels.get(source)) else { continue };
-        let value = made(pieces.iter().map(|piece| piece.of(&found)), limits)?;
+        let value = made(pieces.iter().map(|piece| piece.of(&found)), bounds)?;
         set(one, destination, &value);
     }
     join_same(series)
 }
 
 /// `label_join`; the texts are destination, separator and sources.
-pub(crate) fn join(
+pub(super) fn join(
     mut series: Vec<Series>,
     texts: &[String],
-    limits: &PromqlLimits<'_>,
+    bounds: &Bounds<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
     let [destination, separator, sources @ ..] = texts else {
         return Err(PromqlError::BadData("parse error: label_join needs 3 arguments".into()));
@@ -66,12 +60,12 @@ pub(crate) fn join(
         check_name(source, "source label name in label_join()")?;
     }
     for one in &mut series {
-        check_time(limits)?;
+        bounds.check_time()?;
         let texts = sources.iter().enumerate().flat_map(|(index, source)| {
             let between = if index > 0 { separator.as_str() } else { "" };
             [between, one.labels.get(source)]
         });
-        let value = made(texts, limits)?;
+        let value = made(texts, bounds)?;
         set(one, destination, &value);
     }
     join_same(series)
@@ -80,21 +74,14 @@ pub(crate) fn join(
 /// A new label's value. It takes memory before it is made: a short query could make very long ones.
 fn made<'a>(
     parts: impl Iterator<Item = &'a str> + Clone,
-    limits: &PromqlLimits<'_>,
+    bounds: &Bounds<'_>,
 ) -> Result<String, PromqlError> {
     let bytes: usize = parts.clone().map(str::len).sum();
     // Once as it is made, once as a label.
-    limits.take(2 * bytes)?;
+    bounds.take(2 * bytes)?;
     let mut text = String::with_capacity(bytes);
     text.extend(parts);
     Ok(text)
-}
-
-fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    if limits.budget.check().is_err() {
-        return Err(PromqlError::Timeout("query timed out while labels were made".to_owned()));
-    }
-    Ok(())
 }
 
 fn set(series: &mut Series, name: &str, value: &str) {
@@ -168,77 +155,13 @@ fn group_name(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, after))
 }
 
-/// `sort` and `sort_desc`: order counts at a single time only.
-pub(crate) fn sorted(mut series: Vec<Series>, grid: &Grid, rising: bool) -> Vec<Series> {
-    if grid.count == 1 {
-        series.sort_by(|one, next| {
-            let (one, next) = (one.values[0], next.values[0]);
-            match (one.is_nan(), next.is_nan()) {
-                (false, false) if rising => ascending(one, next),
-                (false, false) => ascending(next, one),
-                // NaN comes last in either direction.
-                (one, next) => one.cmp(&next),
-            }
-        });
-    }
-    series
-}
-
-/// `sort_by_label` and `sort_by_label_desc`: by the labels named, numbers in them by their size.
-pub(crate) fn sorted_by(
-    mut series: Vec<Series>,
-    grid: &Grid,
-    names: &[String],
-    rising: bool,
-) -> Vec<Series> {
-    if grid.count == 1 {
-        series.sort_by(|one, next| {
-            let (one, next) = (&one.labels, &next.labels);
-            let by_name = names.iter().map(|name| natural(one.get(name), next.get(name)));
-            let order =
-                by_name.fold(Ordering::Equal, Ordering::then).then_with(|| whole(one, next));
-            if rising { order } else { order.reverse() }
-        });
-    }
-    series
-}
-
-fn whole(one: &Labels, next: &Labels) -> Ordering {
-    one.cmp(next)
-}
-
-/// Order of texts in which runs of digits count as numbers.
-fn natural(one: &str, next: &str) -> Ordering {
-    let (mut one, mut next) = (one, next);
-    loop {
-        let (head, rest) = chunk(one);
-        let (next_head, next_rest) = chunk(next);
-        let digits = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
-        let order = if digits(head) && digits(next_head) {
-            let [own, other] = [head, next_head].map(|text| text.trim_start_matches('0'));
-            own.len().cmp(&other.len()).then(own.cmp(other)).then(head.len().cmp(&next_head.len()))
-        } else {
-            head.cmp(next_head)
-        };
-        if order != Ordering::Equal || (rest.is_empty() && next_rest.is_empty()) {
-            return order.then(rest.cmp(next_rest));
-        }
-        (one, next) = (rest, next_rest);
-    }
-}
-
-/// The first run of digits, or of anything else.
-fn chunk(text: &str) -> (&str, &str) {
-    let digit = |c: char| c.is_ascii_digit();
-    let starts = text.starts_with(digit);
-    let end = text.find(|c: char| digit(c) != starts).unwrap_or(text.len());
-    text.split_at(end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{Budget, promql::tests::LIMITS};
+    use crate::query::{
+        Budget,
+        promql::{Labels, PromqlLimits, tests::LIMITS},
+    };
 
     fn series(labels: &[(&str, &str)]) -> Series {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -247,9 +170,10 @@ mod tests {
 
     #[test]
     fn labels_are_made_of_others() {
+        let bounds = Bounds::new(&LIMITS);
         let check = |texts: [&str; 4], expected: &str| {
             let texts = texts.map(str::to_owned);
-            let out = replace(vec![series(&[("a", "x-1"), ("b", "2")])], &texts, &LIMITS).unwrap();
+            let out = replace(vec![series(&[("a", "x-1"), ("b", "2")])], &texts, &bounds).unwrap();
             assert_eq!(out[0].labels.to_string(), expected, "{texts:?}");
         };
         check(["c", "$1", "a", "(.*)-.*"], r#"{a="x-1", b="2", c="x"}"#);
@@ -264,22 +188,16 @@ mod tests {
         let long = "x".repeat(1 << 20);
         let budget = Budget::of_memory(100 << 20);
         let scarce = PromqlLimits { budget: &budget, ..LIMITS };
+        let scarce = Bounds::new(&scarce);
         let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
         let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();
         assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
         let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 100]).map(str::to_owned).collect();
         assert!(join(vec![series(&[("a", &long)])], &sources, &scarce).is_err());
         let bad = ["", "", "a", ""].map(str::to_owned);
-        assert!(replace(vec![], &bad, &LIMITS).is_err());
+        assert!(replace(vec![], &bad, &bounds).is_err());
         let texts = ["c", "-", "b", "a"].map(str::to_owned);
-        let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts, &LIMITS).unwrap();
+        let out = join(vec![series(&[("a", "1"), ("b", "2")])], &texts, &bounds).unwrap();
         assert_eq!(out[0].labels.get("c"), "2-1");
-    }
-
-    #[test]
-    fn numbers_in_labels_sort_by_size() {
-        let mut texts = vec!["a10", "a9", "b", "a", "10", "9", "a09"];
-        texts.sort_by(|one, next| natural(one, next));
-        assert_eq!(texts, ["9", "10", "a", "a9", "a09", "a10", "b"]);
     }
 }

@@ -1,14 +1,48 @@
 //! Functions from numbers to a number: mathematics, and parts of a date.
 //!
-//! Must never know: series, labels. Dates are in UTC.
+//! Must never know: labels, the store, the tree. Dates are in UTC.
 
+use super::{Arguments, mapped};
 use crate::{
     model::UnixMillis,
-    query::promql::value::{
-        numbers::{larger, smaller},
-        series::ABSENT,
+    query::promql::{
+        PromqlError,
+        context::Context,
+        value::{
+            numbers::{larger, smaller},
+            series::{ABSENT, Series},
+        },
     },
 };
+
+/// What a function of this name comes to.
+pub(super) fn call(
+    name: &str,
+    mut arguments: Arguments<'_>,
+    context: &Context<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    if let Some(function) = of_time(name) {
+        let now = || context.steps.times().map(|at| at as f64 / 1000.0).collect();
+        let of_now = arguments.is_empty().then(|| vec![Series::unlabelled(now())]);
+        let series = of_now.map_or_else(|| arguments.vector(), Ok)?;
+        return Ok(mapped(series, |_, value| function(value)));
+    }
+    let series = arguments.vector()?;
+    if let Some(function) = of_one(name) {
+        return Ok(mapped(series, |_, value| function(value)));
+    }
+    let numbers = arguments.scalars()?;
+    let function = of_several(name).ok_or_else(|| {
+        PromqlError::Execution(format!("the function {name} is not supported here"))
+    })?;
+    let mut at_time = [f64::NAN; 2];
+    Ok(mapped(series, |at, value| {
+        for (own, all) in at_time.iter_mut().zip(&numbers) {
+            *own = all[at];
+        }
+        function(value, &at_time[..numbers.len().min(2)])
+    }))
+}
 
 /// From here on the square of a number hides 1 beside it.
 const HUGE: f64 = 268_435_456.0;
@@ -19,7 +53,7 @@ fn ln_of_double(value: f64) -> f64 {
 }
 
 /// Functions of one number.
-pub(crate) fn of_one(name: &str) -> Option<fn(f64) -> f64> {
+fn of_one(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "abs" => f64::abs,
         "acos" => f64::acos,
@@ -60,7 +94,7 @@ pub(crate) fn of_one(name: &str) -> Option<fn(f64) -> f64> {
 }
 
 /// Functions of a number and of others that are the same for all series.
-pub(crate) fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
+fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
     Some(match name {
         "clamp" => |value, bounds| match *bounds {
             [min, max] if max < min => ABSENT,
@@ -79,7 +113,7 @@ pub(crate) fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
 }
 
 /// Parts of the date that a number of seconds since 1970 means.
-pub(crate) fn of_time(name: &str) -> Option<fn(f64) -> f64> {
+fn of_time(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "days_in_month" => |at| f64::from(civil(at).0.date().days_in_month()),
         "day_of_month" => |at| f64::from(civil(at).0.day()),

@@ -1,11 +1,146 @@
-//! The functions: what they compute of values that others have evaluated.
+//! The functions: what they compute of arguments that are evaluated already.
 //!
-//! Must never know: the store, the tree.
+//! A function of values is found in [`call`], one of range vectors in `range`; each gets its arguments
+//! and a [`Context`]. Must never know: the store, the tree, the evaluator.
 
-pub(crate) mod histograms;
+pub(crate) mod absent;
+mod buckets;
+pub(crate) mod extended;
+mod histograms;
 pub(crate) mod info;
-pub(crate) mod labels;
-pub(crate) mod maths;
-pub(crate) mod over_time;
-pub(crate) mod rates;
-pub(crate) mod regression;
+mod labels;
+mod maths;
+mod over_time;
+pub(crate) mod range;
+mod rates;
+mod regression;
+mod scalars;
+mod sorting;
+
+use super::{
+    PromqlError,
+    context::Context,
+    value::series::{Series, Value, is_present},
+};
+
+/// The evaluated arguments of a call, taken from the first to the last.
+pub(crate) struct Arguments<'a> {
+    function: &'a str,
+    values: std::vec::IntoIter<Value>,
+}
+
+impl<'a> Arguments<'a> {
+    /// The arguments of a function of this name.
+    pub(crate) fn new(function: &'a str, values: Vec<Value>) -> Self {
+        Self { function, values: values.into_iter() }
+    }
+
+    /// Whether all are taken.
+    fn is_empty(&self) -> bool {
+        self.values.as_slice().is_empty()
+    }
+
+    /// The next one, which must be an instant vector.
+    fn vector(&mut self) -> Result<Vec<Series>, PromqlError> {
+        match self.values.next() {
+            Some(Value::Vector(series)) => Ok(series),
+            Some(Value::Scalar(_) | Value::Text(_)) => Err(self.wrong_type("instant vector")),
+            None => Err(missing(self.function)),
+        }
+    }
+
+    /// The next one, which must be one number for each time.
+    fn scalar(&mut self) -> Result<Vec<f64>, PromqlError> {
+        match self.values.next() {
+            Some(Value::Scalar(values)) => Ok(values),
+            Some(Value::Vector(_) | Value::Text(_)) => Err(self.wrong_type("scalar")),
+            None => Err(missing(self.function)),
+        }
+    }
+
+    /// The next one, which must be a text.
+    fn text(&mut self) -> Result<String, PromqlError> {
+        match self.values.next() {
+            Some(Value::Text(text)) => Ok(text),
+            Some(Value::Vector(_) | Value::Scalar(_)) => Err(self.wrong_type("string")),
+            None => Err(missing(self.function)),
+        }
+    }
+
+    /// All others, which must be numbers for each time.
+    fn scalars(&mut self) -> Result<Vec<Vec<f64>>, PromqlError> {
+        let mut all = Vec::new();
+        while !self.is_empty() {
+            all.push(self.scalar()?);
+        }
+        Ok(all)
+    }
+
+    /// All others, which must be texts.
+    fn texts(&mut self) -> Result<Vec<String>, PromqlError> {
+        let mut all = Vec::new();
+        while !self.is_empty() {
+            all.push(self.text()?);
+        }
+        Ok(all)
+    }
+
+    fn wrong_type(&self, wanted: &str) -> PromqlError {
+        PromqlError::BadData(format!(
+            "parse error: expected type {wanted} in call to {:?}",
+            self.function
+        ))
+    }
+}
+
+/// What a function comes to that is none of range vectors.
+pub(crate) fn call(
+    name: &str,
+    mut arguments: Arguments<'_>,
+    context: &Context<'_>,
+) -> Result<Value, PromqlError> {
+    if let Some(values) = scalars::call(name, &mut arguments, context)? {
+        return Ok(Value::Scalar(values));
+    }
+    Ok(Value::Vector(match name {
+        "vector" => vec![Series::unlabelled(arguments.scalar()?)],
+        "label_join" => labels::join(arguments.vector()?, &arguments.texts()?, context.bounds)?,
+        "label_replace" => {
+            labels::replace(arguments.vector()?, &arguments.texts()?, context.bounds)?
+        }
+        "sort" | "sort_desc" => sorting::by_value(arguments.vector()?, name == "sort", context),
+        "sort_by_label" | "sort_by_label_desc" => {
+            let (series, names) = (arguments.vector()?, arguments.texts()?);
+            sorting::by_labels(series, &names, name == "sort_by_label", context)
+        }
+        "histogram_quantile" => histograms::quantile(arguments, context)?,
+        "histogram_quantiles" => histograms::quantiles(arguments, context)?,
+        "histogram_fraction" => histograms::fraction(arguments, context)?,
+        // Native histograms are not stored; of floats these give nothing.
+        "histogram_avg" | "histogram_count" | "histogram_stddev" | "histogram_stdvar"
+        | "histogram_sum" => arguments.vector().map(|_| Vec::new())?,
+        _ => maths::call(name, arguments, context)?,
+    }))
+}
+
+/// A call without an argument that it needs.
+pub(crate) fn missing(name: &str) -> PromqlError {
+    PromqlError::BadData(format!("parse error: an argument is missing in the call to {name:?}"))
+}
+
+/// Applies a function to every value; the metric's name no longer fits then.
+pub(crate) fn mapped(
+    mut series: Vec<Series>,
+    mut function: impl FnMut(usize, f64) -> f64,
+) -> Vec<Series> {
+    for one in &mut series {
+        one.drop_metric = true;
+        for (at, value) in one.values.iter_mut().enumerate() {
+            if is_present(*value) {
+                *value = function(at, *value);
+            }
+        }
+    }
+    series.retain(Series::has_values);
+    series
+}

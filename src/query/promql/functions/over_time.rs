@@ -3,28 +3,22 @@
 //! A merged cell answers what its aggregates allow. What they do not allow is an error that says
 //! what to use instead. Must never know: the store, the tree.
 
+use super::range::{Answer, RangeFunction};
 use crate::{
     model::Kind,
-    policy::query_plan::Detail,
     query::promql::{
         PromqlError,
         value::{
             annotations::Notes,
             cells::TimedCell,
-            numbers::{Mean, Sum, Variance, text_of, weighted_quantile},
+            numbers::{Mean, Sum, Variance, weighted_quantile},
             windows::Window,
         },
     },
 };
 
-/// The function's answer; `None` where it has none.
-pub(crate) type Answer = Result<Option<f64>, PromqlError>;
-
-/// A function over a window. The numbers are its other arguments.
-pub(crate) type WindowFunction = fn(&Window<'_>, &[f64], &mut Notes) -> Answer;
-
-/// The function of this name, if it is one over windows that needs no other argument's place.
-pub(crate) fn function(name: &str) -> Option<WindowFunction> {
+/// The function of this name, if it is one of these.
+pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "avg_over_time" => average,
         "count_over_time" => |window, _, _| Ok(Some(count(window))),
@@ -46,26 +40,6 @@ pub(crate) fn function(name: &str) -> Option<WindowFunction> {
     })
 }
 
-/// What a function over windows must know of the samples: where they are kept one by one it goes by
-/// each of them, however well a coarser granularity would fit the windows.
-pub(crate) fn detail(name: &str) -> Detail {
-    match name {
-        "changes"
-        | "double_exponential_smoothing"
-        | "holt_winters"
-        | "idelta"
-        | "irate"
-        | "mad_over_time"
-        | "quantile_over_time"
-        | "resets"
-        | "stddev_over_time"
-        | "stdvar_over_time" => Detail::Samples,
-        "deriv" | "predict_linear" => Detail::Readings,
-        "avg_over_time" | "sum_over_time" => Detail::Values,
-        _ => Detail::Aggregates,
-    }
-}
-
 fn seconds(at: i64) -> f64 {
     at as f64 / 1000.0
 }
@@ -75,7 +49,7 @@ fn count(window: &Window<'_>) -> f64 {
 }
 
 /// Why merged samples do not answer this.
-pub(crate) fn merged(function: &str, instead: &str) -> PromqlError {
+pub(super) fn merged(function: &str, instead: &str) -> PromqlError {
     PromqlError::Execution(format!(
         "{function} needs every sample, and several samples were merged into one slot here: use \
          {instead}, or keep a granularity as fine as the samples are, such as the 10s one of \
@@ -96,7 +70,7 @@ fn values_sum(cell: &TimedCell, kind: Kind, function: &str) -> Result<f64, Promq
     }
 }
 
-fn sum(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
+fn sum(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut sum = Sum::default();
     for cell in window.cells() {
         sum.add(values_sum(cell, window.kind, "sum_over_time")?);
@@ -104,7 +78,7 @@ fn sum(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
     Ok(Some(sum.total()))
 }
 
-fn average(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
+fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut mean = Mean::default();
     for cell in window.cells() {
         mean.add_sum(values_sum(cell, window.kind, "avg_over_time")?, f64::from(cell.n));
@@ -179,9 +153,9 @@ fn variance(window: &Window<'_>, function: &str) -> Result<f64, PromqlError> {
     Ok(variance.variance())
 }
 
-fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &mut Notes) -> Answer {
+fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>) -> Answer {
     let q = arguments.first().copied().unwrap_or(f64::NAN);
-    check_quantile(q, notes);
+    notes.check_quantile(q);
     // Between the smallest and the largest no value has to be known.
     let (low, high) = (extreme(window, true).1, extreme(window, false).1);
     if window.has_merged() {
@@ -194,14 +168,7 @@ fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &mut Notes)
     Ok(Some(weighted_quantile(q, &mut all_values(window, "quantile_over_time")?)))
 }
 
-/// Warns of a quantile that is none.
-pub(crate) fn check_quantile(q: f64, notes: &mut Notes) {
-    if !(0.0..=1.0).contains(&q) {
-        notes.warn(|| format!("quantile value should be between 0 and 1, got {}", text_of(q)));
-    }
-}
-
-fn mad(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
+fn mad(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut values = all_values(window, "mad_over_time")?;
     if values.iter().any(|(value, _)| value.is_nan()) {
         return Ok(Some(f64::NAN));
@@ -215,6 +182,8 @@ fn mad(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     fn window(cells: &[TimedCell], kind: Kind) -> Window<'_> {
@@ -231,7 +200,7 @@ mod tests {
     }
 
     fn answer(name: &str, cells: &[TimedCell], kind: Kind) -> Answer {
-        function(name).unwrap()(&window(cells, kind), &[0.5], &mut Notes::default())
+        function(name).unwrap()(&window(cells, kind), &[0.5], &Notes::new(&RefCell::default()))
     }
 
     fn merged_cell() -> TimedCell {

@@ -5,19 +5,23 @@
 //! store, the tree.
 
 use super::{
-    over_time::{Answer, WindowFunction, merged},
+    over_time::merged,
+    range::{Answer, RangeFunction},
     regression::{deriv, predict},
 };
 use crate::{
     model::Kind,
     query::promql::{
         PromqlError,
-        value::{annotations::Notes, cells::TimedCell, numbers::Sum, windows::Window},
+        value::{
+            annotations::Notes, cells::TimedCell, numbers::Sum, range_vector::RangeVector,
+            series::Series, windows::Window,
+        },
     },
 };
 
 /// The function of this name, if it is one of change.
-pub(crate) fn function(name: &str) -> Option<WindowFunction> {
+pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "changes" => changes,
         "delta" => |window, _, _| Ok(extrapolated(window, false)),
@@ -33,7 +37,26 @@ pub(crate) fn function(name: &str) -> Option<WindowFunction> {
     })
 }
 
-pub(crate) fn seconds(millis: i64) -> f64 {
+/// Tells of series under `rate` that are no counters, by their names as Prometheus does.
+pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes: &Notes<'_>) {
+    let counters = ["_total", "_sum", "_count", "_bucket"];
+    let gauges = windows.cells.series.iter().filter(|one| one.kind == Kind::Gauge);
+    let mut metrics: Vec<_> = gauges.map(|one| one.labels.metric()).collect();
+    metrics.dedup();
+    for metric in metrics {
+        let counts = metric.is_empty() || counters.iter().any(|end| metric.ends_with(end));
+        if !counts && answered.iter().any(|one| one.labels.metric() == metric) {
+            notes.inform(|| {
+                format!(
+                    "metric might not be a counter, name does not end in \
+                     _total/_sum/_count/_bucket: {metric:?}"
+                )
+            });
+        }
+    }
+}
+
+pub(super) fn seconds(millis: i64) -> f64 {
     millis as f64 / 1000.0
 }
 
@@ -104,7 +127,7 @@ fn extrapolated(window: &Window<'_>, counter: bool) -> Option<f64> {
 }
 
 /// By the last two readings.
-fn instant_change(window: &Window<'_>, rate: bool, notes: &mut Notes) -> Option<f64> {
+fn instant_change(window: &Window<'_>, rate: bool, notes: &Notes<'_>) -> Option<f64> {
     if rate && window.kind != Kind::Gauge {
         return instant_rate(window, notes);
     }
@@ -133,7 +156,7 @@ fn merged_info() -> String {
 }
 
 /// The increase of the last cell over its time.
-fn instant_rate(window: &Window<'_>, notes: &mut Notes) -> Option<f64> {
+fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     let (last, others) = window.cells().split_last()?;
     if last.is_merged() {
         notes.inform(merged_info);
@@ -154,7 +177,7 @@ fn instant_rate(window: &Window<'_>, notes: &mut Notes) -> Option<f64> {
     (passed > 0.0).then(|| grown / passed)
 }
 
-fn smoothing(window: &Window<'_>, arguments: &[f64], _: &mut Notes) -> Answer {
+fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> Answer {
     let [smooth, trend] = [0, 1].map(|index| arguments.get(index).copied().unwrap_or(f64::NAN));
     for (factor, name, short) in [(smooth, "smoothing", "sf"), (trend, "trend", "tf")] {
         // NaN is let through, as in Prometheus: the answer is NaN.
@@ -176,7 +199,7 @@ fn smoothing(window: &Window<'_>, arguments: &[f64], _: &mut Notes) -> Answer {
     Ok(Some(level))
 }
 
-fn changes(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
+fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut changes = 0.0;
     let mut before: Option<f64> = None;
     for cell in window.cells() {
@@ -200,7 +223,7 @@ fn changes(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
     Ok(Some(changes))
 }
 
-fn resets(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
+fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut resets = 0.0;
     let mut before: Option<f64> = None;
     for cell in window.cells() {
@@ -236,6 +259,8 @@ fn resets(window: &Window<'_>, _: &[f64], _: &mut Notes) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
     use crate::{
         model::{SeriesState, UnixMillis},
@@ -265,7 +290,7 @@ mod tests {
         let (lo, hi) = Cursor::default().advance(cells, from, to);
         let window =
             Window { all: cells, lo, hi, from, to, evaluated_at: to, kind, width_ms: 60_000 };
-        function(name).unwrap()(&window, &[60.0, 0.5], &mut Notes::default())
+        function(name).unwrap()(&window, &[60.0, 0.5], &Notes::new(&RefCell::default()))
     }
 
     #[test]

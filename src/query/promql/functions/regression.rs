@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// Slope per second.
-pub(crate) fn deriv(window: &Window<'_>) -> Option<f64> {
+pub(super) fn deriv(window: &Window<'_>) -> Option<f64> {
     let (origin, _) = window.readings().next()?;
     regression(window, origin).map(|(slope, _)| slope)
 }
 
 /// Value so many seconds after the evaluation.
-pub(crate) fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
+pub(super) fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
     let ahead = arguments.first().copied().unwrap_or(f64::NAN);
     let (slope, value) = regression(window, window.evaluated_at)?;
     Some(slope * ahead + value)

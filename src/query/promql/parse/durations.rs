@@ -1,15 +1,21 @@
-//! What a calculated length of time comes to: numbers of seconds, lengths such as `5m`, `step()`,
-//! `range()`, `min` and `max` under either name, and operators.
+//! What a duration expression comes to: numbers of seconds, lengths such as `5m`, `step()`, `range()`,
+//! `min` and `max` under either name, and operators.
 //!
 //! Must never know: queries.
 
-use super::extensions::QueryTimes;
 use crate::query::promql::PromqlError;
 
 /// How deep parentheses may nest.
 const DEPTH_MAX: usize = 64;
 /// Milliseconds of a length, at most.
 const MILLIS_MAX: f64 = 1e15;
+
+/// What `step()` and `range()` mean, in seconds; 0 for instant queries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueryTimes {
+    pub(crate) step: f64,
+    pub(crate) range: f64,
+}
 
 /// The milliseconds of a whole text.
 pub(crate) fn millis(text: &str, times: QueryTimes) -> Result<i64, PromqlError> {

@@ -1,27 +1,19 @@
-//! Lengths of time that are calculated: `[step() * 4]`, `[1h - 10m:30s + 5s]`, `offset (2 * 5m)`
-//! (Prometheus, docs/querying/basics.md, "Duration expressions"), and the modifiers `anchored` and
-//! `smoothed`.
+//! What Prometheus has and the parser has not, replaced in the text before it is parsed: duration
+//! expressions such as `[step() * 4]`, `[1h - 10m:30s + 5s]` and `offset (2 * 5m)`, and the modifiers
+//! `anchored` and `smoothed` (Prometheus, docs/querying/basics.md).
 //!
-//! The parser knows plain lengths alone, and no such modifiers: they are replaced in the text
-//! before. Must never know: series, values.
+//! Must never know: the tree, series, values.
 
 use std::borrow::Cow;
 
-use super::durations;
+use super::durations::{self, QueryTimes};
 use crate::query::promql::PromqlError;
 
-/// What `step()` and `range()` mean, in seconds; 0 for instant queries.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct QueryTimes {
-    pub(crate) step: f64,
-    pub(crate) range: f64,
-}
-
 /// The label under which a selector carries its modifier past the parser.
-pub(crate) const REACH_LABEL: &str = "__reach__";
-/// The modifiers, as values of [`REACH_LABEL`].
+pub(crate) const EXTENSION_LABEL: &str = "__extension__";
+/// One of the modifiers, as a value of [`EXTENSION_LABEL`].
 pub(crate) const ANCHORED: &str = "anchored";
-/// See [`ANCHORED`].
+/// The other one.
 pub(crate) const SMOOTHED: &str = "smoothed";
 
 /// Replaces calculated lengths of time by plain ones, and modifiers by matchers.
@@ -122,7 +114,7 @@ impl<'a> Scan<'a> {
 
     /// Puts a modifier among the matchers of the selector that ends there.
     fn mark(&mut self, end: usize, modifier: &str) {
-        let matcher = format!("{REACH_LABEL}=\"{modifier}\"");
+        let matcher = format!("{EXTENSION_LABEL}=\"{modifier}\"");
         let (before, behind) = self.out.split_at(end);
         let marked = if behind.starts_with('}') {
             let is_first = before.trim_end().ends_with(['{', ',']);
@@ -257,12 +249,15 @@ mod tests {
     #[test]
     fn modifiers_become_matchers() {
         for (text, expected) in [
-            ("x smoothed", r#"x{__reach__="smoothed"} "#),
-            ("rate(x[5m] ANCHORED)", r#"rate(x{__reach__="anchored"}[5m] )"#),
-            (r#"x{a="b"}[5m] smoothed"#, r#"x{a="b",__reach__="smoothed"}[5m] "#),
-            ("x{ }[1m] offset 1m @ 5 anchored", r#"x{ __reach__="anchored"}[1m] offset 1m @ 5 "#),
-            ("x @ start() smoothed", r#"x{__reach__="smoothed"} @ start() "#),
-            ("x @ 5 smoothed + y", r#"x{__reach__="smoothed"} @ 5  + y"#),
+            ("x smoothed", r#"x{__extension__="smoothed"} "#),
+            ("rate(x[5m] ANCHORED)", r#"rate(x{__extension__="anchored"}[5m] )"#),
+            (r#"x{a="b"}[5m] smoothed"#, r#"x{a="b",__extension__="smoothed"}[5m] "#),
+            (
+                "x{ }[1m] offset 1m @ 5 anchored",
+                r#"x{ __extension__="anchored"}[1m] offset 1m @ 5 "#,
+            ),
+            ("x @ start() smoothed", r#"x{__extension__="smoothed"} @ start() "#),
+            ("x @ 5 smoothed + y", r#"x{__extension__="smoothed"} @ 5  + y"#),
             ("smoothed + anchored", "smoothed + anchored"),
             ("(x) smoothed", "(x) smoothed"),
         ] {

@@ -1,4 +1,6 @@
 //! Expressions as people like to read them.
+//!
+//! Must never know: values, the store.
 
 use super::{guard::MARKS, parse};
 use crate::query::promql::{PromqlError, PromqlLimits};

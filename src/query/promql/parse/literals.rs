@@ -4,37 +4,7 @@
 
 use std::{iter::Peekable, str::Chars};
 
-/// Bytes of a string that are no UTF-8 are kept as characters from here on, which nobody uses: the
-/// byte is the distance.
-const NO_TEXT: u32 = 0x0010_ff00;
-
-/// The byte that a character stands for.
-fn byte_of(letter: char) -> Option<u8> {
-    u32::from(letter).checked_sub(NO_TEXT).and_then(|byte| u8::try_from(byte).ok())
-}
-
-/// A text as it is shown: what is no UTF-8 is replaced.
-pub(crate) fn shown(text: &str) -> String {
-    let replaced = |c| if byte_of(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().map(replaced).collect()
-}
-
-/// A text in quotes, with its bytes that are no UTF-8 as `\xff`.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for letter in text.chars() {
-        match byte_of(letter) {
-            Some(byte) => {
-                out.push_str("\\x");
-                let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-                out.extend([digit(byte >> 4), digit(byte & 15)]);
-            }
-            None => out.extend(letter.escape_debug()),
-        }
-    }
-    out.push('"');
-    out
-}
+use crate::query::promql::value::text::char_of;
 
 /// Copies a string up to its closing quote, with a mark before its text. Bytes written as `\xff` or
 /// `\377` are put together to characters.
@@ -89,8 +59,7 @@ fn copy_raw(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
 fn flush(bytes: &mut Vec<u8>, out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
-        let kept = |byte: &u8| char::from_u32(NO_TEXT + u32::from(*byte));
-        out.extend(chunk.invalid().iter().filter_map(kept));
+        out.extend(chunk.invalid().iter().copied().filter_map(char_of));
     }
     bytes.clear();
 }
@@ -140,11 +109,6 @@ fn between_digits(text: &str) -> bool {
     (0..bytes.len()).filter(|index| bytes[*index] == b'_').all(good)
 }
 
-/// Whether Prometheus takes this as the name of a label: any text does.
-pub(crate) fn is_label_name(name: &str) -> bool {
-    !name.is_empty() && !name.chars().any(|letter| byte_of(letter).is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,13 +148,6 @@ mod tests {
             let mut chars = text.chars().peekable();
             let first = chars.next().unwrap();
             assert_eq!(number(first, &mut chars), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn label_names_are_any_text() {
-        for (name, good) in [("a", true), ("1-b", true), ("", false), ("\u{10ffc5}", false)] {
-            assert_eq!(is_label_name(name), good, "{name}");
         }
     }
 }

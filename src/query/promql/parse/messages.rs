@@ -1,4 +1,6 @@
 //! The parser's complaints in Prometheus' words, which people search for.
+//!
+//! Must never know: the tree.
 
 /// What the parser says, and what Prometheus says.
 const WORDS: [(&str, &str); 8] = [

@@ -1,17 +1,18 @@
-//! From the text of a query to its tree: bounded first, then parsed. Must never know: series, values.
+//! From the text of a query to its tree: bounded first, then parsed.
 //!
-//! The parser recurses as deep as a query nests and compiles every pattern that it meets, so the
-//! text is read once before: its length, its nesting and its patterns have bounds. Patterns are
-//! handed past the parser as plain values with a mark, and are compiled within bounds later.
+//! What the parser lacks is replaced in the text (`extensions`); length, nesting and patterns are
+//! bounded (`guard`); its complaints become Prometheus' (`messages`). Behind it, the tree is asked for
+//! what a selector says (`selector`) and where calls stand in the text (`positions`). Must never know:
+//! the store, how anything is evaluated.
 
 pub(crate) mod durations;
-pub(crate) mod extensions;
+mod extensions;
 pub(crate) mod format;
-pub(crate) mod guard;
-pub(crate) mod literals;
-pub(crate) mod matchers;
+mod guard;
+mod literals;
 mod messages;
 pub(crate) mod positions;
+pub(crate) mod selector;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -21,7 +22,8 @@ use std::{
 use promql_parser::parser::{self, Expr, Function, register_extra_functions, value::ValueType};
 
 use crate::query::promql::{PromqlError, PromqlLimits};
-use extensions::{QueryTimes, resolve};
+use durations::QueryTimes;
+use extensions::resolve;
 use guard::{MARKS, mark_patterns};
 
 /// Parses a query within bounds; with the times of a query also lengths of time that are calculated.
@@ -80,7 +82,7 @@ fn know_more_functions() {
 mod tests {
     use super::*;
     use crate::query::promql::{
-        parse::{guard::DEPTH_MAX, matchers::series_matchers},
+        parse::{guard::DEPTH_MAX, selector::series_matchers},
         tests::LIMITS,
     };
 

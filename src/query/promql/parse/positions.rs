@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use promql_parser::parser::{AggregateExpr, Call, Expr};
+use promql_parser::parser::Expr;
 
 /// Words before a parenthesis that call nothing.
 const NO_CALLS: [&str; 16] = [
@@ -62,19 +62,10 @@ impl Positions {
         Self(places)
     }
 
-    /// `line:column` of an argument of a call.
-    pub(crate) fn of_argument(&self, call: &Call, index: usize) -> Option<String> {
-        self.0.get(&node_of(call))?.get(index + 1).cloned()
-    }
-
-    /// `line:column` of a call.
-    pub(crate) fn of_call(&self, call: &Call) -> Option<String> {
-        self.0.get(&node_of(call))?.first().cloned()
-    }
-
-    /// `line:column` of an aggregation's parameter.
-    pub(crate) fn of_parameter(&self, aggregate: &AggregateExpr) -> Option<String> {
-        self.0.get(&node_of(aggregate))?.get(1).cloned()
+    /// `line:column` of a call or an aggregation, and behind that of each of its arguments; empty when
+    /// that is not known.
+    pub(crate) fn of_node<T>(&self, node: &T) -> &[String] {
+        self.0.get(&node_of(node)).map_or(&[], Vec::as_slice)
     }
 }
 

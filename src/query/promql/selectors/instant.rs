@@ -1,23 +1,22 @@
 //! Instant selectors: one value of each series at each time.
 //!
-//! Must never know: how documents are read, windows of functions.
+//! Must never know: how cells are read, windows of functions.
 
 use std::ops::RangeInclusive;
 
 use promql_parser::parser::VectorSelector;
 
-use super::cells::{Loaded, LoadedSeries};
+use super::Selectors;
 use crate::{
-    model::UnixMillis,
-    policy::query_plan::{Detail, Windows},
+    policy::query_plan::Detail,
     query::{
         SeriesMatcher,
         promql::{
             PromqlError,
-            evaluate::expression::{Evaluator, offset_ms},
             value::{
+                range_vector::{CellMatrix, CellSeries},
                 series::{ABSENT, Series, is_present},
-                steps::Grid,
+                steps::{Steps, TimeShift},
             },
         },
     },
@@ -32,27 +31,19 @@ pub(crate) enum Take {
     Time,
 }
 
-impl Evaluator<'_> {
+impl Selectors<'_> {
     /// The newest sample of each series at each time.
     pub(crate) fn instant(
         &self,
         selector: &VectorSelector,
-        grid: &Grid,
+        steps: &Steps,
         take: Take,
     ) -> Result<Vec<Series>, PromqlError> {
-        let at = self.at(selector.at.as_ref());
-        let offset_ms = offset_ms(selector.offset.as_ref());
-        let windows = Windows {
-            first: UnixMillis(at.unwrap_or(grid.start) - offset_ms),
-            step_ms: grid.step,
-            count: if at.is_some() { 1 } else { grid.count },
-            range_ms: 0,
-            lookback_ms: self.lookback_ms,
-            detail: Detail::Aggregates,
-        };
-        let loaded = self.load(selector, &windows)?;
-        self.each(&loaded, grid, |series| {
-            let ends = grid.times().map(|time| at.unwrap_or(time) - offset_ms);
+        let shift = self.shift(selector);
+        let windows = self.windows(shift, steps, 0, Detail::Aggregates);
+        let cells = self.cells(selector, &windows)?;
+        self.each(&cells, steps, |series| {
+            let ends = steps.times().map(|time| shift.of(time));
             newest(series, self.lookback_ms, ends.map(|end| (end, end)), take)
         })
     }
@@ -62,21 +53,15 @@ impl Evaluator<'_> {
     pub(crate) fn newest_times(
         &self,
         matchers: &[SeriesMatcher],
-        grid: &Grid,
+        steps: &Steps,
         within: &RangeInclusive<i64>,
     ) -> Result<Vec<Series>, PromqlError> {
-        let windows = Windows {
-            first: UnixMillis(grid.start),
-            step_ms: grid.step,
-            count: grid.count,
-            range_ms: 0,
-            lookback_ms: self.lookback_ms,
-            detail: Detail::Aggregates,
-        };
+        let unmoved = TimeShift { at: None, offset_ms: 0 };
+        let windows = self.windows(unmoved, steps, 0, Detail::Aggregates);
         let text = format!("info {matchers:?}");
-        let loaded = self.load_matching(text, &windows, &|| Ok(vec![matchers.to_vec()]))?;
-        self.each(&loaded, grid, |series| {
-            let ends = grid.times().map(|time| (time.min(*within.end()), time));
+        let cells = self.cells_matching(text, &windows, &|| Ok(vec![matchers.to_vec()]))?;
+        self.each(&cells, steps, |series| {
+            let ends = steps.times().map(|time| (time.min(*within.end()), time));
             let mut values = newest(series, self.lookback_ms, ends, Take::Time);
             let first = *within.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
@@ -90,14 +75,14 @@ impl Evaluator<'_> {
 
     fn each(
         &self,
-        loaded: &Loaded,
-        grid: &Grid,
-        values: impl Fn(&LoadedSeries) -> Vec<f64>,
+        cells: &CellMatrix,
+        steps: &Steps,
+        values: impl Fn(&CellSeries) -> Vec<f64>,
     ) -> Result<Vec<Series>, PromqlError> {
-        self.check_points(loaded.series.len(), grid.count)?;
-        let mut out = Vec::with_capacity(loaded.series.len());
-        for series in &loaded.series {
-            self.check_time()?;
+        self.bounds.check_points(cells.series.len(), steps.count)?;
+        let mut out = Vec::with_capacity(cells.series.len());
+        for series in &cells.series {
+            self.bounds.check_time()?;
             let (labels, values) = (series.labels.clone(), values(series));
             out.push(Series { labels, drop_metric: false, values });
         }
@@ -109,7 +94,7 @@ impl Evaluator<'_> {
 /// The newest sample of a series up to each of the first times, none of which goes back; it may not
 /// be too old at the second ones.
 fn newest(
-    series: &LoadedSeries,
+    series: &CellSeries,
     lookback_ms: i64,
     ends: impl Iterator<Item = (i64, i64)>,
     take: Take,

@@ -1,7 +1,88 @@
-//! From a selector to its series: matchers, the cells that are read for them, the values at each time.
+//! From a selector to its series: the cells that are read for it, and what they say at each time.
 //!
-//! The only room that reads the store. Must never know: functions, operators, aggregations.
+//! The only room that reads the store, and each document once. Must never know: functions,
+//! operators, aggregations.
 
-pub(crate) mod cells;
-pub(crate) mod extended;
-pub(crate) mod instant;
+mod extended;
+mod instant;
+pub(crate) mod modifiers;
+mod reading;
+
+use std::{cell::RefCell, rc::Rc};
+
+use promql_parser::parser::{MatrixSelector, VectorSelector};
+
+use super::{
+    PromqlError,
+    bounds::Bounds,
+    value::{
+        annotations::Notes,
+        range_vector::{CellMatrix, RangeVector},
+        steps::{QueryRange, Steps, TimeShift},
+    },
+};
+use crate::{
+    model::UnixMillis,
+    policy::query_plan::{Detail, Windows},
+    store::Store,
+};
+pub(crate) use instant::Take;
+use modifiers::{positive_ms, shift};
+use reading::ReadKey;
+
+/// Answers selectors.
+pub(crate) struct Selectors<'a> {
+    store: &'a Store,
+    now: UnixMillis,
+    /// How old a sample may be that still counts.
+    pub(crate) lookback_ms: i64,
+    query: QueryRange,
+    bounds: &'a Bounds<'a>,
+    notes: Notes<'a>,
+    read: RefCell<Vec<(ReadKey, Rc<CellMatrix>)>>,
+}
+
+impl<'a> Selectors<'a> {
+    /// Nothing is read yet.
+    pub(crate) fn new(
+        store: &'a Store,
+        now: UnixMillis,
+        lookback_ms: i64,
+        query: QueryRange,
+        bounds: &'a Bounds<'a>,
+        notes: Notes<'a>,
+    ) -> Self {
+        let lookback_ms = lookback_ms.clamp(1, modifiers::DURATION_MAX_MS as i64);
+        Self { store, now, lookback_ms, query, bounds, notes, read: RefCell::default() }
+    }
+
+    /// The windows of a range selector.
+    pub(crate) fn range(
+        &self,
+        selector: &MatrixSelector,
+        steps: &Steps,
+        detail: Detail,
+    ) -> Result<RangeVector, PromqlError> {
+        let shift = self.shift(&selector.vs);
+        let range_ms = positive_ms(selector.range)?;
+        let windows = self.windows(shift, steps, range_ms, detail);
+        let cells = self.cells(&selector.vs, &windows)?;
+        Ok(RangeVector { cells, range_ms, shift })
+    }
+
+    /// Where a selector looks.
+    pub(crate) fn shift(&self, selector: &VectorSelector) -> TimeShift {
+        shift(selector.at.as_ref(), selector.offset.as_ref(), &self.query)
+    }
+
+    fn windows(&self, shift: TimeShift, steps: &Steps, range_ms: i64, detail: Detail) -> Windows {
+        Windows {
+            first: UnixMillis(shift.of(steps.start)),
+            step_ms: steps.step_ms,
+            count: shift.count(steps),
+            range_ms,
+            lookback_ms: self.lookback_ms,
+            detail,
+        }
+    }
+}

@@ -1,12 +1,14 @@
-//! What an expression comes to, and what a range vector holds: labels, series, cells, windows, numbers.
+//! What is calculated with: series with a value for each time, range vectors, labels, numbers, texts.
 //!
-//! Plain values, calculated with and never looked up. Must never know: the store, the tree, who
+//! Plain values, which depend on nothing else here. Must never know: the store, the tree, who
 //! evaluates.
 
 pub(crate) mod annotations;
 pub(crate) mod cells;
 pub(crate) mod labels;
 pub(crate) mod numbers;
+pub(crate) mod range_vector;
 pub(crate) mod series;
 pub(crate) mod steps;
+pub(crate) mod text;
 pub(crate) mod windows;

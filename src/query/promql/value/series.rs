@@ -16,7 +16,7 @@ pub(crate) fn is_present(value: f64) -> bool {
     value.to_bits() != ABSENT_BITS
 }
 
-/// A series with its values at the grid's times.
+/// A series with its values at the steps.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
     /// Which series.
@@ -29,6 +29,11 @@ pub(crate) struct Series {
 }
 
 impl Series {
+    /// Numbers that belong to no series.
+    pub(crate) fn unlabelled(values: Vec<f64>) -> Self {
+        Self { labels: Labels::default(), drop_metric: false, values }
+    }
+
     /// Whether there is any value.
     pub(crate) fn has_values(&self) -> bool {
         self.values.iter().any(|value| is_present(*value))
@@ -47,6 +52,42 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// With its sign changed.
+    pub(crate) fn negated(self) -> Self {
+        match self {
+            Self::Scalar(mut values) => {
+                for value in &mut values {
+                    *value = -*value;
+                }
+                Self::Scalar(values)
+            }
+            Self::Vector(mut series) => {
+                for one in &mut series {
+                    one.drop_metric = true;
+                    let present = one.values.iter_mut().filter(|value| is_present(**value));
+                    present.for_each(|value| *value = -*value);
+                }
+                Self::Vector(series)
+            }
+            Self::Text(text) => Self::Text(text),
+        }
+    }
+
+    /// What it is at one time at several times.
+    pub(crate) fn repeated(self, count: usize) -> Self {
+        let repeat = |values: Vec<f64>| vec![values.first().copied().unwrap_or(ABSENT); count];
+        match self {
+            Self::Scalar(values) => Self::Scalar(repeat(values)),
+            Self::Vector(mut series) => {
+                for one in &mut series {
+                    one.values = repeat(std::mem::take(&mut one.values));
+                }
+                Self::Vector(series)
+            }
+            Self::Text(text) => Self::Text(text),
+        }
+    }
+
     /// Memory that it takes, about. Labels are shared.
     pub(crate) fn bytes(&self) -> usize {
         match self {

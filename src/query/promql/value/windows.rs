@@ -6,6 +6,18 @@
 use super::cells::TimedCell;
 use crate::model::Kind;
 
+/// A sample that is known: its time and its value.
+pub(crate) type Sample = (i64, f64);
+
+/// How a selector goes beyond the edges of its windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extension {
+    /// To the sample before it.
+    Anchored,
+    /// To the samples on either side.
+    Smoothed,
+}
+
 /// The cells of one series in one window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window<'a> {

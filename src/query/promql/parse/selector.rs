@@ -1,18 +1,25 @@
-//! The matchers of a selector, compiled within bounds.
+//! What the tree says of a selector: its matchers, compiled within bounds, and how it is extended.
 //!
 //! Must never know: series, values.
 
 use promql_parser::{
     label::{self, MatchOp},
-    parser::{Expr, VectorSelector},
+    parser::{Expr, MatrixSelector, VectorSelector},
 };
 
-use super::{extensions::REACH_LABEL, guard::unmarked, parse};
+use super::{
+    extensions::{ANCHORED, EXTENSION_LABEL},
+    guard::unmarked,
+    parse,
+};
 use crate::{
     model::METRIC_TAG,
     query::{
         MatchOperator, SeriesMatcher,
-        promql::{PromqlError, PromqlLimits},
+        promql::{
+            PromqlError, PromqlLimits,
+            value::{labels::Labels, windows::Extension},
+        },
         whole_pattern,
     },
 };
@@ -33,6 +40,59 @@ pub fn series_matchers(
         )));
     };
     matchers_of(selector, limits)
+}
+
+/// An expression without the parentheses around it.
+pub(crate) fn without_parens(mut expression: &Expr) -> &Expr {
+    while let Expr::Paren(inner) = expression {
+        expression = &inner.expr;
+    }
+    expression
+}
+
+/// How a selector is extended, when it is.
+pub(crate) fn extension(selector: &VectorSelector) -> Option<Extension> {
+    let all = &selector.matchers;
+    let mut matchers = all.matchers.iter().chain(all.or_matchers.iter().flatten());
+    let found = matchers.find(|matcher| matcher.name == EXTENSION_LABEL)?;
+    Some(if found.value == ANCHORED { Extension::Anchored } else { Extension::Smoothed })
+}
+
+/// The extended range selector that an expression is.
+pub(crate) fn extended(expression: &Expr) -> Option<(&MatrixSelector, Extension)> {
+    let Expr::MatrixSelector(matrix) = without_parens(expression) else { return None };
+    Some((matrix, extension(&matrix.vs)?))
+}
+
+/// The labels that a selector names a single value of; none of any other expression.
+pub(crate) fn named_labels(expression: &Expr) -> Labels {
+    let selector = match without_parens(expression) {
+        Expr::VectorSelector(selector) => selector,
+        Expr::MatrixSelector(matrix) => &matrix.vs,
+        Expr::Paren(_)
+        | Expr::Aggregate(_)
+        | Expr::Unary(_)
+        | Expr::Binary(_)
+        | Expr::Subquery(_)
+        | Expr::NumberLiteral(_)
+        | Expr::StringLiteral(_)
+        | Expr::Call(_)
+        | Expr::Extension(_) => return Labels::default(),
+    };
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for matcher in &selector.matchers.matchers {
+        if [METRIC_TAG, EXTENSION_LABEL].contains(&matcher.name.as_str()) {
+            continue;
+        }
+        let equal = matches!(matcher.op, MatchOp::Equal) && unmarked(&matcher.value).0 == "=";
+        // A label named twice has no single value.
+        if let Some(place) = pairs.iter().position(|(name, _)| *name == matcher.name) {
+            pairs[place].1 = "";
+        } else {
+            pairs.push((&matcher.name, if equal { &matcher.value } else { "" }));
+        }
+    }
+    Labels::new(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
 }
 
 /// The first selector within an expression.
@@ -81,7 +141,7 @@ pub(crate) fn conditions_of(
         .iter()
         .map(|own| {
             let mut set: Vec<_> = name.iter().cloned().collect();
-            for matcher in own.iter().filter(|matcher| matcher.name != REACH_LABEL) {
+            for matcher in own.iter().filter(|matcher| matcher.name != EXTENSION_LABEL) {
                 set.push(matcher_of(matcher, limits)?);
             }
             Ok(set)

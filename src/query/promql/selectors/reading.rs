@@ -1,12 +1,13 @@
 //! From a selector to the cells of its series: each document is read once.
 //!
 //! The granularity is chosen by `policy/query_plan.rs`; where it is dropped already, the next
-//! coarser one goes on, and a warning says so.
+//! coarser one goes on, and a warning says so. Must never know: what becomes of the cells.
 
 use std::rc::Rc;
 
 use promql_parser::parser::VectorSelector;
 
+use super::Selectors;
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
@@ -17,9 +18,11 @@ use crate::{
         SeriesMatcher, coverage,
         promql::{
             Labels, PromqlError, Texts,
-            evaluate::expression::Evaluator,
-            parse::matchers::matchers_of,
-            value::cells::{TimedCell, append_cells},
+            parse::selector::matchers_of,
+            value::{
+                cells::append_cells,
+                range_vector::{CellMatrix, CellSeries},
+            },
         },
         select_series,
     },
@@ -28,30 +31,6 @@ use crate::{
 /// Series that are read with one view: each holds up the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
 
-/// The series of a selector, or of a subquery, with their cells.
-#[derive(Debug)]
-pub(crate) struct Loaded {
-    /// In order of labels.
-    pub(crate) series: Vec<LoadedSeries>,
-    /// From when on cells come from slots of which width, ascending; none for subqueries.
-    tiers: Vec<(i64, i64)>,
-}
-
-/// One of the series.
-#[derive(Debug)]
-pub(crate) struct LoadedSeries {
-    /// Which series.
-    pub(crate) labels: Labels,
-    /// Whether its metric's name no longer fits.
-    pub(crate) drop_metric: bool,
-    /// How values are to be read.
-    pub(crate) kind: Kind,
-    /// There is no value from this time on: the sender said so.
-    pub(crate) ended_at: i64,
-    /// Ascending.
-    pub(crate) cells: Vec<TimedCell>,
-}
-
 /// A series that a selector matches.
 struct Selected {
     id: SeriesId,
@@ -59,9 +38,9 @@ struct Selected {
     ended_at: i64,
 }
 
-/// What tells one load from another.
+/// What tells what was read for one selector from that of another.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LoadKey {
+pub(super) struct ReadKey {
     selector: String,
     width_ms: i64,
     from: i64,
@@ -69,38 +48,25 @@ pub(crate) struct LoadKey {
     single: bool,
 }
 
-impl Loaded {
-    /// Values of a subquery: samples as such.
-    pub(crate) fn of_samples(series: Vec<LoadedSeries>) -> Self {
-        Self { series, tiers: Vec::new() }
-    }
-
-    /// Width of the slots that hold cells of this time; 0 when there are no slots.
-    pub(crate) fn width_at(&self, at: i64) -> i64 {
-        let next = self.tiers.partition_point(|(from, _)| *from <= at);
-        self.tiers.get(next.saturating_sub(1)).map_or(0, |(_, width)| *width)
-    }
-}
-
-impl Evaluator<'_> {
+impl Selectors<'_> {
     /// The cells that a selector's windows need.
-    pub(crate) fn load(
+    pub(super) fn cells(
         &self,
         selector: &VectorSelector,
         windows: &Windows,
-    ) -> Result<Rc<Loaded>, PromqlError> {
+    ) -> Result<Rc<CellMatrix>, PromqlError> {
         let name = selector.name.as_deref().unwrap_or_default();
         let text = format!("{name} {:?}", selector.matchers);
-        self.load_matching(text, windows, &|| matchers_of(selector, self.limits))
+        self.cells_matching(text, windows, &|| matchers_of(selector, self.bounds.limits))
     }
 
     /// The cells that windows need of series that match; the text tells these matchers from others.
-    pub(crate) fn load_matching(
+    pub(super) fn cells_matching(
         &self,
         text: String,
         windows: &Windows,
         matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
-    ) -> Result<Rc<Loaded>, PromqlError> {
+    ) -> Result<Rc<CellMatrix>, PromqlError> {
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
@@ -110,35 +76,35 @@ impl Evaluator<'_> {
             // The reading before a window says what time the window's first increase covers.
             span.start = span.start.minus(width_ms);
         }
-        let key = LoadKey {
+        let key = ReadKey {
             selector: text,
             width_ms,
             from: span.start.0,
             to: span.end.0,
             single: windows.count < 2,
         };
-        if let Some((_, loaded)) = self.loads.borrow().iter().find(|(own, _)| *own == key) {
-            return Ok(loaded.clone());
+        if let Some((_, cells)) = self.read.borrow().iter().find(|(own, _)| *own == key) {
+            return Ok(cells.clone());
         }
         let found = self.select(matchers()?, span.start)?;
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.load_matching(key.selector, &each, matchers);
+            return self.cells_matching(key.selector, &each, matchers);
         }
-        self.check_points(found.len(), windows.count)?;
+        self.bounds.check_points(found.len(), windows.count)?;
         let mut segments = coverage.segments(granularity, span);
         if windows.count < 2 {
             segments = coverage.with_fine_end(segments);
         }
         self.warn_of_coarse(&coverage, granularity, &segments);
-        let mut series = self.read(found, &segments)?;
+        let mut series = self.cells_of(found, &segments)?;
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
         let width = |segment: &Segment| granularities[segment.granularity].width_ms;
-        let tiers = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
-        let loaded = Rc::new(Loaded { series, tiers: tiers.collect() });
-        self.loads.borrow_mut().push((key, loaded.clone()));
-        Ok(loaded)
+        let widths = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
+        let cells = Rc::new(CellMatrix { series, widths: widths.collect() });
+        self.read.borrow_mut().push((key, cells.clone()));
+        Ok(cells)
     }
 
     /// The series that match a selector and have samples at or after a time.
@@ -147,7 +113,7 @@ impl Evaluator<'_> {
         sets: Vec<Vec<SeriesMatcher>>,
         from: UnixMillis,
     ) -> Result<Vec<Selected>, PromqlError> {
-        let limits = self.limits;
+        let limits = self.bounds.limits;
         let mut found = Vec::new();
         for matchers in sets {
             found.extend(select_series(self.store, &matchers, limits)?);
@@ -157,7 +123,7 @@ impl Evaluator<'_> {
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
         let mut last = Vec::with_capacity(ids.len());
         for ids in ids.chunks(SERIES_PER_VIEW) {
-            self.check_time()?;
+            self.bounds.check_time()?;
             last.extend(self.store.last_samples(ids));
         }
         let with_last = found.into_iter().zip(last);
@@ -172,11 +138,11 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    fn read(
+    fn cells_of(
         &self,
         found: Vec<Selected>,
         segments: &[Segment],
-    ) -> Result<Vec<LoadedSeries>, PromqlError> {
+    ) -> Result<Vec<CellSeries>, PromqlError> {
         let mut texts = Texts::default();
         let mut series = Vec::with_capacity(found.len());
         let mut slots = Vec::new();
@@ -185,7 +151,7 @@ impl Evaluator<'_> {
             let part: Vec<_> = found.by_ref().take(SERIES_PER_VIEW).collect();
             let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
             let first = series.len();
-            series.extend(part.into_iter().map(|selected| LoadedSeries {
+            series.extend(part.into_iter().map(|selected| CellSeries {
                 labels: Labels::of_key(&selected.info.key, &mut texts),
                 drop_metric: false,
                 kind: selected.info.kind,
@@ -195,28 +161,14 @@ impl Evaluator<'_> {
             for segment in segments {
                 let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
                 for (id, series) in ids.iter().zip(&mut series[first..]) {
-                    self.check_time()?;
+                    self.bounds.check_time()?;
                     view.slots_into(*id, &mut slots)?;
-                    self.count_cells(slots.len())?;
+                    self.bounds.count_cells(slots.len())?;
                     append_cells(&slots, series.kind, &mut series.cells);
                 }
             }
         }
         Ok(series)
-    }
-
-    /// Says that windows lie within slots: their parts of them are not known.
-    pub(crate) fn warn_of_short(&self, range_ms: i64, width_ms: i64) {
-        let seconds = |millis: i64| millis as f64 / 1000.0;
-        self.notes.borrow_mut().warn(|| {
-            format!(
-                "a window of {}s is shorter than the slots of {}s that hold its samples, and the \
-                 whole slot around it answers: use a window of {}s or more",
-                seconds(range_ms),
-                seconds(width_ms),
-                seconds(width_ms)
-            )
-        });
     }
 
     fn warn_of_coarse(
@@ -231,7 +183,7 @@ impl Evaluator<'_> {
         };
         let coarse = segments.iter().rfind(is_other);
         if let Some(Segment { granularity: shown, range, .. }) = coarse {
-            self.notes.borrow_mut().warn(|| {
+            self.notes.warn(|| {
                 let (wanted, end) = (&granularities[asked], range.end);
                 let why = if coverage.keeps(asked, range.start) {
                     coverage.why_not(asked, range)

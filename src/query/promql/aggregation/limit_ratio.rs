@@ -1,0 +1,57 @@
+//! `limit_ratio`: keeps a part of the series as they are.
+//!
+//! Must never know: the store, the tree.
+
+use xxhash_rust::xxh64::xxh64;
+
+use crate::query::promql::{
+    Labels, PromqlError,
+    value::{
+        annotations::Notes,
+        numbers::text_of,
+        series::{ABSENT, Series},
+    },
+};
+
+/// `limit_ratio`: about this part of the series, always the same ones; a negative ratio keeps the
+/// others.
+pub(super) fn limit_ratio(
+    mut input: Vec<Series>,
+    numbers: &[f64],
+    notes: &Notes<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    if numbers.iter().any(|ratio| ratio.is_nan()) {
+        return Err(PromqlError::Execution("Ratio value is NaN".to_owned()));
+    }
+    for series in &mut input {
+        let place = place_of(&series.labels);
+        for (value, ratio) in series.values.iter_mut().zip(numbers) {
+            let bounded = ratio.clamp(-1.0, 1.0);
+            if bounded != *ratio {
+                notes.warn(|| {
+                    format!(
+                        "ratio value should be between -1 and 1, got {}, capping to {}",
+                        text_of(*ratio),
+                        text_of(bounded)
+                    )
+                });
+            }
+            let within = if bounded >= 0.0 { place < bounded } else { place >= 1.0 + bounded };
+            if !within {
+                *value = ABSENT;
+            }
+        }
+    }
+    input.retain(Series::has_values);
+    Ok(input)
+}
+
+/// A number from 0 to 1 that depends on the labels only.
+fn place_of(labels: &Labels) -> f64 {
+    let mut bytes = Vec::new();
+    for text in labels.iter().flat_map(|(name, value)| [name, value]) {
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.push(0xff);
+    }
+    xxh64(&bytes, 0) as f64 / u64::MAX as f64
+}

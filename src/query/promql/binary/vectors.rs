@@ -1,0 +1,229 @@
+//! Operators between two vectors: set operators by what meets, arithmetic and comparisons on it.
+//!
+//! Must never know: the store, by what labels series are matched.
+
+use std::collections::HashMap;
+
+use promql_parser::parser::BinModifier;
+
+use super::{
+    fill::{any_present, fill},
+    matching::{Group, Many, Matching, groups},
+    operators::Operator,
+};
+use crate::query::promql::{
+    Labels, PromqlError,
+    context::Context,
+    value::{
+        series::{ABSENT, Series, is_present, join_same},
+        steps::Steps,
+    },
+};
+
+/// What an operator gives between two vectors.
+pub(super) fn operate(
+    mut left: Vec<Series>,
+    mut right: Vec<Series>,
+    operator: Operator,
+    modifier: Option<&BinModifier>,
+    context: &Context<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    let (matching, steps) = (Matching::new(modifier), context.steps);
+    let values = modifier.map(|modifier| &modifier.fill_values);
+    if let Some(values) = values.filter(|own| own.lhs.is_some() || own.rhs.is_some()) {
+        if matches!(operator, Operator::And | Operator::Or | Operator::Unless) {
+            return Err(PromqlError::BadData(
+                "parse error: filling in missing series is not allowed for set operators"
+                    .to_owned(),
+            ));
+        }
+        fill(&mut left, &mut right, values, &matching, steps);
+    }
+    match operator {
+        Operator::And => Ok(kept_where(left, &right, &matching, steps, true)),
+        Operator::Unless => Ok(kept_where(left, &right, &matching, steps, false)),
+        Operator::Or => {
+            let missing = kept_where(right, &left, &matching, steps, false);
+            join_same(left.into_iter().chain(missing).collect())
+        }
+        Operator::Arithmetic(_) | Operator::Comparison(_) => {
+            let swapped = matching.many == Many::Right;
+            let (many, one) = if swapped { (right, left) } else { (left, right) };
+            matched(&many, &one, operator, &matching, context)
+        }
+    }
+}
+
+/// Arithmetic and comparisons; `many` is the left side unless `group_right` says otherwise.
+fn matched(
+    many: &[Series],
+    one: &[Series],
+    operator: Operator,
+    matching: &Matching<'_>,
+    context: &Context<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    let steps = context.steps;
+    let any = any_present(many.iter(), steps);
+    let mut results = Results::default();
+    for group in groups(many, one, matching) {
+        let partners = partners(&group, one, &any, matching)?;
+        // Times at which a series of the many side has met one already.
+        let alone = matching.many != Many::Neither || group.left.len() < 2;
+        let mut met = vec![false; if alone { 0 } else { steps.count }];
+        for left in group.left.iter().map(|index| &many[*index]) {
+            context.bounds.check_time()?;
+            for partner in met_by(left, &partners) {
+                let right = &one[partner as usize];
+                note_met(&mut met, left, right)?;
+                let values = combined(left, right, operator, matching);
+                let labels = matching.result(&left.labels, &right.labels, operator);
+                let drop_metric = left.drop_metric || matching.return_bool;
+                results.add(Series { labels, drop_metric, values }, matching.many)?;
+                context.bounds.check_points(results.series.len(), steps.count)?;
+            }
+        }
+    }
+    results.series.retain(Series::has_values);
+    Ok(results.series)
+}
+
+/// Keeps values where the other side has, or has not, a series of the same signature.
+fn kept_where(
+    mut own: Vec<Series>,
+    other: &[Series],
+    matching: &Matching<'_>,
+    steps: &Steps,
+    wanted: bool,
+) -> Vec<Series> {
+    for group in groups(&own, other, matching) {
+        let mut there = vec![false; steps.count];
+        for index in &group.right {
+            for (there, value) in there.iter_mut().zip(&other[*index].values) {
+                *there |= is_present(*value);
+            }
+        }
+        for index in &group.left {
+            for (value, there) in own[*index].values.iter_mut().zip(&there) {
+                if *there != wanted {
+                    *value = ABSENT;
+                }
+            }
+        }
+    }
+    own.retain(Series::has_values);
+    own
+}
+
+/// Without groups a series may meet one other at a time, whatever the operator makes of them.
+fn note_met(met: &mut [bool], left: &Series, right: &Series) -> Result<(), PromqlError> {
+    let pairs = left.values.iter().zip(&right.values);
+    for (met, (left, right)) in met.iter_mut().zip(pairs) {
+        if is_present(*left) && is_present(*right) && std::mem::replace(met, true) {
+            return Err(execution(
+                "multiple matches for labels: many-to-one matching must be explicit \
+                 (group_left/group_right)",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching<'_>) -> Vec<f64> {
+    let pairs = many.values.iter().zip(&one.values);
+    pairs
+        .map(|(many, one)| {
+            if !is_present(*many) || !is_present(*one) {
+                return ABSENT;
+            }
+            let swapped = matching.many == Many::Right;
+            let (left, right) = if swapped { (*one, *many) } else { (*many, *one) };
+            // A comparison keeps the value of the left side, whichever has many.
+            operator.apply(left, right, left, matching.return_bool)
+        })
+        .collect()
+}
+
+/// No partner at this time.
+const NOBODY: u32 = u32::MAX;
+
+/// The series of the one side that there is at each time; there may not be two. A single entry
+/// means that it is the same at all times.
+fn partners(
+    group: &Group,
+    one: &[Series],
+    any: &[bool],
+    matching: &Matching<'_>,
+) -> Result<Vec<u32>, PromqlError> {
+    if let [only] = group.right[..] {
+        return Ok(vec![only as u32]);
+    }
+    let mut partners = vec![NOBODY; if group.right.is_empty() { 0 } else { any.len() }];
+    for index in &group.right {
+        let series = &one[*index];
+        for (at, partner) in partners.iter_mut().enumerate() {
+            if !any[at] || !is_present(series.values[at]) {
+                continue;
+            }
+            if *partner != NOBODY {
+                let side = if matching.many == Many::Right { "left" } else { "right" };
+                let mut two = [&one[*partner as usize].labels, &series.labels];
+                two.sort();
+                let [first, next] = two.map(Labels::in_braces);
+                return Err(PromqlError::Execution(format!(
+                    "found duplicate series for the match group {} on the {side} hand-side of the \
+                     operation: [{first}, {next}];many-to-many matching not allowed: matching \
+                     labels must be unique on one side",
+                    group.signature.in_braces(),
+                )));
+            }
+            *partner = *index as u32;
+        }
+    }
+    Ok(partners)
+}
+
+/// Those partners that a series meets at any time, each once.
+fn met_by(series: &Series, partners: &[u32]) -> Vec<u32> {
+    if partners.len() == 1 {
+        return partners.iter().copied().filter(|partner| *partner != NOBODY).collect();
+    }
+    let pairs = series.values.iter().zip(partners);
+    let there = pairs.filter(|(value, partner)| is_present(**value) && **partner != NOBODY);
+    let mut met: Vec<u32> = there.map(|(_, partner)| *partner).collect();
+    met.sort_unstable();
+    met.dedup();
+    met
+}
+
+/// Results, those with the same labels joined.
+#[derive(Default)]
+struct Results {
+    places: HashMap<Labels, usize>,
+    series: Vec<Series>,
+}
+
+impl Results {
+    fn add(&mut self, series: Series, many: Many) -> Result<(), PromqlError> {
+        let Some(place) = self.places.get(&series.labels) else {
+            self.places.insert(series.labels.clone(), self.series.len());
+            self.series.push(series);
+            return Ok(());
+        };
+        let own = &mut self.series[*place].values;
+        for (own, new) in own.iter_mut().zip(&series.values).filter(|(_, new)| is_present(**new)) {
+            if is_present(*own) {
+                return Err(execution(if many == Many::Neither {
+                    "vector cannot contain metrics with the same labelset"
+                } else {
+                    "multiple matches for labels: grouping labels must ensure unique matches"
+                }));
+            }
+            *own = *new;
+        }
+        Ok(())
+    }
+}
+
+fn execution(text: &str) -> PromqlError {
+    PromqlError::Execution(text.to_owned())
+}

@@ -1,0 +1,137 @@
+//! Functions of range vectors: called for each series and each of its windows.
+//!
+//! Must never know: the store, the tree, what a single function computes.
+
+use super::{over_time, rates};
+use crate::{
+    policy::query_plan::Detail,
+    query::promql::{
+        PromqlError,
+        context::Context,
+        value::{
+            annotations::Notes,
+            range_vector::RangeVector,
+            series::{ABSENT, Series},
+            windows::{Cursor, Window, cell_around},
+        },
+    },
+};
+
+/// Cells that functions look at until the time is checked again.
+const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
+
+/// A function's answer for one window; `None` where it has none.
+pub(super) type Answer = Result<Option<f64>, PromqlError>;
+
+/// A function of a window. The numbers are its other arguments.
+pub(crate) type RangeFunction = fn(&Window<'_>, &[f64], &Notes<'_>) -> Answer;
+
+/// The function of this name, if it is one of range vectors.
+pub(crate) fn function(name: &str) -> Option<RangeFunction> {
+    over_time::function(name).or_else(|| rates::function(name))
+}
+
+/// What a function must know of the samples: where they are kept one by one it goes by each of them,
+/// however well a coarser granularity would fit the windows.
+pub(crate) fn detail(name: &str) -> Detail {
+    match name {
+        "changes"
+        | "double_exponential_smoothing"
+        | "holt_winters"
+        | "idelta"
+        | "irate"
+        | "mad_over_time"
+        | "quantile_over_time"
+        | "resets"
+        | "stddev_over_time"
+        | "stdvar_over_time" => Detail::Samples,
+        "deriv" | "predict_linear" => Detail::Readings,
+        "avg_over_time" | "sum_over_time" => Detail::Values,
+        _ => Detail::Aggregates,
+    }
+}
+
+/// What a function comes to; the numbers are its other arguments, for each time.
+pub(crate) fn call(
+    name: &str,
+    function: RangeFunction,
+    windows: &RangeVector,
+    numbers: &[Vec<f64>],
+    context: &Context<'_>,
+) -> Result<Vec<Series>, PromqlError> {
+    let mut at_time = vec![0.0; numbers.len()];
+    let mut series = over_windows(windows, context, |window, index| {
+        for (own, all) in at_time.iter_mut().zip(numbers) {
+            *own = all[index];
+        }
+        function(window, &at_time, &context.notes)
+    })?;
+    if matches!(name, "rate" | "increase") {
+        rates::inform_of_gauges(windows, &series, &context.notes);
+    }
+    if !matches!(name, "last_over_time" | "first_over_time") {
+        series.iter_mut().for_each(|one| one.drop_metric = true);
+    }
+    Ok(series)
+}
+
+/// Calls a function for each series and each window that holds cells.
+pub(crate) fn over_windows(
+    windows: &RangeVector,
+    context: &Context<'_>,
+    mut function: impl FnMut(&Window<'_>, usize) -> Answer,
+) -> Result<Vec<Series>, PromqlError> {
+    let (steps, bounds) = (context.steps, context.bounds);
+    bounds.check_points(windows.cells.series.len(), steps.count)?;
+    let mut out = Vec::with_capacity(windows.cells.series.len());
+    // The widest slot that answered for a window within it.
+    let mut around_ms = 0;
+    for series in &windows.cells.series {
+        bounds.check_time()?;
+        let mut cursor = Cursor::default();
+        let mut values = Vec::with_capacity(steps.count);
+        let mut seen = 0;
+        for (index, evaluated_at) in steps.times().enumerate() {
+            let to = windows.shift.of(evaluated_at);
+            let from = to - windows.range_ms;
+            let (mut lo, mut hi) = cursor.advance(&series.cells, from, to);
+            let width_ms = windows.cells.width_at(to);
+            if windows.range_ms < width_ms
+                && let Some(around) = cell_around(&series.cells, hi, to, width_ms)
+            {
+                (lo, hi) = (around, around + 1);
+                around_ms = width_ms.max(around_ms);
+            }
+            let (all, kind) = (&*series.cells, series.kind);
+            let window = Window { all, lo, hi, from, to, evaluated_at, kind, width_ms };
+            let value = if lo < hi { function(&window, index)? } else { None };
+            seen += hi - lo;
+            if seen > CELLS_BETWEEN_CHECKS {
+                seen = 0;
+                bounds.check_time()?;
+            }
+            values.push(value.unwrap_or(ABSENT));
+        }
+        let (labels, drop_metric) = (series.labels.clone(), series.drop_metric);
+        out.push(Series { labels, drop_metric, values });
+    }
+    if around_ms > 0 {
+        warn_of_short(windows.range_ms, around_ms, &context.notes);
+    }
+    out.retain(Series::has_values);
+    Ok(out)
+}
+
+/// Says that windows lie within slots: their parts of them are not known.
+fn warn_of_short(range_ms: i64, width_ms: i64, notes: &Notes<'_>) {
+    let seconds = |millis: i64| millis as f64 / 1000.0;
+    notes.warn(|| {
+        format!(
+            "a window of {}s is shorter than the slots of {}s that hold its samples, and the \
+             whole slot around it answers: use a window of {}s or more",
+            seconds(range_ms),
+            seconds(width_ms),
+            seconds(width_ms)
+        )
+    });
+}

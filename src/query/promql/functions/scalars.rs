@@ -1,0 +1,51 @@
+//! Functions that give one number for each time.
+//!
+//! Must never know: the store, the tree.
+
+use super::Arguments;
+use crate::query::promql::{
+    PromqlError,
+    context::Context,
+    value::{
+        numbers::{larger, smaller},
+        series::{Series, is_present},
+    },
+};
+
+/// What a function of this name comes to, if it is one of these.
+pub(super) fn call(
+    name: &str,
+    arguments: &mut Arguments<'_>,
+    context: &Context<'_>,
+) -> Result<Option<Vec<f64>>, PromqlError> {
+    let (steps, query) = (context.steps, context.query);
+    let seconds = |millis: i64| millis as f64 / 1000.0;
+    let constant = |number: f64| Ok(Some(vec![number; steps.count]));
+    match name {
+        "time" => Ok(Some(steps.times().map(seconds).collect())),
+        "pi" => constant(std::f64::consts::PI),
+        "start" => constant(seconds(query.start)),
+        "end" => constant(seconds(query.end)),
+        "range" => constant(seconds(query.end - query.start)),
+        "step" => constant(seconds(query.step_ms)),
+        "min_of" | "max_of" => {
+            let (one, next) = (arguments.scalar()?, arguments.scalar()?);
+            let choose = if name == "min_of" { smaller } else { larger };
+            Ok(Some(one.into_iter().zip(next).map(|(one, next)| choose(one, next)).collect()))
+        }
+        "scalar" => {
+            let series = arguments.vector()?;
+            Ok(Some((0..steps.count).map(|at| only_value(&series, at)).collect()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The value of the only series that has one; NaN when none or several have.
+fn only_value(series: &[Series], at: usize) -> f64 {
+    let mut there = series.iter().map(|one| one.values[at]).filter(|value| is_present(*value));
+    match (there.next(), there.next()) {
+        (Some(value), None) => value,
+        _ => f64::NAN,
+    }
+}
