@@ -3,6 +3,10 @@
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used:
 //! `model` <- `policy`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
 
+/// What tests share names the crate as they do.
+#[cfg(test)]
+extern crate self as granary;
+
 pub mod actors;
 pub mod api;
 pub mod cli;

@@ -14,7 +14,7 @@ use super::{
     catalog::Catalog,
     counters::Counters,
     dictionary::Dictionary,
-    documents::open::Partitions,
+    documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::medium::Medium,
     head::Head,
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub(crate) journal: Arc<Journal>,
     pub(crate) register: Arc<Register>,
     pub(crate) head: Head,
-    pub(crate) partitions: Partitions,
+    pub(crate) documents: OpenDocuments,
     /// Of each granularity.
     pub(crate) gaps: RwLock<Vec<Gaps>>,
     pub(crate) dictionary: RwLock<Dictionary>,
@@ -77,12 +77,12 @@ impl Store {
     /// Those of the settings, and then those that are not in the settings any more, and take no
     /// samples.
     pub fn all_granularities(&self) -> &[Granularity] {
-        self.inner.partitions.granularities()
+        self.inner.documents.granularities()
     }
 
     /// One of all of them.
     pub fn granularity(&self, index: GranularityIndex) -> &Granularity {
-        self.inner.partitions.granularity(index)
+        &self.all_granularities()[index.0]
     }
 
     /// What each of them lacks of the time that it keeps.
@@ -92,7 +92,7 @@ impl Store {
             let level = GranularityIndex(level);
             let width_ms = self.granularity(level).width_ms;
             let slots = self.inner.head.damaged_slots(level).into_iter();
-            gaps.holes.extend(self.inner.partitions.holes(level));
+            gaps.holes.extend(self.inner.documents.holes(level));
             gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));
         }
         gaps
@@ -136,11 +136,7 @@ impl Store {
             let dictionary = self.dictionary();
             series.iter().copied().filter(|id| dictionary.info(*id).is_some()).collect()
         };
-        let added = self.inner.partitions.change(level, document, |partition| {
-            // It may have documents of another span.
-            let document = partition.place.layouts.start_of(document);
-            partition.write(None, |writer| writer.add_shells(document, &living))
-        })?;
+        let added = self.inner.documents.add_shells(level, document, &living)?;
         self.inner.counters.shells_preallocated.add(added as u64);
         Ok(added)
     }
@@ -182,7 +178,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be removed.
     pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
-        let dropped = self.inner.partitions.remove(id)?;
+        let dropped = self.inner.documents.drop_partition(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));
         Ok(dropped)
     }

@@ -30,7 +30,7 @@ pub use dictionary::{
     Dictionary, Matcher,
     changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate},
 };
-pub use documents::open::PartitionInfo;
+pub use documents::{PartitionInfo, Slot};
 pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium};
 pub(crate) use fuzzing::fuzz_rows;
@@ -39,4 +39,4 @@ pub use recovery::RecoveryReport;
 pub use room::{CheckpointBounds, Room};
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
-pub use view::{Slot, View};
+pub use view::View;

@@ -15,7 +15,7 @@ use super::{
     catalog::{Catalog, series_states::SERIES_PER_ROW},
     counters::Counters,
     dictionary::Dictionary,
-    documents::open::Partitions,
+    documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::{
         medium::Medium,
@@ -72,7 +72,7 @@ impl Store {
             granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
         let all = [granularities.as_slice(), &granularities::retired(&levels)].concat();
         let head = Head::open(medium.clone(), &all, register.clone())?;
-        let partitions = Partitions::open(medium.clone(), all, register.clone())?;
+        let documents = OpenDocuments::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
         let now = ran_until.map_or(now, |last| now.min(last));
         if levels != known {
@@ -90,7 +90,7 @@ impl Store {
             journal,
             register,
             head,
-            partitions,
+            documents,
             gaps: RwLock::new(gaps),
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),
@@ -170,15 +170,7 @@ impl Store {
             };
             last = last.max((through, HEAD_FILE.to_owned()));
         }
-        for partition in inner.partitions.all() {
-            match partition.read() {
-                Ok(reader) => {
-                    last = last.max((reader.mark.through, partition.file_path().to_owned()));
-                }
-                Err(fault) if inner.partitions.replace_if_damaged(&partition, &fault)? => {}
-                Err(fault) => return Err(fault),
-            }
-        }
+        last = last.max(inner.documents.last_record()?.unwrap_or_default());
         Ok(last)
     }
 

@@ -5,8 +5,11 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{
-    catalog::senders::SenderInfo, counters::Counters, documents::open::PartitionInfo,
-    file::names::JOURNAL_FILE, handle::Store,
+    catalog::senders::SenderInfo,
+    counters::Counters,
+    documents::{Documents, PartitionInfo},
+    file::names::JOURNAL_FILE,
+    handle::Store,
 };
 
 impl Store {
@@ -47,7 +50,7 @@ impl Store {
 
     /// All partitions with their sizes.
     pub fn partitions(&self) -> Vec<PartitionInfo> {
-        self.inner.partitions.infos()
+        self.inner.documents.partitions()
     }
 
     /// Files that were set aside because they are damaged, and marks of missing ones.
@@ -57,9 +60,7 @@ impl Store {
 
     /// Documents and rows of the head that were found damaged since the start.
     pub fn damaged_documents(&self) -> u64 {
-        let of_partitions = self.inner.partitions.all().into_iter();
-        of_partitions.map(|partition| partition.damage.count()).sum::<u64>()
-            + self.inner.head.damaged_rows()
+        self.inner.documents.damaged_documents() + self.inner.head.damaged_rows()
     }
 
     /// Bytes that the head takes on the medium.

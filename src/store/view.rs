@@ -19,24 +19,15 @@ use foldhash::fast::FixedState;
 
 use super::{
     catalog::frozen::{self, Frozen},
-    documents::open::{access::PartitionReader, partition::Partition},
+    documents::{Documents, DocumentsView, Slot},
     error::StoreError,
     handle::Store,
     head::{self, HeadReader},
 };
-use crate::model::{Cell, GranularityIndex, SeriesId, UnixMillis};
+use crate::model::{GranularityIndex, SeriesId, UnixMillis};
 
 /// Slots that room is made for before any is read.
 const SLOTS_AT_ONCE: usize = 4096;
-
-/// A slot and its cell.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slot {
-    /// When the slot begins.
-    pub start: UnixMillis,
-    /// What fell into it; never empty.
-    pub cell: Cell,
-}
 
 /// A consistent view of some series at one granularity over a range of time.
 pub struct View {
@@ -46,7 +37,7 @@ pub struct View {
     frozen: Option<Arc<Frozen>>,
     /// Cells that are in no document; not the frozen ones.
     loose: Cells,
-    readers: Vec<PartitionReader>,
+    documents: Box<dyn DocumentsView>,
 }
 
 /// Cells by series, a slot perhaps several times.
@@ -74,32 +65,17 @@ impl Store {
         // Before the partitions: what leaves the head is in documents by then.
         let head = self.or_replace_head(self.inner.head.read(level))?;
         let frozen = frozen.filter(|frozen| frozen.through > head.through);
-        let mut readers = Vec::new();
-        for partition in self.inner.partitions.overlapping(level, range.clone()) {
-            readers.push(self.or_replace_partition(&partition, partition.read())?);
-        }
+        let documents = self.inner.documents.view(level, range.clone())?;
         let mut rows = Rows::new();
         for id in series {
             let (row, lane) = head::place(*id);
             rows.entry(row).or_default().push((lane, *id));
         }
         let loose = if head.through < through { active } else { Cells::default() };
-        let mut view = View { store: self.clone(), level, range, frozen, loose, readers };
+        let mut view = View { store: self.clone(), level, range, frozen, loose, documents };
         view.drop_absorbed(through);
         self.or_replace_head(view.take_head(&head, &rows))?;
         Ok(view)
-    }
-
-    /// After damage of a partition the next attempt finds a new one in its place.
-    fn or_replace_partition<T>(
-        &self,
-        partition: &Arc<Partition>,
-        outcome: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        if let Err(fault) = &outcome {
-            self.inner.partitions.replace_if_damaged(partition, fault)?;
-        }
-        outcome
     }
 
     /// What the catalog holds: the active cells of series, the frozen ones, and the last record that
@@ -145,11 +121,7 @@ impl View {
         let width = self.store.granularity(self.level).width_ms;
         let longest = ((self.range.end - self.range.start) / width) as usize;
         slots.reserve(longest.min(SLOTS_AT_ONCE));
-        // Partitions and their documents are read in order of time.
-        for reader in &self.readers {
-            let outcome = self.read_partition(reader, series, slots);
-            self.store.or_replace_partition(&reader.partition, outcome)?;
-        }
+        self.documents.slots(series, slots)?;
         let in_documents = slots.len();
         if let Some(frozen) = &self.frozen {
             let granularities = self.store.granularities();
@@ -200,37 +172,10 @@ impl View {
 
     /// Whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
     fn has_absorbed(&self, through: u64, slot: i64) -> bool {
-        let next = self.readers.partition_point(|own| own.partition.place.id.start.0 <= slot);
-        let holder = next.checked_sub(1).and_then(|index| self.readers.get(index));
-        holder.is_some_and(|reader| {
-            slot < reader.partition.place.end.0 && reader.mark.has_absorbed(through, slot)
-        })
-    }
-
-    fn read_partition(
-        &self,
-        reader: &PartitionReader,
-        series: SeriesId,
-        slots: &mut Vec<Slot>,
-    ) -> Result<(), StoreError> {
-        let granularity = self.store.granularity(self.level);
-        let place = &reader.partition.place;
-        let from = UnixMillis(self.range.start.max(place.id.start.0));
-        let to = self.range.end.min(place.end.0);
-        let mut document = place.layouts.start_of(from);
-        while document.0 < to {
-            let next = place.layouts.next(document);
-            reader.document(document, series, |layout, doc| {
-                let first = granularity.slot_index(document, from.max(document));
-                let last = granularity.slot_index(document, UnixMillis(to.min(next.0)));
-                layout.for_each_cell(doc, first..last, |slot, cell| {
-                    let start = document.plus(slot as i64 * granularity.width_ms);
-                    slots.push(Slot { start, cell });
-                });
-            })?;
-            document = next;
-        }
-        Ok(())
+        let marks = self.documents.marks();
+        let next = marks.partition_point(|(range, _)| range.start <= slot);
+        let holder = next.checked_sub(1).and_then(|index| marks.get(index));
+        holder.is_some_and(|(range, mark)| slot < range.end && mark.has_absorbed(through, slot))
     }
 }
 

@@ -7,14 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::Destinations;
 use crate::{
-    model::{Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
     store::{
         catalog::cell_map::{Layer, SlotCells},
-        documents::{
-            mark::Mark,
-            open::access::{DocumentWriter, Written},
-        },
+        documents::{CellSink, Documents, mark::Mark, place::Place},
         error::StoreError,
+        file::names::HEAD_FILE,
         head::{
             HeadReader,
             row::{RowCells, SERIES_PER_ROW},
@@ -55,21 +53,21 @@ impl<'a> GranularityStep<'a> {
         now: Moment,
     ) -> Result<Self, StoreError> {
         let head = to.head.read(level)?;
-        let granularity = to.partitions.granularity(level);
+        let granularity = &to.documents.granularities()[level.0];
         let layer = (head.through < through).then_some(layer);
         Ok(Self { to, level, granularity, through, layer, head, now })
     }
 
     pub(super) fn run(&self) -> Result<(), StoreError> {
-        let until = written_until(self.granularity, self.now.latest());
-        let of_head = self.head.slots(0..until.0)?;
-        let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..until.0));
+        let due_before = due_before(self.granularity, self.now.latest());
+        let of_head = self.head.slots(0..due_before.0)?;
+        let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..due_before.0));
         let due: BTreeSet<i64> = of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
         let mut next = due.first().copied();
         while let Some(slot) = next {
-            let place = self.to.partitions.place(self.level, UnixMillis(slot));
+            let place = self.to.documents.place(self.level, UnixMillis(slot));
             if self.granularity.keeps(place.last(), self.now.earliest()) {
-                self.write_partition(UnixMillis(slot), until)?;
+                self.write_partition(&place, due_before)?;
             }
             next = due.range(place.end.0..).next().copied();
         }
@@ -79,51 +77,62 @@ impl<'a> GranularityStep<'a> {
         }
     }
 
-    /// Writes what is due of the partition that holds a time.
-    fn write_partition(&self, at: UnixMillis, until: UnixMillis) -> Result<(), StoreError> {
-        self.to.partitions.change(self.level, at, |partition| {
-            let before = partition.read()?.mark;
-            let range = partition.place.range();
-            let in_head = self.head.slots(range.clone())?;
-            let until = self.until(before, until, &in_head);
-            let mut periods: BTreeMap<UnixMillis, Period<'_>> = BTreeMap::new();
-            let is_due =
-                |through: u64, slot: i64| slot < until.0 && !before.has_absorbed(through, slot);
-            let document = |slot: i64| partition.place.layouts.start_of(UnixMillis(slot));
-            for slot in in_head.into_iter().filter(|slot| is_due(self.head.through, *slot)) {
-                periods.entry(document(slot)).or_default().rows.push(slot);
+    /// Writes what is due of a partition. One that is damaged is begun anew, and what it had of the
+    /// head is due again.
+    fn write_partition(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
+        match self.merge_due(place, due_before) {
+            Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => {
+                self.merge_due(place, due_before)
             }
-            let frozen = self.layer.iter().flat_map(|layer| layer.slots(range.clone()));
-            for (slot, cells) in frozen.filter(|(slot, _)| is_due(self.through, *slot)) {
-                periods.entry(document(slot)).or_default().cells.push((slot, cells));
-            }
-            if periods.is_empty() {
-                return Ok(());
-            }
-            let through = self.through.max(self.head.through);
-            partition.write(Some(Mark { through, until }), |writer| {
-                for (document, period) in &periods {
-                    self.write_period(writer, *document, period)?;
-                }
-                Ok(())
-            })
-        })
+            outcome => outcome,
+        }
+    }
+
+    fn merge_due(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
+        let before = self.to.documents.mark(place)?;
+        let in_head = self.head.slots(place.range())?;
+        let until = self.mark_until(before, due_before, &in_head);
+        let mut periods: BTreeMap<UnixMillis, Period<'_>> = BTreeMap::new();
+        let is_due =
+            |through: u64, slot: i64| slot < until.0 && !before.has_absorbed(through, slot);
+        let document = |slot: i64| place.document_start(UnixMillis(slot));
+        for slot in in_head.into_iter().filter(|slot| is_due(self.head.through, *slot)) {
+            periods.entry(document(slot)).or_default().rows.push(slot);
+        }
+        let frozen = self.layer.iter().flat_map(|layer| layer.slots(place.range()));
+        for (slot, cells) in frozen.filter(|(slot, _)| is_due(self.through, *slot)) {
+            periods.entry(document(slot)).or_default().cells.push((slot, cells));
+        }
+        if periods.is_empty() {
+            return Ok(());
+        }
+        let mark = Mark { through: self.through.max(self.head.through), until };
+        let merged = self.to.documents.merge(place, mark, &mut |sink| {
+            let mut periods = periods.iter();
+            periods.try_for_each(|(document, period)| self.write_period(sink, *document, period))
+        })?;
+        let counters = self.to.counters;
+        counters.cells_written.add(merged.cells);
+        counters.documents_patched.add(merged.patched);
+        counters.shells_missed.add(merged.created);
+        counters.documents_grown.add(merged.grown);
+        Ok(())
     }
 
     /// Until when a partition is written: what it took in before stays taken in.
-    fn until(&self, before: Mark, until: UnixMillis, in_head: &[i64]) -> UnixMillis {
+    fn mark_until(&self, before: Mark, due_before: UnixMillis, in_head: &[i64]) -> UnixMillis {
         if before.through >= self.through {
-            return until.max(before.until);
+            return due_before.max(before.until);
         }
         let absorbed = |slot: &&i64| before.has_absorbed(self.head.through, **slot);
         let last = in_head.iter().rev().find(absorbed);
-        last.map_or(until, |slot| until.max(UnixMillis(slot + 1)))
+        last.map_or(due_before, |slot| due_before.max(UnixMillis(slot + 1)))
     }
 
-    /// Patches the documents of one period, series ascending, which is the order of the keys.
+    /// Merges into the documents of one period, series ascending, which is the order of the keys.
     fn write_period(
         &self,
-        writer: &mut DocumentWriter<'_, '_>,
+        sink: &mut dyn CellSink,
         document: UnixMillis,
         period: &Period<'_>,
     ) -> Result<(), StoreError> {
@@ -140,38 +149,26 @@ impl<'a> GranularityStep<'a> {
             for (slot, own) in &period.cells {
                 cells.extend(own.copy_row(row).map(|own| (index(*slot), own)));
             }
-            self.write_row(writer, document, row, &cells)?;
+            self.write_row(sink, document, row, &cells)?;
         }
         Ok(())
     }
 
     fn write_row(
         &self,
-        writer: &mut DocumentWriter<'_, '_>,
+        sink: &mut dyn CellSink,
         document: UnixMillis,
         row: u32,
         cells: &[(usize, Box<RowCells>)],
     ) -> Result<(), StoreError> {
-        let counters = self.to.counters;
+        let mut filled: Vec<(usize, &Cell)> = Vec::with_capacity(cells.len());
         for lane in 0..SERIES_PER_ROW {
-            let filled = || cells.iter().filter(|(_, row)| !row[lane].is_empty());
-            if filled().next().is_none() {
-                continue;
-            }
-            let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
-            let written = writer.patch(document, series, |layout, doc| {
-                let length = doc.len();
-                for (slot, row) in filled() {
-                    layout.merge_cell(doc, *slot, &row[lane]);
-                }
-                counters.cells_written.add(filled().count() as u64);
-                if doc.len() != length {
-                    counters.documents_grown.add(1);
-                }
-            })?;
-            match written {
-                Written::Patched => counters.documents_patched.add(1),
-                Written::Created => counters.shells_missed.add(1),
+            let of_lane = cells.iter().map(|(slot, row)| (*slot, &row[lane]));
+            filled.clear();
+            filled.extend(of_lane.filter(|(_, cell)| !cell.is_empty()));
+            if !filled.is_empty() {
+                let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+                sink.document(document, series, &filled)?;
             }
         }
         Ok(())
@@ -179,17 +176,15 @@ impl<'a> GranularityStep<'a> {
 
     /// Merges into the head what documents did not take in, and removes from it what they have.
     fn write_head(&self, layer: &Layer) -> Result<(), StoreError> {
+        let documents = self.to.documents;
         let mut marks = BTreeMap::new();
         let mut has_absorbed = |through: u64, slot: i64| {
-            let partitions = &self.to.partitions;
-            let Some(partition) = partitions.holding(self.level, UnixMillis(slot)) else {
-                return Ok(false);
-            };
-            let mark = match marks.entry(partition.id()) {
+            let place = documents.place(self.level, UnixMillis(slot));
+            let mark = match marks.entry(place.id) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => *unknown.insert(self.to.mark(&partition)?),
+                Entry::Vacant(unknown) => *unknown.insert(documents.mark(&place)?),
             };
-            Ok::<_, StoreError>(mark.is_some_and(|mark| mark.has_absorbed(through, slot)))
+            Ok::<_, StoreError>(mark.has_absorbed(through, slot))
         };
         let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now.earliest());
         self.to.head.write(self.level, self.through, |rows| {
@@ -208,8 +203,8 @@ impl<'a> GranularityStep<'a> {
     }
 }
 
-/// Documents that begin before this are written.
-fn written_until(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
+/// Documents that begin before this are due.
+fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     let current = granularity.document_start(now);
     let before = granularity.document_start(now.minus(LATENESS_MS));
     // With documents shorter than the wait, a period is enough.

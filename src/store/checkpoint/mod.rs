@@ -8,15 +8,12 @@
 
 mod granularity;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use super::{
     catalog::{cell_map::Layer, frozen::Frozen},
     counters::Counters,
-    documents::{
-        mark::Mark,
-        open::{Partitions, partition::Partition},
-    },
+    documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::names::JOURNAL_FILE,
     handle::Store,
@@ -72,7 +69,7 @@ impl Store {
         let to = Destinations {
             granularities: &inner.granularities,
             head: &inner.head,
-            partitions: &inner.partitions,
+            documents: &inner.documents,
             counters,
         };
         self.or_replace_head(to.write(&frozen, now))?;
@@ -111,7 +108,7 @@ impl Store {
 struct Destinations<'a> {
     pub(crate) granularities: &'a GranularitySet,
     pub(crate) head: &'a Head,
-    pub(crate) partitions: &'a Partitions,
+    pub(crate) documents: &'a OpenDocuments,
     pub(crate) counters: &'a Counters,
 }
 
@@ -131,22 +128,12 @@ impl Destinations<'_> {
             GranularityStep::new(self, level, frozen.through, layer, now)?.run()?;
         }
         // What was under way when a granularity was retired goes into its documents.
-        let all = self.partitions.granularities().len();
+        let all = self.documents.granularities().len();
         for level in (self.granularities.count()..all).map(GranularityIndex) {
             if !self.head.read(level)?.slots(0..i64::MAX)?.is_empty() {
                 GranularityStep::new(self, level, frozen.through, &Layer::default(), now)?.run()?;
             }
         }
         Ok(())
-    }
-
-    /// The mark of a partition; `None` when it is empty.
-    fn mark(&self, partition: &Arc<Partition>) -> Result<Option<Mark>, StoreError> {
-        match partition.read() {
-            Ok(reader) => Ok(Some(reader.mark)),
-            // There is a new one in its place.
-            Err(fault) if self.partitions.replace_if_damaged(partition, &fault)? => Ok(None),
-            Err(fault) => Err(fault),
-        }
     }
 }

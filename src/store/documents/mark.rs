@@ -4,8 +4,7 @@
 
 use crate::model::UnixMillis;
 
-/// What the documents of a partition have: everything up to a journal record, of the slots that
-/// begin before a time.
+/// Documents have everything up to a journal record, of the slots that begin before a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The journal record.
@@ -15,6 +14,9 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    /// Of no documents.
+    pub(crate) const NONE: Self = Self { through: 0, until: UnixMillis::MIN };
+
     /// Whether the documents have what the head, or the frozen catalog, holds of a slot when that
     /// is everything up to the record `through`.
     pub(crate) fn has_absorbed(&self, through: u64, slot_start: i64) -> bool {

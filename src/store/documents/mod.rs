@@ -1,7 +1,187 @@
-//! Documents: the cells of one series over one document span, in partitions.
+//! Documents: the cells of one series over one document span, gathered in partitions. This is the
+//! seam between the store and where documents are kept: all of it is said in cells.
 //!
 //! Must never know: where cells come from, and when they are moved.
+//!
+//! # What every implementation promises
+//!
+//! **Places.** A partition holds a span of time of one granularity and has documents of one span.
+//! It keeps both for good, whatever the settings say later; partitions never overlap.
+//!
+//! **Marks.** A partition's mark says that its documents have everything up to the journal record
+//! `through`, of the slots that begin before `until`. [`Documents::merge`] changes the cells and
+//! the mark in one transaction: all or nothing is there, whatever fails and whenever the power is
+//! cut. When it returned, both are durable. When it failed, the mark tells which it was, and the
+//! caller goes by that. Marks are what makes cells count once: merging adds, so the same cells
+//! merged twice count twice, and the caller never merges what a mark has.
+//!
+//! **Cells.** Merged into what is there ([`Cell::merge`]), in any order and as late as the
+//! partition lives; a document that is not there begins as a shell, every cell zero. A cell with no
+//! samples corrects what the slot has.
+//!
+//! **Shells.** [`Documents::add_shells`] leaves every cell and every mark as it is, so it may run
+//! at any time, and again.
+//!
+//! **Views.** A view shows the documents and the marks of each partition as of one moment, and goes
+//! on doing so while they change, or are dropped.
+//!
+//! **Loss.** A partition that is found damaged is set aside and begun anew, empty, before the error
+//! is returned: who tries again meets the new one, whose mark has nothing. One that was lost
+//! between two runs is no partition, and [`Documents::holes`] says where. A damaged document is an
+//! error once, and from then on as if it were not there, and a hole; what is merged into it begins
+//! a new one.
+//!
+//! **Dropping.** A partition goes as a whole, with its mark; late cells may begin it again.
+//!
+//! # Names of series
+//!
+//! [`SeriesId`] is the daemon's own: it counts up by the order in which this daemon met its series,
+//! and means nothing to another one. A store that several daemons share must never keep an id. It
+//! names a series by the hash (XXH3, 128 bits) of the key bytes under which the series was made
+//! known, which a renaming does not change, with the number of series of this key that were
+//! deleted before, so that a key that begins anew is another series. It is given a function from
+//! ids to such names when it is opened, asks it once a document or a view's series, and has marks
+//! for each daemon, because journals number their records each on its own.
 
+#[cfg(test)]
+mod conformance;
 pub(crate) mod mark;
 pub(crate) mod open;
 pub(crate) mod place;
+
+use std::{fmt::Debug, ops::Range};
+
+use super::error::StoreError;
+use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
+use mark::Mark;
+use place::Place;
+
+/// A slot and its cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slot {
+    /// When the slot begins.
+    pub start: UnixMillis,
+    /// What fell into it; never empty.
+    pub cell: Cell,
+}
+
+/// What is known of a partition from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionInfo {
+    /// Granularity and start.
+    pub id: PartitionId,
+    /// When it ends, exclusive.
+    pub end: UnixMillis,
+    /// Its file below the data directory.
+    pub file: String,
+    /// Bytes that the file takes.
+    pub bytes: u64,
+}
+
+/// What a merge did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Merged {
+    /// Cells.
+    pub(crate) cells: u64,
+    /// Documents that were there and were changed in place.
+    pub(crate) patched: u64,
+    /// Documents that were not there, or damaged.
+    pub(crate) created: u64,
+    /// Documents whose length changed.
+    pub(crate) grown: u64,
+}
+
+/// Hands a merge's cells to the sink, one document after the other. Runs once in a merge; what it
+/// fails with is what the merge fails with, and then nothing is merged.
+pub(crate) type CellSource<'a> = dyn FnMut(&mut dyn CellSink) -> Result<(), StoreError> + 'a;
+
+/// Where a merge takes its cells.
+pub(crate) trait CellSink {
+    /// Merges cells into a document, each with its slot's number there, ascending. Documents come
+    /// by their start and then by their series, ascending, each once.
+    fn document(
+        &mut self,
+        start: UnixMillis,
+        series: SeriesId,
+        cells: &[(usize, &Cell)],
+    ) -> Result<(), StoreError>;
+}
+
+/// Visits a document with its start and series: its cells, or what is wrong with it.
+pub(crate) type DocumentVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Result<&[Cell], String>) + 'a;
+
+/// Documents of all granularities; the module says what is promised. One checkpoint at a time
+/// merges; everything else may be called by anybody at any time.
+pub(crate) trait Documents: Send + Sync + Debug {
+    /// The granularities: those of the settings, then those that are not in the settings any more.
+    fn granularities(&self) -> &[Granularity];
+
+    /// Where the partition lies that holds a time, or would.
+    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place;
+
+    /// The partitions that overlap a range, ascending.
+    fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place>;
+
+    /// What messages call the partition of a place.
+    fn name(&self, place: &Place) -> String;
+
+    /// The partition's mark; [`Mark::NONE`] when there is no such partition, or it was damaged.
+    fn mark(&self, place: &Place) -> Result<Mark, StoreError>;
+
+    /// The highest record of any mark, and the name of that partition.
+    fn last_record(&self) -> Result<Option<(u64, String)>, StoreError>;
+
+    /// A consistent view of the slots of a granularity that begin within a range of whole slots.
+    fn view(
+        &self,
+        granularity: GranularityIndex,
+        range: Range<i64>,
+    ) -> Result<Box<dyn DocumentsView>, StoreError>;
+
+    /// Merges cells into documents of a partition, made when it is not there, and sets its mark.
+    fn merge(
+        &self,
+        place: &Place,
+        mark: Mark,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError>;
+
+    /// Makes those of the documents that hold a time that are not there, for series, ascending;
+    /// returns how many.
+    fn add_shells(
+        &self,
+        granularity: GranularityIndex,
+        at: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError>;
+
+    /// Removes a partition; returns whether there was one. When it fails, the partition may be
+    /// there still, to be removed again.
+    fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError>;
+
+    /// All partitions.
+    fn partitions(&self) -> Vec<PartitionInfo>;
+
+    /// Where a granularity lacks what it had: lost partitions and damaged documents.
+    fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>>;
+
+    /// Documents that were found damaged since the start.
+    fn damaged_documents(&self) -> u64;
+
+    /// Reads every document of a partition that is there; what is damaged is noted as such. Returns
+    /// the partition's mark.
+    fn check(
+        &self,
+        id: PartitionId,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<Option<Mark>, StoreError>;
+}
+
+/// The documents of one granularity over a range, as of one moment.
+pub(crate) trait DocumentsView: Send + Sync {
+    /// The partitions' ranges and marks, ascending.
+    fn marks(&self) -> &[(Range<i64>, Mark)];
+
+    /// Appends the slots of a series that hold samples, ascending.
+    fn slots(&self, series: SeriesId, out: &mut Vec<Slot>) -> Result<(), StoreError>;
+}

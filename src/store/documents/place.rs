@@ -3,26 +3,28 @@
 //! A partition keeps both for good. Settings that change hold for new ones, which are cut where
 //! they meet those that are there. Must never know: files.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
-use super::open::layouts::Layouts;
 use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
 /// See the module.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) id: PartitionId,
     /// Exclusive.
     pub(crate) end: UnixMillis,
-    pub(crate) layouts: Arc<Layouts>,
+    /// Of a slot.
+    pub(crate) width_ms: i64,
+    /// How long a document is.
+    pub(crate) document: Span,
 }
 
 impl Place {
     /// Of a partition with documents of a span.
     pub(crate) fn new(id: PartitionId, end: UnixMillis, width_ms: i64, document: Span) -> Self {
-        Self { id, end, layouts: Arc::new(Layouts::new(width_ms, document)) }
+        Self { id, end, width_ms, document }
     }
 
     /// Of a new partition that holds `at`, between the partitions before and after it.
@@ -39,7 +41,7 @@ impl Place {
         let end = after.map_or(end, |after| end.min(after.id.start));
         // Documents must not reach over a cut: then they are as long as those on its other side.
         let fits = |span: &Span| span.start_of(start) == start && span.start_of(end) == end;
-        let neighbours = [before, after].into_iter().flatten().map(|own| own.layouts.document());
+        let neighbours = [before, after].into_iter().flatten().map(|own| own.document);
         let mut spans = std::iter::once(granularity.document).chain(neighbours);
         let document = spans.find(fits).unwrap_or(Span::Fixed(granularity.width_ms));
         Self::new(PartitionId { granularity: level, start }, end, granularity.width_ms, document)
@@ -48,6 +50,26 @@ impl Place {
     /// The time that it holds.
     pub(crate) fn range(&self) -> Range<i64> {
         self.id.start.0..self.end.0
+    }
+
+    /// Start of the document that holds `at`.
+    pub(crate) fn document_start(&self, at: UnixMillis) -> UnixMillis {
+        self.document.start_of(at)
+    }
+
+    /// Start of the document after the one that begins at `start`.
+    pub(crate) fn next_document(&self, start: UnixMillis) -> UnixMillis {
+        self.document.next(start)
+    }
+
+    /// Number of slots of the document that begins at `start`.
+    pub(crate) fn slots(&self, start: UnixMillis) -> usize {
+        self.slot_index(start, self.next_document(start))
+    }
+
+    /// Number of the slot that holds `at` in the document that begins at `start`.
+    pub(crate) fn slot_index(&self, start: UnixMillis, at: UnixMillis) -> usize {
+        ((at.0 - start.0) / self.width_ms) as usize
     }
 
     /// The last moment that it holds.
@@ -103,7 +125,7 @@ mod tests {
                 if time < old.id.start { (None, Some(&old)) } else { (Some(&old), None) };
             let place = Place::between(&day, GranularityIndex::FINEST, time, before, after);
             assert_eq!((place.id.start, place.end), (at(start), at(end)), "{time}");
-            assert_eq!(place.layouts.document().to_string(), documents, "{time}");
+            assert_eq!(place.document.to_string(), documents, "{time}");
         };
         let (midnight, six) = ("2026-11-21T00:00:00Z", "2026-11-21T06:00:00Z");
         let (noon, tomorrow) = ("2026-11-21T12:00:00Z", "2026-11-22T00:00:00Z");
@@ -144,8 +166,8 @@ mod tests {
                 let place =
                     Place::between(&settings[which], GranularityIndex::FINEST, time, before.as_ref(), after.as_ref());
                 prop_assert!(place.range().contains(&time.0));
-                prop_assert_eq!(place.layouts.start_of(place.id.start), place.id.start);
-                prop_assert_eq!(place.layouts.start_of(place.end), place.end);
+                prop_assert_eq!(place.document_start(place.id.start), place.id.start);
+                prop_assert_eq!(place.document_start(place.end), place.end);
                 let overlaps = |other: &Place| other.id.start < place.end && place.id.start < other.end;
                 prop_assert!(!places.iter().any(overlaps));
                 places.push(place);

@@ -9,7 +9,7 @@
 pub(crate) mod folder;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -105,7 +105,7 @@ impl Copies<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), StoreError> {
         let inner = &self.store.inner;
-        for partition in inner.partitions.all() {
+        for partition in inner.documents.files() {
             let stamp = partition.file.stamp();
             let is_same = |made: &Copied| {
                 Arc::ptr_eq(&made.partition, &partition)
@@ -143,9 +143,11 @@ impl Copies<'_> {
     /// Removes the copies of partitions that are gone by now; returns the others' names and bytes.
     fn finish(self) -> Result<(Vec<String>, u64), StoreError> {
         let (mut files, mut bytes) = (Vec::new(), 0);
+        let there = self.store.inner.documents.files();
+        let there: BTreeSet<_> = there.iter().map(|partition| partition.id()).collect();
         for (id, copied) in &self.made {
             let name = copied.partition.file_path();
-            if self.store.inner.partitions.get(*id).is_some() {
+            if there.contains(id) {
                 files.push(name.to_owned());
                 bytes += copied.bytes;
             } else {

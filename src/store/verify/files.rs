@@ -6,9 +6,9 @@ use redb::Builder;
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, GranularityIndex, Kind, SeriesId, UnixMillis},
+    model::{Cell, GranularityIndex, Kind, PartitionId, SeriesId, UnixMillis},
     store::{
-        documents::open::partition::Partition,
+        documents::{Documents, mark::Mark},
         error::StoreError,
         file::{
             assertion,
@@ -64,41 +64,38 @@ pub(super) fn check_integrity(
 /// Checks every document of a partition, and every cell in it.
 pub(super) fn check_documents(
     store: &Store,
-    partition: &Arc<Partition>,
+    id: PartitionId,
+    file: &str,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let file = partition.file_path();
-    let reader = partition.read()?;
-    let applied = store.inner.catalog.read().applied();
-    let mark = reader.mark.through;
-    if mark > applied {
-        report.fault(file, format!("mark {mark} is beyond the journal's last record {applied}"));
-    }
     let dictionary = store.dictionary();
-    let width_ms = store.granularity(partition.id().granularity).width_ms;
-    reader.for_each_document(|start, series, doc| {
+    let width_ms = store.granularity(id.granularity).width_ms;
+    let mark = store.inner.documents.check(id, &mut |start, series, cells| {
         report.documents += 1;
         let place = || format!("document of series {} at {start}", series.0);
-        let layout = partition.layout(start);
-        if let Err(fault) = layout.check(doc, series, start) {
-            // What is compared later goes round it.
-            partition.note_damage(start, series);
-            report.fault(file, format!("{}: {fault}", place()));
-            return;
-        }
+        let cells = match cells {
+            Ok(cells) => cells,
+            Err(fault) => return report.fault(file, format!("{}: {fault}", place())),
+        };
         let Some(kind) = dictionary.kind(series) else {
             report.fault(file, format!("{}: the dictionary has no such series", place()));
             return;
         };
-        for slot in 0..layout.slots() {
-            let cell = layout.cell(doc, slot);
+        for (slot, cell) in (0..).zip(cells) {
             report.cells += u64::from(!cell.is_empty());
-            if let Some(problem) = cell_problem(&cell, kind, width_ms) {
-                let at = UnixMillis(start.0 + slot as i64 * width_ms);
+            if let Some(problem) = cell_problem(cell, kind, width_ms) {
+                let at = UnixMillis(start.0 + slot * width_ms);
                 report.fault(file, format!("{}, slot at {at}: {problem}", place()));
             }
         }
-    })
+    })?;
+    let applied = store.inner.catalog.read().applied();
+    if let Some(Mark { through, .. }) = mark
+        && through > applied
+    {
+        report.fault(file, format!("mark {through} is beyond the journal's last record {applied}"));
+    }
+    Ok(())
 }
 
 /// Checks every cell of one granularity of the head.

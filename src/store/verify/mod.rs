@@ -9,10 +9,11 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use serde::Serialize;
 
 use super::{
+    documents::Documents,
     error::StoreError,
     file::{
         medium::Medium,
-        names::{HEAD_FILE, JOURNAL_FILE, partition_file},
+        names::{HEAD_FILE, JOURNAL_FILE},
         read_only::ReadOnlyFolder,
     },
     handle::Store,
@@ -142,14 +143,13 @@ fn check_cells(
         files::check_head(store, level, report)?;
     }
     let mut ids: BTreeSet<_> =
-        store.inner.partitions.all().iter().map(|partition| partition.id()).collect();
+        store.inner.documents.partitions().iter().map(|partition| partition.id).collect();
     ids.extend(&in_head);
     for (done, id) in (1..).zip(ids) {
-        let granularity = store.granularity(id.granularity);
-        let place = store.inner.partitions.place(id.granularity, id.start);
-        let name = partition_file(granularity, place.range());
+        let documents = &store.inner.documents;
+        let name = documents.name(&documents.place(id.granularity, id.start));
         progress(&format!("cells of {name}"), done);
-        if let Err(cause) = check_partition(store, id, &in_head, now, report) {
+        if let Err(cause) = check_partition(store, id, &name, &in_head, now, report) {
             report.error(&name, &cause);
         }
     }
@@ -159,14 +159,13 @@ fn check_cells(
 fn check_partition(
     store: &Store,
     id: PartitionId,
+    name: &str,
     in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
     let before = report.cells;
-    if let Some(partition) = store.inner.partitions.get(id) {
-        files::check_documents(store, &partition, report)?;
-    }
+    files::check_documents(store, id, name, report)?;
     if id.granularity > store.granularities().coarsest() {
         // It has less than the others since it was retired.
         return Ok(());

@@ -1,13 +1,15 @@
 //! One granularity against the next finer one: each slot is recomputed and compared.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc};
+use std::{collections::BTreeSet, ops::Range};
 
 use super::VerifyReport;
 use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
-        documents::open::layouts::Layouts, error::StoreError, file::names::partition_file,
-        handle::Store, view::View,
+        documents::{Documents, place::Place},
+        error::StoreError,
+        handle::Store,
+        view::View,
     },
 };
 
@@ -21,7 +23,7 @@ pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>,
     let mut found = BTreeSet::new();
     for (level, _) in store.granularities().indexed() {
         for slot in store.inner.head.read(level)?.slots(0..i64::MAX)? {
-            found.insert(store.inner.partitions.place(level, UnixMillis(slot)).id);
+            found.insert(store.inner.documents.place(level, UnixMillis(slot)).id);
         }
     }
     Ok(found)
@@ -39,14 +41,14 @@ pub(super) fn compare(
     let Some(finer) = id.granularity.finer() else { return Ok(()) };
     let granularities = store.granularities();
     let (coarse, fine) = (&granularities[id.granularity], &granularities[finer]);
-    let place = store.inner.partitions.place(id.granularity, id.start);
+    let place = store.inner.documents.place(id.granularity, id.start);
     let end = place.end;
     let sides = Sides {
         store,
         id,
         finer,
-        file: partition_file(coarse, place.range()),
-        layouts: place.layouts,
+        file: store.inner.documents.name(&place),
+        place,
         coarse,
         fine,
         complete_since: complete_since(store, finer)?,
@@ -58,7 +60,7 @@ pub(super) fn compare(
         if slots.iter().any(|comparable| *comparable) {
             sides.compare_period(document, &slots, report)?;
         }
-        document = sides.layouts.next(document);
+        document = sides.place.next_document(document);
     }
     Ok(())
 }
@@ -75,14 +77,13 @@ pub(super) fn check_coarser_exists(
     if level > granularities.coarsest() {
         return Ok(());
     }
-    let partitions = &store.inner.partitions;
+    let documents = &store.inner.documents;
     let (own, place) =
-        (partitions.place(id.granularity, id.start), partitions.place(level, id.start));
-    let found =
-        !partitions.overlapping(level, own.range()).is_empty() || in_head.contains(&place.id);
+        (documents.place(id.granularity, id.start), documents.place(level, id.start));
+    let found = !documents.places(level, own.range()).is_empty() || in_head.contains(&place.id);
     if !found && id.start >= complete_since(store, id.granularity)? {
-        let missing = partition_file(&granularities[level], place.range());
-        let file = partition_file(&granularities[id.granularity], own.range());
+        let missing = documents.name(&place);
+        let file = documents.name(&own);
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
     Ok(())
@@ -105,15 +106,15 @@ fn whole_partitions(
     now: UnixMillis,
 ) -> BTreeSet<UnixMillis> {
     let granularity = &store.granularities()[level];
-    let partitions = &store.inner.partitions;
-    let files = partitions.overlapping(level, range.start.0..range.end.0);
-    let files = files.iter().map(|partition| partition.id().start);
-    let first = partitions.place(level, range.start).id;
+    let documents = &store.inner.documents;
+    let files = documents.places(level, range.start.0..range.end.0);
+    let files = files.into_iter().map(|place| place.id.start);
+    let first = documents.place(level, range.start).id;
     let rows = in_head
         .range(first..PartitionId { granularity: level, start: range.end })
         .map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
-        let file = partition_file(granularity, partitions.place(level, *start).range());
+        let file = documents.name(&documents.place(level, *start));
         // Past its retention, only coarser levels took in late samples.
         granularity.keeps(*start, now) && !store.inner.register.is_lost(&file)
     };
@@ -127,7 +128,7 @@ struct Sides<'a> {
     /// The next finer granularity.
     finer: GranularityIndex,
     file: String,
-    layouts: Arc<Layouts>,
+    place: Place,
     coarse: &'a Granularity,
     fine: &'a Granularity,
     complete_since: UnixMillis,
@@ -144,13 +145,13 @@ impl Sides<'_> {
             let mut at = start;
             let mut covered = start >= self.complete_since;
             while covered && at < end {
-                let finer = self.store.inner.partitions.place(self.finer, at);
+                let finer = self.store.inner.documents.place(self.finer, at);
                 covered = self.whole.contains(&finer.id.start);
                 at = finer.end;
             }
             covered
         };
-        (0..self.layouts.of(document).slots()).map(comparable).collect()
+        (0..self.place.slots(document)).map(comparable).collect()
     }
 
     /// Compares the documents of all series that begin at a time.
@@ -161,7 +162,7 @@ impl Sides<'_> {
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
         let count = self.store.dictionary().id_count() as u32;
-        let range = document..self.layouts.next(document);
+        let range = document..self.place.next_document(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
             let coarse = self.store.view(self.id.granularity, range.clone(), &ids)?;

@@ -5,7 +5,7 @@ use crate::model::{DocumentLayout, Span, UnixMillis};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Layouts {
+pub(super) struct Layouts {
     width_ms: i64,
     document: Span,
     /// By number of slots, ascending.
@@ -14,7 +14,7 @@ pub(crate) struct Layouts {
 
 impl Layouts {
     /// Of documents that are this long, with slots of this width.
-    pub(crate) fn new(width_ms: i64, document: Span) -> Self {
+    pub(super) fn new(width_ms: i64, document: Span) -> Self {
         let longest = (document.longest_ms() / width_ms) as usize;
         // Four years hold every length that a calendar span can have.
         let mut start = document.start_of(UnixMillis(0));
@@ -31,27 +31,12 @@ impl Layouts {
         Self { width_ms, document, by_slots }
     }
 
-    /// How long a document is.
-    pub(crate) fn document(&self) -> Span {
-        self.document
-    }
-
-    /// Start of the document that holds `at`.
-    pub(crate) fn start_of(&self, at: UnixMillis) -> UnixMillis {
-        self.document.start_of(at)
-    }
-
-    /// Start of the document after the one that begins at `start`.
-    pub(crate) fn next(&self, start: UnixMillis) -> UnixMillis {
-        self.document.next(start)
-    }
-
     /// The layout of the document that begins at `start`.
-    pub(crate) fn of(&self, start: UnixMillis) -> &DocumentLayout {
+    pub(super) fn of(&self, start: UnixMillis) -> &DocumentLayout {
         if let [only] = &self.by_slots[..] {
             return only;
         }
-        let slots = ((self.next(start).0 - start.0) / self.width_ms) as usize;
+        let slots = ((self.document.next(start).0 - start.0) / self.width_ms) as usize;
         let found = self.by_slots.iter().find(|layout| layout.slots() == slots);
         found.unwrap_or(&self.by_slots[0])
     }

@@ -1,292 +1,159 @@
-//! Open documents: BSON of constant length, one redb file a partition.
+//! Open documents: BSON of constant length, one redb file a partition. Only this room knows their
+//! bytes.
 //!
 //! Must never know: where cells come from.
 
-pub(crate) mod access;
 pub(crate) mod layouts;
 pub(crate) mod partition;
+mod partitions;
+mod reader;
+mod view;
+mod writer;
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
-use parking_lot::{Mutex, RwLock};
-
-use super::place::Place;
+use super::{
+    CellSource, DocumentVisitor, Documents, DocumentsView, Merged, PartitionInfo, mark::Mark,
+    place::Place,
+};
 use crate::{
-    model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
+    model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         error::StoreError,
-        file::{
-            database::UNFINISHED,
-            medium::Medium,
-            names::{partition_file, partition_folder, partition_start},
-        },
+        file::{medium::Medium, names::partition_file},
         journal::register::Register,
     },
 };
 use partition::Partition;
+use partitions::Partitions;
+use view::OpenView;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Partitions {
-    /// Those of the settings, then the retired ones.
-    granularities: Vec<Granularity>,
-    medium: Arc<dyn Medium>,
-    register: Arc<Register>,
-    /// By granularity and start; none overlap.
-    open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
-    /// a partition up.
-    changing: Mutex<()>,
-}
+pub(crate) struct OpenDocuments(Arc<Partitions>);
 
-/// What is known of a partition from outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartitionInfo {
-    /// Granularity and start.
-    pub id: PartitionId,
-    /// When it ends, exclusive.
-    pub end: UnixMillis,
-    /// Its file below the data directory.
-    pub file: String,
-    /// Bytes that the file takes.
-    pub bytes: u64,
-}
-
-impl Partitions {
+impl OpenDocuments {
     /// Opens every partition of the medium.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         granularities: Vec<Granularity>,
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let (open, changing) = (RwLock::default(), Mutex::default());
-        let this = Self { granularities, medium, register, open, changing };
-        let mut files = Vec::new();
-        for (level, granularity) in this.granularities.iter().enumerate() {
-            let folder = partition_folder(granularity);
-            for name in this.list(&folder)? {
-                if name.ends_with(UNFINISHED) {
-                    this.remove_unfinished(&format!("{folder}/{name}"))?;
-                    continue;
-                }
-                let file = format!("{folder}/{name}");
-                let Some(start) = partition_start(&name) else {
-                    tracing::warn!(file, "passed over a file that is no partition");
-                    continue;
-                };
-                let id = PartitionId { granularity: GranularityIndex(level), start };
-                if let Some(partition) = this.open_or_set_aside(id, &file)? {
-                    files.push(file);
-                    this.open.write().insert(id, Arc::new(partition));
-                }
-            }
+        Ok(Self(Arc::new(Partitions::open(medium, granularities, register)?)))
+    }
+
+    /// The partitions' files, to be copied.
+    pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
+        self.0.all()
+    }
+}
+
+impl Documents for OpenDocuments {
+    fn granularities(&self) -> &[Granularity] {
+        self.0.granularities()
+    }
+
+    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place {
+        self.0.place(granularity, at)
+    }
+
+    fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place> {
+        let found = self.0.overlapping(granularity, range).into_iter();
+        found.map(|partition| partition.place.clone()).collect()
+    }
+
+    fn name(&self, place: &Place) -> String {
+        partition_file(self.0.granularity(place.id.granularity), place.range())
+    }
+
+    fn mark(&self, place: &Place) -> Result<Mark, StoreError> {
+        let Some(partition) = self.0.get(place.id) else { return Ok(Mark::NONE) };
+        match partition.read() {
+            Ok(reader) => Ok(reader.mark),
+            Err(fault) if self.0.replace_if_damaged(&partition, &fault)? => Ok(Mark::NONE),
+            Err(fault) => Err(fault),
         }
-        this.register.note(&files)?;
-        Ok(this)
     }
 
-    fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
-        self.medium.list(folder).map_err(fault)
-    }
-
-    /// Removes a file whose making was cut short; nothing was ever in it.
-    fn remove_unfinished(&self, file: &str) -> Result<(), StoreError> {
-        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
-        self.medium.remove(file).map_err(fault)
-    }
-
-    /// Where a granularity lacks what partitions held, because files were lost or documents are
-    /// damaged.
-    pub(crate) fn holes(&self, level: GranularityIndex) -> Vec<Range<UnixMillis>> {
-        let granularity = self.granularity(level);
-        let lost = self.register.lost(&partition_folder(granularity)).into_iter();
-        let starts = lost.filter_map(|name| partition_start(&name));
-        let end = |start| granularity.partition_end(granularity.partition_start(start));
-        let mut holes: Vec<_> = starts.map(|start| start..end(start)).collect();
-        for partition in self.overlapping(level, i64::MIN..i64::MAX) {
-            let documents = partition.damaged_documents().into_iter();
-            holes.extend(documents.map(|start| start..partition.place.layouts.next(start)));
+    fn last_record(&self) -> Result<Option<(u64, String)>, StoreError> {
+        let mut last = None;
+        for partition in self.0.all() {
+            let mark = self.mark(&partition.place)?;
+            last = last.max(Some((mark.through, partition.file_path().to_owned())));
         }
-        holes
+        Ok(last)
     }
 
-    /// Opens a partition that is there; a damaged one is set aside.
-    fn open_or_set_aside(
+    fn view(
         &self,
-        id: PartitionId,
-        file: &str,
-    ) -> Result<Option<Partition>, StoreError> {
-        let granularity = self.granularity(id.granularity);
-        let opened = Partition::open(&self.medium, id, granularity, file.to_owned());
-        let opened = opened.and_then(|partition| {
-            match self.overlapping(id.granularity, partition.place.range()).first() {
-                None => Ok(partition),
-                Some(other) => {
-                    let problem = format!("it overlaps {}", other.file_path());
-                    Err(StoreError::Corrupt { file: file.to_owned(), problem })
-                }
-            }
+        granularity: GranularityIndex,
+        range: Range<i64>,
+    ) -> Result<Box<dyn DocumentsView>, StoreError> {
+        Ok(Box::new(OpenView::new(self.0.clone(), granularity, range)?))
+    }
+
+    fn merge(
+        &self,
+        place: &Place,
+        mark: Mark,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError> {
+        let partition = self.0.get_or_create(place.id.granularity, place.id.start)?;
+        if partition.place != *place {
+            let problem = "it was made otherwise meanwhile; the next checkpoint goes by it";
+            let file = partition.file_path().to_owned();
+            return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+        }
+        let merged = partition.write(Some(mark), |writer| {
+            cells(writer)?;
+            Ok(writer.merged)
         });
-        match opened {
-            Err(fault) if fault.is_damage() => {
-                self.register.set_aside(file, &fault)?;
-                Ok(None)
-            }
-            outcome => outcome.map(Some),
-        }
+        self.0.or_replace(&partition, merged)
     }
 
-    /// Sets a partition aside when an operation on it failed because it is damaged; returns
-    /// whether there is a new one in its place. Whoever reads the old one finishes.
-    pub(crate) fn replace_if_damaged(
+    fn add_shells(
         &self,
-        partition: &Arc<Partition>,
-        fault: &StoreError,
-    ) -> Result<bool, StoreError> {
-        if !fault.is_damage_of(partition.file_path()) {
-            return Ok(false);
-        }
-        let _one_at_a_time = self.changing.lock();
-        let current = self.get(partition.id());
-        if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
-            return Ok(true);
-        }
-        self.register.set_aside(partition.file_path(), fault)?;
-        self.open.write().remove(&partition.id());
-        self.add(partition.place.clone())?;
-        Ok(true)
-    }
-
-    /// A granularity: those of the settings come first, then those that are retired.
-    pub(crate) fn granularities(&self) -> &[Granularity] {
-        &self.granularities
-    }
-
-    /// One of them.
-    pub(crate) fn granularity(&self, index: GranularityIndex) -> &Granularity {
-        &self.granularities[index.0]
-    }
-
-    /// The partition that begins there.
-    pub(crate) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
-        self.open.read().get(&id).cloned()
-    }
-
-    /// The partition that holds a time, if it is there.
-    pub(crate) fn holding(
-        &self,
-        level: GranularityIndex,
+        granularity: GranularityIndex,
         at: UnixMillis,
-    ) -> Option<Arc<Partition>> {
-        self.overlapping(level, at.0..at.0 + 1).pop()
-    }
-
-    /// Where the partition lies that holds a time, or would.
-    pub(crate) fn place(&self, level: GranularityIndex, at: UnixMillis) -> Place {
-        let open = self.open.read();
-        let id = PartitionId { granularity: level, start: at };
-        let of_level = |(id, partition): (&PartitionId, &Arc<Partition>)| {
-            (id.granularity == level).then(|| partition.place.clone())
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let add = |partition: &Partition| {
+            partition
+                .write(None, |writer| writer.add_shells(partition.place.document_start(at), series))
         };
-        let before = open.range(..=id).next_back().and_then(of_level);
-        let after = open.range(id..).find(|(own, _)| **own > id).and_then(of_level);
-        match before {
-            Some(holder) if at < holder.end => holder,
-            before => {
-                let granularity = self.granularity(level);
-                Place::between(granularity, level, at, before.as_ref(), after.as_ref())
-            }
-        }
-    }
-
-    /// The partition that holds a time, created when it is not there.
-    fn get_or_create(
-        &self,
-        level: GranularityIndex,
-        at: UnixMillis,
-    ) -> Result<Arc<Partition>, StoreError> {
-        if let Some(partition) = self.holding(level, at) {
-            return Ok(partition);
-        }
-        let _one_at_a_time = self.changing.lock();
-        self.holding(level, at).map_or_else(|| self.add(self.place(level, at)), Ok)
-    }
-
-    /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
-    /// in it.
-    fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
-        let granularity = self.granularity(place.id.granularity);
-        let file = partition_file(granularity, place.range());
-        let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
-        let found = if self.medium.exists(&file).map_err(fault)? {
-            self.open_or_set_aside(place.id, &file)?
-        } else {
-            None
-        };
-        let made = || Partition::create(&self.medium, granularity, place);
-        let partition = Arc::new(found.map_or_else(made, Ok)?);
-        self.register.note(&[file])?;
-        self.open.write().insert(partition.id(), partition.clone());
-        Ok(partition)
-    }
-
-    /// Changes the partition that holds a time, created when it is not there. When it turns out to
-    /// be damaged, it is set aside and the change is made to a new one.
-    pub(crate) fn change<T>(
-        &self,
-        level: GranularityIndex,
-        at: UnixMillis,
-        change: impl Fn(&Arc<Partition>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let partition = self.get_or_create(level, at)?;
-        match change(&partition) {
-            Err(fault) if self.replace_if_damaged(&partition, &fault)? => {
-                change(&self.get_or_create(level, at)?)
+        let partition = self.0.get_or_create(granularity, at)?;
+        match add(&partition) {
+            Err(fault) if self.0.replace_if_damaged(&partition, &fault)? => {
+                add(&*self.0.get_or_create(granularity, at)?)
             }
             outcome => outcome,
         }
     }
 
-    /// Partitions of a granularity that overlap the range, ascending.
-    pub(crate) fn overlapping(
+    fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
+        self.0.remove(id)
+    }
+
+    fn partitions(&self) -> Vec<PartitionInfo> {
+        self.0.infos()
+    }
+
+    fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>> {
+        self.0.holes(granularity)
+    }
+
+    fn damaged_documents(&self) -> u64 {
+        self.0.all().into_iter().map(|partition| partition.damage.count()).sum()
+    }
+
+    fn check(
         &self,
-        level: GranularityIndex,
-        range: Range<i64>,
-    ) -> Vec<Arc<Partition>> {
-        let open = self.open.read();
-        let first = PartitionId { granularity: level, start: UnixMillis(i64::MIN) };
-        let last = PartitionId { granularity: level, start: UnixMillis(range.end - 1) };
-        let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
-        open.range(first..=last).map(|(_, p)| p).filter(overlaps).cloned().collect()
-    }
-
-    /// All partitions.
-    pub(crate) fn all(&self) -> Vec<Arc<Partition>> {
-        self.open.read().values().cloned().collect()
-    }
-
-    /// All partitions with their sizes.
-    pub(crate) fn infos(&self) -> Vec<PartitionInfo> {
-        let describe = |partition: Arc<Partition>| PartitionInfo {
-            id: partition.id(),
-            end: partition.place.end,
-            bytes: self.medium.allocated_bytes(partition.file_path()).unwrap_or(0),
-            file: partition.file_path().to_owned(),
-        };
-        self.all().into_iter().map(describe).collect()
-    }
-
-    /// Removes a partition and its file. Readers that hold it finish. When it fails, the partition
-    /// is still there, to be removed again.
-    pub(crate) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
-        let _one_at_a_time = self.changing.lock();
-        let Some(partition) = self.get(id) else { return Ok(false) };
-        let file = partition.file_path();
-        self.register.forget(file)?;
-        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
-        self.medium.remove(file).map_err(fault)?;
-        self.open.write().remove(&id);
-        Ok(true)
+        id: PartitionId,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<Option<Mark>, StoreError> {
+        let Some(partition) = self.0.get(id) else { return Ok(None) };
+        let reader = partition.read()?;
+        reader.check(visit)?;
+        Ok(Some(reader.mark))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use redb::TableDefinition;
 
-use super::access::{DocumentWriter, PartitionReader};
+use super::{layouts::Layouts, reader::PartitionReader, writer::DocumentWriter};
 use crate::{
     model::{DocumentLayout, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
@@ -43,15 +43,16 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: t
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) place: Place,
+    layouts: Layouts,
     pub(crate) file: DatabaseFile,
     /// Keys of documents that were found damaged.
-    pub(crate) damage: Damage,
+    pub(super) damage: Damage,
 }
 
 impl Partition {
     /// Opens a partition that is there, and begins at the time that its name says. It says itself
     /// when it ends, and what documents it has.
-    pub(crate) fn open(
+    pub(super) fn open(
         medium: &Arc<dyn Medium>,
         id: PartitionId,
         granularity: &Granularity,
@@ -59,16 +60,16 @@ impl Partition {
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
         let place = file.guard("open", || read_place(&file, id, granularity))?;
-        Ok(Self { place, file, damage: Damage::default() })
+        Ok(Self::of(place, file))
     }
 
     /// Makes a partition that is not there.
-    pub(crate) fn create(
+    pub(super) fn create(
         medium: &Arc<dyn Medium>,
         granularity: &Granularity,
         place: Place,
     ) -> Result<Self, StoreError> {
-        let document = place.layouts.document();
+        let document = place.document;
         let months = if let Span::Months(months) = document { months } else { 0 };
         let rows = [
             (VERSION_KEY, FORMAT_VERSION as i64),
@@ -88,7 +89,12 @@ impl Partition {
             }
             Ok(())
         })?;
-        Ok(Self { place, file, damage: Damage::default() })
+        Ok(Self::of(place, file))
+    }
+
+    fn of(place: Place, file: DatabaseFile) -> Self {
+        let layouts = Layouts::new(place.width_ms, place.document);
+        Self { place, layouts, file, damage: Damage::default() }
     }
 
     /// Path of the file below the data directory.
@@ -109,7 +115,7 @@ impl Partition {
     }
 
     /// A consistent view of the partition.
-    pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
+    pub(super) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
@@ -128,14 +134,14 @@ impl Partition {
     }
 
     /// Changes documents in one transaction, which also stores the mark when one is given.
-    pub(crate) fn write<T>(
+    pub(super) fn write<T>(
         &self,
         mark: Option<Mark>,
         change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.file.transact("write", |txn| {
             let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
-            let mut writer = DocumentWriter { partition: self, table, buffer: Vec::new() };
+            let mut writer = DocumentWriter::new(self, table);
             let out = change(&mut writer)?;
             if let Some(mark) = mark {
                 let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
@@ -153,7 +159,7 @@ impl Partition {
     }
 
     /// What a key says: the document's start and series.
-    pub(super) fn place(&self, key: u64) -> (UnixMillis, SeriesId) {
+    pub(super) fn place_of(&self, key: u64) -> (UnixMillis, SeriesId) {
         (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
@@ -186,21 +192,21 @@ impl Partition {
     }
 
     /// Notes a damaged document that is said elsewhere.
-    pub(crate) fn note_damage(&self, start: UnixMillis, series: SeriesId) {
+    pub(super) fn note_damage(&self, start: UnixMillis, series: SeriesId) {
         self.damage.note(self.key(start, series), || {});
     }
 
     /// Starts of the documents that were found damaged, ascending.
-    pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
+    pub(super) fn damaged_documents(&self) -> Vec<UnixMillis> {
         let keys = self.damage.keys().into_iter();
-        let mut starts: Vec<_> = keys.map(|key| self.place(key).0).collect();
+        let mut starts: Vec<_> = keys.map(|key| self.place_of(key).0).collect();
         starts.dedup();
         starts
     }
 
     /// Layout of the documents that begin at `document`.
-    pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
-        self.place.layouts.of(document)
+    pub(super) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
+        self.layouts.of(document)
     }
 }
 

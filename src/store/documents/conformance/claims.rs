@@ -1,0 +1,224 @@
+//! The promises one by one.
+
+use super::{
+    Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell,
+    faulty::{Call, Effect, Fault},
+    granularities, mark,
+};
+use crate::{
+    model::{SeriesId, Span, UnixMillis},
+    store::{documents::mark::Mark, error::StoreError, file::medium::Medium},
+};
+
+const SERIES: SeriesId = SeriesId(7);
+
+fn each(claim: impl Fn(Bench)) {
+    for (subject, seed) in SUBJECTS.into_iter().zip(1..) {
+        eprintln!("{}", subject.name);
+        claim(Bench::new(subject, seed));
+    }
+}
+
+#[test]
+fn cells_and_mark_are_there_together_and_stay() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        assert_eq!(bench.documents.mark(&place).unwrap(), Mark::NONE);
+        assert_eq!(bench.documents.last_record().unwrap(), None);
+        let cells = vec![cell(7, NOON.0, 2.0), cell(7, NOON.0 + 59 * MINUTE, 3.0)];
+        bench.merge(&place, mark(5, place.end.0), &cells).unwrap();
+        // A late one, and one that is the first of its document.
+        let late = vec![cell(7, NOON.0, 10.0), cell(7, NOON.0 + 30 * MINUTE, 4.0)];
+        bench.merge(&place, mark(6, NOON.0 + HOUR), &late).unwrap();
+        for _ in 0..2 {
+            assert_eq!(bench.documents.mark(&place).unwrap(), mark(6, NOON.0 + HOUR));
+            let expected =
+                [(NOON.0, 12.0), (NOON.0 + 30 * MINUTE, 4.0), (NOON.0 + 59 * MINUTE, 3.0)];
+            assert_eq!(bench.of_place(&place, SERIES), expected);
+            let (record, name) = bench.documents.last_record().unwrap().unwrap();
+            assert_eq!((record, name), (6, bench.documents.name(&place)));
+            bench.reopen();
+        }
+    });
+}
+
+#[test]
+fn shells_are_made_once_and_change_nothing() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        let series = [SeriesId(6), SERIES, SeriesId(8)];
+        let at = NOON.plus(3 * MINUTE);
+        assert_eq!(bench.documents.add_shells(FINE, at, &series).unwrap(), 2);
+        assert_eq!(bench.documents.add_shells(FINE, at, &series).unwrap(), 0);
+        bench.reopen();
+        assert_eq!(bench.documents.add_shells(FINE, at, &series).unwrap(), 0);
+        assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 2.0)]);
+        assert_eq!(bench.of_place(&place, SeriesId(6)), []);
+        assert_eq!(bench.documents.mark(&place).unwrap(), mark(5, place.end.0));
+        // A shell of a new partition is no mark.
+        assert_eq!(bench.documents.add_shells(FINE, place.end, &series).unwrap(), 3);
+        let next = bench.place(FINE, place.end);
+        assert_eq!(bench.documents.mark(&next).unwrap().through, 0);
+    });
+}
+
+#[test]
+fn a_view_stays_as_it_was() {
+    each(|bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        let view = bench.documents.view(FINE, place.range()).unwrap();
+        bench.merge(&place, mark(6, place.end.0), &vec![cell(7, NOON.0, 3.0)]).unwrap();
+        assert!(bench.documents.drop_partition(place.id).unwrap());
+        assert!(!bench.documents.drop_partition(place.id).unwrap());
+        assert_eq!(view.marks(), [(place.range(), mark(5, place.end.0))]);
+        let mut slots = Vec::new();
+        view.slots(SERIES, &mut slots).unwrap();
+        assert_eq!(slots.len(), 1);
+        assert_eq!(slots[0].cell.sum.to_bits(), 2.0_f64.to_bits());
+        assert_eq!(bench.of_place(&place, SERIES), []);
+        assert_eq!(bench.documents.partitions(), []);
+        assert_eq!(bench.documents.holes(FINE), []);
+        // What is late begins it again.
+        bench.merge(&place, mark(7, place.end.0), &vec![cell(7, NOON.0, 4.0)]).unwrap();
+        assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 4.0)]);
+    });
+}
+
+#[test]
+fn a_merge_whose_cells_fail_leaves_nothing() {
+    each(|bench| {
+        let place = bench.place(COARSE, NOON);
+        let series = cell(7, 0, 2.0);
+        let failed = bench.documents.merge(&place, mark(5, place.end.0), &mut |sink| {
+            sink.document(place.document_start(NOON), SERIES, &[(0, &series.2)])?;
+            let problem = "another file".to_owned();
+            Err(StoreError::Corrupt { file: "head.redb".to_owned(), problem })
+        });
+        assert_eq!(failed.unwrap_err().file(), "head.redb");
+        assert_eq!(bench.documents.mark(&place).unwrap().through, 0);
+        assert_eq!(bench.of_place(&place, SERIES), []);
+    });
+}
+
+#[test]
+fn a_partition_keeps_its_place_when_settings_change() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        let mut others = granularities();
+        others[0].document = Span::Fixed(15 * MINUTE);
+        others[0].partition = Span::Fixed(6 * HOUR);
+        bench.reopen_with(others);
+        assert_eq!(bench.place(FINE, NOON.plus(59 * MINUTE)), place);
+        assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 2.0)]);
+        let next = bench.place(FINE, place.end);
+        assert_eq!((next.id.start, next.end), (place.end, NOON.plus(6 * HOUR)));
+        assert_eq!(next.document, Span::Fixed(15 * MINUTE));
+        bench.merge(&next, mark(6, next.end.0), &vec![cell(7, next.id.start.0, 1.0)]).unwrap();
+        let places = bench.documents.places(FINE, NOON.0..NOON.0 + 2 * HOUR);
+        assert_eq!(places, [place.clone(), next.clone()]);
+        bench.reopen();
+        assert_eq!(bench.documents.places(FINE, NOON.0..NOON.0 + 2 * HOUR), [place, next]);
+    });
+}
+
+#[test]
+fn a_damaged_partition_is_a_hole_and_is_begun_anew() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        bench.change_file(&place, |bytes| bytes.fill(7));
+        assert_eq!(bench.documents.mark(&place).unwrap(), Mark::NONE);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        for _ in 0..2 {
+            assert_eq!(bench.documents.holes(FINE), [place.id.start..place.end]);
+            assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 2.0)]);
+            bench.reopen();
+        }
+    });
+}
+
+#[test]
+fn a_lost_partition_is_a_hole() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        bench.medium.remove(&bench.documents.name(&place)).unwrap();
+        bench.reopen();
+        assert_eq!(bench.documents.holes(FINE), [place.id.start..place.end]);
+        assert_eq!(bench.documents.mark(&place).unwrap(), Mark::NONE);
+        assert_eq!(bench.documents.partitions(), []);
+    });
+}
+
+#[test]
+fn a_damaged_document_is_an_error_once_and_then_a_hole() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        let cells = vec![cell(7, NOON.0, 2.0), cell(8, NOON.0, 3.0)];
+        bench.merge(&place, mark(5, place.end.0), &cells).unwrap();
+        let damage = bench.subject.damage;
+        bench.change_file(&place, |bytes| damage(bytes, NOON, SERIES));
+        let range = place.range();
+        let met = bench.slots(FINE, range.clone(), SERIES).unwrap_err();
+        assert!(matches!(met, StoreError::DamagedPart { .. }), "{met}");
+        assert_eq!(bench.of_place(&place, SERIES), []);
+        assert_eq!(bench.of_place(&place, SeriesId(8)), [(NOON.0, 3.0)]);
+        assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)]);
+        assert_eq!(bench.documents.damaged_documents(), 1);
+        // What is late begins a new one.
+        bench.merge(&place, mark(6, place.end.0), &vec![cell(7, NOON.0, 4.0)]).unwrap();
+        assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 4.0)]);
+        let mut faults = 0;
+        bench
+            .documents
+            .check(place.id, &mut |_, _, cells| faults += u8::from(cells.is_err()))
+            .unwrap();
+        assert_eq!(faults, 0);
+    });
+}
+
+/// Merges what the mark does not have, as a checkpoint that is taken up again does, and drops.
+fn go_on(bench: &Bench) -> Result<(), StoreError> {
+    let (place, next) = (bench.place(FINE, NOON), bench.place(FINE, NOON.plus(HOUR)));
+    let merge = |place, through, at: i64| {
+        if bench.documents.mark(place)?.through < through {
+            let cells = vec![cell(7, at, 1.0), cell(9, at, through as f64)];
+            bench.merge(place, mark(through, place.end.0), &cells)?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    merge(&place, 1, NOON.0)?;
+    merge(&next, 2, next.id.start.0)?;
+    bench.documents.add_shells(FINE, next.id.start.plus(HOUR), &[SERIES])?;
+    merge(&next, 3, next.id.start.0)?;
+    Ok(())
+}
+
+#[test]
+fn power_that_is_cut_at_any_sync_leaves_each_merge_once() {
+    for subject in SUBJECTS {
+        let cuts = (0..).take_while(|after| is_once_after_a_cut(subject, *after)).count();
+        assert!(cuts > 8, "{}: {cuts} syncs", subject.name);
+    }
+}
+
+/// Whether the power was cut.
+fn is_once_after_a_cut(subject: Subject, after: u64) -> bool {
+    let mut bench = Bench::new(subject, after);
+    bench.medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
+    let outcome = go_on(&bench);
+    let was_cut = bench.medium.is_dead();
+    assert!(was_cut || outcome.is_ok(), "{outcome:?}");
+    bench.power_up();
+    go_on(&bench).unwrap();
+    let next = NOON.plus(HOUR);
+    let found = |at: UnixMillis, series| bench.of_place(&bench.place(FINE, at), SeriesId(series));
+    assert_eq!(found(NOON, 7), [(NOON.0, 1.0)]);
+    assert_eq!(found(next, 7), [(next.0, 2.0)]);
+    assert_eq!(found(next, 9), [(next.0, 5.0)]);
+    assert_eq!(bench.documents.holes(FINE), []);
+    was_cut
+}

@@ -1,0 +1,235 @@
+//! Random histories of merges, shells, drops and restarts, with calls of the medium that fail and
+//! power that is cut, against a naive map of cells.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+
+use super::{
+    Bench, COARSE, Cells, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell,
+    faulty::{Call, EIO, ENOSPC, Effect, Fault},
+    map::Map,
+    mark,
+};
+use crate::{
+    model::{Cell, GranularityIndex, SeriesId, UnixMillis},
+    store::documents::place::Place,
+};
+
+const SERIES: [u32; 4] = [0, 1, 64, 1000];
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Merges cells of series, slots and values, and moves the mark on.
+    Merge {
+        partition: usize,
+        cells: Vec<(usize, usize, u8)>,
+    },
+    Shells {
+        partition: usize,
+        slot: usize,
+        series: Range<usize>,
+    },
+    Drop {
+        partition: usize,
+    },
+    Read {
+        from: usize,
+        to: usize,
+        series: usize,
+    },
+    Reopen,
+    /// What fails during the next step.
+    Arm(Fault),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let cells = prop::collection::vec((0..4_usize, 0..60_usize, 0..9_u8), 0..12);
+    prop_oneof![
+        6 => (0..3_usize, cells).prop_map(|(partition, cells)| Step::Merge { partition, cells }),
+        1 => (0..3_usize, 0..60_usize, 0..4_usize)
+            .prop_map(|(partition, slot, to)| Step::Shells { partition, slot, series: 0..to }),
+        1 => (0..3_usize).prop_map(|partition| Step::Drop { partition }),
+        1 => (0..120_usize, 0..120_usize, 0..4_usize)
+            .prop_map(|(from, to, series)| Step::Read { from, to, series }),
+        1 => Just(Step::Reopen),
+        4 => fault().prop_map(Step::Arm),
+    ]
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let calls = [
+        Call::Read,
+        Call::Write,
+        Call::SetLen,
+        Call::Sync,
+        Call::Open,
+        Call::Rename,
+        Call::Remove,
+        Call::List,
+    ];
+    let effects = [Effect::Error(EIO), Effect::Error(ENOSPC), Effect::PowerCut];
+    (
+        prop::sample::select(calls.to_vec()),
+        0..12_u64,
+        1..4_u64,
+        prop::sample::select(effects.to_vec()),
+    )
+        .prop_map(|(call, after, times, effect)| Fault { call, after, times, effect })
+}
+
+/// A history under way.
+struct History {
+    bench: Bench,
+    map: Map,
+    /// Counts up, as the journal's records do.
+    record: u64,
+}
+
+impl History {
+    fn new(subject: Subject, seed: u64) -> Self {
+        Self { bench: Bench::new(subject, seed), map: Map::default(), record: 0 }
+    }
+
+    fn place(&self, partition: usize) -> Place {
+        match partition {
+            0 => self.bench.place(FINE, NOON),
+            1 => self.bench.place(FINE, NOON.plus(HOUR)),
+            _ => self.bench.place(COARSE, NOON),
+        }
+    }
+
+    fn slot(place: &Place, slot: usize) -> i64 {
+        place.id.start.0 + slot as i64 * place.width_ms
+    }
+
+    fn run(&mut self, step: &Step) {
+        match step {
+            Step::Merge { partition, cells } => self.merge(*partition, cells),
+            Step::Shells { partition, slot, series } => {
+                let place = self.place(*partition);
+                let at = UnixMillis(Self::slot(&place, *slot));
+                let ids: Vec<_> = SERIES[series.clone()].iter().copied().map(SeriesId).collect();
+                let added = self.bench.documents.add_shells(place.id.granularity, at, &ids);
+                self.recover();
+                let again = self.bench.documents.add_shells(place.id.granularity, at, &ids);
+                assert!(added.is_err() || again.unwrap() == 0);
+            }
+            Step::Drop { partition } => {
+                let place = self.place(*partition);
+                if self.bench.documents.drop_partition(place.id).is_err() {
+                    self.recover();
+                    self.bench.documents.drop_partition(place.id).unwrap();
+                }
+                self.map.drop(place.id);
+            }
+            Step::Read { from, to, series } => {
+                let range = NOON.0 + *from as i64 * MINUTE..NOON.0 + *to as i64 * MINUTE;
+                let range = range.start..range.end.max(range.start);
+                let series = SeriesId(SERIES[*series]);
+                if let Ok(slots) = self.bench.slots(FINE, range.clone(), series) {
+                    assert_eq!(slots, self.map.slots(FINE, &range, series));
+                }
+            }
+            Step::Reopen => {
+                self.bench.medium.lift();
+                self.bench.reopen();
+            }
+            Step::Arm(fault) => {
+                self.bench.medium.arm(*fault);
+                return;
+            }
+        }
+        self.recover();
+        self.check();
+    }
+
+    fn merge(&mut self, partition: usize, cells: &[(usize, usize, u8)]) {
+        self.record += 1;
+        let place = self.place(partition);
+        let mut all = Cells::new();
+        for (series, slot, value) in cells {
+            let (series, slot) = (SERIES[*series], Self::slot(&place, *slot));
+            all.push(cell(series, slot, f64::from(*value)));
+            if *value == 7 {
+                // What a late reading takes from the one after it.
+                all.push((SeriesId(series), slot, Cell::correction(-2.0, None)));
+            } else if *value == 8 && self.map.has(place.id, SeriesId(series), slot) {
+                all.insert(0, (SeriesId(series), slot, Cell::correction(-1.0, None)));
+            }
+        }
+        let (before, after) = (self.map.mark(place.id), mark(self.record, place.end.0));
+        let outcome = self.bench.merge(&place, after, &all);
+        self.recover();
+        // What failed may be there: the mark tells.
+        let found = self.bench.documents.mark(&place).unwrap();
+        assert!(outcome.is_err() || found == after, "{outcome:?}: {found:?}");
+        if found == after {
+            self.map.merge(place.id, after, &all);
+        } else {
+            assert_eq!(found.through, before.through);
+        }
+    }
+
+    /// The fault is over: the cable is in again, or the power is back.
+    fn recover(&mut self) {
+        let is_dead = self.bench.medium.is_dead();
+        self.bench.medium.lift();
+        if is_dead {
+            self.bench.power_up();
+        }
+    }
+
+    /// Everything is as the map says.
+    fn check(&self) {
+        let documents = &self.bench.documents;
+        for granularity in [FINE, COARSE] {
+            assert_eq!(documents.holes(granularity), []);
+            self.check_granularity(granularity);
+        }
+        for id in self.map.ids() {
+            let mut cells = 0;
+            let found = documents.check(id, &mut |_, _, document| {
+                cells += document.unwrap().iter().filter(|cell| !cell.is_empty()).count();
+            });
+            assert_eq!(found.unwrap().unwrap().through, self.map.mark(id).through);
+            let place = documents.place(id.granularity, id.start);
+            assert_eq!(documents.mark(&place).unwrap(), self.map.mark(id));
+            let range = place.range();
+            let of = |id| self.map.slots(place.id.granularity, &range, SeriesId(id)).len();
+            assert_eq!(cells, SERIES.into_iter().map(of).sum::<usize>());
+        }
+        assert_eq!(documents.damaged_documents(), 0);
+    }
+
+    fn check_granularity(&self, granularity: GranularityIndex) {
+        let year = 366 * 24 * HOUR;
+        let width = self.bench.documents.granularities()[granularity.0].width_ms;
+        let whole = |at: i64| at - at % width;
+        let range = whole(NOON.0 - year)..whole(NOON.0 + year);
+        let view = self.bench.documents.view(granularity, range.clone()).unwrap();
+        for series in SERIES.map(SeriesId) {
+            let mut slots = Vec::new();
+            view.slots(series, &mut slots).unwrap();
+            assert_eq!(slots, self.map.slots(granularity, &range, series), "{series:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_fails_each_merge_is_there_once_or_not_at_all(
+        seed: u64, steps in prop::collection::vec(step(), 1..30)
+    ) {
+        for subject in SUBJECTS {
+            let mut history = History::new(subject, seed);
+            for step in &steps {
+                history.run(step);
+            }
+            history.bench.medium.lift();
+            history.bench.reopen();
+            history.check();
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Documents as a map of cells: what the implementations are compared with.
+//!
+//! Must never know: files, faults.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::Cells;
+use crate::{
+    model::{Cell, GranularityIndex, PartitionId, SeriesId, UnixMillis},
+    store::documents::{Slot, mark::Mark},
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Map(BTreeMap<PartitionId, Partition>);
+
+#[derive(Debug)]
+struct Partition {
+    mark: Mark,
+    cells: BTreeMap<(SeriesId, i64), Cell>,
+}
+
+impl Map {
+    pub(super) fn mark(&self, id: PartitionId) -> Mark {
+        self.0.get(&id).map_or(Mark::NONE, |partition| partition.mark)
+    }
+
+    pub(super) fn merge(&mut self, id: PartitionId, mark: Mark, cells: &Cells) {
+        let empty = Partition { mark, cells: BTreeMap::new() };
+        let partition = self.0.entry(id).or_insert(empty);
+        partition.mark = mark;
+        for (series, slot, cell) in cells {
+            partition.cells.entry((*series, *slot)).or_default().merge(cell);
+        }
+    }
+
+    pub(super) fn drop(&mut self, id: PartitionId) {
+        self.0.remove(&id);
+    }
+
+    /// Whether a slot has samples.
+    pub(super) fn has(&self, id: PartitionId, series: SeriesId, slot: i64) -> bool {
+        self.0.get(&id).is_some_and(|partition| partition.cells.contains_key(&(series, slot)))
+    }
+
+    /// The partitions that have cells.
+    pub(super) fn ids(&self) -> impl Iterator<Item = PartitionId> {
+        self.0.keys().copied()
+    }
+
+    pub(super) fn slots(
+        &self,
+        granularity: GranularityIndex,
+        range: &Range<i64>,
+        series: SeriesId,
+    ) -> Vec<Slot> {
+        let partitions = self.0.iter().filter(|(id, _)| id.granularity == granularity);
+        let cells = partitions.flat_map(|(_, partition)| &partition.cells);
+        let own = cells.filter(|((id, slot), _)| *id == series && range.contains(slot));
+        own.map(|((_, slot), cell)| Slot { start: UnixMillis(*slot), cell: *cell }).collect()
+    }
+}

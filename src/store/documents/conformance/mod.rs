@@ -1,0 +1,148 @@
+//! What every implementation of [`Documents`] must pass: the contract of the module above, on a
+//! medium that fails.
+//!
+//! `claims` holds one test for each promise, `histories` random ones against a naive map of cells.
+//! Must never know: how an implementation keeps documents; [`Subject`] is all that each brings.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod claims;
+#[path = "../../../../tests/support/faulty/mod.rs"]
+#[expect(dead_code, reason = "the simulation needs more of it")]
+mod faulty;
+mod histories;
+mod map;
+mod open;
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use super::{Documents, Slot, mark::Mark, place::Place};
+use crate::{
+    model::{Cell, Granularity, GranularityIndex, SeriesId, Span, UnixMillis},
+    store::{error::StoreError, file::medium::Medium},
+};
+use faulty::FaultyMedium;
+
+/// An implementation on trial.
+#[derive(Clone, Copy)]
+struct Subject {
+    name: &'static str,
+    /// Opens what is on a medium, as a start of the daemon does.
+    open: fn(Arc<dyn Medium>, Vec<Granularity>) -> Result<Box<dyn Documents>, StoreError>,
+    /// Damages the document of a series that begins at a time, in the bytes of its partition's file.
+    damage: fn(&mut Vec<u8>, UnixMillis, SeriesId),
+}
+
+const SUBJECTS: [Subject; 1] = [open::SUBJECT];
+
+/// 2026-11-21T12:00:00Z
+const NOON: UnixMillis = UnixMillis(1_795_262_400_000);
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const FINE: GranularityIndex = GranularityIndex(0);
+const COARSE: GranularityIndex = GranularityIndex(1);
+
+/// Minutes in documents of ten, and days in documents of a month.
+fn granularities() -> Vec<Granularity> {
+    let (months, years) = (Span::Months(1), Span::Months(12));
+    let fine = Granularity::new(
+        MINUTE,
+        Span::Fixed(10 * MINUTE),
+        Span::Fixed(HOUR),
+        Span::Fixed(100 * HOUR),
+    );
+    vec![fine, Granularity::new(24 * HOUR, months, years, Span::Months(60))]
+}
+
+/// An implementation and its medium.
+struct Bench {
+    subject: Subject,
+    medium: FaultyMedium,
+    documents: Box<dyn Documents>,
+}
+
+impl Bench {
+    fn new(subject: Subject, seed: u64) -> Self {
+        let medium = FaultyMedium::new(seed);
+        let documents = (subject.open)(Arc::new(medium.clone()), granularities()).unwrap();
+        Self { subject, medium, documents }
+    }
+
+    /// Lets go of what is open, as a kill does, and opens it again.
+    fn reopen(&mut self) {
+        self.reopen_with(granularities());
+    }
+
+    fn reopen_with(&mut self, granularities: Vec<Granularity>) {
+        self.medium.kill();
+        self.documents = (self.subject.open)(Arc::new(self.medium.clone()), granularities).unwrap();
+    }
+
+    /// The power comes back.
+    fn power_up(&mut self) {
+        self.medium.power_up();
+        self.reopen();
+    }
+
+    /// Changes the bytes of the file of a partition.
+    fn change_file(&mut self, place: &Place, change: impl FnOnce(&mut Vec<u8>)) {
+        let name = self.documents.name(place);
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("copy");
+        self.medium.copy(&name, &copy).unwrap();
+        let mut bytes = std::fs::read(copy).unwrap();
+        change(&mut bytes);
+        self.medium.put(&name, bytes);
+        self.reopen();
+    }
+
+    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place {
+        self.documents.place(granularity, at)
+    }
+
+    /// Merges cells into the partition of a place.
+    fn merge(&self, place: &Place, mark: Mark, cells: &Cells) -> Result<(), StoreError> {
+        let mut by_document: BTreeMap<(UnixMillis, SeriesId), Vec<(usize, &Cell)>> =
+            BTreeMap::new();
+        for (series, slot, cell) in cells {
+            let start = place.document_start(UnixMillis(*slot));
+            let slot = place.slot_index(start, UnixMillis(*slot));
+            by_document.entry((start, *series)).or_default().push((slot, cell));
+        }
+        let merged = self.documents.merge(place, mark, &mut |sink| {
+            let mut documents = by_document.iter();
+            documents.try_for_each(|((start, series), cells)| sink.document(*start, *series, cells))
+        })?;
+        assert_eq!(merged.cells, cells.len() as u64);
+        assert_eq!(merged.patched + merged.created, by_document.len() as u64);
+        Ok(())
+    }
+
+    /// The slots of a series that begin within a range.
+    fn slots(
+        &self,
+        granularity: GranularityIndex,
+        range: Range<i64>,
+        series: SeriesId,
+    ) -> Result<Vec<Slot>, StoreError> {
+        let mut slots = Vec::new();
+        self.documents.view(granularity, range)?.slots(series, &mut slots)?;
+        Ok(slots)
+    }
+
+    /// All slots of a partition of a series.
+    fn of_place(&self, place: &Place, series: SeriesId) -> Vec<(i64, f64)> {
+        let slots = self.slots(place.id.granularity, place.range(), series).unwrap();
+        slots.into_iter().map(|slot| (slot.start.0, slot.cell.sum)).collect()
+    }
+}
+
+/// Cells with their series and the start of their slot.
+type Cells = Vec<(SeriesId, i64, Cell)>;
+
+fn cell(series: u32, slot: i64, value: f64) -> (SeriesId, i64, Cell) {
+    (SeriesId(series), slot, Cell::single(5, value))
+}
+
+fn mark(through: u64, until: i64) -> Mark {
+    Mark { through, until: UnixMillis(until) }
+}

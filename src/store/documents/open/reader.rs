@@ -1,0 +1,67 @@
+//! The documents of one partition, read within a view of it.
+//!
+//! Must never know: the mark's meaning.
+
+use std::sync::Arc;
+
+use redb::{ReadOnlyTable, ReadableTable};
+
+use super::partition::Partition;
+use crate::{
+    model::{DocumentLayout, SeriesId, UnixMillis},
+    store::{
+        documents::{DocumentVisitor, mark::Mark},
+        error::StoreError,
+    },
+};
+
+/// A consistent view of a partition and of its mark.
+pub(super) struct PartitionReader {
+    pub(super) partition: Arc<Partition>,
+    /// What the documents have.
+    pub(super) mark: Mark,
+    pub(super) documents: ReadOnlyTable<u64, &'static [u8]>,
+}
+
+impl PartitionReader {
+    /// Hands a document's bytes to `read`; `None` when there is no such document, or a damaged one.
+    pub(super) fn document<T>(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+        read: impl FnOnce(&DocumentLayout, &[u8]) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let partition = &self.partition;
+        partition.file.guard("read", || {
+            let key = partition.key(start, series);
+            let found = self.documents.get(key).map_err(partition.fail("read"))?;
+            let Some(guard) = found else { return Ok(None) };
+            let layout = partition.layout(start);
+            let is_sound = partition.is_sound(layout, guard.value(), start, series)?;
+            Ok(is_sound.then(|| read(layout, guard.value())))
+        })
+    }
+
+    /// Visits every document; what is damaged is noted as such.
+    pub(super) fn check(&self, visit: &mut DocumentVisitor<'_>) -> Result<(), StoreError> {
+        let partition = &self.partition;
+        let mut cells = Vec::new();
+        partition.file.guard("read", || {
+            for entry in self.documents.iter().map_err(partition.fail("read"))? {
+                let (key, doc) = entry.map_err(partition.fail("read"))?;
+                let (start, series) = partition.place_of(key.value());
+                let layout = partition.layout(start);
+                if let Err(fault) = layout.check(doc.value(), series, start) {
+                    // What is compared later goes round it.
+                    partition.note_damage(start, series);
+                    visit(start, series, Err(fault.to_string()));
+                    continue;
+                }
+                cells.clear();
+                cells.extend((0..layout.slots()).map(|slot| layout.cell(doc.value(), slot)));
+                visit(start, series, Ok(&cells));
+            }
+            Ok(())
+        })
+    }
+}

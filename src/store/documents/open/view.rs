@@ -1,0 +1,78 @@
+//! A consistent view of the documents of one granularity over a range.
+//!
+//! Must never know: what is not in documents.
+
+use std::{ops::Range, sync::Arc};
+
+use super::{partitions::Partitions, reader::PartitionReader};
+use crate::{
+    model::{GranularityIndex, SeriesId, UnixMillis},
+    store::{
+        documents::{DocumentsView, Slot, mark::Mark},
+        error::StoreError,
+    },
+};
+
+/// See the module.
+pub(super) struct OpenView {
+    partitions: Arc<Partitions>,
+    range: Range<i64>,
+    /// In order of time.
+    readers: Vec<PartitionReader>,
+    marks: Vec<(Range<i64>, Mark)>,
+}
+
+impl OpenView {
+    pub(super) fn new(
+        partitions: Arc<Partitions>,
+        granularity: GranularityIndex,
+        range: Range<i64>,
+    ) -> Result<Self, StoreError> {
+        let mut readers = Vec::new();
+        for partition in partitions.overlapping(granularity, range.clone()) {
+            readers.push(partitions.or_replace(&partition, partition.read())?);
+        }
+        let marks = readers.iter().map(|reader| (reader.partition.place.range(), reader.mark));
+        let marks = marks.collect();
+        Ok(Self { partitions, range, readers, marks })
+    }
+
+    fn read(
+        &self,
+        reader: &PartitionReader,
+        series: SeriesId,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let place = &reader.partition.place;
+        let from = UnixMillis(self.range.start.max(place.id.start.0));
+        let to = self.range.end.min(place.end.0);
+        let mut document = place.document_start(from);
+        while document.0 < to {
+            let next = place.next_document(document);
+            reader.document(document, series, |layout, doc| {
+                let first = place.slot_index(document, from.max(document));
+                let last = place.slot_index(document, UnixMillis(to.min(next.0)));
+                layout.for_each_cell(doc, first..last, |slot, cell| {
+                    let start = document.plus(slot as i64 * place.width_ms);
+                    out.push(Slot { start, cell });
+                });
+            })?;
+            document = next;
+        }
+        Ok(())
+    }
+}
+
+impl DocumentsView for OpenView {
+    fn marks(&self) -> &[(Range<i64>, Mark)] {
+        &self.marks
+    }
+
+    fn slots(&self, series: SeriesId, out: &mut Vec<Slot>) -> Result<(), StoreError> {
+        for reader in &self.readers {
+            let outcome = self.read(reader, series, out);
+            self.partitions.or_replace(&reader.partition, outcome)?;
+        }
+        Ok(())
+    }
+}
