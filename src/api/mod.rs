@@ -6,6 +6,7 @@ mod admin;
 mod answer;
 mod body;
 mod connection;
+mod decompress;
 mod guard;
 mod ingest;
 mod operations;
@@ -17,8 +18,8 @@ mod refusal;
 use std::{sync::Arc, time::Duration};
 
 pub use body::BodyLimits;
-pub(crate) use body::fuzz_decompress;
 pub use connection::{Connections, OneAtATime};
+pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
 pub(crate) use prometheus::fuzz_params;
 pub use query::Tails;
@@ -54,7 +55,7 @@ pub struct ApiParts {
     pub query_resources: QueryResources,
     pub body_limits: BodyLimits,
     pub ingest_memory: IngestMemory,
-    /// For bodies that are large once they are decompressed: one at a time.
+    /// A turn to decompress a body that becomes large.
     pub large_bodies: Arc<Semaphore>,
     pub client_timeout: Duration,
     pub snapshots: Snapshots,

@@ -158,8 +158,8 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
 /// one worker, and one of each thing else that a worker may not wait for.
 fn blocking_threads(settings: &Settings) -> usize {
-    // Metrics, a snapshot, a change, the clock.
-    const OTHERS: usize = 4;
+    // Metrics, a snapshot, a change, the clock, a large body.
+    const OTHERS: usize = 5;
     settings.queries_max + settings.tails_max + OTHERS
 }
 

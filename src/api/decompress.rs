@@ -1,0 +1,77 @@
+//! What undoes the `Content-Encoding` of a body, within its limits of size and memory.
+//!
+//! Must never know: requests, and what the bytes mean.
+
+use std::io::Read;
+
+use actix_web::web::Bytes;
+
+use super::{body::DECOMPRESSED, refusal::Refusal};
+use crate::ingest::memory::{HeldMemory, IngestMemory};
+
+/// Bytes that a body is decompressed to at first, at least.
+const PIECE_BYTES: usize = 64 << 10;
+/// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// Decompresses a body to so many bytes at most; memory is taken before they are written.
+pub(super) type Decompress = fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>;
+
+pub(super) fn zstd(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+    let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not zstd: {cause}"));
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(fault)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(fault)?;
+    read_all(decoder, body.len(), limit, memory, fault)
+}
+
+pub(super) fn gzip(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+    let fault = |cause: std::io::Error| Refusal::Malformed(format!("body is not gzip: {cause}"));
+    read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, memory, fault)
+}
+
+/// Memory is taken for each piece before it is written.
+fn read_all(
+    mut decoder: impl Read,
+    compressed: usize,
+    limit: usize,
+    memory: &mut HeldMemory,
+    fault: impl Fn(std::io::Error) -> Refusal,
+) -> Result<Bytes, Refusal> {
+    let mut out = Vec::new();
+    let mut more = (compressed * 4).max(PIECE_BYTES);
+    loop {
+        more = more.min(limit + 1 - out.len());
+        memory.grow(more)?;
+        out.reserve_exact(more);
+        let read = decoder.by_ref().take(more as u64).read_to_end(&mut out).map_err(&fault)?;
+        if out.len() > limit {
+            return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
+        }
+        if read < more {
+            return Ok(out.into());
+        }
+        more = out.len();
+    }
+}
+
+/// Snappy's block format, which says its length first.
+pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
+    let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
+    let length = snap::raw::decompress_len(body).map_err(fault)?;
+    if length > limit {
+        return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
+    }
+    memory.grow(length)?;
+    Ok(snap::raw::Decoder::new().decompress_vec(body).map_err(fault)?.into())
+}
+
+/// For fuzzing: what a compressed body holds.
+pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
+    const LIMIT: usize = 1 << 20;
+    let mut memory = IngestMemory::new(16 * LIMIT).take(0).ok()?;
+    let mut undo = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
+        decode(bytes, LIMIT, &mut memory)
+    };
+    let plain = [undo(zstd), undo(gzip), undo(snappy)];
+    plain.into_iter().flatten().next().inspect(|plain| assert!(plain.len() <= LIMIT))
+}
