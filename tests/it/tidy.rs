@@ -54,11 +54,11 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("store", &["model"]),
     ("ingest", &["model", "policy", "store"]),
     ("import", &["model", "policy", "ingest"]),
-    ("query", &["model", "policy", "store"]),
+    ("query", &["model", "clock", "policy", "store"]),
     ("telemetry", &["clock", "policy", "store"]),
     ("actors", &["model", "clock", "policy", "store", "ingest", "telemetry"]),
     ("api", &["model", "clock", "store", "ingest", "query", "telemetry", "actors"]),
-    ("config", &["model", "policy", "store", "ingest", "telemetry", "actors", "api"]),
+    ("config", &["model", "policy", "store", "ingest", "query", "telemetry", "actors"]),
     (
         "daemon",
         &["model", "clock", "store", "ingest", "query", "telemetry", "actors", "api", "config"],
