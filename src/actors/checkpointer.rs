@@ -32,7 +32,7 @@ pub struct CheckpointerParts {
     pub bounds: CheckpointBounds,
 }
 
-/// See the module. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
 #[derive(Debug)]
 pub struct Checkpointer {
     parts: CheckpointerParts,

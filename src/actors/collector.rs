@@ -103,7 +103,7 @@ pub struct CollectorParts {
     pub graphite_templates: Arc<[Template]>,
 }
 
-/// See the module.
+/// Takes requests of one HTTP worker.
 #[derive(Debug)]
 pub struct Collector {
     core: Rc<Core>,

@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Shells written in one transaction, so that a checkpoint never waits long for it.
 const SHELLS_PER_TRANSACTION: usize = 2000;
 
-/// See the module. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
 #[derive(Debug)]
 pub struct Preallocator {
     store: Store,

@@ -11,7 +11,7 @@ use crate::{
     store::{PartitionInfo, Store},
 };
 
-/// See the module.
+/// The role.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct Retention {

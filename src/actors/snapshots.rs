@@ -14,7 +14,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// See the module. Cheap to clone.
+/// Makes snapshots. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Snapshots {
     store: Store,

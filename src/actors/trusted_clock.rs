@@ -16,7 +16,7 @@ use crate::{
     policy::{Change, Doubt, Trust, TrustRules},
 };
 
-/// See the module. Cheap to clone.
+/// The machine's clock, with what is known against it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TrustedClock(Arc<Inner>);
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// See the module.
+/// The time range of a command.
 #[derive(Debug, Args)]
 pub(super) struct TimeArgs {
     /// This long up to the end, such as 1h, 14d or 1y [default: 1h]

@@ -29,10 +29,10 @@ pub struct NumberedBatch {
     pub places: (Place, Place),
 }
 
-/// See the module.
+/// The batch under way, and the series that are defined.
 #[derive(Debug)]
 pub struct Batcher {
-    agent: String,
+    sender: String,
     seq: u64,
     open: NumberedBatch,
     key_bytes: usize,
@@ -51,10 +51,10 @@ struct Known {
 }
 
 impl Batcher {
-    /// No samples yet; the batches are those of `agent`.
-    pub fn new(agent: String) -> Self {
-        let open = empty(&agent, 1);
-        Self { agent, seq: 1, open, key_bytes: 0, series: Vec::new() }
+    /// No samples yet; the batches are those of `sender`.
+    pub fn new(sender: String) -> Self {
+        let open = empty(&sender, 1);
+        Self { sender, seq: 1, open, key_bytes: 0, series: Vec::new() }
     }
 
     /// Series so far.
@@ -113,13 +113,13 @@ impl Batcher {
         }
         self.seq += 1;
         self.key_bytes = 0;
-        let next = empty(&self.agent, self.seq);
+        let next = empty(&self.sender, self.seq);
         Some(std::mem::replace(&mut self.open, next))
     }
 }
 
-fn empty(agent: &str, seq: u64) -> NumberedBatch {
-    let batch = Batch { agent: agent.to_owned(), epoch: EPOCH, seq, ..Batch::default() };
+fn empty(sender: &str, seq: u64) -> NumberedBatch {
+    let batch = Batch { agent: sender.to_owned(), epoch: EPOCH, seq, ..Batch::default() };
     NumberedBatch { batch, new: Vec::new(), places: (0, 0) }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     policy::RefusalReason,
 };
 
-/// See the module.
+/// A file of line protocol.
 #[derive(Debug)]
 pub struct Influx<R> {
     lines: Lines<R>,

@@ -45,12 +45,12 @@ pub struct Tally {
 /// rest cannot be read, what was read before is handed over all the same.
 pub fn read_all(
     source: &mut dyn Source,
-    agent: String,
+    sender: String,
     kind: Option<Kind>,
     receiver: &mut dyn Receiver,
 ) -> (Tally, Result<(), SourceFault>) {
     let mut intake =
-        Intake { cache: SeriesCache::default(), batcher: Batcher::new(agent), kind, receiver };
+        Intake { cache: SeriesCache::default(), batcher: Batcher::new(sender), kind, receiver };
     let mut tally = Tally::default();
     loop {
         let (end, wanted) = intake.chunk(source, &mut tally);

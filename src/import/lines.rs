@@ -19,7 +19,7 @@ enum Line {
     TooLong(Place),
 }
 
-/// See the module.
+/// A reader that hands out lines.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,

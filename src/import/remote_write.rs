@@ -13,7 +13,7 @@ use crate::ingest::{
 /// Bytes of a body after decompression.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// See the module.
+/// A file with the body of one request.
 #[derive(Debug)]
 pub struct RemoteWrite(Option<Vec<u8>>);
 

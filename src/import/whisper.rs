@@ -47,7 +47,7 @@ struct Archive {
     points: usize,
 }
 
-/// See the module.
+/// A whisper file, read whole.
 #[derive(Debug)]
 pub struct Whisper<'a> {
     path: &'a str,

@@ -56,7 +56,7 @@ pub type Settled = HashMap<SeriesKey, DefinitionVerdict>;
 pub struct Sessions {
     limits: SeriesLimits,
     sender_series_max: usize,
-    by_agent: HashMap<Box<str>, Session>,
+    by_sender: HashMap<Box<str>, Session>,
     /// The dictionary's generation in which the refs were resolved.
     generation: u64,
     /// Refs that all sessions hold.
@@ -68,11 +68,11 @@ pub struct Sessions {
 /// A ref that the collector does not know; the sender is to define it and send again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "ref {reference} of agent {agent:?} is not known here: send the batch again with the \
+    "ref {reference} of agent {sender:?} is not known here: send the batch again with the \
      definitions of all its refs"
 )]
 pub struct UnknownRef {
-    agent: String,
+    sender: String,
     reference: u32,
 }
 
@@ -90,8 +90,8 @@ pub struct Admitted {
 impl Sessions {
     /// No sender is known yet.
     pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
-        let by_agent = HashMap::new();
-        Self { limits, sender_series_max, by_agent, generation: 0, refs: 0, refs_max }
+        let by_sender = HashMap::new();
+        Self { limits, sender_series_max, by_sender, generation: 0, refs: 0, refs_max }
     }
 
     /// Forgets the refs of series that were deleted or renamed; their senders define them again.
@@ -100,7 +100,7 @@ impl Sessions {
         if before == self.generation {
             return;
         }
-        let refs = self.by_agent.values_mut().flat_map(|session| &mut session.refs);
+        let refs = self.by_sender.values_mut().flat_map(|session| &mut session.refs);
         for resolved in refs {
             let stays = match resolved {
                 Resolved::Series(id) => dictionary.is_current(*id, before),
@@ -123,12 +123,12 @@ impl Sessions {
         dictionary: &Dictionary,
         settled: &Settled,
     ) -> Vec<SeriesInfo> {
-        let full = self.by_agent.len() >= SESSIONS_MAX || self.refs > self.refs_max;
-        if full && !self.by_agent.contains_key(view.agent) {
-            self.by_agent.clear();
+        let full = self.by_sender.len() >= SESSIONS_MAX || self.refs > self.refs_max;
+        if full && !self.by_sender.contains_key(view.agent) {
+            self.by_sender.clear();
             self.refs = 0;
         }
-        let session = self.by_agent.entry(view.agent.into()).or_default();
+        let session = self.by_sender.entry(view.agent.into()).or_default();
         let before = session.weight();
         if session.epoch != view.epoch {
             *session = Session { epoch: view.epoch, ..Session::default() };
@@ -169,9 +169,9 @@ impl Sessions {
         kind: impl Fn(SeriesId) -> Option<Kind>,
         name: impl Fn(SeriesId) -> Option<String>,
     ) -> Result<Admitted, UnknownRef> {
-        let session = self.by_agent.get(view.agent).filter(|own| own.epoch == view.epoch);
+        let session = self.by_sender.get(view.agent).filter(|own| own.epoch == view.epoch);
         let samples = view.len();
-        let number = BatchNumber { agent: view.agent.into(), epoch: view.epoch, seq: view.seq };
+        let number = BatchNumber { sender: view.agent.into(), epoch: view.epoch, seq: view.seq };
         let is_numbered = view.seq != 0;
         let mut batch = AcceptedBatch {
             counts_once: if is_numbered { CountsOnce::ByNumber(number) } else { CountsOnce::Never },
@@ -197,7 +197,7 @@ impl Sessions {
             let at = UnixMillis(batch.time(index));
             let verdict = match resolved {
                 Resolved::Unknown if (reference as usize) < self.sender_series_max => {
-                    return Err(UnknownRef { agent: view.agent.to_owned(), reference });
+                    return Err(UnknownRef { sender: view.agent.to_owned(), reference });
                 }
                 Resolved::Unknown => Err(RefusalReason::SenderSeriesLimit),
                 Resolved::Refused(reason) => Err(reason),

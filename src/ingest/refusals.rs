@@ -9,7 +9,7 @@ use crate::policy::RefusalReason;
 /// Refused samples that an answer shows.
 const EXAMPLES_MAX: usize = 10;
 
-/// See the module.
+/// What of a request was refused, and why.
 #[derive(Debug, Default)]
 pub struct Refusals {
     /// How many, by reason.

@@ -10,7 +10,7 @@ use super::SeriesId;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BatchNumber {
     /// Name of the sender.
-    pub agent: Arc<str>,
+    pub sender: Arc<str>,
     /// Epoch of its spool.
     pub epoch: i64,
     /// Number within the epoch, from 1.
@@ -19,8 +19,8 @@ pub struct BatchNumber {
 
 impl BatchNumber {
     /// What makes a sender forgotten: a number that no batch has.
-    pub fn forget(agent: Arc<str>) -> Self {
-        Self { agent, epoch: 0, seq: 0 }
+    pub fn forget(sender: Arc<str>) -> Self {
+        Self { sender, epoch: 0, seq: 0 }
     }
 
     /// Whether it makes its sender forgotten.
@@ -62,8 +62,8 @@ pub struct AcceptedBatch {
 
 impl AcceptedBatch {
     /// No samples, and a sender that is forgotten.
-    pub fn forget(agent: Arc<str>) -> Self {
-        let counts_once = CountsOnce::ByNumber(BatchNumber::forget(agent));
+    pub fn forget(sender: Arc<str>) -> Self {
+        let counts_once = CountsOnce::ByNumber(BatchNumber::forget(sender));
         Self { counts_once, ..Self::default() }
     }
 

@@ -1,4 +1,4 @@
-//! Which of a sender's batches have been accepted: exactly once by `(agent, epoch, seq)`.
+//! Which of a sender's batches have been accepted: exactly once by sender, epoch and number.
 //!
 //! Batches normally come in order, but retries and parallel connections may reorder them, so the
 //! last 1024 numbers below the highest are remembered one by one. An older number is neither

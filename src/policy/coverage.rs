@@ -23,14 +23,14 @@ pub struct Segment {
 #[derive(Debug)]
 pub struct Coverage<'a> {
     granularities: Cow<'a, GranularitySet>,
-    held: Vec<Held>,
+    holdings: Vec<Holding>,
     /// The coarsest that takes samples.
     coarsest: GranularityIndex,
 }
 
-/// Of one granularity.
+/// What one granularity holds.
 #[derive(Debug)]
-struct Held {
+struct Holding {
     /// Which one it is in the store.
     stored: GranularityIndex,
     /// Since when its partitions are kept.
@@ -44,9 +44,9 @@ impl<'a> Coverage<'a> {
     /// Of granularities at a time, with the gaps of each.
     pub fn new(granularities: &'a GranularitySet, gaps: Vec<Gaps>, now: UnixMillis) -> Self {
         let all = granularities.indexed().zip(gaps);
-        let held = all.map(|((stored, own), gaps)| Held::new(stored, own, gaps, now));
+        let holdings = all.map(|((stored, own), gaps)| Holding::new(stored, own, gaps, now));
         let coarsest = granularities.coarsest();
-        Self { held: held.collect(), granularities: Cow::Borrowed(granularities), coarsest }
+        Self { holdings: holdings.collect(), granularities: Cow::Borrowed(granularities), coarsest }
     }
 
     /// Adds a granularity that takes no samples any more, `stored` being its index in the store, if
@@ -60,12 +60,12 @@ impl<'a> Coverage<'a> {
         range: &Range<UnixMillis>,
         now: UnixMillis,
     ) -> Self {
-        let held = Held::new(stored, own, gaps, now);
+        let holding = Holding::new(stored, own, gaps, now);
         let asked = Times::one(range.start.0..range.end.0);
-        let holds = !held.whole.within(&asked).stretches().is_empty();
+        let holds = !holding.whole.within(&asked).stretches().is_empty();
         if holds && let Some((index, granularities)) = self.granularities.with(own) {
             self.granularities = Cow::Owned(granularities);
-            self.held.insert(index.0, held);
+            self.holdings.insert(index.0, holding);
             if index <= self.coarsest {
                 self.coarsest = self.coarsest.coarser();
             }
@@ -80,11 +80,11 @@ impl<'a> Coverage<'a> {
 
     /// Which one a granularity of the coverage is in the store.
     pub fn stored(&self, granularity: GranularityIndex) -> GranularityIndex {
-        self.held(granularity).stored
+        self.holding(granularity).stored
     }
 
-    fn held(&self, granularity: GranularityIndex) -> &Held {
-        &self.held[granularity.0]
+    fn holding(&self, granularity: GranularityIndex) -> &Holding {
+        &self.holdings[granularity.0]
     }
 
     fn segment(&self, granularity: GranularityIndex, range: Range<UnixMillis>) -> Segment {
@@ -93,14 +93,14 @@ impl<'a> Coverage<'a> {
 
     /// Whether a granularity still keeps a time.
     pub fn keeps(&self, granularity: GranularityIndex, at: UnixMillis) -> bool {
-        at >= self.held(granularity).kept_from
+        at >= self.holding(granularity).kept_from
     }
 
     /// Whether a granularity holds all samples of the slots that overlap a range.
     pub fn is_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
         let width = self.width(granularity);
         let slots = floor(range.start.0, width)..ceil(range.end.0, width);
-        range.is_empty() || self.held(granularity).whole.covers(&slots)
+        range.is_empty() || self.holding(granularity).whole.covers(&slots)
     }
 
     /// Whether all slots of a granularity's width are there, from itself or from finer ones.
@@ -130,14 +130,14 @@ impl<'a> Coverage<'a> {
         let mut rest = all.clone();
         let mut taken: Vec<(GranularityIndex, Times)> = Vec::new();
         for own in asked.coarser().all_finer() {
-            let serves = rest.within(&self.held(own).whole);
+            let serves = rest.within(&self.holding(own).whole);
             rest = rest.without(&serves);
             taken.push((own, serves));
         }
         let coarser = self.granularities.indexed().map(|(own, _)| own).filter(|own| *own > asked);
         for own in coarser {
             // A coarser slot must not hold samples that finer slots show too.
-            let serves = rest.within(&self.held(own).whole);
+            let serves = rest.within(&self.holding(own).whole);
             let serves = serves.widened(self.width(own)).within(&all);
             for (_, finer) in &mut taken {
                 *finer = finer.without(&serves);
@@ -172,7 +172,7 @@ impl<'a> Coverage<'a> {
             start..if is_end(own.end) { ceil(own.end, width) } else { own.end }
         };
         let slots = Times::new(rest.stretches().iter().map(ends)).shrunk(width);
-        let kept = Times::one(self.held(coarsest).kept_from.0..i64::MAX);
+        let kept = Times::one(self.holding(coarsest).kept_from.0..i64::MAX);
         (coarsest, slots.within(&kept).within(asked))
     }
 
@@ -244,14 +244,14 @@ impl<'a> Coverage<'a> {
 
     /// When a granularity took its last samples, if it takes none any more.
     fn stopped(&self, granularity: GranularityIndex) -> Option<UnixMillis> {
-        let until = self.held(granularity).gaps.complete_until;
+        let until = self.holding(granularity).gaps.complete_until;
         (until != UnixMillis::MAX).then_some(until)
     }
 
     /// Why a granularity does not answer for a part of a range.
     pub fn why_not(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> String {
         let name = &self.granularities[granularity].name;
-        let gaps = &self.held(granularity).gaps;
+        let gaps = &self.holding(granularity).gaps;
         if !self.keeps(granularity, part.start) {
             format!("{name} is no longer kept before {}", part.end)
         } else if part.start < gaps.complete_since {
@@ -267,7 +267,7 @@ impl<'a> Coverage<'a> {
     }
 }
 
-impl Held {
+impl Holding {
     fn new(stored: GranularityIndex, own: &Granularity, gaps: Gaps, now: UnixMillis) -> Self {
         let kept_from = own.kept_from(now);
         let holes = gaps.holes.iter().map(|hole| hole.start.0..hole.end.0);

@@ -45,7 +45,7 @@ pub struct Doubt {
     pub contradict: usize,
 }
 
-/// See the module. Times are held as what they are more than the uptime.
+/// What is known of the machine's clock. Times are held as what they are more than the uptime.
 #[derive(Debug, Clone)]
 pub struct Trust {
     rules: TrustRules,

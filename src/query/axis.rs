@@ -37,7 +37,7 @@ pub(super) struct AxisRequest<'a> {
     pub(super) lines: usize,
 }
 
-/// See the module.
+/// The slots of a chart and the granularities that they are read from.
 #[derive(Debug)]
 pub(super) struct Axis {
     /// Width of the slots, or the calendar's unit.

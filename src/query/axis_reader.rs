@@ -12,7 +12,7 @@ use crate::{
 /// Series that are read with one view of each segment.
 const SERIES_PER_VIEW: usize = 1024;
 
-/// See the module.
+/// Views of the parts of an axis, of some series at a time.
 pub(super) struct AxisReader<'a> {
     store: &'a Store,
     budget: &'a Budget,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::model::{Cell, Kind};
 
-/// See the module.
+/// A number that is made of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Display {
     /// Sum divided by the number of samples.

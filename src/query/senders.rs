@@ -61,17 +61,17 @@ impl From<SendersAnswer> for SendersRemoved {
 /// The senders of these names, all when there is none, of which no batch was accepted for `idle_ms`.
 pub fn senders(
     store: &Store,
-    agents: &BTreeSet<String>,
+    names: &BTreeSet<String>,
     idle_ms: Option<i64>,
     now: UnixMillis,
 ) -> SendersAnswer {
-    let is_named = |own: &SenderInfo| agents.is_empty() || agents.contains(&*own.agent);
+    let is_named = |own: &SenderInfo| names.is_empty() || names.contains(&*own.name);
     let is_idle =
         |own: &SenderInfo| idle_ms.is_none_or(|idle_ms| own.window.heard() < now.minus(idle_ms));
     let all = store.senders().into_iter().filter(|own| is_named(own) && is_idle(own));
     let senders: Vec<_> = all
         .map(|own| SenderEntry {
-            agent: own.agent.to_string(),
+            agent: own.name.to_string(),
             heard: own.window.heard().0,
             series: own.series,
             epochs: own

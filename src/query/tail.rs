@@ -76,7 +76,7 @@ impl TailCell {
     }
 }
 
-/// See the module.
+/// A tail, with what its last look showed.
 #[derive(Debug)]
 pub struct Tail {
     store: Store,

@@ -133,11 +133,11 @@ impl Appender {
     ///
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.
-    pub fn forget(&mut self, agents: &[Arc<str>], now: UnixMillis) -> Result<usize, StoreError> {
+    pub fn forget(&mut self, senders: &[Arc<str>], now: UnixMillis) -> Result<usize, StoreError> {
         let inner = &*self.store.inner;
         let forgotten: Vec<_> = {
             let catalog = inner.catalog.read();
-            let known = agents.iter().filter(|agent| catalog.senders().has(agent));
+            let known = senders.iter().filter(|sender| catalog.senders().has(sender));
             known.cloned().map(AcceptedBatch::forget).collect()
         };
         if !forgotten.is_empty() {

@@ -36,14 +36,14 @@ impl Store {
     /// All of them, by name.
     pub fn senders(&self) -> Vec<SenderInfo> {
         let catalog = self.inner.catalog.read();
-        let all = catalog.senders().iter().map(|(agent, window)| (agent.clone(), window.clone()));
+        let all = catalog.senders().iter().map(|(sender, window)| (sender.clone(), window.clone()));
         let mut all: Vec<_> = all.collect();
         drop(catalog);
         all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let dictionary = self.dictionary();
-        let info = |(agent, window): (Arc<str>, _)| {
-            let series = dictionary.count_of_sender(&agent);
-            SenderInfo { agent, window, series }
+        let info = |(sender, window): (Arc<str>, _)| {
+            let series = dictionary.count_of_sender(&sender);
+            SenderInfo { name: sender, window, series }
         };
         all.into_iter().map(info).collect()
     }

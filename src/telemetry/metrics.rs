@@ -59,7 +59,7 @@ pub const METRIC_NAMES: [(&str, &str); 41] = [
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
 ];
 
-/// See the module.
+/// All metrics and the registry that they are in.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "METRIC_NAMES explains each")]
 pub struct Metrics {

@@ -36,7 +36,7 @@ fn open(dir: &Path) -> (Store, Appender) {
 
 fn batch(seq: u64, at: i64) -> AcceptedBatch {
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber { agent: SENDER.into(), epoch: 3, seq }),
+        counts_once: CountsOnce::ByNumber(BatchNumber { sender: SENDER.into(), epoch: 3, seq }),
         series: (0..3).map(SeriesId).collect(),
         times: vec![at],
         starts: vec![NOW.0 - 50 * HOUR],

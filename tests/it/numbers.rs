@@ -30,7 +30,7 @@ fn begin(path: &std::path::Path) -> (Store, Appender) {
 
 fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     AcceptedBatch {
-        counts_once: CountsOnce::ByNumber(BatchNumber { agent: agent.into(), epoch, seq }),
+        counts_once: CountsOnce::ByNumber(BatchNumber { sender: agent.into(), epoch, seq }),
         series: vec![SeriesId(0)],
         times: vec![NOW.0],
         values: vec![1.0],
@@ -143,7 +143,7 @@ fn the_senders_that_were_silent_for_longest_make_room_for_new_ones() {
     };
     let names = |store: &Store| {
         let all = store.senders().into_iter();
-        all.map(|own| own.agent.to_string()).collect::<Vec<_>>().join(" ")
+        all.map(|own| own.name.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(send(&mut appender, &["a", "b", "c", "d"], 0), [accepted, accepted, accepted, full]);
     assert_eq!(send(&mut appender, &["b"], 1), [accepted]);

@@ -221,7 +221,7 @@ fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> Accepted
     let times = if shared { vec![samples[0].at] } else { samples.iter().map(|s| s.at).collect() };
     AcceptedBatch {
         counts_once: CountsOnce::ByNumber(BatchNumber {
-            agent: format!("agent{sender}").into(),
+            sender: format!("agent{sender}").into(),
             epoch: 1,
             seq,
         }),

@@ -78,8 +78,8 @@ impl Fleet {
 
     /// The number of a sender's next batch.
     fn number(&mut self, sender: usize, rng: &mut Rng, tally: &mut Tally) -> BatchNumber {
-        let agent = format!("agent{sender}").into();
         let (epoch, next) = &mut self.next[sender];
+        let sender = format!("agent{sender}").into();
         if rng.u8(0..16) == 0 {
             // Its spool was lost: it counts from 1 again, in a new epoch.
             (*epoch, *next) = (*epoch + rng.i64(1..3), 1);
@@ -96,9 +96,9 @@ impl Fleet {
         if stages::WILD_NUMBERS && rng.u8(0..20) == 0 {
             // A second agent of the same name, with a spool of an earlier epoch.
             tally.note("late epochs");
-            return BatchNumber { agent, epoch: rng.i64(0..=*epoch), seq: rng.u64(1..3000) };
+            return BatchNumber { sender, epoch: rng.i64(0..=*epoch), seq: rng.u64(1..3000) };
         }
-        BatchNumber { agent, epoch: *epoch, seq }
+        BatchNumber { sender, epoch: *epoch, seq }
     }
 }
 
@@ -196,7 +196,7 @@ impl History {
         }
         for batch in &group {
             if let (Some(number), Some(time)) = (batch.number(), batch.times.iter().max()) {
-                self.clock.hear(&number.agent, UnixMillis(*time));
+                self.clock.hear(&number.sender, UnixMillis(*time));
             }
         }
         let now = now.earliest();

@@ -23,8 +23,8 @@ use crate::{
     clock::{Stopwatch, unix_ms},
     logging, print,
     problems::Problems,
+    refs::Refs,
     report::Totals,
-    rounds::Rounds,
     schedule::Schedule,
     self_metrics,
     sender::{FLUSH_DEADLINE, Sender},
@@ -138,7 +138,7 @@ fn deliver(
     info!(agent, url = args.url, interval = ?args.interval, sources = sources.len(), "started");
     let mut sampler = Sampler {
         problems: Problems::default(),
-        refs: Rounds::new(&spool.all_definitions()?),
+        refs: Refs::new(&spool.all_definitions()?),
         readings: Readings::new(args.tags.clone()),
         dropping: false,
         started_ms: unix_ms(),
@@ -196,7 +196,7 @@ struct Sampler {
     totals: Arc<Totals>,
     schedule: Schedule,
     problems: Problems,
-    refs: Rounds,
+    refs: Refs,
     readings: Readings,
     dropping: bool,
     started_ms: i64,

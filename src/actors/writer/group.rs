@@ -10,7 +10,7 @@ use crate::model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict,
 /// A group is closed when its batches weigh this much, so that a commit stays short.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// See the module.
+/// Commands that wait for one commit.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) definitions: Vec<SeriesInfo>,

@@ -62,7 +62,7 @@ enum Command {
 /// What is not committed together with others.
 enum Alone {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
-    Forget { agents: Vec<Arc<str>>, reply: Reply<usize> },
+    Forget { senders: Vec<Arc<str>>, reply: Reply<usize> },
 }
 
 /// The way to the writer. Cheap to clone.
@@ -157,9 +157,9 @@ impl WriterHandle {
     ///
     /// # Errors
     /// When the queue is full or the journal cannot be written; none was forgotten then.
-    pub async fn forget(&self, agents: Vec<Arc<str>>) -> Result<usize, WriteFault> {
+    pub async fn forget(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
-        self.send(Command::Alone(Alone::Forget { agents, reply }))?;
+        self.send(Command::Alone(Alone::Forget { senders, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 

@@ -54,7 +54,7 @@ impl Role {
             }
             match alone {
                 Some(Alone::Change { change, reply }) => self.change(&change, reply),
-                Some(Alone::Forget { agents, reply }) => self.forget(&agents, reply),
+                Some(Alone::Forget { senders, reply }) => self.forget(&senders, reply),
                 None => {}
             }
             if let Some(reply) = stop {
@@ -97,9 +97,9 @@ impl Role {
         deliver(reply, result);
     }
 
-    fn forget(&mut self, agents: &[Arc<str>], reply: Reply<usize>) {
+    fn forget(&mut self, senders: &[Arc<str>], reply: Reply<usize>) {
         let now = self.parts.clock.moment().earliest();
-        let result = self.parts.appender.forget(agents, now).map_err(|cause| describe(&cause));
+        let result = self.parts.appender.forget(senders, now).map_err(|cause| describe(&cause));
         if let Ok(senders) = result {
             tracing::info!(senders, "forgot senders");
         }

@@ -42,7 +42,7 @@ struct Known {
     defined: Vec<bool>,
 }
 
-/// See the module.
+/// The daemon, what waits for it, and what it answered.
 #[derive(Debug)]
 pub(super) struct Delivery {
     http: ureq::Agent,

@@ -141,7 +141,7 @@ impl Input {
     }
 
     /// The sender's name: 128 bits of what the file holds and of what changes how it is read.
-    pub(super) fn agent(&self, options: &Options) -> io::Result<String> {
+    pub(super) fn sender(&self, options: &Options) -> io::Result<String> {
         let mut hash = Xxh3::new();
         let mut file = File::open(&self.path)?.take(self.bytes);
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -291,20 +291,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv");
         fs::write(&path, "time,value\n1,2\n").unwrap();
-        let agent = |options: &Options| {
+        let sender = |options: &Options| {
             let inputs = find(std::slice::from_ref(&path), options).unwrap();
-            inputs[0].agent(options).unwrap()
+            inputs[0].sender(options).unwrap()
         };
-        let plain = agent(&options());
+        let plain = sender(&options());
         assert_eq!(plain, "import:ccd64ba9b854f25d3b123ee980104ff9");
         let counter = Options { kind: Some(Kind::Counter), ..options() };
         let columns = Columns { metric: Some("m".to_owned()), ..Columns::default() };
         let named = Options { columns, ..options() };
         let precise = Options { precision: Precision::Seconds, ..options() };
-        assert_ne!(agent(&counter), plain);
-        assert_ne!(agent(&named), plain);
-        assert_eq!(agent(&precise), plain);
+        assert_ne!(sender(&counter), plain);
+        assert_ne!(sender(&named), plain);
+        assert_eq!(sender(&precise), plain);
         fs::write(&path, "time,value\n1,3\n").unwrap();
-        assert_ne!(agent(&options()), plain);
+        assert_ne!(sender(&options()), plain);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 /// How often a line is written where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// The bar or the lines.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,

@@ -149,10 +149,10 @@ fn read_file(
     read: &Arc<AtomicU64>,
 ) -> Result<Read, SourceFault> {
     let failed = |cause: io::Error| SourceFault::Read { line: 0, cause };
-    let agent = input.agent(options).map_err(failed)?;
+    let sender = input.sender(options).map_err(failed)?;
     let lines = || input.open(read).map_err(failed);
     let whole = || input.read_whole(read).map_err(failed);
-    let run = |source: &mut dyn Source| Ok(read_all(source, agent, options.kind, reader));
+    let run = |source: &mut dyn Source| Ok(read_all(source, sender, options.kind, reader));
     match input.format {
         Format::OpenMetrics => run(&mut OpenMetrics::new(lines()?)),
         Format::Influx => run(&mut Influx::new(lines()?, options.precision)),

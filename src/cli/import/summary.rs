@@ -22,7 +22,7 @@ use crate::{
 /// Refused samples that are shown.
 pub(super) const EXAMPLES_MAX: usize = 10;
 
-/// See the module.
+/// Counts of all files, with examples of what was refused.
 #[derive(Debug)]
 pub(super) struct Summary {
     progress: Progress,

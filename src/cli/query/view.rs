@@ -14,7 +14,7 @@ use crate::{
 /// Digits of a number that count.
 const DIGITS: i32 = 4;
 
-/// See the module.
+/// A chart as a terminal shows it.
 pub(super) struct View<'a> {
     pub(super) answer: &'a ChartAnswer,
     /// What all series have in common.

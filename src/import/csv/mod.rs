@@ -22,7 +22,7 @@ use record::Record;
 
 const PROTOCOL: u8 = 66;
 
-/// See the module.
+/// A CSV file with the meaning of its columns.
 #[derive(Debug)]
 pub struct Csv<R> {
     lines: Lines<R>,

@@ -21,7 +21,7 @@ use labels::Labels;
 
 const PROTOCOL: u8 = 64;
 
-/// See the module.
+/// A file of OpenMetrics text.
 #[derive(Debug)]
 pub struct OpenMetrics<R> {
     lines: Lines<R>,

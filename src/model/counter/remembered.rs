@@ -35,7 +35,7 @@ pub(super) struct Taken {
     pub(super) correction: Option<Correction>,
 }
 
-/// See the module. Places from `base` on are a ring, so that the common case, a reading in step
+/// What is remembered of one counter. Places from `base` on are a ring, so that the common case, a reading in step
 /// behind all others, is one write over the oldest of the ring.
 #[derive(Debug, Clone)]
 pub struct Remembered {

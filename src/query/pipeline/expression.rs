@@ -17,7 +17,7 @@ use crate::{
     query::{CalendarUnit, QueryError, time_zone},
 };
 
-/// See the module.
+/// An expression as it was read.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
     Literal(Value),

@@ -20,7 +20,7 @@ const FORGOTTEN_SHARE: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderInfo {
     /// Its name.
-    pub agent: Arc<str>,
+    pub name: Arc<str>,
     /// What was accepted of it.
     pub window: SenderWindow,
     /// Series that it made known.
@@ -51,11 +51,11 @@ impl Senders {
         windows: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
         now: UnixMillis,
     ) {
-        self.windows.extend(windows.into_iter().map(|(agent, mut window)| {
+        self.windows.extend(windows.into_iter().map(|(sender, mut window)| {
             if window.heard() == UnixMillis(0) {
                 window.hear(now);
             }
-            (agent, window)
+            (sender, window)
         }));
     }
 
@@ -63,8 +63,8 @@ impl Senders {
         self.windows.len()
     }
 
-    pub(crate) fn has(&self, agent: &str) -> bool {
-        self.windows.contains_key(agent)
+    pub(crate) fn has(&self, sender: &str) -> bool {
+        self.windows.contains_key(sender)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SenderWindow)> {
@@ -73,12 +73,12 @@ impl Senders {
 
     /// Notes a batch, or forgets its sender when it says so.
     pub(crate) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
-        self.changed.insert(number.agent.clone());
+        self.changed.insert(number.sender.clone());
         if number.forgets() {
-            self.windows.remove(&number.agent);
+            self.windows.remove(&number.sender);
             return;
         }
-        let window = self.windows.entry(number.agent.clone()).or_default();
+        let window = self.windows.entry(number.sender.clone()).or_default();
         window.mark(number.epoch, number.seq);
         window.hear(now);
     }
@@ -86,9 +86,9 @@ impl Senders {
     /// What changed since this was asked last; nothing of a sender that is forgotten.
     pub(crate) fn take_changed(&mut self) -> Vec<(Arc<str>, Option<SenderWindow>)> {
         let changed = std::mem::take(&mut self.changed);
-        let window = |agent: Arc<str>| {
-            let window = self.windows.get(&agent).cloned();
-            (agent, window)
+        let window = |sender: Arc<str>| {
+            let window = self.windows.get(&sender).cloned();
+            (sender, window)
         };
         changed.into_iter().map(window).collect()
     }
@@ -111,10 +111,10 @@ impl Senders {
                 _ if batch.values.is_empty() => self.judge_empty(batch, &moved),
                 None => BatchVerdict::ACCEPTED,
                 Some(number) => {
-                    let window = match moved.entry(&number.agent) {
+                    let window = match moved.entry(&number.sender) {
                         Entry::Occupied(own) => Some(own.into_mut()),
                         Entry::Vacant(free) => {
-                            let known = self.windows.get(&number.agent).cloned();
+                            let known = self.windows.get(&number.sender).cloned();
                             let is_new = known.is_none();
                             if is_new && room == 0 && !has_looked {
                                 has_looked = true;
@@ -144,7 +144,7 @@ impl Senders {
         moved: &HashMap<&str, SenderWindow>,
     ) -> BatchVerdict {
         let known = batch.number().and_then(|number| {
-            let window = moved.get(&*number.agent).or_else(|| self.windows.get(&number.agent));
+            let window = moved.get(&*number.sender).or_else(|| self.windows.get(&number.sender));
             Some(window?.check(number.epoch, number.seq))
         });
         if known == Some(SequenceVerdict::Duplicate) {
@@ -165,14 +165,14 @@ impl Senders {
             return Vec::new();
         }
         let numbers = batches.iter().filter_map(AcceptedBatch::number);
-        let in_group: HashSet<&str> = numbers.map(|number| &*number.agent).collect();
-        let others = self.windows.iter().filter(|(agent, _)| !in_group.contains(&***agent));
-        let mut all: Vec<_> = others.map(|(agent, window)| (window.heard(), agent)).collect();
+        let in_group: HashSet<&str> = numbers.map(|number| &*number.sender).collect();
+        let others = self.windows.iter().filter(|(sender, _)| !in_group.contains(&***sender));
+        let mut all: Vec<_> = others.map(|(sender, window)| (window.heard(), sender)).collect();
         all.sort_unstable();
         let before = now.plus(limits.sender_idle_ms.saturating_neg());
         let share = limits.senders_max / FORGOTTEN_SHARE + 1;
         let idle = all.iter().take_while(|(heard, _)| *heard < before).take(share);
-        let idle: Vec<_> = idle.map(|(_, agent)| Arc::clone(agent)).collect();
+        let idle: Vec<_> = idle.map(|(_, sender)| Arc::clone(sender)).collect();
         if let (true, Some((oldest, _))) = (idle.is_empty(), all.first()) {
             *none_before = oldest.plus(limits.sender_idle_ms);
         }

@@ -125,10 +125,10 @@ impl CutPart {
             }
             Self::Senders(windows) => {
                 let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
-                for (agent, window) in windows {
+                for (sender, window) in windows {
                     match window {
-                        Some(window) => senders.insert(&**agent, &*window.to_bytes()),
-                        None => senders.remove(&**agent),
+                        Some(window) => senders.insert(&**sender, &*window.to_bytes()),
+                        None => senders.remove(&**sender),
                     }
                     .map_err(fail(OPERATION))?;
                 }

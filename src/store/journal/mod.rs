@@ -222,7 +222,9 @@ impl Journal {
 
     /// All senders' windows.
     pub(crate) fn senders(&self) -> Result<Vec<(Arc<str>, SenderWindow)>, StoreError> {
-        self.rows(SENDERS, |_, agent, bytes| Some((agent.into(), SenderWindow::from_bytes(bytes)?)))
+        self.rows(SENDERS, |_, sender, bytes| {
+            Some((sender.into(), SenderWindow::from_bytes(bytes)?))
+        })
     }
 
     fn rows<K: redb::Key + 'static, T>(

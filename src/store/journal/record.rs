@@ -26,13 +26,13 @@ pub(crate) fn encode<'a>(
     out.push(RECORD_VERSION);
     out.extend_from_slice(&now.0.to_le_bytes());
     for batch in batches {
-        let (agent, epoch, seq) = match &batch.counts_once {
-            CountsOnce::ByNumber(number) => (&*number.agent, number.epoch, number.seq),
+        let (sender, epoch, seq) = match &batch.counts_once {
+            CountsOnce::ByNumber(number) => (&*number.sender, number.epoch, number.seq),
             CountsOnce::ByTime { window_ms } => ("", *window_ms, 0),
             CountsOnce::Never => ("", 0, 0),
         };
-        out.extend_from_slice(&(agent.len() as u16).to_le_bytes());
-        out.extend_from_slice(agent.as_bytes());
+        out.extend_from_slice(&(sender.len() as u16).to_le_bytes());
+        out.extend_from_slice(sender.as_bytes());
         out.extend_from_slice(&epoch.to_le_bytes());
         out.extend_from_slice(&seq.to_le_bytes());
         for length in [batch.values.len(), batch.times.len(), batch.starts.len()] {
@@ -55,9 +55,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     };
     let mut batches = Vec::new();
     while !rest.is_empty() {
-        let agent_bytes = u16::from_le_bytes(take(&mut rest)?);
-        let (agent, tail) = rest.split_at_checked(usize::from(agent_bytes))?;
-        let agent = std::str::from_utf8(agent).ok()?;
+        let sender_bytes = u16::from_le_bytes(take(&mut rest)?);
+        let (sender, tail) = rest.split_at_checked(usize::from(sender_bytes))?;
+        let sender = std::str::from_utf8(sender).ok()?;
         rest = tail;
         let epoch = i64::from_le_bytes(take(&mut rest)?);
         let seq = u64::from_le_bytes(take(&mut rest)?);
@@ -67,10 +67,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         if !fits(times) || !(fits(starts) || starts == 0) {
             return None;
         }
-        let counts_once = match agent {
+        let counts_once = match sender {
             "" if epoch > 0 => CountsOnce::ByTime { window_ms: epoch },
             "" => CountsOnce::Never,
-            _ => CountsOnce::ByNumber(BatchNumber { agent: agent.into(), epoch, seq }),
+            _ => CountsOnce::ByNumber(BatchNumber { sender: sender.into(), epoch, seq }),
         };
         batches.push(AcceptedBatch {
             counts_once,
@@ -109,7 +109,7 @@ mod tests {
         let counts_once = |seq| match seq {
             0 => CountsOnce::Never,
             1 => CountsOnce::ByTime { window_ms: 600_000 },
-            _ => CountsOnce::ByNumber(BatchNumber { agent: "web1".into(), epoch: 5, seq }),
+            _ => CountsOnce::ByNumber(BatchNumber { sender: "web1".into(), epoch: 5, seq }),
         };
         (1..5_usize, any::<bool>(), 0..3_usize, 0..4_u64).prop_map(
             move |(samples, shared, starts, seq)| AcceptedBatch {

@@ -132,12 +132,12 @@ impl World {
         if batch.values.is_empty() {
             // It changes nothing, not even what is known of its sender.
             let known = batch.number().and_then(|number| {
-                Some(self.senders.get(&number.agent)?.clone().note(number.epoch, number.seq))
+                Some(self.senders.get(&number.sender)?.clone().note(number.epoch, number.seq))
             });
             return known.filter(|known| *known == Verdict::Duplicate).unwrap_or(Verdict::Empty);
         }
         if let Some(number) = batch.number() {
-            let numbers = self.senders.entry(number.agent.clone()).or_default();
+            let numbers = self.senders.entry(number.sender.clone()).or_default();
             let verdict = numbers.note(number.epoch, number.seq);
             if verdict != Verdict::Accepted(0) {
                 return verdict;

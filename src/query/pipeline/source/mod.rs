@@ -50,7 +50,7 @@ pub(super) struct SourceRequest<'a> {
     pub(super) wanted: &'a Wanted,
 }
 
-/// See the module.
+/// What a pipeline reads.
 pub(super) enum Source {
     Months(Months),
     Rows(Rows),

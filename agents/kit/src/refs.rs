@@ -1,4 +1,6 @@
-//! One round's readings to a batch: hands out refs to series.
+//! The refs of series: one round's readings become a batch that names series by them.
+//!
+//! Must never know: when a round is, and how batches are delivered.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -14,7 +16,7 @@ use crate::{
 
 /// The refs of the spool's epoch.
 #[derive(Debug, Default)]
-pub(crate) struct Rounds {
+pub(crate) struct Refs {
     /// Canonical text of the series, to its ref and the last round that had it.
     known: HashMap<String, (u32, u64)>,
     /// Of the texts.
@@ -23,19 +25,19 @@ pub(crate) struct Rounds {
     round: u64,
 }
 
-impl Rounds {
+impl Refs {
     /// Goes on with the refs that the spool holds.
     pub(crate) fn new(definitions: &[SeriesDefinition]) -> Self {
-        let mut rounds = Self::default();
+        let mut refs = Self::default();
         for definition in definitions {
             let mut key = String::new();
             let tags = definition.tags.iter().map(|(k, v)| (k.as_str(), v.as_str()));
             write_key(&mut key, &definition.metric, definition.kind, &definition.unit, tags);
-            rounds.known_bytes += key.len();
-            rounds.known.insert(key, (definition.reference, 0));
-            rounds.next_ref = rounds.next_ref.max(definition.reference.saturating_add(1));
+            refs.known_bytes += key.len();
+            refs.known.insert(key, (definition.reference, 0));
+            refs.next_ref = refs.next_ref.max(definition.reference.saturating_add(1));
         }
-        rounds
+        refs
     }
 
     /// The batch of a round, without epoch and number. A series read twice in a round counts
@@ -134,14 +136,14 @@ mod tests {
     #[test]
     fn refs_are_defined_once_and_survive_a_restart() {
         let mut problems = BTreeMap::new();
-        let mut rounds = Rounds::new(&[]);
-        let first = rounds.batch("a", 10, readings().as_slice(), &mut problems);
+        let mut refs = Refs::new(&[]);
+        let first = refs.batch("a", 10, readings().as_slice(), &mut problems);
         assert_eq!((first.refs.clone(), first.starts.clone()), (vec![0, 1], vec![0, 99]));
         assert_eq!(first.series.len(), 2);
-        let second = rounds.batch("a", 20, readings().as_slice(), &mut problems);
+        let second = refs.batch("a", 20, readings().as_slice(), &mut problems);
         assert_eq!((second.refs, second.series), (vec![0, 1], vec![]));
 
-        let mut restarted = Rounds::new(&first.series);
+        let mut restarted = Refs::new(&first.series);
         let mut more = readings();
         more.gauge("load", "", &[("host", "b")], 2.0);
         let third = restarted.batch("a", 30, more.as_slice(), &mut problems);
@@ -155,7 +157,7 @@ mod tests {
         let mut problems = BTreeMap::new();
         let mut twice = readings();
         twice.gauge("load", "", &[("host", "a")], 9.0);
-        let batch = Rounds::new(&[]).batch("a", 10, twice.as_slice(), &mut problems);
+        let batch = Refs::new(&[]).batch("a", 10, twice.as_slice(), &mut problems);
         assert_eq!(batch.values, [1.5, 7.0]);
         assert!(problems.contains_key("series load"));
     }
@@ -163,19 +165,19 @@ mod tests {
     #[test]
     fn past_the_limit_old_series_go_on_and_new_ones_are_refused() {
         let mut problems = BTreeMap::new();
-        let mut rounds = Rounds::new(&[]);
-        rounds.batch("a", 10, readings().as_slice(), &mut problems);
-        rounds.next_ref = SERIES_MAX;
+        let mut refs = Refs::new(&[]);
+        refs.batch("a", 10, readings().as_slice(), &mut problems);
+        refs.next_ref = SERIES_MAX;
         let mut more = readings();
         more.gauge("load", "", &[("host", "b")], 2.0);
-        let batch = rounds.batch("a", 20, more.as_slice(), &mut problems);
+        let batch = refs.batch("a", 20, more.as_slice(), &mut problems);
         assert_eq!(batch.refs, [0, 1]);
         assert_eq!(problems.len(), 1);
 
-        let mut rounds = Rounds::new(&[]);
+        let mut refs = Refs::new(&[]);
         let mut long = readings();
         long.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
-        let batch = rounds.batch("a", 30, long.as_slice(), &mut problems);
-        assert_eq!((batch.refs, rounds.known.len()), (vec![0, 1], 2));
+        let batch = refs.batch("a", 30, long.as_slice(), &mut problems);
+        assert_eq!((batch.refs, refs.known.len()), (vec![0, 1], 2));
     }
 }
