@@ -103,6 +103,14 @@ pub struct CollectorParts {
     pub graphite_templates: Arc<[Template]>,
 }
 
+impl CollectorParts {
+    /// Which samples are accepted now.
+    pub(super) fn admission(&self) -> Admission {
+        let future_skew_ms = self.future_skew.as_millis() as i64;
+        Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
+    }
+}
+
 /// Takes requests of one HTTP worker.
 #[derive(Debug)]
 pub struct Collector {
@@ -217,9 +225,7 @@ impl Core {
         settled: &Settled,
     ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
         let store = &self.parts.store;
-        let future_skew_ms = self.parts.future_skew.as_millis() as i64;
-        let admission =
-            Admission::new(store.granularities(), future_skew_ms, self.parts.clock.moment());
+        let admission = self.parts.admission();
         let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         let mut unknown = Vec::new();
         let mut sessions = self.sessions.borrow_mut();

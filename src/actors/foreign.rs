@@ -21,7 +21,7 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{BatchVerdict, SeriesKey},
-    policy::{Admission, RefusalReason},
+    policy::RefusalReason,
     telemetry::Protocol,
 };
 
@@ -187,11 +187,7 @@ impl Core {
         } else {
             parts.writer.define(definitions).await?
         };
-        let admission = Admission::new(
-            parts.store.granularities(),
-            parts.future_skew.as_millis() as i64,
-            parts.clock.moment(),
-        );
+        let admission = parts.admission();
         let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
         let (batch, mut refused) = {
             let mut cache = remembered.cache.borrow_mut();
