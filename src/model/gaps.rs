@@ -21,7 +21,7 @@ pub struct Gaps {
 impl Gaps {
     /// Of a granularity that lacks nothing.
     pub const NONE: Self = Self {
-        complete_since: UnixMillis(i64::MIN),
+        complete_since: UnixMillis::EARLIEST,
         complete_until: UnixMillis::MAX,
         holes: Vec::new(),
     };

@@ -25,7 +25,7 @@ impl Keeping {
     /// For later times than `at` the answer is the same up to here, exclusive.
     pub fn same_until(&self, at: UnixMillis) -> UnixMillis {
         let later = self.since.iter().copied().filter(|since| *since > at);
-        later.min().unwrap_or(UnixMillis(i64::MAX))
+        later.min().unwrap_or(UnixMillis::LATEST)
     }
 }
 

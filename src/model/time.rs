@@ -16,6 +16,11 @@ impl UnixMillis {
     /// Largest time that a sample may have: 9999-01-01.
     pub const MAX: Self = Self(253_370_764_800_000);
 
+    /// Before every time.
+    pub const EARLIEST: Self = Self(i64::MIN);
+    /// After every time.
+    pub const LATEST: Self = Self(i64::MAX);
+
     /// The civil date and time in UTC. Times outside of years 1 to 9999 are clamped.
     pub fn civil(self) -> jiff::civil::DateTime {
         self.timestamp().to_zoned(TimeZone::UTC).datetime()
@@ -50,6 +55,11 @@ impl UnixMillis {
         found.map(Self).filter(|at| (Self::MIN..=Self::MAX).contains(at)).ok_or_else(|| {
             format!("{text:?} is no time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds")
         })
+    }
+
+    /// Milliseconds from another time to this one.
+    pub fn since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
     }
 
     /// This time plus some milliseconds.

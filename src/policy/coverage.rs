@@ -61,7 +61,7 @@ impl<'a> Coverage<'a> {
         now: UnixMillis,
     ) -> Self {
         let holding = Holding::new(stored, own, gaps, now);
-        let asked = Times::one(range.start.0..range.end.0);
+        let asked = Times::one(range.clone());
         let holds = !holding.whole.within(&asked).stretches().is_empty();
         if holds && let Some((index, granularities)) = self.granularities.with(own) {
             self.granularities = Cow::Owned(granularities);
@@ -99,15 +99,15 @@ impl<'a> Coverage<'a> {
     /// Whether a granularity holds all samples of the slots that overlap a range.
     pub fn is_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
         let width = self.width(granularity);
-        let slots = floor(range.start.0, width)..ceil(range.end.0, width);
+        let slots = floor(range.start, width)..ceil(range.end, width);
         range.is_empty() || self.holding(granularity).whole.covers(&slots)
     }
 
     /// Whether all slots of a granularity's width are there, from itself or from finer ones.
     pub fn makes_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
         let segments = self.segments(granularity, range.clone());
-        let answered: i64 = segments.iter().map(|own| own.range.end.0 - own.range.start.0).sum();
-        answered == range.end.0 - range.start.0
+        let answered: i64 = segments.iter().map(|own| own.range.end.since(own.range.start)).sum();
+        answered == range.end.since(range.start)
             && segments.iter().all(|own| {
                 own.granularity <= granularity && self.is_whole(own.granularity, &own.range)
             })
@@ -126,7 +126,7 @@ impl<'a> Coverage<'a> {
     /// Cuts a range, oldest part first: `asked` answers where it is whole, finer ones where only
     /// they are, and coarser ones the rest, the next one first.
     pub fn segments(&self, asked: GranularityIndex, range: Range<UnixMillis>) -> Vec<Segment> {
-        let all = Times::one(range.start.0..range.end.0);
+        let all = Times::one(range);
         let mut rest = all.clone();
         let mut taken: Vec<(GranularityIndex, Times)> = Vec::new();
         for own in asked.coarser().all_finer() {
@@ -149,7 +149,7 @@ impl<'a> Coverage<'a> {
         let mut segments: Vec<_> = taken
             .iter()
             .flat_map(|(own, times)| times.stretches().iter().map(|part| (*own, part.clone())))
-            .map(|(own, part)| self.segment(own, UnixMillis(part.start)..UnixMillis(part.end)))
+            .map(|(own, part)| self.segment(own, part))
             .collect();
         segments.sort_by_key(|own| own.range.start);
         segments.dedup_by(|next, last| {
@@ -166,13 +166,13 @@ impl<'a> Coverage<'a> {
     fn incomplete(&self, asked: &Times, rest: &Times) -> (GranularityIndex, Times) {
         let coarsest = self.coarsest;
         let width = self.width(coarsest);
-        let ends = |own: &Range<i64>| {
-            let is_end = |at: i64| !asked.covers(&(at - 1..at + 1));
+        let ends = |own: &Range<UnixMillis>| {
+            let is_end = |at: UnixMillis| !asked.covers(&(at.minus(1)..at.plus(1)));
             let start = if is_end(own.start) { floor(own.start, width) } else { own.start };
             start..if is_end(own.end) { ceil(own.end, width) } else { own.end }
         };
         let slots = Times::new(rest.stretches().iter().map(ends)).shrunk(width);
-        let kept = Times::one(self.holding(coarsest).kept_from.0..i64::MAX);
+        let kept = Times::one(self.holding(coarsest).kept_from..UnixMillis::LATEST);
         (coarsest, slots.within(&kept).within(asked))
     }
 
@@ -203,7 +203,7 @@ impl<'a> Coverage<'a> {
     pub fn slots_of(&self, segments: &[Segment]) -> i64 {
         let slots = |own: &Segment| {
             let width = self.width(own.granularity);
-            (ceil(own.range.end.0, width) - floor(own.range.start.0, width)) / width
+            ceil(own.range.end, width).since(floor(own.range.start, width)) / width
         };
         segments.iter().map(slots).sum()
     }
@@ -270,11 +270,12 @@ impl<'a> Coverage<'a> {
 impl Holding {
     fn new(stored: GranularityIndex, own: &Granularity, gaps: Gaps, now: UnixMillis) -> Self {
         let kept_from = own.kept_from(now);
-        let holes = gaps.holes.iter().map(|hole| hole.start.0..hole.end.0);
-        let since = kept_from.max(gaps.complete_since).0;
-        let until =
-            if gaps.complete_until == UnixMillis::MAX { i64::MAX } else { gaps.complete_until.0 };
-        let whole = Times::one(since..until).without(&Times::new(holes));
+        let until = match gaps.complete_until {
+            UnixMillis::MAX => UnixMillis::LATEST,
+            until => until,
+        };
+        let complete = Times::one(kept_from.max(gaps.complete_since)..until);
+        let whole = complete.without(&Times::new(gaps.holes.iter().cloned()));
         Self { stored, kept_from, whole: whole.shrunk(own.width_ms), gaps }
     }
 }

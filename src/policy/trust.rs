@@ -219,7 +219,7 @@ mod tests {
         for sender in 0..5000 {
             trust.hear(&sender.to_string(), clock, UP);
         }
-        trust.hear("0", UnixMillis(i64::MIN), i64::MAX);
+        trust.hear("0", UnixMillis::EARLIEST, i64::MAX);
         assert_eq!(trust.doubt(clock, UP).map(|doubt| doubt.agree), Some(SENDERS_HEARD_MAX));
     }
 }

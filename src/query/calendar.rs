@@ -102,7 +102,7 @@ impl CalendarUnit {
         };
         let next = midnight(self.first_date(date).saturating_add(length), zone);
         // Only the end of the calendar stands still.
-        if next > start { next } else { UnixMillis(i64::MAX) }
+        if next > start { next } else { UnixMillis::LATEST }
     }
 
     fn first_date(self, date: Date) -> Date {
@@ -231,7 +231,7 @@ fn next_hour(start: UnixMillis, zone: &TimeZone) -> UnixMillis {
     let local = start.timestamp().to_zoned(zone.clone());
     let end = start.plus(HOUR_MS - into_hour(&local));
     if end.timestamp() <= start.timestamp() {
-        return UnixMillis(i64::MAX);
+        return UnixMillis::LATEST;
     }
     if zone.to_offset(end.timestamp()) == local.offset() {
         return end;

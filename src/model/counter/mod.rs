@@ -78,7 +78,7 @@ pub struct Correction {
 impl SeriesState {
     /// The state of a series that has no sample yet.
     pub fn new(kind: Kind) -> Self {
-        let never = UnixMillis(i64::MIN);
+        let never = UnixMillis::EARLIEST;
         Self { kind, last_at: never, ended_at: never, counter: None }
     }
 
@@ -89,7 +89,7 @@ impl SeriesState {
         ended_at: Option<UnixMillis>,
         counter: Option<Remembered>,
     ) -> Self {
-        let ended_at = ended_at.unwrap_or(UnixMillis(i64::MIN));
+        let ended_at = ended_at.unwrap_or(UnixMillis::EARLIEST);
         Self { kind, last_at, ended_at, counter: counter.map(Box::new) }
     }
 
