@@ -59,9 +59,7 @@
 //! bounded before, patterns are handed past it, and a panic is an error.
 
 mod aggregation;
-mod answer;
 mod binary;
-mod bounds;
 mod context;
 mod evaluate;
 mod functions;
@@ -72,10 +70,13 @@ mod value;
 
 use promql_parser::parser::Expr;
 
-pub use answer::{MatrixSeries, PromqlAnswer, PromqlError, PromqlValue, VectorSample};
 pub use parse::{format::format_promql, selector::series_matchers};
 pub use request::{PromqlLimits, PromqlRequest};
-pub use value::labels::{Labels, Texts};
+pub use value::{
+    answer::{MatrixSeries, PromqlAnswer, PromqlValue, VectorSample},
+    error::PromqlError,
+    labels::{Labels, Texts},
+};
 
 use crate::{model::UnixMillis, store::Store};
 

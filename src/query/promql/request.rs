@@ -2,8 +2,10 @@
 //!
 //! Must never know: HTTP, how anything is computed.
 
-use super::PromqlError;
-use crate::{model::UnixMillis, query::Budget};
+use crate::{
+    model::UnixMillis,
+    query::{Budget, promql::value::error::PromqlError},
+};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use super::groups::Group;
 use crate::{
     model::METRIC_TAG,
     query::promql::{
-        Labels, PromqlError,
         context::Context,
         value::{
+            error::PromqlError,
+            labels::Labels,
             numbers::text_of,
             series::{ABSENT, Series, is_present},
             text::{is_label_name, quoted},

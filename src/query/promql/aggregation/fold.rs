@@ -5,13 +5,11 @@
 use promql_parser::parser::token;
 
 use super::groups::Group;
-use crate::query::promql::{
-    PromqlError,
-    value::{
-        numbers::{Mean, Sum},
-        series::{ABSENT, Series, is_present},
-        steps::Steps,
-    },
+use crate::query::promql::value::{
+    error::PromqlError,
+    numbers::{Mean, Sum},
+    series::{ABSENT, Series, is_present},
+    steps::Steps,
 };
 
 /// One series for each group.

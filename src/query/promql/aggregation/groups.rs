@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use promql_parser::parser::LabelModifier;
 
-use crate::query::promql::{Labels, value::series::Series};
+use crate::query::promql::value::{labels::Labels, series::Series};
 
 /// Series that are aggregated together, by index.
 pub(super) struct Group {

@@ -4,13 +4,12 @@
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::query::promql::{
-    Labels, PromqlError,
-    value::{
-        annotations::Notes,
-        numbers::text_of,
-        series::{ABSENT, Series},
-    },
+use crate::query::promql::value::{
+    annotations::Notes,
+    error::PromqlError,
+    labels::Labels,
+    numbers::text_of,
+    series::{ABSENT, Series},
 };
 
 /// `limit_ratio`: about this part of the series, always the same ones; a negative ratio keeps the

@@ -11,10 +11,10 @@ mod topk;
 
 use promql_parser::parser::{AggregateExpr, token};
 
-use super::{
-    PromqlError,
+use crate::query::promql::{
     context::Context,
     value::{
+        error::PromqlError,
         numbers::quantile,
         series::{ABSENT, Series, Value, is_present},
         steps::Steps,

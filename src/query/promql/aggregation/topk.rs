@@ -7,13 +7,11 @@ use std::cmp::Ordering;
 use promql_parser::parser::token;
 
 use super::groups::Group;
-use crate::query::promql::{
-    PromqlError,
-    value::{
-        numbers::text_of,
-        series::{ABSENT, Series, is_present},
-        steps::Steps,
-    },
+use crate::query::promql::value::{
+    error::PromqlError,
+    numbers::text_of,
+    series::{ABSENT, Series, is_present},
+    steps::Steps,
 };
 
 /// `topk`, `bottomk` and `limitk`: so many series of each group. At a single time the picked ones

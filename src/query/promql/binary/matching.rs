@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use promql_parser::parser::{BinModifier, LabelModifier, VectorMatchCardinality};
 
 use super::operators::Operator;
-use crate::query::promql::{Labels, value::series::Series};
+use crate::query::promql::value::{labels::Labels, series::Series};
 
 /// How series are matched.
 pub(super) struct Matching<'a> {

@@ -10,10 +10,12 @@ mod vectors;
 
 use promql_parser::parser::BinaryExpr;
 
-use super::{
-    PromqlError,
+use crate::query::promql::{
     context::Context,
-    value::series::{Series, Value, is_present},
+    value::{
+        error::PromqlError,
+        series::{Series, Value, is_present},
+    },
 };
 use operators::Operator;
 

@@ -4,7 +4,7 @@
 
 use promql_parser::parser::{BinaryExpr, token};
 
-use crate::query::promql::{PromqlError, value::series::ABSENT};
+use crate::query::promql::value::{error::PromqlError, series::ABSENT};
 
 /// What an operator does with two numbers.
 #[derive(Debug, Clone, Copy)]

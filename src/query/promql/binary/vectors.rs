@@ -12,9 +12,10 @@ use super::{
     operators::Operator,
 };
 use crate::query::promql::{
-    Labels, PromqlError,
     context::Context,
     value::{
+        error::PromqlError,
+        labels::Labels,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,
     },

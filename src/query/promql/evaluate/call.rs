@@ -9,19 +9,19 @@ use super::expression::{Evaluator, is_range_vector};
 use crate::{
     policy::query_plan::Detail,
     query::promql::{
-        PromqlError,
         context::Context,
         functions::{
             self, Arguments,
             absent::absent,
             extended::ExtendedFunction,
             info::{self, InfoSelector},
-            missing,
-            range::{self, RangeFunction},
+            missing, range,
+            window::RangeFunction,
         },
         parse::selector::{conditions_of, extended, first_selector, named_labels, without_parens},
         selectors::{Take, modifiers::positive_ms},
         value::{
+            error::PromqlError,
             series::{Series, Value},
             steps::Steps,
             windows::Extension,

@@ -7,16 +7,15 @@ use promql_parser::parser::{AggregateExpr, BinaryExpr, Expr, VectorSelector, val
 
 use super::step_invariant::is_step_invariant;
 use crate::query::promql::{
-    PromqlError,
     aggregation::aggregate,
     binary::operate,
-    bounds::Bounds,
-    context::Context,
+    context::{Context, bounds::Bounds},
     functions::extended,
     parse::{positions::Positions, selector::extension},
     selectors::{Selectors, Take},
     value::{
         annotations::Notes,
+        error::PromqlError,
         series::{Series, Value, without_names},
         steps::{QueryRange, Steps},
         windows::Extension,

@@ -15,13 +15,14 @@ use crate::{
     model::UnixMillis,
     policy::query_plan::Detail,
     query::promql::{
-        MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-        VectorSample,
-        bounds::Bounds,
+        context::bounds::Bounds,
         parse::positions::Positions,
+        request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
         value::{
             annotations::{Annotations, Notes},
+            answer::{MatrixSeries, PromqlAnswer, PromqlValue, VectorSample},
+            error::PromqlError,
             series::{Series, Value, is_present, without_names},
             steps::{QueryRange, Steps},
             text::shown,

@@ -11,11 +11,11 @@ use crate::{
     model::Kind,
     policy::query_plan::Detail,
     query::promql::{
-        PromqlError,
         parse::selector::{extension, without_parens},
         selectors::modifiers::{positive_ms, shift},
         value::{
             cells::TimedCell,
+            error::PromqlError,
             range_vector::{CellMatrix, CellSeries, RangeVector},
             series::{Series, is_present},
             steps::Steps,

@@ -5,12 +5,10 @@
 //! go by the samples that are known: of a merged cell the first and the last. Must never know: the
 //! store, the tree.
 
-use crate::query::promql::{
-    PromqlError,
-    value::{
-        series::ABSENT,
-        windows::{Extension, Sample},
-    },
+use crate::query::promql::value::{
+    error::PromqlError,
+    series::ABSENT,
+    windows::{Extension, Sample},
 };
 
 const OF_ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];

@@ -9,10 +9,11 @@ use super::{
     buckets::{self, Bucket},
 };
 use crate::query::promql::{
-    Labels, PromqlError,
     context::Context,
     value::{
         annotations::Notes,
+        error::PromqlError,
+        labels::Labels,
         numbers::open_metrics_text,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,

@@ -10,10 +10,12 @@ use crate::{
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
-            Labels, PromqlError,
-            bounds::Bounds,
-            context::Context,
-            value::series::{ABSENT, Series, is_present, join_same},
+            context::{Context, bounds::Bounds},
+            value::{
+                error::PromqlError,
+                labels::Labels,
+                series::{ABSENT, Series, is_present, join_same},
+            },
         },
     },
 };

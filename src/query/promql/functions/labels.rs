@@ -7,9 +7,9 @@ use regex::Captures;
 use crate::{
     model::METRIC_TAG,
     query::promql::{
-        PromqlError,
-        bounds::Bounds,
+        context::bounds::Bounds,
         value::{
+            error::PromqlError,
             series::{Series, join_same},
             text::{is_label_name, shown},
         },
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::query::{
         Budget,
-        promql::{Labels, PromqlLimits, tests::LIMITS},
+        promql::{request::PromqlLimits, tests::LIMITS, value::labels::Labels},
     };
 
     fn series(labels: &[(&str, &str)]) -> Series {

@@ -6,9 +6,9 @@ use super::{Arguments, mapped};
 use crate::{
     model::UnixMillis,
     query::promql::{
-        PromqlError,
         context::Context,
         value::{
+            error::PromqlError,
             numbers::{larger, smaller},
             series::{ABSENT, Series},
         },

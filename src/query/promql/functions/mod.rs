@@ -5,6 +5,7 @@
 
 pub(crate) mod absent;
 mod buckets;
+mod changes;
 pub(crate) mod extended;
 mod histograms;
 pub(crate) mod info;
@@ -16,11 +17,14 @@ mod rates;
 mod regression;
 mod scalars;
 mod sorting;
+pub(crate) mod window;
 
-use super::{
-    PromqlError,
+use crate::query::promql::{
     context::Context,
-    value::series::{Series, Value, is_present},
+    value::{
+        error::PromqlError,
+        series::{Series, Value, is_present},
+    },
 };
 
 /// The evaluated arguments of a call, taken from the first to the last.

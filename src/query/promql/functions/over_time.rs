@@ -3,17 +3,15 @@
 //! A merged cell answers what its aggregates allow. What they do not allow is an error that says
 //! what to use instead. Must never know: the store, the tree.
 
-use super::range::{Answer, RangeFunction};
+use super::window::{Answer, RangeFunction, merged, seconds};
 use crate::{
     model::Kind,
-    query::promql::{
-        PromqlError,
-        value::{
-            annotations::Notes,
-            cells::TimedCell,
-            numbers::{Mean, Sum, Variance, weighted_quantile},
-            windows::Window,
-        },
+    query::promql::value::{
+        annotations::Notes,
+        cells::TimedCell,
+        error::PromqlError,
+        numbers::{Mean, Sum, Variance, weighted_quantile},
+        windows::Window,
     },
 };
 
@@ -40,21 +38,8 @@ pub(super) fn function(name: &str) -> Option<RangeFunction> {
     })
 }
 
-fn seconds(at: i64) -> f64 {
-    at as f64 / 1000.0
-}
-
 fn count(window: &Window<'_>) -> f64 {
     window.cells().iter().map(|cell| f64::from(cell.n)).sum()
-}
-
-/// Why merged samples do not answer this.
-pub(super) fn merged(function: &str, instead: &str) -> PromqlError {
-    PromqlError::Execution(format!(
-        "{function} needs every sample, and several samples were merged into one slot here: use \
-         {instead}, or keep a granularity as fine as the samples are, such as the 10s one of \
-         config/seconds.toml"
-    ))
 }
 
 /// The sum of the values of a cell. Counter cells hold increases in its place.

@@ -2,14 +2,17 @@
 //!
 //! Must never know: the store, the tree, what a single function computes.
 
-use super::{over_time, rates};
+use super::{
+    over_time, rates,
+    window::{Answer, RangeFunction},
+};
 use crate::{
     policy::query_plan::Detail,
     query::promql::{
-        PromqlError,
         context::Context,
         value::{
             annotations::Notes,
+            error::PromqlError,
             range_vector::RangeVector,
             series::{ABSENT, Series},
             windows::{Cursor, Window, cell_around},
@@ -19,12 +22,6 @@ use crate::{
 
 /// Cells that functions look at until the time is checked again.
 const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
-
-/// A function's answer for one window; `None` where it has none.
-pub(super) type Answer = Result<Option<f64>, PromqlError>;
-
-/// A function of a window. The numbers are its other arguments.
-pub(crate) type RangeFunction = fn(&Window<'_>, &[f64], &Notes<'_>) -> Answer;
 
 /// The function of this name, if it is one of range vectors.
 pub(crate) fn function(name: &str) -> Option<RangeFunction> {

@@ -5,18 +5,15 @@
 //! store, the tree.
 
 use super::{
-    over_time::merged,
-    range::{Answer, RangeFunction},
+    changes::{changes, resets},
     regression::{deriv, predict},
+    window::{Answer, RangeFunction, seconds},
 };
 use crate::{
     model::Kind,
-    query::promql::{
-        PromqlError,
-        value::{
-            annotations::Notes, cells::TimedCell, numbers::Sum, range_vector::RangeVector,
-            series::Series, windows::Window,
-        },
+    query::promql::value::{
+        annotations::Notes, cells::TimedCell, error::PromqlError, numbers::Sum,
+        range_vector::RangeVector, series::Series, windows::Window,
     },
 };
 
@@ -54,10 +51,6 @@ pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes
             });
         }
     }
-}
-
-pub(super) fn seconds(millis: i64) -> f64 {
-    millis as f64 / 1000.0
 }
 
 /// How much was counted in the window.
@@ -197,64 +190,6 @@ fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> Answer {
         (before, level) = (level, smooth * value + (1.0 - smooth) * (level + slope));
     }
     Ok(Some(level))
-}
-
-fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
-    let mut changes = 0.0;
-    let mut before: Option<f64> = None;
-    for cell in window.cells() {
-        let differ = |one: f64, next: f64| one != next && !(one.is_nan() && next.is_nan());
-        let entered = before.is_some_and(|before| differ(before, cell.first));
-        let pairs = f64::from(cell.n - 1);
-        let inside = match window.kind {
-            _ if cell.n == 1 => 0.0,
-            _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
-            // Rates between neighbours: none, or all of them.
-            Kind::Counter if cell.max <= 0.0 => 0.0,
-            Kind::Counter if cell.min > 0.0 => pairs,
-            Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
-            Kind::Gauge | Kind::Delta | Kind::Counter => {
-                return Err(merged("changes", "min_over_time and max_over_time"));
-            }
-        };
-        changes += inside + f64::from(u8::from(entered));
-        before = Some(cell.last);
-    }
-    Ok(Some(changes))
-}
-
-fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
-    let mut resets = 0.0;
-    let mut before: Option<f64> = None;
-    for cell in window.cells() {
-        let entered = before.is_some_and(|before| cell.first < before);
-        let inside = if cell.n == 1 {
-            0.0
-        } else if cell.n == 2 {
-            f64::from(u8::from(cell.last < cell.first))
-        } else if window.kind == Kind::Counter {
-            let earlier = before.or_else(|| window.before().map(|cell| cell.last));
-            // How much was counted up to its first reading, as far as that is known.
-            let to_first = match earlier {
-                Some(earlier) if cell.first < earlier => cell.first,
-                Some(earlier) => cell.first - earlier,
-                None => cell.sum - (cell.last - cell.first),
-            };
-            let straight = to_first + cell.last - cell.first;
-            let noise = 1e-9 * cell.sum.abs().max(cell.last.abs());
-            if (cell.sum - straight).abs() > noise || to_first < -noise {
-                return Err(merged("resets", "increase"));
-            }
-            0.0
-        } else if cell.min == cell.max {
-            0.0
-        } else {
-            return Err(merged("resets", "min_over_time and max_over_time"));
-        };
-        resets += inside + f64::from(u8::from(entered));
-        before = Some(cell.last);
-    }
-    Ok(Some(resets))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! straight from the first to the last around their mean; of others the known readings. Must never
 //! know: the store, the tree.
 
-use super::rates::seconds;
+use super::window::seconds;
 use crate::{
     model::Kind,
     query::promql::value::{cells::TimedCell, numbers::Sum, windows::Window},

@@ -4,9 +4,9 @@
 
 use super::Arguments;
 use crate::query::promql::{
-    PromqlError,
     context::Context,
     value::{
+        error::PromqlError,
         numbers::{larger, smaller},
         series::{Series, is_present},
     },

@@ -3,7 +3,7 @@
 //!
 //! Must never know: queries.
 
-use crate::query::promql::PromqlError;
+use crate::query::promql::value::error::PromqlError;
 
 /// How deep parentheses may nest.
 const DEPTH_MAX: usize = 64;

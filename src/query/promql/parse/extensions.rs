@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::durations::{self, QueryTimes};
-use crate::query::promql::PromqlError;
+use crate::query::promql::value::error::PromqlError;
 
 /// The label under which a selector carries its modifier past the parser.
 pub(crate) const EXTENSION_LABEL: &str = "__extension__";

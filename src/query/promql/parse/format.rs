@@ -3,7 +3,7 @@
 //! Must never know: values, the store.
 
 use super::{guard::MARKS, parse};
-use crate::query::promql::{PromqlError, PromqlLimits};
+use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 
 /// An expression, formatted over several lines where it is long.
 ///

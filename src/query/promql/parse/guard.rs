@@ -5,7 +5,7 @@
 //! know: the tree.
 
 use super::literals;
-use crate::query::promql::PromqlError;
+use crate::query::promql::value::error::PromqlError;
 
 /// How deep operators and parentheses may nest: what a small stack holds in any build.
 pub(crate) const DEPTH_MAX: usize = 128;

@@ -21,7 +21,7 @@ use std::{
 
 use promql_parser::parser::{self, Expr, Function, register_extra_functions, value::ValueType};
 
-use crate::query::promql::{PromqlError, PromqlLimits};
+use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 use durations::QueryTimes;
 use extensions::resolve;
 use guard::{MARKS, mark_patterns};

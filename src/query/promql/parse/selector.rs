@@ -17,8 +17,8 @@ use crate::{
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
-            PromqlError, PromqlLimits,
-            value::{labels::Labels, windows::Extension},
+            request::PromqlLimits,
+            value::{error::PromqlError, labels::Labels, windows::Extension},
         },
         whole_pattern,
     },

@@ -8,13 +8,11 @@ use promql_parser::parser::VectorSelector;
 use super::Selectors;
 use crate::{
     policy::query_plan::Detail,
-    query::promql::{
-        PromqlError,
-        value::{
-            series::{ABSENT, Series},
-            steps::Steps,
-            windows::Sample,
-        },
+    query::promql::value::{
+        error::PromqlError,
+        series::{ABSENT, Series},
+        steps::Steps,
+        windows::Sample,
     },
 };
 

@@ -11,13 +11,11 @@ use crate::{
     policy::query_plan::Detail,
     query::{
         SeriesMatcher,
-        promql::{
-            PromqlError,
-            value::{
-                range_vector::{CellMatrix, CellSeries},
-                series::{ABSENT, Series, is_present},
-                steps::{Steps, TimeShift},
-            },
+        promql::value::{
+            error::PromqlError,
+            range_vector::{CellMatrix, CellSeries},
+            series::{ABSENT, Series, is_present},
+            steps::{Steps, TimeShift},
         },
     },
 };

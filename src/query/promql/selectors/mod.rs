@@ -12,18 +12,18 @@ use std::{cell::RefCell, rc::Rc};
 
 use promql_parser::parser::{MatrixSelector, VectorSelector};
 
-use super::{
-    PromqlError,
-    bounds::Bounds,
-    value::{
-        annotations::Notes,
-        range_vector::{CellMatrix, RangeVector},
-        steps::{QueryRange, Steps, TimeShift},
-    },
-};
 use crate::{
     model::UnixMillis,
     policy::query_plan::{Detail, Windows},
+    query::promql::{
+        context::bounds::Bounds,
+        value::{
+            annotations::Notes,
+            error::PromqlError,
+            range_vector::{CellMatrix, RangeVector},
+            steps::{QueryRange, Steps, TimeShift},
+        },
+    },
     store::Store,
 };
 pub(crate) use instant::Take;

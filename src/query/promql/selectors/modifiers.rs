@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use promql_parser::parser::{AtModifier, Offset};
 
-use crate::query::promql::{
-    PromqlError,
-    value::steps::{QueryRange, TimeShift},
+use crate::query::promql::value::{
+    error::PromqlError,
+    steps::{QueryRange, TimeShift},
 };
 
 /// Lengths of time in expressions are cut to this, so that times cannot overflow.

@@ -17,10 +17,11 @@ use crate::{
     query::{
         SeriesMatcher, coverage,
         promql::{
-            Labels, PromqlError, Texts,
             parse::selector::matchers_of,
             value::{
                 cells::append_cells,
+                error::PromqlError,
+                labels::{Labels, Texts},
                 range_vector::{CellMatrix, CellSeries},
             },
         },

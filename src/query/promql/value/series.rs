@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::query::promql::{Labels, PromqlError};
+use super::{error::PromqlError, labels::Labels};
 
 /// No value at this time. A NaN that no calculation yields, as in Prometheus' stale markers.
 pub(crate) const ABSENT: f64 = f64::from_bits(ABSENT_BITS);

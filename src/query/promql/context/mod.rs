@@ -2,13 +2,13 @@
 //!
 //! Must never know: the tree, the store, the evaluator.
 
-use super::{
-    bounds::Bounds,
-    value::{
-        annotations::Notes,
-        steps::{QueryRange, Steps},
-    },
+pub(crate) mod bounds;
+
+use super::value::{
+    annotations::Notes,
+    steps::{QueryRange, Steps},
 };
+use bounds::Bounds;
 
 /// The surroundings of a calculation.
 #[derive(Clone, Copy)]

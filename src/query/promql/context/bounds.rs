@@ -7,11 +7,13 @@ use std::cell::Cell;
 
 use regex::Regex;
 
-use super::{
-    PromqlError, PromqlLimits,
-    value::{cells::TimedCell, series::Value},
+use crate::query::{
+    promql::{
+        request::PromqlLimits,
+        value::{cells::TimedCell, error::PromqlError, series::Value},
+    },
+    whole_pattern,
 };
-use crate::query::whole_pattern;
 
 /// Values of the size of a result that making it takes at a time: two operands, the result, and the
 /// answer's times.

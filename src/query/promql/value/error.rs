@@ -1,0 +1,35 @@
+//! Why PromQL does not answer.
+//!
+//! Must never know: HTTP status codes.
+
+use crate::store::StoreError;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PromqlError {
+    /// The expression cannot be parsed or has wrong types; Prometheus: 400 `bad_data`.
+    #[error("{0}")]
+    BadData(String),
+    /// The values do not allow it; Prometheus: 422 `execution`.
+    #[error("{0}")]
+    Execution(String),
+    /// A limit is passed; the text names it and the remedy. Prometheus: 422 `execution`.
+    #[error("{0}")]
+    TooMuch(String),
+    /// All queries together need more memory than they may; Prometheus: 503 `unavailable`.
+    #[error("{0}")]
+    Busy(String),
+    /// It took too long; Prometheus: 503 `timeout`.
+    #[error("{0}")]
+    Timeout(String),
+    /// The store cannot be read; Prometheus: 500 `internal`.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl PromqlError {
+    /// See [`StoreError::is_settled`].
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Store(cause) if cause.is_settled())
+    }
+}
