@@ -40,7 +40,7 @@ pub(crate) fn aggregate(
         }
         token::T_QUANTILE => {
             let numbers = numbers(parameter)?;
-            numbers.iter().for_each(|q| notes.check_quantile(*q));
+            notes.check_quantiles(&numbers);
             Ok(by_time(&input, groups, steps, |at, values| quantile(numbers[at], values)))
         }
         token::T_TOPK | token::T_BOTTOMK | token::T_LIMITK => {

@@ -95,7 +95,9 @@ impl Evaluator<'_> {
         let after_ms = if is_smoothed { self.selectors.lookback_ms } else { 0 };
         let compute = |samples: &[_], to| function.value(samples, to);
         let mut found = self.selectors.around(&matrix.vs, steps, range_ms, after_ms, compute)?;
-        found.iter_mut().for_each(|one| one.drop_metric = true);
+        for one in &mut found {
+            one.drop_metric = true;
+        }
         Ok(found)
     }
 

@@ -35,8 +35,7 @@ pub(super) fn quantile(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
     let (quantiles, series) = (arguments.scalar()?, arguments.vector()?);
-    let notes = context.notes.at_argument(0);
-    quantiles.iter().for_each(|q| notes.check_quantile(*q));
+    context.notes.at_argument(0).check_quantiles(&quantiles);
     Ok(of_each(&quantiles, &series, context.steps, &context.notes.at_argument(1)))
 }
 
@@ -50,8 +49,7 @@ pub(super) fn quantiles(
     let (steps, notes) = (context.steps, &context.notes);
     context.bounds.check_points(series.len() * all.len(), steps.count)?;
     for (index, own) in all.iter().enumerate() {
-        let notes = notes.at_argument(index + 2);
-        own.iter().for_each(|q| notes.check_quantile(*q));
+        notes.at_argument(index + 2).check_quantiles(own);
     }
     let mut out = Vec::new();
     for wanted in &all {

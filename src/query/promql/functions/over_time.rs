@@ -140,7 +140,7 @@ fn variance(window: &Window<'_>, function: &str) -> Result<f64, PromqlError> {
 
 fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>) -> Answer {
     let q = arguments.first().copied().unwrap_or(f64::NAN);
-    notes.check_quantile(q);
+    notes.check_quantiles(&[q]);
     // Between the smallest and the largest no value has to be known.
     let (low, high) = (extreme(window, true).1, extreme(window, false).1);
     if window.has_merged() {

@@ -67,7 +67,9 @@ pub(crate) fn call(
         rates::inform_of_gauges(windows, &series, &context.notes);
     }
     if !matches!(name, "last_over_time" | "first_over_time") {
-        series.iter_mut().for_each(|one| one.drop_metric = true);
+        for one in &mut series {
+            one.drop_metric = true;
+        }
     }
     Ok(series)
 }

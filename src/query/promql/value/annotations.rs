@@ -58,10 +58,10 @@ impl<'a> Notes<'a> {
         self.add(&mut self.all.borrow_mut().infos, "PromQL info: ", text);
     }
 
-    /// Warns of a quantile that is none.
-    pub(crate) fn check_quantile(&self, q: f64) {
-        if !(0.0..=1.0).contains(&q) {
-            self.warn(|| format!("quantile value should be between 0 and 1, got {}", text_of(q)));
+    /// Warns of quantiles that are none.
+    pub(crate) fn check_quantiles(&self, quantiles: &[f64]) {
+        for q in quantiles.iter().filter(|q| !(0.0..=1.0).contains(*q)) {
+            self.warn(|| format!("quantile value should be between 0 and 1, got {}", text_of(*q)));
         }
     }
 
