@@ -1,4 +1,8 @@
-//! Bodies of ingest requests, within their limits of size, time and memory.
+//! Bodies of requests, within their limits of size, time and memory.
+//!
+//! Must never know: what a body holds.
+
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     HttpRequest,
@@ -6,14 +10,13 @@ use actix_web::{
     web::{self, Bytes, BytesMut},
 };
 use futures_util::StreamExt;
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    ApiParts,
     decompress::{self, Decompress},
     refusal::Refusal,
 };
-use crate::ingest::memory::HeldMemory;
+use crate::ingest::memory::{HeldMemory, IngestMemory};
 
 /// The settings that bound the bodies of samples.
 const SENT: &str = "ingest.request_bytes_max";
@@ -49,98 +52,113 @@ pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
     }
 }
 
-/// Receives a body of something that is asked, of so many bytes at most, and undoes its
-/// `Content-Encoding`.
-pub(super) async fn receive_asked(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &ApiParts,
-    bytes_max: usize,
-) -> Result<Body, Refusal> {
-    let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
-    let received = receive_within(request, payload, parts, "identity", limits).await;
-    if let Err(Refusal::TooLarge { limit, setting: SENT | DECOMPRESSED }) = received {
-        return Err(Refusal::TooLong { limit });
-    }
-    received
-}
-
-/// Receives a body and undoes its `Content-Encoding`.
-pub(super) async fn receive(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &ApiParts,
-) -> Result<Body, Refusal> {
-    receive_as(request, payload, parts, "identity").await
-}
-
-/// The same, with the encoding that a body without the header has.
-pub(super) async fn receive_as(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &ApiParts,
-    default_encoding: &'static str,
-) -> Result<Body, Refusal> {
-    receive_within(request, payload, parts, default_encoding, parts.body_limits).await
-}
-
-async fn receive_within(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &ApiParts,
-    default_encoding: &'static str,
+/// Receives bodies within their bounds. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Bodies {
     limits: BodyLimits,
-) -> Result<Body, Refusal> {
-    let header = request.headers().get(header::CONTENT_ENCODING);
-    let encoding = header.map_or(Ok(default_encoding), |value| {
-        value.to_str().map_err(|_| Refusal::UnknownEncoding("not text".to_owned()))
-    })?;
-    let reading = read(payload, parts, limits.request_bytes_max);
-    let received = timeout(parts.client_timeout, reading).await;
-    let body = received.map_err(|_| Refusal::TooSlow(parts.client_timeout))??;
-    let decompress: Decompress = match encoding {
-        "identity" | "" => return Ok(body),
-        "zstd" => decompress::zstd,
-        "gzip" => decompress::gzip,
-        "snappy" => decompress::snappy,
-        other => return Err(Refusal::UnknownEncoding(other.to_owned())),
-    };
-    let mut memory = parts.ingest_memory.take(0)?;
-    let limit = limits.decompressed_bytes_max;
-    let own_max = limit.min(OWN_BYTES_MAX);
-    match decompress(&body.bytes, own_max, &mut memory) {
-        Err(Refusal::TooLarge { limit: reached, .. }) if reached == own_max && own_max < limit => {}
-        decompressed => return decompressed.map(|bytes| Body { bytes, memory }),
-    }
-    drop(memory);
-    // On a thread that no other request waits for, one at a time.
-    let turn = parts.large_bodies.clone().acquire_owned().await;
-    let mut memory = parts.ingest_memory.take(0)?;
-    let large = web::block(move || {
-        let bytes = decompress(&body.bytes, limit, &mut memory)?;
-        drop(turn);
-        Ok(Body { bytes, memory })
-    });
-    large.await.map_err(|_| Refusal::Stopping)?
+    memory: IngestMemory,
+    timeout: Duration,
+    /// A turn to decompress a body that becomes large.
+    large: Arc<Semaphore>,
 }
 
-/// Memory is counted as the bytes come in, so that a client must send what it takes.
-async fn read(mut payload: web::Payload, parts: &ApiParts, limit: usize) -> Result<Body, Refusal> {
-    let mut memory = parts.ingest_memory.take(0)?;
-    let mut counted = 0;
-    let mut bytes = BytesMut::new();
-    while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|cause| Refusal::Malformed(format!("body: {cause}")))?;
-        if bytes.len() + chunk.len() > limit {
-            return Err(Refusal::TooLarge { limit, setting: SENT });
-        }
-        bytes.extend_from_slice(&chunk);
-        if bytes.capacity() > counted {
-            memory.grow(bytes.capacity() - counted)?;
-            counted = bytes.capacity();
-        }
+impl Bodies {
+    /// Bodies of samples within `limits`, each within `timeout`, all within the memory.
+    pub fn new(limits: BodyLimits, memory: IngestMemory, timeout: Duration) -> Self {
+        Self { limits, memory, timeout, large: Arc::new(Semaphore::new(1)) }
     }
-    Ok(Body { bytes: bytes.freeze(), memory })
+
+    /// Bytes that bodies take now.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.memory.used_bytes()
+    }
+
+    /// Receives a body of something that is asked, of so many bytes at most, and undoes its
+    /// `Content-Encoding`.
+    pub(super) async fn receive_asked(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+        bytes_max: usize,
+    ) -> Result<Body, Refusal> {
+        let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
+        let received = self.receive_within(request, payload, "identity", limits).await;
+        if let Err(Refusal::TooLarge { limit, setting: SENT | DECOMPRESSED }) = received {
+            return Err(Refusal::TooLong { limit });
+        }
+        received
+    }
+
+    /// Receives a body of samples and undoes its `Content-Encoding`, which without the header is
+    /// `default_encoding`.
+    pub(super) async fn receive(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+        default_encoding: &'static str,
+    ) -> Result<Body, Refusal> {
+        self.receive_within(request, payload, default_encoding, self.limits).await
+    }
+
+    async fn receive_within(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+        default_encoding: &'static str,
+        limits: BodyLimits,
+    ) -> Result<Body, Refusal> {
+        let header = request.headers().get(header::CONTENT_ENCODING);
+        let encoding = header.map_or(Ok(default_encoding), |value| {
+            value.to_str().map_err(|_| Refusal::UnknownEncoding("not text".to_owned()))
+        })?;
+        let reading = self.read(payload, limits.request_bytes_max);
+        let received = timeout(self.timeout, reading).await;
+        let body = received.map_err(|_| Refusal::TooSlow(self.timeout))??;
+        let decompress: Decompress = match encoding {
+            "identity" | "" => return Ok(body),
+            "zstd" => decompress::zstd,
+            "gzip" => decompress::gzip,
+            "snappy" => decompress::snappy,
+            other => return Err(Refusal::UnknownEncoding(other.to_owned())),
+        };
+        let mut memory = self.memory.take(0)?;
+        let limit = limits.decompressed_bytes_max;
+        let own_max = limit.min(OWN_BYTES_MAX);
+        match decompress(&body.bytes, own_max, &mut memory) {
+            Err(Refusal::TooLarge { limit: reached, .. })
+                if reached == own_max && own_max < limit => {}
+            decompressed => return decompressed.map(|bytes| Body { bytes, memory }),
+        }
+        drop(memory);
+        // On a thread that no other request waits for, one at a time.
+        let turn = self.large.clone().acquire_owned().await;
+        let mut memory = self.memory.take(0)?;
+        let large = web::block(move || {
+            let bytes = decompress(&body.bytes, limit, &mut memory)?;
+            drop(turn);
+            Ok(Body { bytes, memory })
+        });
+        large.await.map_err(|_| Refusal::Stopping)?
+    }
+
+    /// Memory is counted as the bytes come in, so that a client must send what it takes.
+    async fn read(&self, mut payload: web::Payload, limit: usize) -> Result<Body, Refusal> {
+        let mut memory = self.memory.take(0)?;
+        let mut counted = 0;
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = payload.next().await {
+            let chunk = chunk.map_err(|cause| Refusal::Malformed(format!("body: {cause}")))?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(Refusal::TooLarge { limit, setting: SENT });
+            }
+            bytes.extend_from_slice(&chunk);
+            if bytes.capacity() > counted {
+                memory.grow(bytes.capacity() - counted)?;
+                counted = bytes.capacity();
+            }
+        }
+        Ok(Body { bytes: bytes.freeze(), memory })
+    }
 }
 
 /// How large one body may be.

@@ -1,6 +1,10 @@
-//! HTTP: routes and status codes, and nothing else.
+//! HTTP: from a request to what is asked, and from what became of it to a status code and a body.
 //!
-//! Must never know: how anything is computed or stored. The daemon binds it.
+//! Must never know: how anything is computed or stored. The daemon binds it. There are rooms by
+//! what a caller may do, each with a scope of its own routes and with the parts that these need:
+//! `ingest` (samples), `query` (the store's own queries), `prometheus` (the same right, its API),
+//! `admin` (what changes or keeps the store as a whole), and `operations`, which are open to all.
+//! What all rooms share lies beside them: connections, who may ask (`guard`), bodies, answers.
 
 mod admin;
 mod answer;
@@ -14,87 +18,47 @@ mod prometheus;
 mod query;
 mod receive;
 mod refusal;
+mod scope;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-pub use body::BodyLimits;
+pub use admin::AdminParts;
+pub use body::{Bodies, BodyLimits};
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
+pub use ingest::{Collectors, IngestParts};
 pub(crate) use prometheus::fuzz_params;
-pub use query::Tails;
 pub(crate) use query::fuzz_query;
+pub use query::{QueryParts, Tails};
 pub use receive::receive;
 
-use actix::Addr;
 use actix_web::web::{self, ServiceConfig};
-use tokio::sync::Semaphore;
 
-use crate::{
-    actors::{Collector, Health, Snapshots, TrustedClock, WriterHandle},
-    ingest::memory::IngestMemory,
-    model::SeriesLimits,
-    query::{PromqlSettings, QueryLimits, QueryResources},
-    store::Store,
-    telemetry::Metrics,
-};
+use scope::Scope;
 
-/// What the handlers share. Cheap to clone.
+/// What the handlers of each room need. Cheap to clone.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct ApiParts {
-    pub store: Store,
-    pub writer: WriterHandle,
-    pub clock: TrustedClock,
-    pub metrics: Metrics,
-    pub health: Health,
-    pub query_limits: QueryLimits,
-    pub queries: Arc<Semaphore>,
-    pub query_timeout: Duration,
-    pub promql: PromqlSettings,
-    pub query_resources: QueryResources,
-    pub body_limits: BodyLimits,
-    pub ingest_memory: IngestMemory,
-    /// A turn to decompress a body that becomes large.
-    pub large_bodies: Arc<Semaphore>,
-    pub client_timeout: Duration,
-    pub snapshots: Snapshots,
-    pub series_limits: SeriesLimits,
-    pub future_skew: Duration,
-    pub tails: Tails,
     pub host_names: Arc<HostNames>,
+    pub bodies: Bodies,
+    pub query: QueryParts,
+    pub admin: AdminParts,
 }
 
-/// Bytes of a body, decompressed, that a worker's own collector reads, at most.
-const OWN_BYTES_MAX: usize = 2 << 20;
-
-/// Who reads the bodies of samples.
-#[derive(Debug, Clone)]
-pub struct Collectors {
-    /// The worker's own, on its thread.
-    pub own: Addr<Collector>,
-    /// One for all large bodies, on a thread of its own, so that other requests need not wait
-    /// while one is read.
-    pub large: Addr<Collector>,
-}
-
-impl Collectors {
-    fn of(&self, body: &[u8]) -> &Addr<Collector> {
-        if body.len() > OWN_BYTES_MAX { &self.large } else { &self.own }
-    }
-}
-
-/// The routes, for one HTTP worker with its collector.
+/// The routes, for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
+    let ApiParts { host_names, bodies, query, admin } = parts;
+    let metrics = admin.metrics.clone();
     config
-        .app_data(web::Data::new(parts))
-        .app_data(web::Data::new(collectors))
-        .configure(ingest::routes)
-        .configure(prometheus::routes)
-        .configure(query::routes)
-        .configure(admin::routes)
-        .route("/metrics", web::get().to(operations::metrics))
-        .route("/healthz", web::get().to(operations::healthz))
-        .route("/readyz", web::get().to(operations::readyz))
+        .app_data(web::Data::from(host_names))
+        .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(operations::not_found));
+    ingest::routes(Scope::new(config, IngestParts { collectors, bodies, metrics }));
+    // Before the store's own: of two routes with a path, the first that fits is taken.
+    prometheus::routes(Scope::new(config, query.clone()));
+    query::routes(Scope::new(config, query));
+    operations::routes(Scope::new(config, admin.clone()));
+    admin::routes(Scope::new(config, admin));
 }

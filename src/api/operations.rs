@@ -2,13 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, StatusCode},
+    web,
+};
 use serde_json::json;
 
-use super::{ApiParts, answer};
+use super::{AdminParts, answer, scope::Scope};
 
-pub(super) async fn metrics(parts: web::Data<ApiParts>) -> HttpResponse {
-    parts.metrics.body_memory_bytes.set(parts.ingest_memory.used_bytes() as i64);
+/// The routes.
+pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
+    scope.route(Method::GET, "/metrics", metrics);
+    scope.route(Method::GET, "/healthz", healthz);
+    scope.route(Method::GET, "/readyz", readyz);
+}
+
+async fn metrics(parts: web::Data<AdminParts>) -> HttpResponse {
+    parts.metrics.body_memory_bytes.set(parts.bodies.used_bytes() as i64);
     let clock = parts.clock.report();
     parts.metrics.clock_doubted.set(i64::from(clock.doubted));
     parts.metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);
@@ -23,12 +34,12 @@ pub(super) async fn metrics(parts: web::Data<ApiParts>) -> HttpResponse {
 }
 
 /// The process answers; nothing more is promised.
-pub(super) async fn healthz() -> HttpResponse {
+async fn healthz() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "status": "alive" }))
 }
 
 /// Whether requests are served and samples accepted, and if not, why.
-pub(super) async fn readyz(parts: web::Data<ApiParts>) -> HttpResponse {
+async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
     let mut reasons: BTreeMap<&str, String> = parts
         .health
         .reasons()

@@ -9,9 +9,10 @@ use actix_web::{
 };
 
 use super::{
-    ApiParts,
+    HostNames,
     connection::{Answered, ConnectionTurn, TurnEnd},
 };
+use crate::telemetry::Metrics;
 
 /// Refuses strangers, and lets a connection's next request in when this one is answered.
 ///
@@ -22,9 +23,11 @@ pub async fn receive<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let end = TurnEnd(request.conn_data::<ConnectionTurn>().cloned());
-    let stranger = request.app_data::<web::Data<ApiParts>>().and_then(|parts| {
-        let stranger = parts.host_names.check(request.method(), request.headers()).err()?;
-        parts.metrics.requests_refused.with_label_values(&[stranger.as_str()]).inc();
+    let stranger = request.app_data::<web::Data<HostNames>>().and_then(|names| {
+        let stranger = names.check(request.method(), request.headers()).err()?;
+        if let Some(metrics) = request.app_data::<web::Data<Metrics>>() {
+            metrics.requests_refused.with_label_values(&[stranger.as_str()]).inc();
+        }
         Some(stranger)
     });
     let response: ServiceResponse<BoxBody> = match stranger {

@@ -21,7 +21,10 @@ use crate::{
         Collector, CollectorParts, GraphiteListeners, Health, Lifeline, Lifelines,
         SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
-    api::{self, ApiParts, BodyLimits, Collectors, Connections, HostNames, OneAtATime, Tails},
+    api::{
+        self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames,
+        OneAtATime, QueryParts, Tails,
+    },
     config::Settings,
     ingest::memory::IngestMemory,
     query::{QueryLimits, QueryResources, Scheduler},
@@ -42,43 +45,50 @@ pub(super) fn api_parts(
         policy: settings.snapshots,
         reserve_bytes: 2 * settings.checkpoint_bounds.journal_bytes_max as u64,
     };
-    ApiParts {
-        snapshots: Snapshots::new(
-            store.clone(),
-            Arc::new(clock.clone()),
-            metrics.clone(),
-            snapshots,
-        ),
+    let bodies = Bodies::new(
+        BodyLimits {
+            request_bytes_max: settings.request_bytes_max,
+            decompressed_bytes_max: settings.decompressed_bytes_max,
+        },
+        IngestMemory::new(settings.body_memory_max),
+        settings.client_timeout,
+    );
+    let limits = QueryLimits {
+        series_max: settings.query_series_max,
+        points_max: settings.query_points_max,
+        read_series_max: settings.promql.series_max,
+        read_points_max: settings.promql.points_max,
+    };
+    let scheduler = Scheduler::for_this_machine();
+    let query = QueryParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        bodies: bodies.clone(),
+        limits,
+        promql: settings.promql,
+        resources: QueryResources::new(scheduler, settings.promql.memory_max),
+        places: Arc::new(Semaphore::new(settings.queries_max)),
+        timeout: settings.query_timeout,
+        client_timeout: settings.client_timeout,
+        future_skew: settings.future_skew,
+        tails: Tails::new(settings.tails_max),
+    };
+    let snapshots =
+        Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
+    let admin = AdminParts {
         store,
         writer,
         clock,
         metrics,
         health: health.clone(),
-        query_limits: QueryLimits {
-            series_max: settings.query_series_max,
-            points_max: settings.query_points_max,
-            read_series_max: settings.promql.series_max,
-            read_points_max: settings.promql.points_max,
-        },
-        queries: Arc::new(Semaphore::new(settings.queries_max)),
-        promql: settings.promql,
-        query_timeout: settings.query_timeout,
-        query_resources: QueryResources::new(
-            Scheduler::for_this_machine(),
-            settings.promql.memory_max,
-        ),
-        body_limits: BodyLimits {
-            request_bytes_max: settings.request_bytes_max,
-            decompressed_bytes_max: settings.decompressed_bytes_max,
-        },
-        ingest_memory: IngestMemory::new(settings.body_memory_max),
-        large_bodies: Arc::new(Semaphore::new(1)),
-        client_timeout: settings.client_timeout,
+        snapshots,
+        bodies: bodies.clone(),
         series_limits: settings.series_limits,
-        future_skew: settings.future_skew,
-        tails: Tails::new(settings.tails_max),
-        host_names: Arc::new(HostNames::new(&settings.host_names, machine_name())),
-    }
+        query_limits: limits,
+    };
+    let host_names = Arc::new(HostNames::new(&settings.host_names, machine_name()));
+    ApiParts { host_names, bodies, query, admin }
 }
 
 /// What this machine calls itself.
@@ -86,7 +96,7 @@ fn machine_name() -> Option<String> {
     rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
 }
 
-fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
+fn collector_parts(settings: &Settings, parts: &AdminParts) -> CollectorParts {
     CollectorParts {
         store: parts.store.clone(),
         writer: parts.writer.clone(),
@@ -105,7 +115,7 @@ fn collector_parts(settings: &Settings, parts: &ApiParts) -> CollectorParts {
 /// A collector on a thread of its own: no other role must wait while it reads a large message.
 fn collector_of_its_own(
     settings: &Settings,
-    parts: &ApiParts,
+    parts: &AdminParts,
     line: Lifeline,
     arbiters: &mut Vec<Arbiter>,
 ) -> Addr<Collector> {
@@ -127,8 +137,8 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
-    let collector = collector_of_its_own(settings, parts, line, arbiters);
-    GraphiteListeners::start(&settings.graphite, collector, parts.metrics.clone())
+    let collector = collector_of_its_own(settings, &parts.admin, line, arbiters);
+    GraphiteListeners::start(&settings.graphite, collector, parts.admin.metrics.clone())
         .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
 }
 
@@ -171,11 +181,11 @@ pub(super) fn start_server(
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let line = lifelines.for_role("collector of large bodies");
-    let large = collector_of_its_own(settings, &parts, line, arbiters);
-    let collector = collector_parts(settings, &parts);
+    let large = collector_of_its_own(settings, &parts.admin, line, arbiters);
+    let collector = collector_parts(settings, &parts.admin);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
-    let connections = Connections::new(&parts.metrics, settings.client_timeout);
+    let connections = Connections::new(&parts.admin.metrics, settings.client_timeout);
     let (client_timeout, keep_alive) = (settings.client_timeout, settings.keep_alive);
     let app = move || {
         let line = collector_lines.for_role("collector");

@@ -125,7 +125,7 @@ impl Daemon {
         };
         let retention = start_on_arbiter(&mut arbiters, retention);
         let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
-        let tails = parts.tails.clone();
+        let tails = parts.query.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
         let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
         say_ready(&health);

@@ -2,14 +2,14 @@
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 
-use crate::api::{ApiParts, answer};
+use crate::api::{AdminParts, answer};
 
-pub(super) async fn show(parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn show(parts: web::Data<AdminParts>) -> HttpResponse {
     HttpResponse::Ok().json(parts.clock.report())
 }
 
 /// Believes the clock from now on, also after a restart.
-pub(super) async fn confirm(parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn confirm(parts: web::Data<AdminParts>) -> HttpResponse {
     let confirmed = web::block(move || {
         parts.store.remember_time(parts.clock.confirm())?;
         Ok(parts.clock.report())

@@ -7,18 +7,41 @@ mod senders;
 mod series;
 mod snapshot;
 
-use actix_web::web::{self, ServiceConfig};
+use actix_web::http::Method;
+
+use super::{body::Bodies, scope::Scope};
+use crate::{
+    actors::{Health, Snapshots, TrustedClock, WriterHandle},
+    model::SeriesLimits,
+    query::QueryLimits,
+    store::Store,
+    telemetry::Metrics,
+};
+
+/// What the handlers of changes need, and those that tell how the daemon is.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct AdminParts {
+    pub store: Store,
+    pub writer: WriterHandle,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    pub health: Health,
+    pub snapshots: Snapshots,
+    pub bodies: Bodies,
+    pub series_limits: SeriesLimits,
+    pub query_limits: QueryLimits,
+}
 
 /// The routes.
-pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .route("/api/v1/series", web::delete().to(series::delete_matching))
-        .route("/api/v1/senders", web::get().to(senders::list))
-        .route("/api/v1/senders", web::delete().to(senders::remove_matching))
-        .route("/api/v1/admin/senders/remove", web::post().to(senders::remove))
-        .route("/api/v1/admin/series/delete", web::post().to(series::delete))
-        .route("/api/v1/admin/series/rename", web::post().to(series::rename))
-        .route("/api/v1/admin/clock", web::get().to(clock::show))
-        .route("/api/v1/admin/clock/confirm", web::post().to(clock::confirm))
-        .route("/api/v1/admin/snapshot", web::post().to(snapshot::snapshot));
+pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
+    scope.route(Method::DELETE, "/api/v1/series", series::delete_matching);
+    scope.route(Method::GET, "/api/v1/senders", senders::list);
+    scope.route(Method::DELETE, "/api/v1/senders", senders::remove_matching);
+    scope.route(Method::POST, "/api/v1/admin/senders/remove", senders::remove);
+    scope.route(Method::POST, "/api/v1/admin/series/delete", series::delete);
+    scope.route(Method::POST, "/api/v1/admin/series/rename", series::rename);
+    scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
+    scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
+    scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::series;
 use crate::{
-    api::{ApiParts, answer, refusal},
+    api::{AdminParts, answer, refusal},
     model::Span,
     query::{self, QueryError, SendersAnswer, SendersRemoved},
 };
@@ -31,7 +31,7 @@ pub(super) struct Which {
 }
 
 impl Which {
-    fn select(mut self, parts: &ApiParts) -> Result<SendersAnswer, QueryError> {
+    fn select(mut self, parts: &AdminParts) -> Result<SendersAnswer, QueryError> {
         self.agents.extend(self.agent.take());
         let idle_ms = match self.idle.as_deref().map(str::parse::<Span>) {
             None => None,
@@ -48,14 +48,14 @@ impl Which {
 
 type Params = Result<Query<Which>, actix_web::Error>;
 
-pub(super) async fn list(params: Params, parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn list(params: Params, parts: web::Data<AdminParts>) -> HttpResponse {
     match read(params).and_then(|which| which.select(&parts)) {
         Ok(listed) => HttpResponse::Ok().json(listed),
         Err(cause) => answer::query_error(&cause),
     }
 }
 
-pub(super) async fn remove_matching(params: Params, parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn remove_matching(params: Params, parts: web::Data<AdminParts>) -> HttpResponse {
     match read(params) {
         Ok(which) => respond(which, &parts).await,
         Err(cause) => answer::query_error(&cause),
@@ -65,7 +65,7 @@ pub(super) async fn remove_matching(params: Params, parts: web::Data<ApiParts>) 
 pub(super) async fn remove(
     request: HttpRequest,
     payload: web::Payload,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     match series::read::<Which>(&request, payload, &parts).await {
         Ok(which) => respond(which, &parts).await,
@@ -77,7 +77,7 @@ fn read(params: Params) -> Result<Which, QueryError> {
     params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
 }
 
-async fn respond(which: Which, parts: &ApiParts) -> HttpResponse {
+async fn respond(which: Which, parts: &AdminParts) -> HttpResponse {
     if which.agent.is_none() && which.agents.is_empty() && which.idle.is_none() {
         let message = "name senders with agents, or give idle; nothing was changed".to_owned();
         return answer::query_error(&QueryError::Invalid(message));

@@ -10,7 +10,7 @@ use actix_web::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    api::{ApiParts, answer, body, query::selector, refusal},
+    api::{AdminParts, answer, body, query::selector, refusal},
     query::{self, ChangeAnswer, QueryError, Selector},
     store::{ChangeAction, ChangeRefusal, Renaming, SeriesChange},
 };
@@ -60,7 +60,7 @@ impl KeyParts {
 
 pub(super) async fn delete_matching(
     params: Result<Query<DeleteParams>, actix_web::Error>,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     let params = match params {
         Ok(params) => params.into_inner(),
@@ -75,7 +75,7 @@ pub(super) async fn delete_matching(
 pub(super) async fn delete(
     request: HttpRequest,
     payload: web::Payload,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     match read::<DeleteBody>(&request, payload, &parts).await {
         Ok(body) => {
@@ -88,7 +88,7 @@ pub(super) async fn delete(
 pub(super) async fn rename(
     request: HttpRequest,
     payload: web::Payload,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     match read::<RenameBody>(&request, payload, &parts).await {
         Ok(body) => {
@@ -104,10 +104,10 @@ pub(super) async fn rename(
 pub(super) async fn read<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: web::Payload,
-    parts: &ApiParts,
+    parts: &AdminParts,
 ) -> Result<T, HttpResponse> {
     body::must_be_json(request).map_err(|refusal| refusal.response())?;
-    let body = body::receive_asked(request, payload, parts, body::FORM_BYTES_MAX).await;
+    let body = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await;
     let body = body.map_err(|refusal| refusal.response())?;
     serde_json::from_slice(&body.bytes)
         .map_err(|cause| answer::query_error(&QueryError::Invalid(format!("body: {cause}"))))
@@ -117,7 +117,7 @@ async fn respond(
     selector: &Selector,
     action: ChangeAction,
     dry_run: bool,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     let change = SeriesChange { matchers: selector.matchers(), action };
     let outcome = if dry_run {

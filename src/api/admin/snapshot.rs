@@ -4,10 +4,10 @@ use actix_web::{HttpResponse, http::StatusCode, web};
 
 use crate::{
     actors::SnapshotFault,
-    api::{ApiParts, answer},
+    api::{AdminParts, answer},
 };
 
-pub(super) async fn snapshot(parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn snapshot(parts: web::Data<AdminParts>) -> HttpResponse {
     let made = web::block(move || parts.snapshots.make()).await;
     let failed = |cause: &dyn std::fmt::Display| {
         answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause)

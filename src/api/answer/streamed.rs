@@ -17,7 +17,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{api::ApiParts, query::Reservation, telemetry::QueryOutcome};
+use crate::{
+    query::Reservation,
+    telemetry::{Metrics, QueryOutcome},
+};
 
 /// Bytes that are handed to the connection at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -42,11 +45,11 @@ pub(in crate::api) struct Slow {
 
 impl Slow {
     /// As the settings have it.
-    pub(in crate::api) fn of(parts: &ApiParts) -> Self {
+    pub(in crate::api) fn of(metrics: &Metrics, client_timeout: Duration) -> Self {
         let outcome = QueryOutcome::Slow.as_str();
         Self {
-            chunk_within: parts.client_timeout * TIMEOUTS_FOR_A_CHUNK,
-            broken_off: parts.metrics.queries_refused.with_label_values(&[outcome]),
+            chunk_within: client_timeout * TIMEOUTS_FOR_A_CHUNK,
+            broken_off: metrics.queries_refused.with_label_values(&[outcome]),
         }
     }
 }

@@ -9,18 +9,49 @@ mod otlp;
 mod remote_write;
 mod rows;
 
-use actix_web::web::{self, ServiceConfig};
+use actix::Addr;
+use actix_web::{http::Method, web};
+
+use super::{body::Bodies, scope::Scope};
+use crate::{actors::Collector, telemetry::Metrics};
+
+/// Bytes of a body, decompressed, that a worker's own collector reads, at most.
+const OWN_BYTES_MAX: usize = 2 << 20;
+
+/// What the handlers of samples need.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct IngestParts {
+    pub collectors: Collectors,
+    pub bodies: Bodies,
+    pub metrics: Metrics,
+}
+
+/// Who reads the bodies of samples.
+#[derive(Debug, Clone)]
+pub struct Collectors {
+    /// The worker's own, on its thread.
+    pub own: Addr<Collector>,
+    /// One for all large bodies, on a thread of its own, so that other requests need not wait
+    /// while one is read.
+    pub large: Addr<Collector>,
+}
+
+impl Collectors {
+    fn of(&self, body: &[u8]) -> &Addr<Collector> {
+        if body.len() > OWN_BYTES_MAX { &self.large } else { &self.own }
+    }
+}
 
 /// The routes.
-pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .route("/api/v1/ingest", web::post().to(native::ingest))
-        .route("/api/v1/write", web::post().to(remote_write::write))
-        .route("/prometheus/api/v1/write", web::post().to(remote_write::write))
-        .route("/v1/metrics", web::post().to(otlp::write))
-        .route("/write", web::post().to(influx::write))
-        .route("/api/v2/write", web::post().to(influx::write))
-        .route("/api/v1/collectd", web::post().to(collectd::write))
-        .route("/ping", web::route().to(influx::ping))
-        .route("/query", web::route().to(influx::query));
+pub(super) fn routes(mut scope: Scope<'_, IngestParts>) {
+    scope.route(Method::POST, "/api/v1/ingest", native::ingest);
+    scope.route(Method::POST, "/api/v1/write", remote_write::write);
+    scope.route(Method::POST, "/prometheus/api/v1/write", remote_write::write);
+    scope.route(Method::POST, "/v1/metrics", otlp::write);
+    scope.route(Method::POST, "/write", influx::write);
+    scope.route(Method::POST, "/api/v2/write", influx::write);
+    scope.route(Method::POST, "/api/v1/collectd", collectd::write);
+    scope.any("/ping", web::to(influx::ping));
+    scope.any("/query", web::to(influx::query));
 }

@@ -3,9 +3,10 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use granary_protocol::IngestAnswer;
 
+use super::IngestParts;
 use crate::{
     actors::{Collect, Encoding},
-    api::{ApiParts, Collectors, body, refusal::Refusal},
+    api::{body, refusal::Refusal},
     clock::Stopwatch,
     telemetry::IngestOutcome,
 };
@@ -13,11 +14,10 @@ use crate::{
 pub(super) async fn ingest(
     request: HttpRequest,
     payload: web::Payload,
-    parts: web::Data<ApiParts>,
-    collectors: web::Data<Collectors>,
+    parts: web::Data<IngestParts>,
 ) -> HttpResponse {
     let watch = Stopwatch::start();
-    let (outcome, response) = match accept(&request, payload, &parts, &collectors).await {
+    let (outcome, response) = match accept(&request, payload, &parts).await {
         Ok(answer) => (IngestOutcome::Acknowledged, HttpResponse::Ok().json(answer)),
         Err(refusal) => (refusal.outcome(), refusal.response()),
     };
@@ -29,8 +29,7 @@ pub(super) async fn ingest(
 async fn accept(
     request: &HttpRequest,
     payload: web::Payload,
-    parts: &ApiParts,
-    collectors: &Collectors,
+    parts: &IngestParts,
 ) -> Result<IngestAnswer, Refusal> {
     let encoding = match body::media_type(request).as_deref() {
         Some("application/json") => Encoding::Json,
@@ -43,8 +42,8 @@ async fn accept(
             )));
         }
     };
-    let body = body::receive(request, payload, parts).await?;
-    let collector = collectors.of(&body.bytes);
+    let body = parts.bodies.receive(request, payload, "identity").await?;
+    let collector = parts.collectors.of(&body.bytes);
     let collect = Collect { body: body.bytes, encoding, memory: body.memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)

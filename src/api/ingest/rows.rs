@@ -2,16 +2,16 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
+use super::IngestParts;
 use crate::{
     actors::{CollectForeign, Foreign, ForeignAnswer},
-    api::{ApiParts, Collectors, body, refusal::Refusal},
+    api::refusal::Refusal,
     clock::Stopwatch,
     telemetry::IngestOutcome,
 };
 
 /// A request of a foreign sender and its body, with what it is received by.
-pub(super) type ForeignRequest =
-    (HttpRequest, web::Payload, web::Data<ApiParts>, web::Data<Collectors>);
+pub(super) type ForeignRequest = (HttpRequest, web::Payload, web::Data<IngestParts>);
 
 /// Receives a request, has it written, and answers it. `default_encoding` is what a body without
 /// `Content-Encoding` has.
@@ -22,7 +22,7 @@ pub(super) async fn respond(
     acknowledge: impl FnOnce(ForeignAnswer) -> HttpResponse,
 ) -> HttpResponse {
     let watch = Stopwatch::start();
-    let (_, _, parts, _) = &received;
+    let (_, _, parts) = &received;
     let metrics = parts.metrics.clone();
     let accepted = match foreign {
         Ok(foreign) => accept(received, foreign, default_encoding).await,
@@ -38,14 +38,14 @@ pub(super) async fn respond(
 }
 
 async fn accept(
-    (request, payload, parts, collectors): ForeignRequest,
+    (request, payload, parts): ForeignRequest,
     foreign: Foreign,
     default_encoding: &'static str,
 ) -> Result<ForeignAnswer, Refusal> {
-    let body = body::receive_as(&request, payload, &parts, default_encoding).await?;
+    let body = parts.bodies.receive(&request, payload, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let sender = format!("{} {peer}", foreign.protocol().as_str()).into();
-    let collector = collectors.of(&body.bytes);
+    let collector = parts.collectors.of(&body.bytes);
     let collect = CollectForeign { body: body.bytes, foreign, sender, memory: Some(body.memory) };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Foreign)

@@ -18,18 +18,21 @@ mod writing;
 use actix_web::{
     Handler, Responder,
     guard::GuardContext,
+    http::Method,
     middleware::Compress,
-    web::{self, Query, ServiceConfig},
+    web::{self, Query},
 };
 
 pub(crate) use params::fuzz_params;
 use receive::Received;
 
+use super::{query::QueryParts, scope::Scope};
+
 /// The routes. `/api/v1/series` is Prometheus' when it has `match[]`, else the store's own, which
 /// is registered behind these.
-pub(super) fn routes(config: &mut ServiceConfig) {
+pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
-        let mut serve = Served { config, prefix };
+        let mut serve = Served { scope: &mut scope, prefix };
         serve.both("query", query::instant);
         serve.both("query_range", query::range);
         serve.both("format_query", query::format);
@@ -45,17 +48,18 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         serve.get("targets/metadata", status::exemplars);
         serve.get("status/flags", status::flags);
         serve.get("status/config", status::config);
-        let matched = web::resource(format!("{prefix}/series"))
+        let matched = scope
+            .resource(&format!("{prefix}/series"))
             .guard(actix_web::guard::fn_guard(move |context| {
                 prefix != "/api/v1" || is_prometheus(context)
             }))
             .wrap(Compress::default())
             .route(web::get().to(series::series))
             .route(web::post().to(series::series));
-        config.service(matched);
+        scope.add(matched);
     }
     for root in ["/", "/prometheus", "/prometheus/"] {
-        config.route(root, web::get().to(status::root));
+        scope.route(Method::GET, root, status::root);
     }
 }
 
@@ -63,27 +67,29 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 fn is_prometheus(context: &GuardContext<'_>) -> bool {
     let head = context.head();
     let query = head.uri.query().unwrap_or_default();
-    head.method == actix_web::http::Method::POST
+    head.method == Method::POST
         || Query::<Vec<(String, String)>>::from_query(query)
             .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
 }
 
 /// Registers routes below a prefix. Answers are compressed where the client takes it.
-struct Served<'a> {
-    config: &'a mut ServiceConfig,
+struct Served<'s, 'a> {
+    scope: &'s mut Scope<'a, QueryParts>,
     prefix: &'static str,
 }
 
-impl Served<'_> {
+impl Served<'_, '_> {
     fn get<F, R>(&mut self, path: &str, handler: F)
     where
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        let resource = web::resource(format!("{}/{path}", self.prefix))
+        let resource = self
+            .scope
+            .resource(&format!("{}/{path}", self.prefix))
             .wrap(Compress::default())
             .route(web::get().to(handler));
-        self.config.service(resource);
+        self.scope.add(resource);
     }
 
     /// Under GET, and under POST with a form as body.
@@ -92,10 +98,12 @@ impl Served<'_> {
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        let resource = web::resource(format!("{}/{path}", self.prefix))
+        let resource = self
+            .scope
+            .resource(&format!("{}/{path}", self.prefix))
             .wrap(Compress::default())
             .route(web::get().to(handler.clone()))
             .route(web::post().to(handler));
-        self.config.service(resource);
+        self.scope.add(resource);
     }
 }

@@ -15,7 +15,7 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::{ApiParts, answer::streamed::Slow, body, refusal::Refusal},
+    api::{QueryParts, answer::streamed::Slow, body, refusal::Refusal},
     ingest::memory::HeldMemory,
     model::Moment,
     query::{self, Budget, PromqlLimits, Reservation},
@@ -23,12 +23,12 @@ use crate::{
 };
 
 /// A request and its body, with what it is answered by.
-pub(super) type Received = (HttpRequest, web::Payload, web::Data<ApiParts>);
+pub(super) type Received = (HttpRequest, web::Payload, web::Data<QueryParts>);
 
 /// One query under way.
 pub(super) struct Asked<'a> {
     pub(super) params: &'a Params,
-    pub(super) parts: &'a ApiParts,
+    pub(super) parts: &'a QueryParts,
     pub(super) now: Moment,
     budget: &'a Budget,
 }
@@ -56,7 +56,7 @@ pub(super) async fn respond(
         Err(refusal) => return refused(QueryOutcome::Invalid, refusal.response()),
     };
     metrics.queries.with_label_values(&[endpoint]).inc();
-    let slow = Slow::of(&parts);
+    let slow = Slow::of(&parts.metrics, parts.client_timeout);
     let answered = match read {
         Ok(params) => answer(params, parts, run).await,
         Err(fault) => Err(fault),
@@ -71,9 +71,9 @@ pub(super) async fn respond(
 async fn params(
     request: &HttpRequest,
     payload: web::Payload,
-    parts: &ApiParts,
+    parts: &QueryParts,
 ) -> Result<(Result<Params, Fault>, HeldMemory), Refusal> {
-    let form = body::receive_asked(request, payload, parts, body::FORM_BYTES_MAX).await?;
+    let form = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await?;
     let body::Body { bytes, mut memory } = form;
     memory.grow(Params::memory(request.query_string(), &bytes))?;
     Ok((Params::read(request.query_string(), &bytes), memory))
@@ -81,13 +81,13 @@ async fn params(
 
 async fn answer(
     params: Params,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<QueryParts>,
     run: impl Fn(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> Result<(Writing, Option<Reservation>), Fault> {
     let limit = params.timeout(parts.promql.timeout)?;
-    let budget = parts.query_resources.budget(limit);
+    let budget = parts.resources.budget(limit);
     // Prometheus lets queries wait for their turn, and dashboards rely on it.
-    let permit = timeout(limit, parts.queries.clone().acquire_owned()).await;
+    let permit = timeout(limit, parts.places.clone().acquire_owned()).await;
     let permit = permit
         .map_err(|_| late("in the queue", limit))?
         .map_err(|_| Fault::new(FaultKind::Internal, "the daemon is stopping"))?;

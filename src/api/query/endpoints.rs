@@ -11,12 +11,11 @@ use tokio::sync::oneshot;
 use super::params::{OF_RANGE, OF_SERIES, Params};
 use crate::{
     api::{
-        ApiParts,
+        QueryParts,
         answer::{
             self,
             streamed::{self, Slow},
         },
-        body,
     },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
@@ -36,7 +35,7 @@ const OF_EXPORTS: [&str; 2] = ["after", "upto"];
 
 type QueryString = Result<Query<Params>, actix_web::Error>;
 
-pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("chart", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_CHARTS])?;
         let now = parts.clock.moment();
@@ -50,12 +49,12 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<ApiParts>) -> Ht
             merge: params.merge(),
             rank: params.rank()?,
         };
-        query::chart(&parts.store, budget, &request, &parts.query_limits, now.earliest())
+        query::chart(&parts.store, budget, &request, &parts.limits, now.earliest())
     })
     .await
 }
 
-pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("documents", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_DOCUMENTS])?;
         let now = parts.clock.moment();
@@ -69,13 +68,13 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<ApiParts>) -
             points: params.points()?,
             merge: params.merge(),
         };
-        query::documents(&parts.store, budget, &request, &parts.query_limits, now.earliest())
+        query::documents(&parts.store, budget, &request, &parts.limits, now.earliest())
     })
     .await
 }
 
 /// A page of `granary export`.
-pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("export", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_EXPORTS])?;
         let now = parts.clock.moment();
@@ -86,15 +85,15 @@ pub(super) async fn export(params: QueryString, parts: web::Data<ApiParts>) -> H
             after: params.after,
             upto: params.upto,
         };
-        query::export(&parts.store, budget, &request, &parts.query_limits, now.earliest())
+        query::export(&parts.store, budget, &request, &parts.limits, now.earliest())
     })
     .await
 }
 
-pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> HttpResponse {
+pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("series", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES])?;
-        query::series(&parts.store, budget, &params.selector()?, &parts.query_limits)
+        query::series(&parts.store, budget, &params.selector()?, &parts.limits)
     })
     .await
 }
@@ -103,9 +102,9 @@ pub(super) async fn series(params: QueryString, parts: web::Data<ApiParts>) -> H
 pub(super) async fn aggregate(
     request: HttpRequest,
     payload: web::Payload,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<QueryParts>,
 ) -> HttpResponse {
-    let body = match body::receive_asked(&request, payload, &parts, PIPELINE_BYTES_MAX).await {
+    let body = match parts.bodies.receive_asked(&request, payload, PIPELINE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
             let refused = parts.metrics.queries_refused.clone();
@@ -118,7 +117,7 @@ pub(super) async fn aggregate(
         let text = std::str::from_utf8(&body.bytes)
             .map_err(|cause| QueryError::Invalid(format!("the body is no text: {cause}")))?;
         let request = AggregateRequest::read(text, now)?;
-        query::aggregate(&parts.store, budget, &request, &parts.query_limits, now)
+        query::aggregate(&parts.store, budget, &request, &parts.limits, now)
     })
     .await
 }
@@ -131,8 +130,8 @@ fn checked(params: QueryString) -> Result<Params, QueryError> {
 pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     endpoint: &'static str,
     params: Result<P, QueryError>,
-    parts: web::Data<ApiParts>,
-    run: impl Fn(&P, &ApiParts, &Budget) -> Result<T, QueryError> + Send + 'static,
+    parts: web::Data<QueryParts>,
+    run: impl Fn(&P, &QueryParts, &Budget) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome: QueryOutcome, response| {
@@ -143,15 +142,15 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         Ok(params) => params,
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),
     };
-    let Ok(permit) = parts.queries.clone().try_acquire_owned() else {
+    let Ok(permit) = parts.places.clone().try_acquire_owned() else {
         let message = "too many queries at a time: try again, or raise limits.queries_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
     let (sender, begun) = oneshot::channel();
-    let slow = Slow::of(&parts);
-    let budget = parts.query_resources.budget(parts.query_timeout);
+    let slow = Slow::of(&parts.metrics, parts.client_timeout);
+    let budget = parts.resources.budget(parts.timeout);
     let _waiter = budget.waiter();
     let work = move || {
         budget.check()?;

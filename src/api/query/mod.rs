@@ -10,15 +10,45 @@ pub(crate) use params::fuzz_query;
 pub(super) use params::selector;
 pub use tail::Tails;
 
-use actix_web::web::{self, ServiceConfig};
+use std::{sync::Arc, time::Duration};
+
+use actix_web::http::Method;
+use tokio::sync::Semaphore;
+
+use super::{body::Bodies, scope::Scope};
+use crate::{
+    actors::TrustedClock,
+    query::{PromqlSettings, QueryLimits, QueryResources},
+    store::Store,
+    telemetry::Metrics,
+};
+
+/// What the handlers of queries need, those of Prometheus' API included.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct QueryParts {
+    pub store: Store,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    pub bodies: Bodies,
+    pub limits: QueryLimits,
+    pub promql: PromqlSettings,
+    pub resources: QueryResources,
+    /// Queries under way, at most.
+    pub places: Arc<Semaphore>,
+    /// How long a query may take that is none of PromQL's.
+    pub timeout: Duration,
+    pub client_timeout: Duration,
+    pub future_skew: Duration,
+    pub tails: Tails,
+}
 
 /// The routes.
-pub(super) fn routes(config: &mut ServiceConfig) {
-    config
-        .route("/api/v1/chart", web::get().to(endpoints::chart))
-        .route("/api/v1/documents", web::get().to(endpoints::documents))
-        .route("/api/v1/export", web::get().to(endpoints::export))
-        .route("/api/v1/aggregate", web::post().to(endpoints::aggregate))
-        .route("/api/v1/series", web::get().to(endpoints::series))
-        .route("/api/v1/tail", web::get().to(tail::tail));
+pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
+    scope.route(Method::GET, "/api/v1/chart", endpoints::chart);
+    scope.route(Method::GET, "/api/v1/documents", endpoints::documents);
+    scope.route(Method::GET, "/api/v1/export", endpoints::export);
+    scope.route(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
+    scope.route(Method::GET, "/api/v1/series", endpoints::series);
+    scope.route(Method::GET, "/api/v1/tail", tail::tail);
 }

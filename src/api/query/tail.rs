@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{endpoints, params};
 use crate::{
-    api::{ApiParts, answer},
+    api::{QueryParts, answer},
     clock::Stopwatch,
     query::{self, QueryError, QueryLimits, Resolution, Tail, TailEvent, TailRequest},
     telemetry::QueryOutcome,
@@ -69,7 +69,7 @@ fn yes() -> bool {
 
 pub(super) async fn tail(
     params: Result<Query<TailParams>, actix_web::Error>,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     let metrics = &parts.metrics;
     let refused = |outcome: QueryOutcome, response| {
@@ -100,7 +100,7 @@ pub(super) async fn tail(
 
 struct Subscription {
     tail: Option<Tail>,
-    parts: web::Data<ApiParts>,
+    parts: web::Data<QueryParts>,
     stopping: watch::Receiver<bool>,
     shows_state: bool,
     /// Since the last look; `None` before the first.
@@ -113,7 +113,7 @@ struct Subscription {
 impl Subscription {
     async fn begin(
         params: &TailParams,
-        parts: &web::Data<ApiParts>,
+        parts: &web::Data<QueryParts>,
         permit: OwnedSemaphorePermit,
     ) -> Result<Self, QueryError> {
         let selector = params::selector(params.metric.as_deref(), params.tags.as_deref())?;
@@ -125,9 +125,9 @@ impl Subscription {
         let Ok(resolution) = resolution.parse::<Resolution>();
         let ahead_ms = parts.future_skew.as_millis() as i64;
         let request = TailRequest { selector, resolution, ahead_ms };
-        let limits: QueryLimits = parts.query_limits;
+        let limits: QueryLimits = parts.limits;
         let (store, now) = (parts.store.clone(), parts.clock.now());
-        let budget = parts.query_resources.budget(parts.query_timeout);
+        let budget = parts.resources.budget(parts.timeout);
         let _waiter = budget.waiter();
         let found = web::block(move || {
             budget.check()?;
@@ -159,7 +159,7 @@ impl Subscription {
             let since = self.looked.replace(Stopwatch::start()).map(|looked| looked.elapsed());
             let mut tail = self.tail.take()?;
             let clock = self.parts.clock.clone();
-            let budget = self.parts.query_resources.budget(self.parts.query_timeout);
+            let budget = self.parts.resources.budget(self.parts.timeout);
             let _waiter = budget.waiter();
             let looked = web::block(move || {
                 let look = || tail.look(&budget, clock.now());
