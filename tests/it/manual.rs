@@ -8,6 +8,8 @@ use std::{collections::BTreeSet, fs};
 
 use pages::{Page, pages, root};
 
+use crate::tidy::rust_files;
+
 /// Longest README, in lines.
 const README_LINES_MAX: usize = 150;
 /// Widest line, in characters; rows of tables may be wider.
@@ -129,6 +131,53 @@ fn operations_explain_every_metric_and_no_page_one_that_is_not_there() {
             assert!(!part.starts_with("granary_") || is_known, "{}: {part}?", page.name);
         }
     }
+}
+
+#[test]
+fn the_index_lists_every_path_of_the_api() {
+    let (index, mut found) = (page("docs/README.md").text, 0);
+    for path in rust_files(&root().join("src/api")) {
+        let text = fs::read_to_string(&path).unwrap();
+        for route in text.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(index.contains(&format!("`{route}`")), "docs/README.md has no {route}");
+            found += 1;
+        }
+    }
+    assert!(found > 20, "found only {found} routes");
+}
+
+#[test]
+fn sending_explains_every_reason_to_refuse_a_sample() {
+    let text = page("docs/sending.md").text;
+    let rows = text.split("### Refused samples").nth(1).unwrap().split("\n## ").next().unwrap();
+    let told = rows.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let told: BTreeSet<_> = told.collect();
+    let reasons = granary::policy::RefusalReason::ALL;
+    assert_eq!(told, reasons.iter().map(|reason| reason.as_str()).collect());
+}
+
+#[test]
+fn every_line_of_the_log_that_is_explained_can_be_written() {
+    let mut sources = String::new();
+    for path in ["src", "agents"].iter().flat_map(|folder| rust_files(&root().join(folder))) {
+        // A text that goes on in a next line is one.
+        sources.push_str(&fs::read_to_string(path).unwrap().replace("\\\n", ""));
+    }
+    let mut found = 0;
+    for (name, heading) in [("operations", "## The log"), ("agents", "## What the log says")] {
+        let text = page(&format!("docs/{name}.md")).text;
+        let part = text.split(&format!("\n{heading}\n")).nth(1).unwrap();
+        let part = part.split("\n## ").next().unwrap();
+        for row in part.lines().filter(|line| line.starts_with("| `")) {
+            let cell = row.split(" | ").next().unwrap();
+            for message in cell.split('`').skip(1).step_by(2) {
+                let is_there = sources.contains(message.trim_start_matches("... "));
+                assert!(is_there, "docs/{name}.md: nothing logs {message:?}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 25, "found only {found} lines");
 }
 
 /// Sections with their keys and defaults, as the file of defaults writes them.
