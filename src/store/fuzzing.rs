@@ -3,7 +3,7 @@
 use super::{
     catalog::series_states,
     dictionary::changes,
-    journal::{granularities::StoredLevel, record, series_row},
+    journal::{granularities::StoredGranularity, record, series_row},
 };
 use crate::model::UnixMillis;
 
@@ -19,8 +19,8 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     series_states::fuzz_rows(bytes);
     changes::fuzz_rows(bytes);
     if let Ok(text) = std::str::from_utf8(bytes)
-        && let Some(level) = StoredLevel::from_text("1m", text)
+        && let Some(stored) = StoredGranularity::from_text("1m", text)
     {
-        assert_eq!(StoredLevel::from_text("1m", &level.to_text()), Some(level));
+        assert_eq!(StoredGranularity::from_text("1m", &stored.to_text()), Some(stored));
     }
 }

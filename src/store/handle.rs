@@ -88,11 +88,11 @@ impl Store {
     /// What each of them lacks of the time that it keeps.
     pub fn gaps(&self) -> Vec<Gaps> {
         let mut gaps = self.inner.gaps.read().clone();
-        for (level, gaps) in gaps.iter_mut().enumerate() {
-            let level = GranularityIndex(level);
-            let width_ms = self.granularity(level).width_ms;
-            let slots = self.inner.head.damaged_slots(level).into_iter();
-            gaps.holes.extend(self.inner.documents.holes(level));
+        for (index, gaps) in gaps.iter_mut().enumerate() {
+            let index = GranularityIndex(index);
+            let width_ms = self.granularity(index).width_ms;
+            let slots = self.inner.head.damaged_slots(index).into_iter();
+            gaps.holes.extend(self.inner.documents.holes(index));
             gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));
         }
         gaps
@@ -128,7 +128,7 @@ impl Store {
     /// When the partition cannot be written.
     pub fn preallocate(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         document: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
@@ -136,7 +136,7 @@ impl Store {
             let dictionary = self.dictionary();
             series.iter().copied().filter(|id| dictionary.info(*id).is_some()).collect()
         };
-        let added = self.inner.documents.add_shells(level, document, &living)?;
+        let added = self.inner.documents.add_shells(index, document, &living)?;
         self.inner.counters.shells_preallocated.add(added as u64);
         Ok(added)
     }

@@ -17,6 +17,7 @@ mod head;
 mod journal;
 mod recovery;
 mod room;
+mod rows;
 mod snapshot;
 mod status;
 mod verify;

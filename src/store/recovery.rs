@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::{
     appender::Appender,
-    catalog::{Catalog, series_states::SERIES_PER_ROW},
+    catalog::Catalog,
     counters::Counters,
     dictionary::Dictionary,
     documents::{Documents, open::OpenDocuments},
@@ -24,6 +24,7 @@ use super::{
     handle::{Inner, Store},
     head::Head,
     journal::{Journal, granularities, register::Register},
+    rows::row_of,
 };
 use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
 
@@ -55,7 +56,7 @@ impl Store {
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
         let journal = Arc::new(Journal::open(&medium)?);
-        let known = journal.levels()?;
+        let known = journal.granularities()?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
@@ -68,22 +69,22 @@ impl Store {
         let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
         let with_files = granularities_with_files(&medium)?;
         let latest = catalog.latest();
-        let levels =
+        let stored =
             granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
-        let all = [granularities.as_slice(), &granularities::retired(&levels)].concat();
+        let all = [granularities.as_slice(), &granularities::retired(&stored)].concat();
         let head = Head::open(medium.clone(), &all, register.clone())?;
         let documents = OpenDocuments::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
         let now = ran_until.map_or(now, |last| now.min(last));
-        if levels != known {
-            journal.set_levels(&levels)?;
+        if stored != known {
+            journal.set_granularities(&stored)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
         // In the order of the partitions' granularities.
         let (living, retired): (Vec<_>, Vec<_>) =
-            levels.iter().partition(|level| level.retired.is_none());
+            stored.iter().partition(|own| own.retired.is_none());
         let gaps =
-            living.into_iter().chain(retired).map(granularities::StoredLevel::gaps).collect();
+            living.into_iter().chain(retired).map(granularities::StoredGranularity::gaps).collect();
         let inner = Inner {
             granularities,
             medium,
@@ -131,7 +132,7 @@ impl Store {
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
             if sequence <= states_through {
                 // These states know the record, and its cells are in files.
-                let is_behind = |id: SeriesId| id.0 / SERIES_PER_ROW as u32 >= states_rows;
+                let is_behind = |id: SeriesId| row_of(id) >= states_rows;
                 for batch in &mut batches {
                     batch.retain(is_behind);
                 }
@@ -162,8 +163,8 @@ impl Store {
     fn begun_through(&self) -> Result<(u64, String), StoreError> {
         let inner = &*self.inner;
         let mut last = (0, String::new());
-        for (level, _) in inner.granularities.indexed() {
-            let through = match inner.head.read(level) {
+        for (index, _) in inner.granularities.indexed() {
+            let through = match inner.head.read(index) {
                 Ok(head) => head.through,
                 Err(fault) if inner.head.replace_if_damaged(&fault)? => 0,
                 Err(fault) => return Err(fault),

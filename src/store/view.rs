@@ -22,7 +22,8 @@ use super::{
     documents::{Documents, DocumentsView, Slot},
     error::StoreError,
     handle::Store,
-    head::{self, HeadReader},
+    head::HeadReader,
+    rows::row_and_lane,
 };
 use crate::model::{GranularityIndex, SeriesId, UnixMillis};
 
@@ -32,7 +33,7 @@ const SLOTS_AT_ONCE: usize = 4096;
 /// A consistent view of some series at one granularity over a range of time.
 pub struct View {
     store: Store,
-    level: GranularityIndex,
+    index: GranularityIndex,
     range: Range<i64>,
     frozen: Option<Arc<Frozen>>,
     /// Cells that are in no document; not the frozen ones.
@@ -53,26 +54,26 @@ impl Store {
     /// When a partition cannot be read.
     pub fn view(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         range: Range<UnixMillis>,
         series: &[SeriesId],
     ) -> Result<View, StoreError> {
-        let granularity = self.granularity(level);
+        let granularity = self.granularity(index);
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
-        let (active, frozen, through) = self.copy_memory(level, &range, series);
+        let (active, frozen, through) = self.copy_memory(index, &range, series);
         // Before the partitions: what leaves the head is in documents by then.
-        let head = self.or_replace_head(self.inner.head.read(level))?;
+        let head = self.or_replace_head(self.inner.head.read(index))?;
         let frozen = frozen.filter(|frozen| frozen.through > head.through);
-        let documents = self.inner.documents.view(level, range.clone())?;
+        let documents = self.inner.documents.view(index, range.clone())?;
         let mut rows = Rows::new();
         for id in series {
-            let (row, lane) = head::place(*id);
+            let (row, lane) = row_and_lane(*id);
             rows.entry(row).or_default().push((lane, *id));
         }
         let loose = if head.through < through { active } else { Cells::default() };
-        let mut view = View { store: self.clone(), level, range, frozen, loose, documents };
+        let mut view = View { store: self.clone(), index, range, frozen, loose, documents };
         view.drop_absorbed(through);
         self.or_replace_head(view.take_head(&head, &rows))?;
         Ok(view)
@@ -82,17 +83,17 @@ impl Store {
     /// is in them.
     fn copy_memory(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         range: &Range<i64>,
         series: &[SeriesId],
     ) -> (Cells, Option<Arc<Frozen>>, u64) {
         let catalog = self.inner.catalog.read();
         let mut active = Cells::default();
-        if level > self.granularities().coarsest() {
+        if index > self.granularities().coarsest() {
             return (active, None, catalog.applied());
         }
         for id in series {
-            catalog.active_cells(level, *id, range.clone(), |start, cell| {
+            catalog.active_cells(index, *id, range.clone(), |start, cell| {
                 let start = UnixMillis(start);
                 active.entry(*id).or_default().push(Slot { start, cell });
             });
@@ -118,7 +119,7 @@ impl View {
     /// When a document cannot be read.
     pub fn slots_into(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), StoreError> {
         slots.clear();
-        let width = self.store.granularity(self.level).width_ms;
+        let width = self.store.granularity(self.index).width_ms;
         let longest = ((self.range.end - self.range.start) / width) as usize;
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         self.documents.slots(series, slots)?;
@@ -126,7 +127,7 @@ impl View {
         if let Some(frozen) = &self.frozen {
             let granularities = self.store.granularities();
             let range = self.range.clone();
-            frozen::cells(&frozen.layers, granularities, self.level, series, range, |at, cell| {
+            frozen::cells(&frozen.maps, granularities, self.index, series, range, |at, cell| {
                 if !self.has_absorbed(frozen.through, at) {
                     slots.push(Slot { start: UnixMillis(at), cell });
                 }

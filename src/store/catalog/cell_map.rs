@@ -1,4 +1,4 @@
-//! A layer of the catalog: cells of one granularity, by slot and series.
+//! A cell map: cells of one granularity in memory, by slot and series.
 //!
 //! Memory follows what is there: a slot has rows of 64 neighbouring series, only those in which a
 //! series has a sample, and a row has only the cells that are needed. So a lone sample costs some
@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 
 use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
-    store::head::row::{RowCells, SERIES_PER_ROW},
+    store::rows::{RowCells, SERIES_PER_ROW, row_and_lane, series_at},
 };
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
@@ -61,11 +61,10 @@ impl CellRow {
 
     /// The cells that are not empty, with their series, ascending.
     fn filled(&self) -> impl Iterator<Item = (SeriesId, &Cell)> {
-        let first = self.number * SERIES_PER_ROW as u32;
         let lanes = (0..SERIES_PER_ROW).filter_map(|lane| Some((lane, self.cell(lane)?)));
         lanes
             .filter(|(_, cell)| !cell.is_empty())
-            .map(move |(lane, cell)| (SeriesId(first + lane as u32), cell))
+            .map(|(lane, cell)| (series_at(self.number, lane), cell))
     }
 }
 
@@ -81,7 +80,7 @@ pub(crate) struct SlotCells {
 impl SlotCells {
     /// The cell of a series, if any sample fell into it.
     pub(crate) fn cell(&self, series: SeriesId) -> Option<&Cell> {
-        let (number, lane) = split(series);
+        let (number, lane) = row_and_lane(series);
         self.row(number)?.cell(lane).filter(|cell| !cell.is_empty())
     }
 
@@ -126,19 +125,15 @@ impl SlotCells {
     }
 }
 
-fn split(series: SeriesId) -> (u32, usize) {
-    (series.0 / SERIES_PER_ROW as u32, series.0 as usize % SERIES_PER_ROW)
-}
-
 /// Cells of one granularity.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Layer {
+pub(crate) struct CellMap {
     /// By slot start in Unix milliseconds.
     slots: BTreeMap<i64, SlotCells>,
     bytes: usize,
 }
 
-impl Layer {
+impl CellMap {
     /// Bytes taken in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -164,7 +159,7 @@ impl Layer {
         self.slots.iter().map(|(start, cells)| (*start, cells))
     }
 
-    /// Bytes that samples of one slot make the layer grow by, at most.
+    /// Bytes that samples of one slot make the map grow by, at most.
     pub(crate) fn growth(&self, start: i64, series: &[SeriesId]) -> usize {
         let slot = self.slots.get(&start);
         let mut bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
@@ -172,7 +167,7 @@ impl Layer {
         let mut doubled = slot.map_or(0, SlotCells::room_bytes);
         let (mut entered, mut row, mut row_doubled) = (None, None, 0);
         for id in series {
-            let (number, lane) = split(*id);
+            let (number, lane) = row_and_lane(*id);
             if entered != Some(number) {
                 entered = Some(number);
                 row = slot.and_then(|slot| slot.row(number));
@@ -188,7 +183,7 @@ impl Layer {
         bytes
     }
 
-    /// Merges the cells of a finer, or the same, granularity into this layer's slots.
+    /// Merges the cells of a finer, or the same, granularity into this map's slots.
     pub(crate) fn absorb(&mut self, finer: &Self, granularity: &Granularity) {
         for (start, cells) in finer.all_slots() {
             let own_start = granularity.slot_start(UnixMillis(start)).0;
@@ -201,7 +196,7 @@ impl Layer {
     }
 }
 
-/// See [`Layer::slot`].
+/// See [`CellMap::slot`].
 pub(crate) struct SlotWriter<'a> {
     cells: &'a mut SlotCells,
     bytes: &'a mut usize,
@@ -212,7 +207,7 @@ pub(crate) struct SlotWriter<'a> {
 impl SlotWriter<'_> {
     /// Merges a cell into that of a series.
     pub(crate) fn merge(&mut self, series: SeriesId, cell: &Cell) {
-        let (number, lane) = split(series);
+        let (number, lane) = row_and_lane(series);
         let place = match self.row {
             Some((own, place)) if own == number => place,
             _ if cell.is_empty() => return,
@@ -244,25 +239,25 @@ mod tests {
         fn cells_are_found_as_they_were_merged_and_growth_is_never_more_than_estimated(
             samples in prop::collection::vec((0..3_i64, 0..700_u32, 0..9_u32), 0..300)
         ) {
-            let mut layer = Layer::default();
+            let mut map = CellMap::default();
             let mut model: BTreeMap<(i64, u32), Cell> = BTreeMap::new();
             for (slot, series, times) in samples {
                 let cell = Cell { n: times, ..Cell::single(0, f64::from(times)) };
-                let estimated = layer.growth(slot, &[SeriesId(series)]);
-                let before = layer.bytes();
-                layer.slot(slot).merge(SeriesId(series), &cell);
-                prop_assert!(layer.bytes() - before <= estimated);
+                let estimated = map.growth(slot, &[SeriesId(series)]);
+                let before = map.bytes();
+                map.slot(slot).merge(SeriesId(series), &cell);
+                prop_assert!(map.bytes() - before <= estimated);
                 model.entry((slot, series)).or_insert(Cell::EMPTY).merge(&cell);
             }
             let find = |slot: i64, series: u32| {
-                let cells = layer.slots.get(&slot)?;
+                let cells = map.slots.get(&slot)?;
                 cells.cell(SeriesId(series)).copied()
             };
             for ((slot, series), cell) in &model {
                 let expected = (!cell.is_empty()).then_some(*cell);
                 prop_assert_eq!(find(*slot, *series), expected);
             }
-            for (slot, cells) in layer.all_slots() {
+            for (slot, cells) in map.all_slots() {
                 let numbers = cells.row_numbers();
                 prop_assert!(numbers.is_sorted());
                 let copied: usize = numbers.iter().map(|number| {
@@ -278,16 +273,16 @@ mod tests {
 
     #[test]
     fn a_backfill_of_a_late_series_costs_what_its_samples_do() {
-        let mut layer = Layer::default();
+        let mut map = CellMap::default();
         let series = SeriesId(5_000_000);
-        let estimated: usize = (0..10_000).map(|slot| layer.growth(slot, &[series])).sum();
+        let estimated: usize = (0..10_000).map(|slot| map.growth(slot, &[series])).sum();
         for slot in 0..10_000 {
-            layer.slot(slot).merge(series, &Cell::single(0, 1.0));
+            map.slot(slot).merge(series, &Cell::single(0, 1.0));
         }
-        assert!(layer.bytes() < 8 << 20, "{}", layer.bytes());
+        assert!(map.bytes() < 8 << 20, "{}", map.bytes());
         assert!(estimated < 16 << 20, "{estimated}");
         // Of many neighbours, a cell costs little more than itself.
-        let mut dense = Layer::default();
+        let mut dense = CellMap::default();
         (0..64_000).for_each(|id| dense.slot(0).merge(SeriesId(id), &Cell::single(0, 1.0)));
         assert!(dense.bytes() < 64_000 * 64, "{}", dense.bytes());
     }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, atomic::AtomicU32},
 };
 
-use super::cell_map::Layer;
+use super::cell_map::CellMap;
 use crate::model::{Cell, GranularityIndex, GranularitySet, SenderWindow, SeriesId, UnixMillis};
 
 /// A catalog that no longer changes and is on its way into documents.
@@ -15,26 +15,26 @@ use crate::model::{Cell, GranularityIndex, GranularitySet, SenderWindow, SeriesI
 pub(crate) struct Frozen {
     /// The last journal record in it.
     pub(crate) through: u64,
-    /// Raw cells by granularity, each sample in exactly one layer.
-    pub(crate) layers: Vec<Layer>,
+    /// Raw cells by granularity, each sample in exactly one map.
+    pub(crate) maps: Vec<CellMap>,
     /// Changed sender windows; nothing of senders that are forgotten.
     pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
     /// Rows of states before this are stored as of `through`.
     pub(crate) stored_rows: AtomicU32,
 }
 
-/// Hands out the cells of a series in slots of `level`; a slot may come several times.
+/// Hands out the cells of a series in slots of a granularity; a slot may come several times.
 pub(crate) fn cells(
-    layers: &[Layer],
+    maps: &[CellMap],
     granularities: &GranularitySet,
-    level: GranularityIndex,
+    index: GranularityIndex,
     series: SeriesId,
     range: Range<i64>,
     mut out: impl FnMut(i64, Cell),
 ) {
-    let granularity = &granularities[level];
-    for layer in &layers[..=level.0] {
-        for (start, slot) in layer.slots(range.clone()) {
+    let granularity = &granularities[index];
+    for map in &maps[..=index.0] {
+        for (start, slot) in map.slots(range.clone()) {
             if let Some(cell) = slot.cell(series) {
                 let own_start = granularity.slot_start(UnixMillis(start)).0;
                 out(own_start, cell.shifted((start - own_start) as u32));

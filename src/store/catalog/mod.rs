@@ -21,7 +21,7 @@ use crate::model::{
     AcceptedBatch, Cell, Correction, GranularityIndex, GranularitySet, Keeping, Kind, SeriesId,
     SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
 };
-use cell_map::Layer;
+use cell_map::CellMap;
 use frozen::Frozen;
 use runs::{Run, runs};
 use senders::Senders;
@@ -31,7 +31,7 @@ use series_states::{EncodedRow, SeriesStates};
 #[derive(Debug)]
 pub(crate) struct Catalog {
     granularities: Arc<GranularitySet>,
-    layers: Vec<Layer>,
+    maps: Vec<CellMap>,
     frozen: Option<Arc<Frozen>>,
     states: SeriesStates,
     senders: Senders,
@@ -42,10 +42,10 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     pub(crate) fn new(granularities: Arc<GranularitySet>, applied: u64) -> Self {
-        let layers = vec![Layer::default(); granularities.count()];
+        let maps = vec![CellMap::default(); granularities.count()];
         Self {
             granularities,
-            layers,
+            maps,
             frozen: None,
             states: SeriesStates::default(),
             senders: Senders::default(),
@@ -61,13 +61,13 @@ impl Catalog {
 
     /// Bytes of cells in memory, frozen ones included.
     pub(crate) fn bytes(&self) -> usize {
-        let frozen = self.frozen.iter().flat_map(|frozen| &frozen.layers);
-        self.layers.iter().chain(frozen).map(Layer::bytes).sum()
+        let frozen = self.frozen.iter().flat_map(|frozen| &frozen.maps);
+        self.maps.iter().chain(frozen).map(CellMap::bytes).sum()
     }
 
     /// Bytes of cells that the next checkpoint would write.
     pub(crate) fn active_bytes(&self) -> usize {
-        self.layers.iter().map(Layer::bytes).sum()
+        self.maps.iter().map(CellMap::bytes).sum()
     }
 
     /// The senders that number their batches.
@@ -136,9 +136,9 @@ impl Catalog {
         }
         for (series, Correction { at, increase, rate }) in left.corrections {
             let at = UnixMillis(at);
-            if let Some(level) = keeping.finest(at) {
-                let slot = self.granularities[level].slot_start(at).0;
-                self.layers[level.0].slot(slot).merge(series, &Cell::correction(increase, rate));
+            if let Some(finest) = keeping.finest(at) {
+                let slot = self.granularities[finest].slot_start(at).0;
+                self.maps[finest.0].slot(slot).merge(series, &Cell::correction(increase, rate));
             }
         }
         left.tally
@@ -146,7 +146,7 @@ impl Catalog {
 
     fn apply_run(&mut self, batch: &AcceptedBatch, run: &Run, left: &mut Left) {
         // Without a living granularity the counter states still move on.
-        let mut slot = run.level.map(|level| self.layers[level.0].slot(run.slot_start));
+        let mut slot = run.finest.map(|finest| self.maps[finest.0].slot(run.slot_start));
         let window_ms = batch.window_ms();
         for index in run.samples.clone() {
             let at = batch.time(index);
@@ -176,8 +176,8 @@ impl Catalog {
     pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
         let keeping = Keeping::new(&self.granularities, now);
         let of_run = |batch: &AcceptedBatch, run: &Run| {
-            run.level.map_or(0, |level| {
-                self.layers[level.0].growth(run.slot_start, &batch.series[run.samples.clone()])
+            run.finest.map_or(0, |finest| {
+                self.maps[finest.0].growth(run.slot_start, &batch.series[run.samples.clone()])
             })
         };
         let of_batch = |batch| {
@@ -194,9 +194,9 @@ impl Catalog {
         self.states.freeze();
         let frozen = Arc::new(Frozen {
             through: self.applied,
-            layers: std::mem::replace(
-                &mut self.layers,
-                vec![Layer::default(); self.granularities.count()],
+            maps: std::mem::replace(
+                &mut self.maps,
+                vec![CellMap::default(); self.granularities.count()],
             ),
             senders: self.senders.take_changed(),
             stored_rows: AtomicU32::new(0),
@@ -222,15 +222,15 @@ impl Catalog {
         (self.frozen.take(), self.states.thaw())
     }
 
-    /// Hands out the cells of a series that are not yet set aside, in slots of `level`.
+    /// Hands out the cells of a series that are not yet set aside, in slots of a granularity.
     pub(crate) fn active_cells(
         &self,
-        level: GranularityIndex,
+        granularity: GranularityIndex,
         series: SeriesId,
         range: Range<i64>,
         out: impl FnMut(i64, Cell),
     ) {
-        frozen::cells(&self.layers, &self.granularities, level, series, range, out);
+        frozen::cells(&self.maps, &self.granularities, granularity, series, range, out);
     }
 }
 

@@ -9,13 +9,13 @@ use crate::model::{AcceptedBatch, GranularityIndex, GranularitySet, Keeping, Uni
 /// Samples of a batch, one after the other, that fall into the same slot.
 pub(super) struct Run {
     pub(super) samples: Range<usize>,
-    /// The finest level that keeps them, and their slot there; of the finest of all when none does.
-    pub(super) level: Option<GranularityIndex>,
+    /// The finest granularity that keeps them, and their slot there; of the finest of all when none does.
+    pub(super) finest: Option<GranularityIndex>,
     pub(super) slot_start: i64,
 }
 
-/// The runs of a batch. One ends where the slot does, or a finer level keeps what comes: slots need
-/// not lie within one partition of a finer level.
+/// The runs of a batch. One ends where the slot does, or a finer granularity keeps what comes: slots need
+/// not lie within one partition of a finer one.
 pub(super) fn runs<'a>(
     granularities: &'a GranularitySet,
     keeping: &'a Keeping,
@@ -28,14 +28,14 @@ pub(super) fn runs<'a>(
             return None;
         }
         let at = UnixMillis(batch.time(from));
-        let level = keeping.finest(at);
-        let granularity = &granularities[level.unwrap_or(GranularityIndex::FINEST)];
+        let finest = keeping.finest(at);
+        let granularity = &granularities[finest.unwrap_or(GranularityIndex::FINEST)];
         let slot_start = granularity.slot_start(at).0;
         let slot = slot_start..keeping.same_until(at).0.min(slot_start + granularity.width_ms);
         // A single time is that of all samples.
         let others = batch.times.iter().skip(from);
         let length = others.take_while(|time| slot.contains(time)).count();
         next = if batch.times.len() == 1 { batch.values.len() } else { from + length };
-        Some(Run { samples: from..next, level, slot_start })
+        Some(Run { samples: from..next, finest, slot_start })
     })
 }

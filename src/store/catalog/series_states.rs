@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::state_row;
 use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
-
-/// Neighbouring series that make one row on disk.
-pub(crate) const SERIES_PER_ROW: usize = 64;
+use crate::store::rows::{SERIES_PER_ROW, row_of};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -79,7 +77,7 @@ impl SeriesStates {
     }
 
     fn mark(&mut self, series: SeriesId) {
-        let row = series.0 / SERIES_PER_ROW as u32;
+        let row = row_of(series);
         if self.marked != Some(row) {
             self.marked = Some(row);
             self.changed.insert(row);

@@ -7,16 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::Destinations;
 use crate::{
-    model::{Cell, Granularity, GranularityIndex, Moment, SeriesId, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, Moment, UnixMillis},
     store::{
-        catalog::cell_map::{Layer, SlotCells},
+        catalog::cell_map::{CellMap, SlotCells},
         documents::{CellSink, Documents, mark::Mark, place::Place},
         error::StoreError,
         file::names::HEAD_FILE,
-        head::{
-            HeadReader,
-            row::{RowCells, SERIES_PER_ROW},
-        },
+        head::HeadReader,
+        rows::{RowCells, SERIES_PER_ROW, series_at},
     },
 };
 
@@ -27,12 +25,12 @@ const LATENESS_MS: i64 = 120_000;
 /// The part of a checkpoint that concerns one granularity.
 pub(super) struct GranularityStep<'a> {
     to: &'a Destinations<'a>,
-    level: GranularityIndex,
+    index: GranularityIndex,
     granularity: &'a Granularity,
     /// The last record in the frozen cells.
     through: u64,
     /// The frozen cells; `None` when the head has them already.
-    layer: Option<&'a Layer>,
+    map: Option<&'a CellMap>,
     head: HeadReader,
     now: Moment,
 }
@@ -47,32 +45,32 @@ struct Period<'a> {
 impl<'a> GranularityStep<'a> {
     pub(super) fn new(
         to: &'a Destinations<'a>,
-        level: GranularityIndex,
+        index: GranularityIndex,
         through: u64,
-        layer: &'a Layer,
+        map: &'a CellMap,
         now: Moment,
     ) -> Result<Self, StoreError> {
-        let head = to.head.read(level)?;
-        let granularity = &to.documents.granularities()[level.0];
-        let layer = (head.through < through).then_some(layer);
-        Ok(Self { to, level, granularity, through, layer, head, now })
+        let head = to.head.read(index)?;
+        let granularity = &to.documents.granularities()[index.0];
+        let map = (head.through < through).then_some(map);
+        Ok(Self { to, index, granularity, through, map, head, now })
     }
 
     pub(super) fn run(&self) -> Result<(), StoreError> {
         let due_before = due_before(self.granularity, self.now.latest());
         let of_head = self.head.slots(0..due_before.0)?;
-        let frozen = self.layer.iter().flat_map(|layer| layer.slots(0..due_before.0));
+        let frozen = self.map.iter().flat_map(|map| map.slots(0..due_before.0));
         let due: BTreeSet<i64> = of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
         let mut next = due.first().copied();
         while let Some(slot) = next {
-            let place = self.to.documents.place(self.level, UnixMillis(slot));
+            let place = self.to.documents.place(self.index, UnixMillis(slot));
             if self.granularity.keeps(place.last(), self.now.earliest()) {
                 self.write_partition(&place, due_before)?;
             }
             next = due.range(place.end.0..).next().copied();
         }
-        match self.layer {
-            Some(layer) => self.write_head(layer),
+        match self.map {
+            Some(map) => self.write_head(map),
             None => Ok(()),
         }
     }
@@ -99,7 +97,7 @@ impl<'a> GranularityStep<'a> {
         for slot in in_head.into_iter().filter(|slot| is_due(self.head.through, *slot)) {
             periods.entry(document(slot)).or_default().rows.push(slot);
         }
-        let frozen = self.layer.iter().flat_map(|layer| layer.slots(place.range()));
+        let frozen = self.map.iter().flat_map(|map| map.slots(place.range()));
         for (slot, cells) in frozen.filter(|(slot, _)| is_due(self.through, *slot)) {
             periods.entry(document(slot)).or_default().cells.push((slot, cells));
         }
@@ -167,7 +165,7 @@ impl<'a> GranularityStep<'a> {
             filled.clear();
             filled.extend(of_lane.filter(|(_, cell)| !cell.is_empty()));
             if !filled.is_empty() {
-                let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+                let series = series_at(row, lane);
                 sink.document(document, series, &filled)?;
             }
         }
@@ -175,11 +173,11 @@ impl<'a> GranularityStep<'a> {
     }
 
     /// Merges into the head what documents did not take in, and removes from it what they have.
-    fn write_head(&self, layer: &Layer) -> Result<(), StoreError> {
+    fn write_head(&self, map: &CellMap) -> Result<(), StoreError> {
         let documents = self.to.documents;
         let mut marks = BTreeMap::new();
         let mut has_absorbed = |through: u64, slot: i64| {
-            let place = documents.place(self.level, UnixMillis(slot));
+            let place = documents.place(self.index, UnixMillis(slot));
             let mark = match marks.entry(place.id) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(unknown) => *unknown.insert(documents.mark(&place)?),
@@ -187,13 +185,13 @@ impl<'a> GranularityStep<'a> {
             Ok::<_, StoreError>(mark.has_absorbed(through, slot))
         };
         let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now.earliest());
-        self.to.head.write(self.level, self.through, |rows| {
+        self.to.head.write(self.index, self.through, |rows| {
             for slot in rows.slots()? {
                 if !is_kept(slot) || has_absorbed(self.head.through, slot)? {
                     rows.remove_slot(slot)?;
                 }
             }
-            for (slot, cells) in layer.all_slots() {
+            for (slot, cells) in map.all_slots() {
                 if is_kept(slot) && !has_absorbed(self.through, slot)? {
                     rows.merge_slot(slot, cells)?;
                 }

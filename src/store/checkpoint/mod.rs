@@ -11,7 +11,7 @@ mod granularity;
 use std::sync::atomic::Ordering;
 
 use super::{
-    catalog::{cell_map::Layer, frozen::Frozen},
+    catalog::{cell_map::CellMap, frozen::Frozen},
     counters::Counters,
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
@@ -115,23 +115,24 @@ struct Destinations<'a> {
 impl Destinations<'_> {
     /// Writes the frozen cells of every granularity that still keeps them.
     pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
-        let mut fanned_out: Option<Layer> = None;
-        for (level, granularity) in self.granularities.indexed() {
-            // The finest layer is used as it is; each coarser one takes in the one before.
-            if level > GranularityIndex::FINEST {
-                let mut merged = Layer::default();
-                merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.layers[0]), granularity);
-                merged.absorb(&frozen.layers[level.0], granularity);
+        let mut fanned_out: Option<CellMap> = None;
+        for (index, granularity) in self.granularities.indexed() {
+            // The finest map is used as it is; each coarser one takes in the one before.
+            if index > GranularityIndex::FINEST {
+                let mut merged = CellMap::default();
+                merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.maps[0]), granularity);
+                merged.absorb(&frozen.maps[index.0], granularity);
                 fanned_out = Some(merged);
             }
-            let layer = fanned_out.as_ref().unwrap_or(&frozen.layers[0]);
-            GranularityStep::new(self, level, frozen.through, layer, now)?.run()?;
+            let map = fanned_out.as_ref().unwrap_or(&frozen.maps[0]);
+            GranularityStep::new(self, index, frozen.through, map, now)?.run()?;
         }
         // What was under way when a granularity was retired goes into its documents.
         let all = self.documents.granularities().len();
-        for level in (self.granularities.count()..all).map(GranularityIndex) {
-            if !self.head.read(level)?.slots(0..i64::MAX)?.is_empty() {
-                GranularityStep::new(self, level, frozen.through, &Layer::default(), now)?.run()?;
+        for index in (self.granularities.count()..all).map(GranularityIndex) {
+            if !self.head.read(index)?.slots(0..i64::MAX)?.is_empty() {
+                GranularityStep::new(self, index, frozen.through, &CellMap::default(), now)?
+                    .run()?;
             }
         }
         Ok(())

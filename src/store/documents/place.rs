@@ -30,7 +30,7 @@ impl Place {
     /// Of a new partition that holds `at`, between the partitions before and after it.
     pub(crate) fn between(
         granularity: &Granularity,
-        level: GranularityIndex,
+        index: GranularityIndex,
         at: UnixMillis,
         before: Option<&Self>,
         after: Option<&Self>,
@@ -44,7 +44,7 @@ impl Place {
         let neighbours = [before, after].into_iter().flatten().map(|own| own.document);
         let mut spans = std::iter::once(granularity.document).chain(neighbours);
         let document = spans.find(fits).unwrap_or(Span::Fixed(granularity.width_ms));
-        Self::new(PartitionId { granularity: level, start }, end, granularity.width_ms, document)
+        Self::new(PartitionId { granularity: index, start }, end, granularity.width_ms, document)
     }
 
     /// The time that it holds.

@@ -6,7 +6,7 @@
 //! know which cells belong into documents: checkpoint.rs says that.
 
 mod reader;
-pub(crate) mod row;
+mod row;
 
 use std::{ops::Range, sync::Arc};
 
@@ -23,15 +23,15 @@ use super::{
         database::{DatabaseFile, FileOptions},
         medium::Medium,
         names::HEAD_FILE,
-        version::{self, FORMAT_VERSION},
+        version::{self, FORMAT_VERSION, VERSION_KEY},
     },
     journal::register::Register,
+    rows::series_at,
 };
-use crate::model::{Granularity, GranularityIndex, SeriesId, UnixMillis};
-use row::{Row, SERIES_PER_ROW};
+use crate::model::{Granularity, GranularityIndex, UnixMillis};
+use row::Row;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-const VERSION_KEY: &str = "format_version";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
 /// Low bits of a key: the number of the row, 64 series each, in its slot.
 const ROW_BITS: u32 = 26;
@@ -52,10 +52,10 @@ impl Head {
     /// Opens the head, creating it when there is none. A damaged one is set aside.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
-        levels: &[Granularity],
+        granularities: &[Granularity],
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let names: Vec<_> = levels.iter().map(|level| level.name.clone()).collect();
+        let names: Vec<_> = granularities.iter().map(|own| own.name.clone()).collect();
         let file = match open_file(&medium, &names) {
             Err(fault) if fault.is_damage() => {
                 register.set_aside(HEAD_FILE, &fault)?;
@@ -80,40 +80,40 @@ impl Head {
     }
 
     /// Slots of a granularity of which rows were found damaged, ascending.
-    pub(crate) fn damaged_slots(&self, level: GranularityIndex) -> Vec<UnixMillis> {
-        let mut slots: Vec<_> = self.damage[level.0].keys().into_iter().map(slot_of_key).collect();
+    pub(crate) fn damaged_slots(&self, index: GranularityIndex) -> Vec<UnixMillis> {
+        let mut slots: Vec<_> = self.damage[index.0].keys().into_iter().map(slot_of_key).collect();
         slots.dedup();
         slots
     }
 
     /// A consistent view of one granularity.
-    pub(crate) fn read(&self, level: GranularityIndex) -> Result<HeadReader, StoreError> {
+    pub(crate) fn read(&self, index: GranularityIndex) -> Result<HeadReader, StoreError> {
         let file = self.file.read().clone();
         let txn = file.read()?;
-        let name = &self.names[level.0];
+        let name = &self.names[index.0];
         let (through, rows) = file.guard("read", || {
             let through = through(&txn, name)?;
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("read"))?;
             Ok((through, rows))
         })?;
-        Ok(HeadReader { file, damage: self.damage[level.0].clone(), through, rows })
+        Ok(HeadReader { file, damage: self.damage[index.0].clone(), through, rows })
     }
 
     /// Changes one granularity in one transaction, which also notes that everything up to the
     /// journal record `through` is here or in documents.
     pub(crate) fn write(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         through: u64,
         change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let file = self.file.read().clone();
-        let name = &self.names[level.0];
+        let name = &self.names[index.0];
         file.transact("write", |txn| {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
-            change(&mut HeadWriter { damage: &self.damage[level.0], rows, buffer: Vec::new() })?;
+            change(&mut HeadWriter { damage: &self.damage[index.0], rows, buffer: Vec::new() })?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
             Ok(())
@@ -208,11 +208,6 @@ fn row_of_key(key: u64) -> u32 {
     (key & ((1 << ROW_BITS) - 1)) as u32
 }
 
-/// The row that holds a series, and its place there.
-pub(crate) fn place(series: SeriesId) -> (u32, usize) {
-    (series.0 / SERIES_PER_ROW as u32, series.0 as usize % SERIES_PER_ROW)
-}
-
 /// Reads a row. A damaged one is as good as none, but for the first time, when it is an error,
 /// named in the log, and counted.
 fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row<'a>>, StoreError> {
@@ -220,7 +215,7 @@ fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row
     if row.is_some() {
         return Ok(row);
     }
-    let (first_series, slot) = (row_of_key(key) * SERIES_PER_ROW as u32, slot_of_key(key));
+    let (first_series, slot) = (series_at(row_of_key(key), 0).0, slot_of_key(key));
     let is_new = damage.note(key, || {
         tracing::error!(
             file = HEAD_FILE,

@@ -7,16 +7,13 @@ use std::{ops::Range, sync::Arc};
 
 use redb::ReadOnlyTable;
 
-use super::{
-    fail, key, read_row,
-    row::{Row, RowCells, SERIES_PER_ROW},
-    row_of_key, slots,
-};
+use super::{fail, key, read_row, row::Row, row_of_key, slots};
 use crate::{
     model::Cell,
     store::{
         error::StoreError,
         file::{damage::Damage, database::DatabaseFile},
+        rows::{RowCells, SERIES_PER_ROW},
     },
 };
 

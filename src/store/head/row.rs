@@ -5,17 +5,15 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::model::Cell;
+use crate::{
+    model::Cell,
+    store::rows::{RowCells, SERIES_PER_ROW},
+};
 
-/// Neighbouring series that share a row.
-pub(crate) const SERIES_PER_ROW: usize = 64;
 /// Bytes of one cell: three u32 and five f64.
 const CELL_BYTES: usize = 52;
 const BITMAP_BYTES: usize = 8;
 const CHECKSUM_BYTES: usize = 8;
-
-/// The cells of a row, those without samples empty.
-pub(crate) type RowCells = [Cell; SERIES_PER_ROW];
 
 /// A row as it lies on disk.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ const RETIRED: &str = " retired ";
 
 /// One granularity as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredLevel {
+pub(crate) struct StoredGranularity {
     pub(crate) granularity: Granularity,
     /// Slots that begin before this may hold less than the other granularities do.
     pub(crate) complete_since: UnixMillis,
@@ -22,7 +22,7 @@ pub(crate) struct StoredLevel {
     pub(crate) retired: Option<UnixMillis>,
 }
 
-impl StoredLevel {
+impl StoredGranularity {
     /// The row's value; its key is the granularity's name.
     pub(crate) fn to_text(&self) -> String {
         let Granularity { document, partition, retention, .. } = &self.granularity;
@@ -60,66 +60,71 @@ impl StoredLevel {
 /// latest sample that was ever accepted; `None` for a new store. `with_files` are the names of
 /// granularities that have files.
 pub(crate) fn reconcile(
-    stored: &[StoredLevel],
+    stored: &[StoredGranularity],
     settings: &GranularitySet,
     with_files: &[String],
     latest: Option<UnixMillis>,
     now: UnixMillis,
-) -> Vec<StoredLevel> {
+) -> Vec<StoredGranularity> {
     let after_all = latest.map_or(UnixMillis(i64::MIN), |at| at.max(now).plus(1));
     let remember = |granularity: &Granularity| {
-        let before = stored.iter().find(|level| level.granularity.name == granularity.name);
+        let before = stored.iter().find(|own| own.granularity.name == granularity.name);
         let complete_since = match before {
-            None | Some(StoredLevel { retired: Some(_), .. }) => after_all,
-            Some(StoredLevel { granularity: before, complete_since, .. })
+            None | Some(StoredGranularity { retired: Some(_), .. }) => after_all,
+            Some(StoredGranularity { granularity: before, complete_since, .. })
                 if (before.partition, before.retention)
                     == (granularity.partition, granularity.retention) =>
             {
                 *complete_since
             }
             // What was dropped may be kept again, with late samples only.
-            Some(level) => {
-                level.complete_since.max(level.granularity.retention.before(now).plus(1))
-            }
+            Some(own) => own.complete_since.max(own.granularity.retention.before(now).plus(1)),
         };
-        StoredLevel { granularity: granularity.clone(), complete_since, retired: None }
+        StoredGranularity { granularity: granularity.clone(), complete_since, retired: None }
     };
     // What it has is everything up to here.
     let stopped = latest.map_or(now, |latest| latest.min(now));
     let retired = with_files.iter().filter(|name| settings.named(name).is_none());
     let retired = retired.filter_map(|name| {
-        let before = stored.iter().find(|level| level.granularity.name == *name);
+        let before = stored.iter().find(|own| own.granularity.name == *name);
         let before = before.cloned().or_else(|| guess(name, settings))?;
-        Some(StoredLevel { retired: before.retired.or(Some(stopped)), ..before })
+        Some(StoredGranularity { retired: before.retired.or(Some(stopped)), ..before })
     });
-    let mut levels: Vec<_> = settings.iter().map(remember).chain(retired).collect();
-    levels.sort_by_key(|level| level.granularity.width_ms);
-    levels
+    let mut all: Vec<_> = settings.iter().map(remember).chain(retired).collect();
+    all.sort_by_key(|own| own.granularity.width_ms);
+    all
 }
 
 /// What is assumed of a granularity that earlier releases forgot: it is kept as long as the next
 /// coarser one.
-fn guess(name: &str, settings: &GranularitySet) -> Option<StoredLevel> {
+fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
-    let coarser = settings.iter().find(|level| level.width_ms > width_ms);
+    let coarser = settings.iter().find(|own| own.width_ms > width_ms);
     let retention = coarser.or(settings.as_slice().last())?.retention;
     let width = Span::Fixed(width_ms);
     let granularity = Granularity::new(width_ms, width, width, retention);
     let is_name = granularity.name == name && width_ms % 1000 == 0;
-    is_name.then_some(StoredLevel { granularity, complete_since: UnixMillis::MAX, retired: None })
+    is_name.then_some(StoredGranularity {
+        granularity,
+        complete_since: UnixMillis::MAX,
+        retired: None,
+    })
 }
 
 /// The granularities that take no samples any more.
-pub(crate) fn retired(levels: &[StoredLevel]) -> Vec<Granularity> {
-    let retired = levels.iter().filter(|level| level.retired.is_some());
-    retired.map(|level| level.granularity.clone()).collect()
+pub(crate) fn retired(all: &[StoredGranularity]) -> Vec<Granularity> {
+    let retired = all.iter().filter(|own| own.retired.is_some());
+    retired.map(|own| own.granularity.clone()).collect()
 }
 
 /// The set that the rows make.
-pub(crate) fn as_set(stored: &[StoredLevel], file: &str) -> Result<GranularitySet, StoreError> {
-    let living = stored.iter().filter(|level| level.retired.is_none());
-    let levels = living.map(|level| level.granularity.clone()).collect();
-    GranularitySet::new(levels).map_err(|faults| StoreError::Corrupt {
+pub(crate) fn as_set(
+    stored: &[StoredGranularity],
+    file: &str,
+) -> Result<GranularitySet, StoreError> {
+    let living = stored.iter().filter(|own| own.retired.is_none());
+    let all = living.map(|own| own.granularity.clone()).collect();
+    GranularitySet::new(all).map_err(|faults| StoreError::Corrupt {
         file: file.to_owned(),
         problem: format!("its granularities do not fit together: {faults}"),
     })
@@ -134,26 +139,26 @@ mod tests {
     #[test]
     fn rows_survive_the_disk() {
         for granularity in &GranularitySet::default() {
-            let level = StoredLevel {
+            let own = StoredGranularity {
                 granularity: granularity.clone(),
                 complete_since: UnixMillis(-5),
                 retired: None,
             };
-            let read = StoredLevel::from_text(&granularity.name, &level.to_text());
-            assert_eq!(read, Some(level));
+            let read = StoredGranularity::from_text(&granularity.name, &own.to_text());
+            assert_eq!(read, Some(own));
         }
         for text in
             ["", "1h 6h 2d", "1h 6h 2d x", "1h 6h 2d 5 6", "now 6h 2d 5", "1h 6h 2d 5 retired"]
         {
-            assert_eq!(StoredLevel::from_text("1m", text), None, "{text}");
+            assert_eq!(StoredGranularity::from_text("1m", text), None, "{text}");
         }
     }
 
     #[test]
-    fn an_added_level_and_a_longer_retention_are_incomplete_before() {
+    fn an_added_granularity_and_a_longer_retention_are_incomplete_before() {
         let set = GranularitySet::default();
         let new = reconcile(&[], &set, &[], None, NOW);
-        assert!(new.iter().all(|level| level.complete_since.0 == i64::MIN));
+        assert!(new.iter().all(|own| own.complete_since.0 == i64::MIN));
         assert_eq!(as_set(&new, "journal.redb").unwrap(), set);
         let added = reconcile(&new[1..], &set, &[], Some(NOW.plus(7)), NOW);
         assert_eq!(added[0].complete_since, NOW.plus(8));
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_is_not_configured_any_more_stays_while_it_has_files() {
+    fn a_granularity_that_is_not_configured_any_more_stays_while_it_has_files() {
         let all = GranularitySet::default();
         let some =
             GranularitySet::new([0, 2, 3].map(|i: usize| all.as_slice()[i].clone()).to_vec());
@@ -178,7 +183,7 @@ mod tests {
         let kept = reconcile(&known, &some, &names(&["1m", "5m"]), Some(NOW), NOW);
         assert_eq!(retired(&kept), [all.as_slice()[1].clone()]);
         assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
-        assert_eq!(StoredLevel::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
+        assert_eq!(StoredGranularity::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
         assert_eq!(retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), NOW)), []);
         assert_eq!(kept[1].gaps().complete_until, NOW);
         let later = reconcile(&kept, &some, &names(&["5m"]), Some(NOW.plus(7)), NOW.plus(7));

@@ -23,14 +23,14 @@ use super::{
         database::{DatabaseFile, FileOptions},
         medium::Medium,
         names::{self, JOURNAL_FILE},
-        version::{self, FORMAT_VERSION},
+        version::{self, FORMAT_VERSION, VERSION_KEY},
     },
 };
 use crate::model::{SenderWindow, SeriesId, SeriesInfo, UnixMillis};
 use append::Unsure;
 pub(crate) use cut::CutPart;
 use cut::Ride;
-use granularities::StoredLevel;
+use granularities::StoredGranularity;
 use record::Record;
 
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
@@ -38,12 +38,11 @@ const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
 const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
 const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
-const LEVELS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
+const GRANULARITIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
 const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
 /// The files that are to be there, see the register.
 const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-const VERSION_KEY: &str = "format_version";
 const THROUGH_KEY: &str = "checkpointed_through";
 const LAST_RUN_KEY: &str = "last_run";
 const STATES_THROUGH_KEY: &str = "states_through";
@@ -140,7 +139,7 @@ impl Journal {
             copy_table(&from, to, SENDERS)?;
             copy_table(&from, to, STATES)?;
             copy_table(&from, to, SEEN)?;
-            copy_table(&from, to, LEVELS)?;
+            copy_table(&from, to, GRANULARITIES)?;
             note_files(to, files)
         })?;
         Ok(())
@@ -175,23 +174,23 @@ impl Journal {
     }
 
     /// The granularities that the store was last run with, finest first.
-    pub(crate) fn levels(&self) -> Result<Vec<StoredLevel>, StoreError> {
-        let mut levels = self.rows(LEVELS, |_, name, text| {
-            StoredLevel::from_text(name, std::str::from_utf8(text).ok()?)
+    pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
+        let mut all = self.rows(GRANULARITIES, |_, name, text| {
+            StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?)
         })?;
-        levels.sort_by_key(|level| level.granularity.width_ms);
-        Ok(levels)
+        all.sort_by_key(|own| own.granularity.width_ms);
+        Ok(all)
     }
 
     /// Remembers the granularities that the store is run with.
-    pub(crate) fn set_levels(&self, levels: &[StoredLevel]) -> Result<(), StoreError> {
+    pub(crate) fn set_granularities(&self, all: &[StoredGranularity]) -> Result<(), StoreError> {
         const OPERATION: &str = "store the granularities";
         self.file.transact(OPERATION, |txn| {
-            let mut table = txn.open_table(LEVELS).map_err(fail(OPERATION))?;
+            let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
             table.retain(|_, _| false).map_err(fail(OPERATION))?;
-            for level in levels {
-                let text = level.to_text();
-                table.insert(&*level.granularity.name, text.as_bytes()).map_err(fail(OPERATION))?;
+            for own in all {
+                let text = own.to_text();
+                table.insert(&*own.granularity.name, text.as_bytes()).map_err(fail(OPERATION))?;
             }
             Ok(())
         })
@@ -284,7 +283,7 @@ fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(SENDERS).map_err(fail(OPERATION))?;
     txn.open_table(STATES).map_err(fail(OPERATION))?;
     txn.open_table(SEEN).map_err(fail(OPERATION))?;
-    txn.open_table(LEVELS).map_err(fail(OPERATION))?;
+    txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
     txn.open_table(FILES).map_err(fail(OPERATION))?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use redb::Builder;
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, GranularityIndex, Kind, PartitionId, SeriesId, UnixMillis},
+    model::{Cell, GranularityIndex, Kind, PartitionId, UnixMillis},
     store::{
         documents::{Documents, mark::Mark},
         error::StoreError,
@@ -17,7 +17,7 @@ use crate::{
             watched::Watched,
         },
         handle::Store,
-        head::row::SERIES_PER_ROW,
+        rows::series_at,
     },
 };
 
@@ -101,11 +101,11 @@ pub(super) fn check_documents(
 /// Checks every cell of one granularity of the head.
 pub(super) fn check_head(
     store: &Store,
-    level: GranularityIndex,
+    index: GranularityIndex,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let width_ms = store.granularity(level).width_ms;
-    let head = store.inner.head.read(level)?;
+    let width_ms = store.granularity(index).width_ms;
+    let head = store.inner.head.read(index)?;
     let dictionary = store.dictionary();
     for slot in head.slots(0..i64::MAX)? {
         let mut cursor = head.cursor(&[slot])?;
@@ -115,7 +115,7 @@ pub(super) fn check_head(
                 is_sound = true;
                 for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
                     report.cells += 1;
-                    let series = SeriesId(row * SERIES_PER_ROW as u32 + lane as u32);
+                    let series = series_at(row, lane);
                     let problem = match dictionary.kind(series) {
                         None => Some("the dictionary has no such series"),
                         // A correction has no samples of its own.
@@ -130,7 +130,7 @@ pub(super) fn check_head(
                 }
             })?;
             if !is_sound {
-                let first = row as usize * SERIES_PER_ROW;
+                let first = series_at(row, 0).0;
                 let place = format!("row of series {first} and on, slot at {}", UnixMillis(slot));
                 report.fault(HEAD_FILE, format!("{place}: its checksum does not fit"));
             }

@@ -139,8 +139,8 @@ fn check_cells(
 ) -> Result<(), StoreError> {
     progress(&format!("cells of {HEAD_FILE}"), 0);
     let in_head = rollup::partitions_of_head(store)?;
-    for level in (0..store.all_granularities().len()).map(GranularityIndex) {
-        files::check_head(store, level, report)?;
+    for index in (0..store.all_granularities().len()).map(GranularityIndex) {
+        files::check_head(store, index, report)?;
     }
     let mut ids: BTreeSet<_> =
         store.inner.documents.partitions().iter().map(|partition| partition.id).collect();
@@ -179,7 +179,7 @@ fn check_partition(
 /// Opens the store as the daemon would, with the granularities that its journal names.
 fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) -> Option<Store> {
     let missing = Journal::open(medium).and_then(|journal| {
-        let set = granularities::as_set(&journal.levels()?, JOURNAL_FILE)?;
+        let set = granularities::as_set(&journal.granularities()?, JOURNAL_FILE)?;
         Ok((set, register::missing(medium, &journal)?))
     });
     let opened = missing.and_then(|(granularities, missing)| {

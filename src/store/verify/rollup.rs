@@ -21,9 +21,9 @@ const SERIES_AT_A_TIME: u32 = 1024;
 /// The partitions whose cells the head holds, wholly or in part.
 pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>, StoreError> {
     let mut found = BTreeSet::new();
-    for (level, _) in store.granularities().indexed() {
-        for slot in store.inner.head.read(level)?.slots(0..i64::MAX)? {
-            found.insert(store.inner.documents.place(level, UnixMillis(slot)).id);
+    for (index, _) in store.granularities().indexed() {
+        for slot in store.inner.head.read(index)?.slots(0..i64::MAX)? {
+            found.insert(store.inner.documents.place(index, UnixMillis(slot)).id);
         }
     }
     Ok(found)
@@ -72,15 +72,15 @@ pub(super) fn check_coarser_exists(
     in_head: &BTreeSet<PartitionId>,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let level = id.granularity.coarser();
+    let index = id.granularity.coarser();
     let granularities = store.granularities();
-    if level > granularities.coarsest() {
+    if index > granularities.coarsest() {
         return Ok(());
     }
     let documents = &store.inner.documents;
     let (own, place) =
-        (documents.place(id.granularity, id.start), documents.place(level, id.start));
-    let found = !documents.places(level, own.range()).is_empty() || in_head.contains(&place.id);
+        (documents.place(id.granularity, id.start), documents.place(index, id.start));
+    let found = !documents.places(index, own.range()).is_empty() || in_head.contains(&place.id);
     if !found && id.start >= complete_since(store, id.granularity)? {
         let missing = documents.name(&place);
         let file = documents.name(&own);
@@ -89,33 +89,33 @@ pub(super) fn check_coarser_exists(
     Ok(())
 }
 
-/// Since when both a level and the next coarser one have every sample.
+/// Since when both a granularity and the next coarser one have every sample.
 fn complete_since(store: &Store, finer: GranularityIndex) -> Result<UnixMillis, StoreError> {
-    let known = store.inner.journal.levels()?;
-    let living = known.iter().filter(|level| level.retired.is_none());
-    let both = living.skip(finer.0).take(2).map(|level| level.complete_since);
+    let known = store.inner.journal.granularities()?;
+    let living = known.iter().filter(|own| own.retired.is_none());
+    let both = living.skip(finer.0).take(2).map(|own| own.complete_since);
     Ok(both.max().unwrap_or(UnixMillis::MIN))
 }
 
-/// Starts of the partitions of a level within a range that are whole and still kept.
+/// Starts of the partitions of a granularity within a range that are whole and still kept.
 fn whole_partitions(
     store: &Store,
-    level: GranularityIndex,
+    index: GranularityIndex,
     range: Range<UnixMillis>,
     in_head: &BTreeSet<PartitionId>,
     now: UnixMillis,
 ) -> BTreeSet<UnixMillis> {
-    let granularity = &store.granularities()[level];
+    let granularity = &store.granularities()[index];
     let documents = &store.inner.documents;
-    let files = documents.places(level, range.start.0..range.end.0);
+    let files = documents.places(index, range.start.0..range.end.0);
     let files = files.into_iter().map(|place| place.id.start);
-    let first = documents.place(level, range.start).id;
+    let first = documents.place(index, range.start).id;
     let rows = in_head
-        .range(first..PartitionId { granularity: level, start: range.end })
+        .range(first..PartitionId { granularity: index, start: range.end })
         .map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
-        let file = documents.name(&documents.place(level, *start));
-        // Past its retention, only coarser levels took in late samples.
+        let file = documents.name(&documents.place(index, *start));
+        // Past its retention, only coarser granularities took in late samples.
         granularity.keeps(*start, now) && !store.inner.register.is_lost(&file)
     };
     files.chain(rows).filter(is_whole).collect()
@@ -137,7 +137,7 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Which slots of a document the finer level still holds whole.
+    /// Which slots of a document the finer granularity still holds whole.
     fn comparable_slots(&self, document: UnixMillis) -> Vec<bool> {
         let comparable = |slot: usize| {
             let start = document.plus(slot as i64 * self.coarse.width_ms);

@@ -20,14 +20,13 @@ use crate::{
             database::{DatabaseFile, FileOptions},
             medium::Medium,
             names::partition_file,
-            version::{self, FORMAT_VERSION},
+            version::{self, FORMAT_VERSION, VERSION_KEY},
         },
     },
 };
 
 const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
-const VERSION_KEY: &str = "format_version";
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";

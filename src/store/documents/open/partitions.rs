@@ -45,7 +45,7 @@ impl Partitions {
         let (open, changing) = (RwLock::default(), Mutex::default());
         let this = Self { granularities, medium, register, open, changing };
         let mut files = Vec::new();
-        for (level, granularity) in this.granularities.iter().enumerate() {
+        for (index, granularity) in this.granularities.iter().enumerate() {
             let folder = partition_folder(granularity);
             for name in this.list(&folder)? {
                 if name.ends_with(UNFINISHED) {
@@ -57,7 +57,7 @@ impl Partitions {
                     tracing::warn!(file, "passed over a file that is no partition");
                     continue;
                 };
-                let id = PartitionId { granularity: GranularityIndex(level), start };
+                let id = PartitionId { granularity: GranularityIndex(index), start };
                 if let Some(partition) = this.open_or_set_aside(id, &file)? {
                     files.push(file);
                     this.open.write().insert(id, Arc::new(partition));
@@ -81,13 +81,13 @@ impl Partitions {
 
     /// Where a granularity lacks what partitions held, because files were lost or documents are
     /// damaged.
-    pub(super) fn holes(&self, level: GranularityIndex) -> Vec<Range<UnixMillis>> {
-        let granularity = self.granularity(level);
+    pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
+        let granularity = self.granularity(index);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
         let starts = lost.filter_map(|name| partition_start(&name));
         let end = |start| granularity.partition_end(granularity.partition_start(start));
         let mut holes: Vec<_> = starts.map(|start| start..end(start)).collect();
-        for partition in self.overlapping(level, i64::MIN..i64::MAX) {
+        for partition in self.overlapping(index, i64::MIN..i64::MAX) {
             let documents = partition.damaged_documents().into_iter();
             holes.extend(documents.map(|start| start..partition.place.next_document(start)));
         }
@@ -171,26 +171,26 @@ impl Partitions {
     /// The partition that holds a time, if it is there.
     pub(super) fn holding(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         at: UnixMillis,
     ) -> Option<Arc<Partition>> {
-        self.overlapping(level, at.0..at.0 + 1).pop()
+        self.overlapping(index, at.0..at.0 + 1).pop()
     }
 
     /// Where the partition lies that holds a time, or would.
-    pub(super) fn place(&self, level: GranularityIndex, at: UnixMillis) -> Place {
+    pub(super) fn place(&self, index: GranularityIndex, at: UnixMillis) -> Place {
         let open = self.open.read();
-        let id = PartitionId { granularity: level, start: at };
+        let id = PartitionId { granularity: index, start: at };
         let of_level = |(id, partition): (&PartitionId, &Arc<Partition>)| {
-            (id.granularity == level).then(|| partition.place.clone())
+            (id.granularity == index).then(|| partition.place.clone())
         };
         let before = open.range(..=id).next_back().and_then(of_level);
         let after = open.range(id..).find(|(own, _)| **own > id).and_then(of_level);
         match before {
             Some(holder) if at < holder.end => holder,
             before => {
-                let granularity = self.granularity(level);
-                Place::between(granularity, level, at, before.as_ref(), after.as_ref())
+                let granularity = self.granularity(index);
+                Place::between(granularity, index, at, before.as_ref(), after.as_ref())
             }
         }
     }
@@ -198,14 +198,14 @@ impl Partitions {
     /// The partition that holds a time, created when it is not there.
     pub(super) fn get_or_create(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         at: UnixMillis,
     ) -> Result<Arc<Partition>, StoreError> {
-        if let Some(partition) = self.holding(level, at) {
+        if let Some(partition) = self.holding(index, at) {
             return Ok(partition);
         }
         let _one_at_a_time = self.changing.lock();
-        self.holding(level, at).map_or_else(|| self.add(self.place(level, at)), Ok)
+        self.holding(index, at).map_or_else(|| self.add(self.place(index, at)), Ok)
     }
 
     /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
@@ -229,12 +229,12 @@ impl Partitions {
     /// Partitions of a granularity that overlap the range, ascending.
     pub(super) fn overlapping(
         &self,
-        level: GranularityIndex,
+        index: GranularityIndex,
         range: Range<i64>,
     ) -> Vec<Arc<Partition>> {
         let open = self.open.read();
-        let first = PartitionId { granularity: level, start: UnixMillis(i64::MIN) };
-        let last = PartitionId { granularity: level, start: UnixMillis(range.end - 1) };
+        let first = PartitionId { granularity: index, start: UnixMillis(i64::MIN) };
+        let last = PartitionId { granularity: index, start: UnixMillis(range.end - 1) };
         let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
         open.range(first..=last).map(|(_, p)| p).filter(overlaps).cloned().collect()
     }
