@@ -54,6 +54,14 @@ pub enum StoreError {
         /// What is damaged.
         part: String,
     },
+    /// An object is not as it was written.
+    #[error("{file}: {object} is damaged: make it again, or restore it from a snapshot")]
+    DamagedObject {
+        /// Path below the data directory.
+        file: String,
+        /// Kind and name.
+        object: String,
+    },
     /// A file of another format, or written with other settings.
     #[error("{file}: {problem}")]
     Mismatch {
@@ -81,6 +89,7 @@ impl StoreError {
             | Self::Io { file, .. }
             | Self::Corrupt { file, .. }
             | Self::DamagedPart { file, .. }
+            | Self::DamagedObject { file, .. }
             | Self::Mismatch { file, .. } => file,
         }
     }
@@ -126,7 +135,10 @@ impl StoreError {
                 _ => false,
             },
             Self::Corrupt { .. } => true,
-            Self::Io { .. } | Self::DamagedPart { .. } | Self::Mismatch { .. } => false,
+            Self::Io { .. }
+            | Self::DamagedPart { .. }
+            | Self::DamagedObject { .. }
+            | Self::Mismatch { .. } => false,
         }
     }
 
@@ -142,6 +154,7 @@ impl StoreError {
             | Self::Io { .. }
             | Self::Corrupt { .. }
             | Self::DamagedPart { .. }
+            | Self::DamagedObject { .. }
             | Self::Mismatch { .. } => false,
         };
         matches!(self, Self::DamagedPart { .. }) || self.is_damage() || is_closed()
@@ -170,6 +183,7 @@ impl StoreError {
             Self::Open { .. }
             | Self::Corrupt { .. }
             | Self::DamagedPart { .. }
+            | Self::DamagedObject { .. }
             | Self::Mismatch { .. } => None,
         }
     }

@@ -19,6 +19,7 @@ use super::{
     file::medium::Medium,
     head::Head,
     journal::{Journal, register::Register},
+    objects::Objects,
 };
 use crate::model::{
     Gaps, Granularity, GranularityIndex, GranularitySet, PartitionId, SeriesId, UnixMillis,
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) register: Arc<Register>,
     pub(crate) head: Head,
     pub(crate) documents: OpenDocuments,
+    pub(crate) objects: Objects,
     /// Of each granularity.
     pub(crate) gaps: RwLock<Vec<Gaps>>,
     pub(crate) dictionary: RwLock<Dictionary>,

@@ -1,4 +1,4 @@
-//! The files: journal, dictionary, catalog, head, documents. FORMAT.md describes the bytes.
+//! The files: journal, dictionary, catalog, head, documents, objects. FORMAT.md describes the bytes.
 //!
 //! The only user of redb and of BSON documents. Must never know: HTTP, actors, settings files.
 //! The writer thread calls [`Appender`]; everybody else holds a [`Store`].
@@ -10,11 +10,17 @@ mod counters;
 mod dictionary;
 mod documents;
 mod error;
+#[cfg(test)]
+#[path = "../../tests/support/faulty/mod.rs"]
+#[expect(dead_code, reason = "the simulation needs more of it")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod faulty;
 mod file;
 mod fuzzing;
 mod handle;
 mod head;
 mod journal;
+mod objects;
 mod recovery;
 mod room;
 mod rows;
@@ -36,6 +42,10 @@ pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium};
 pub(crate) use fuzzing::fuzz_rows;
 pub use handle::{LastSample, Store};
+pub use objects::{
+    ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object,
+    ObjectKind, ObjectRefusal,
+};
 pub use recovery::RecoveryReport;
 pub use room::{CheckpointBounds, Room};
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};

@@ -24,6 +24,7 @@ use super::{
     handle::{Inner, Store},
     head::Head,
     journal::{Journal, granularities, register::Register},
+    objects::Objects,
     rows::row_of,
 };
 use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
@@ -73,6 +74,7 @@ impl Store {
             granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
         let all = [granularities.as_slice(), &granularities::retired(&stored)].concat();
         let head = Head::open(medium.clone(), &all, register.clone())?;
+        let objects = Objects::open(medium.clone(), register.clone())?;
         let documents = OpenDocuments::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
         let now = ran_until.map_or(now, |last| now.min(last));
@@ -92,6 +94,7 @@ impl Store {
             register,
             head,
             documents,
+            objects,
             gaps: RwLock::new(gaps),
             dictionary: RwLock::new(dictionary),
             catalog: RwLock::new(catalog),

@@ -76,7 +76,7 @@ impl Store {
     /// Bytes that all files take on the medium.
     pub fn file_bytes(&self) -> u64 {
         let partitions: u64 = self.partitions().iter().map(|partition| partition.bytes).sum();
-        partitions + self.head_bytes() + self.journal_bytes()
+        partitions + self.head_bytes() + self.journal_bytes() + self.inner.objects.allocated_bytes()
     }
 
     /// Whether a checkpoint was begun and not finished.

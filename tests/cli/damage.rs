@@ -205,16 +205,16 @@ fn a_newer_format_is_refused_with_the_remedy() {
         }
         txn.commit().unwrap();
     };
-    set_version(&partition, false, 4);
+    set_version(&partition, false, 5);
     let said = daemon.refuses_to_start();
-    assert!(said.contains("partitions/1h/") && said.contains("format version 4"), "{said}");
-    set_version(&partition, false, 3);
+    assert!(said.contains("partitions/1h/") && said.contains("format version 5"), "{said}");
+    set_version(&partition, false, 4);
     for file in ["journal.redb", "head.redb"] {
-        set_version(&daemon.data(file), true, 4);
+        set_version(&daemon.data(file), true, 5);
         let said = daemon.refuses_to_start();
-        let expected = format!("{file}: format version 4; this granary reads 3");
+        let expected = format!("{file}: format version 5; this granary reads 4");
         assert!(said.contains(&expected), "{said}");
-        set_version(&daemon.data(file), true, 3);
+        set_version(&daemon.data(file), true, 4);
     }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));

@@ -12,7 +12,7 @@ use granary::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
         Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
-    store::{Appender, Folder, Store, verify},
+    store::{Appender, Folder, ObjectKind, Store, verify},
 };
 use serde_json::{Value, json};
 
@@ -20,9 +20,10 @@ use serde_json::{Value, json};
 const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 const HOUR: i64 = 3_600_000;
 const SENDER: &str = "golden";
+const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
 
 /// The format that is written now.
-const PRESENT: u64 = 3;
+const PRESENT: u64 = 4;
 
 fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
@@ -108,6 +109,17 @@ fn the_data_directories_of_every_format_open_and_have_their_numbers() {
     }
 }
 
+#[test]
+fn the_objects_of_every_format_that_has_them_are_there() {
+    for format in 4..=PRESENT {
+        let dir = tempfile::tempdir().unwrap();
+        copy_out(&golden(format), dir.path());
+        let store = open(dir.path()).0;
+        let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
+        assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
+    }
+}
+
 fn opens_and_has_its_numbers(golden: &Path) {
     let dir = tempfile::tempdir().unwrap();
     copy_out(golden, dir.path());
@@ -151,6 +163,7 @@ fn write_the_data_directory_of_this_format() {
     }
     let shells = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
     store.preallocate(GranularityIndex(0), shells, &[SeriesId(0), SeriesId(1)]).unwrap();
+    store.put_object(ObjectKind::Dashboard, "hosts", None, OBJECT, NOW).unwrap().unwrap();
     let golden = golden(PRESENT);
     fs::remove_dir_all(&golden).ok();
     fs::create_dir_all(&golden).unwrap();

@@ -15,6 +15,7 @@ mod head;
 mod long_series;
 mod manual;
 mod numbers;
+mod objects;
 mod oracle;
 mod preallocation;
 mod promql;

@@ -1,5 +1,5 @@
-//! Names of the files below a data directory: the journal, the head, and a partition for each
-//! start, and back.
+//! Names of the files below a data directory: the journal, the head, the objects, and a partition
+//! for each start, and back.
 //!
 //! Must never know: what is in the files.
 
@@ -15,6 +15,8 @@ use crate::{
 pub(crate) const JOURNAL_FILE: &str = "journal.redb";
 /// Name of the head's file.
 pub(crate) const HEAD_FILE: &str = "head.redb";
+/// Name of the objects' file.
+pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 /// Where partitions are, a folder for each granularity.
 const FOLDER: &str = "partitions";
 const FILE_END: &str = ".redb";
@@ -71,15 +73,17 @@ pub(crate) fn granularities_with_files(
     failed.map_or(Ok(names), |cause| Err(fault(cause)))
 }
 
-/// Names of the files that hold cells, the head first.
+/// Names of the files besides the journal, the head first.
 pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let fault = |operation: &'static str, file: &str| {
         let file = file.to_owned();
         move |cause| StoreError::Io { operation, file, cause }
     };
     let mut names = Vec::new();
-    if medium.exists(HEAD_FILE).map_err(fault("look for", HEAD_FILE))? {
-        names.push(HEAD_FILE.to_owned());
+    for file in [HEAD_FILE, OBJECTS_FILE] {
+        if medium.exists(file).map_err(fault("look for", file))? {
+            names.push(file.to_owned());
+        }
     }
     for granularity in medium.folders(FOLDER).map_err(fault("list", FOLDER))? {
         let folder = format!("{FOLDER}/{granularity}");

@@ -95,7 +95,7 @@ impl Register {
             file,
             set_aside = format!("{DAMAGED_FOLDER}/{name}"),
             cause,
-            "a file is damaged: the samples in it are missing, in a partition only at its \
+            "a file is damaged: what it holds is missing, samples of a partition only at their \
              granularity; restore it from a snapshot or remove it"
         );
         self.forget(file)?;
@@ -112,7 +112,7 @@ impl Register {
         tracing::error!(
             file,
             mark,
-            "a file is missing: the samples in it are, too, in a partition only at its \
+            "a file is missing: what it holds is, too, samples of a partition only at their \
              granularity; stop the daemon and put it back, from a snapshot if need be, or remove \
              the mark"
         );

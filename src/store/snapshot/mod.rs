@@ -3,7 +3,7 @@
 //! A snapshot is a data directory of its own. The head and partitions change only in checkpoints
 //! and when shells are added. First the partitions are copied while all goes on; then checkpoints
 //! are held back, and only what changed meanwhile is copied again, and the head; batches are
-//! accepted as always. The journal is copied last, through a read transaction, and so holds every
+//! accepted as always. Objects are copied then, too. The journal is copied last, through a read transaction, and so holds every
 //! record and series that the partitions may know.
 
 pub(crate) mod folder;
@@ -24,7 +24,7 @@ use super::{
     file::{
         folder::{Folder, copy_file, create_folders},
         medium::Medium,
-        names::{HEAD_FILE, JOURNAL_FILE},
+        names::{HEAD_FILE, JOURNAL_FILE, OBJECTS_FILE},
     },
     handle::Store,
 };
@@ -73,6 +73,14 @@ impl Store {
             let copy = || self.inner.medium.copy(HEAD_FILE, &to);
             bytes += self.inner.head.while_unwritten(copy)?.map_err(fault("copy", &to))?;
             files.push(HEAD_FILE.to_owned());
+            let to = folder.join(OBJECTS_FILE);
+            if let Some(copied) =
+                self.inner.objects.copy(|| self.inner.medium.copy(OBJECTS_FILE, &to))?
+            {
+                progress(OBJECTS_FILE);
+                bytes += copied.map_err(fault("copy", &to))?;
+                files.push(OBJECTS_FILE.to_owned());
+            }
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
             self.inner.journal.copy_to(&medium, &files)?;

@@ -1,4 +1,4 @@
-//! Checking a data directory: every file, every document, and the granularities against each
+//! Checking a data directory: every file, every document, every object, and the granularities against each
 //! other. Nothing on the disk is changed.
 
 mod files;
@@ -13,7 +13,7 @@ use super::{
     error::StoreError,
     file::{
         medium::Medium,
-        names::{HEAD_FILE, JOURNAL_FILE},
+        names::{HEAD_FILE, JOURNAL_FILE, OBJECTS_FILE},
         read_only::ReadOnlyFolder,
     },
     handle::Store,
@@ -116,6 +116,11 @@ pub fn verify(
     }
     let Some(store) = open(&medium, now, &mut report) else { return Ok(report) };
     report.series = store.dictionary().len() as u64;
+    if let Err(cause) =
+        store.inner.objects.check(&mut |problem| report.fault(OBJECTS_FILE, problem))
+    {
+        report.error(OBJECTS_FILE, &cause);
+    }
     let damaged = store.damaged_partitions();
     if !damaged.is_empty() {
         report

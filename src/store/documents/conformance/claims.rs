@@ -1,13 +1,16 @@
 //! The promises one by one.
 
 use super::{
-    Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell,
-    faulty::{Call, Effect, Fault},
-    granularities, mark,
+    Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, granularities, mark,
 };
 use crate::{
     model::{SeriesId, Span, UnixMillis},
-    store::{documents::mark::Mark, error::StoreError, file::medium::Medium},
+    store::{
+        documents::mark::Mark,
+        error::StoreError,
+        faulty::{Call, Effect, Fault},
+        file::medium::Medium,
+    },
 };
 
 const SERIES: SeriesId = SeriesId(7);

@@ -6,14 +6,14 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::{
-    Bench, COARSE, Cells, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell,
-    faulty::{Call, EIO, ENOSPC, Effect, Fault},
-    map::Map,
-    mark,
+    Bench, COARSE, Cells, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, map::Map, mark,
 };
 use crate::{
     model::{Cell, GranularityIndex, SeriesId, UnixMillis},
-    store::documents::place::Place,
+    store::{
+        documents::place::Place,
+        faulty::{Call, EIO, ENOSPC, Effect, Fault},
+    },
 };
 
 const SERIES: [u32; 4] = [0, 1, 64, 1000];

@@ -6,9 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod claims;
-#[path = "../../../../tests/support/faulty/mod.rs"]
-#[expect(dead_code, reason = "the simulation needs more of it")]
-mod faulty;
 mod histories;
 mod map;
 mod open;
@@ -18,9 +15,8 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{Documents, Slot, mark::Mark, place::Place};
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, Span, UnixMillis},
-    store::{error::StoreError, file::medium::Medium},
+    store::{error::StoreError, faulty::FaultyMedium, file::medium::Medium},
 };
-use faulty::FaultyMedium;
 
 /// An implementation on trial.
 #[derive(Clone, Copy)]

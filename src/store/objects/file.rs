@@ -1,0 +1,232 @@
+//! The file of objects: `objects.redb`, each change one durable transaction.
+//!
+//! Must never know: who changes what, and what is in an object.
+
+use std::sync::Arc;
+
+use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
+
+use super::{ListedObject, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object, ObjectKind, ObjectRefusal, row};
+use crate::{
+    model::UnixMillis,
+    store::{
+        error::StoreError,
+        file::{
+            database::{DatabaseFile, FileOptions},
+            medium::Medium,
+            names::OBJECTS_FILE,
+            version::{self, FORMAT_VERSION, VERSION_KEY},
+        },
+    },
+};
+
+const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// The last version that was given to an object.
+const LAST_KEY: &str = "last_version";
+/// Number of objects.
+const COUNT_KEY: &str = "count";
+/// Their bytes, without names.
+const BYTES_KEY: &str = "bytes";
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 1 << 20, quick_repair: true };
+
+/// Opens the file, which is there.
+pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {
+    let file = DatabaseFile::open(medium, OBJECTS_FILE.to_owned(), OPTIONS)?;
+    let found = read(&file, |txn| {
+        txn.open_table(OBJECTS).map_err(fail("open"))?;
+        let meta = txn.open_table(META).map_err(fail("open"))?;
+        Ok(meta.get(VERSION_KEY).map_err(fail("open"))?.map_or(0, |guard| guard.value()))
+    })?;
+    version::check(OBJECTS_FILE, found)?;
+    if found != FORMAT_VERSION {
+        file.transact("raise the version", create_tables)?;
+    }
+    Ok(file)
+}
+
+/// Makes the file, which is not there.
+pub(super) fn create(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {
+    let name = OBJECTS_FILE.to_owned();
+    DatabaseFile::create(medium, name, OPTIONS, |_, txn| create_tables(txn))
+}
+
+fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
+    const OPERATION: &str = "create tables";
+    let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+    txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
+    Ok(())
+}
+
+fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
+    StoreError::redb(operation, OBJECTS_FILE)
+}
+
+fn read<T>(
+    file: &DatabaseFile,
+    read: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let txn = file.read()?;
+    file.guard("read", || read(&txn))
+}
+
+/// An object; `None` when there is none.
+pub(super) fn get(
+    file: &DatabaseFile,
+    kind: ObjectKind,
+    name: &str,
+) -> Result<Option<Object>, StoreError> {
+    read(file, |txn| {
+        let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
+        let key = row::key(kind, name);
+        let Some(found) = objects.get(&*key).map_err(fail("read"))? else { return Ok(None) };
+        let object = row::decode(found.value(), &key).ok_or_else(|| {
+            let file = OBJECTS_FILE.to_owned();
+            StoreError::DamagedObject { file, object: format!("{kind} {name:?}") }
+        })?;
+        Ok(Some(object))
+    })
+}
+
+/// The objects of a kind, by name.
+pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
+    read(file, |txn| {
+        let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
+        // A slash is followed by a zero.
+        let (from, to) = (row::key(kind, ""), format!("{kind}0"));
+        let mut listed = Vec::new();
+        for entry in objects.range(&*from..&*to).map_err(fail("read"))? {
+            let (key, found) = entry.map_err(fail("read"))?;
+            let name = key.value()[from.len()..].to_owned();
+            let version = row::decode(found.value(), key.value()).map(|object| object.version);
+            listed.push(ListedObject { name, version });
+        }
+        Ok(listed)
+    })
+}
+
+/// Checks every row, and what is counted of them.
+pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
+    read(file, |txn| {
+        let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
+        let (mut count, mut bytes, mut last) = (0, 0, 0);
+        for entry in objects.iter().map_err(fail("read"))? {
+            let (key, found) = entry.map_err(fail("read"))?;
+            let key = key.value();
+            count += 1;
+            bytes += found.value().len() as u64;
+            match row::decode(found.value(), key) {
+                Some(object) if row::place(key).is_some() => last = last.max(object.version),
+                Some(_) => fault(format!("object {key:?}: there is no such kind")),
+                None => fault(format!("object {key:?}: its checksum does not fit")),
+            }
+        }
+        let meta = txn.open_table(META).map_err(fail("read"))?;
+        let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail("read"))?));
+        let (own_count, own_bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
+        if (own_count, own_bytes) != (count, bytes) {
+            fault(format!(
+                "it says {own_count} objects of {own_bytes} bytes, and has {count} of {bytes}"
+            ));
+        }
+        let given = value(LAST_KEY)?;
+        if last > given {
+            fault(format!("an object has version {last}, and the last that was given is {given}"));
+        }
+        Ok(())
+    })
+}
+
+fn counted(found: Option<redb::AccessGuard<'_, u64>>) -> u64 {
+    found.map_or(0, |guard| guard.value())
+}
+
+/// A change of one object.
+pub(super) struct Change<'a> {
+    pub(super) kind: ObjectKind,
+    pub(super) name: &'a str,
+    /// The version that it must have; `None`: it must not be there, or be damaged.
+    pub(super) expected: Option<u64>,
+    /// What it becomes, and when; `None`: it is deleted.
+    pub(super) new: Option<(&'a [u8], UnixMillis)>,
+}
+
+const OPERATION: &str = "change an object";
+
+impl Change<'_> {
+    pub(super) fn conflict(&self, found: Option<u64>) -> ObjectRefusal {
+        ObjectRefusal::Conflict { kind: self.kind, name: self.name.to_owned(), found }
+    }
+
+    /// Makes the change in one transaction; returns the object's new version, or of a deleted one
+    /// the last.
+    pub(super) fn make(
+        &self,
+        file: &DatabaseFile,
+    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        // Most refusals are seen without a transaction that would be for nothing.
+        match get(file, self.kind, self.name) {
+            Ok(found) => {
+                let found = found.map(|object| object.version);
+                if found != self.expected {
+                    return Ok(Err(self.conflict(found)));
+                }
+            }
+            Err(StoreError::DamagedObject { .. }) => {}
+            Err(fault) => return Err(fault),
+        }
+        file.transact(OPERATION, |txn| {
+            let mut objects = txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            self.make_within(&mut objects, &mut meta)
+        })
+    }
+
+    fn make_within(
+        &self,
+        objects: &mut Table<'_, &str, &[u8]>,
+        meta: &mut Table<'_, &str, u64>,
+    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        let key = row::key(self.kind, self.name);
+        let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
+        let (last, mut count, mut bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
+        let before = objects.get(&*key).map_err(fail(OPERATION))?;
+        let before = before.map(|row| (row.value().len(), row::decode(row.value(), &key)));
+        let found = before.as_ref().and_then(|(_, object)| object.as_ref());
+        let found = found.map(|object| object.version);
+        let is_nothing = before.is_none() && self.new.is_none();
+        if found != self.expected || is_nothing {
+            return Ok(Err(self.conflict(found)));
+        }
+        if let Some((length, _)) = before {
+            count = count.saturating_sub(1);
+            bytes = bytes.saturating_sub(length as u64);
+        }
+        let Some((new, changed_at)) = self.new else {
+            objects.remove(&*key).map_err(fail(OPERATION))?;
+            return set(meta, last, count, bytes).map(Ok);
+        };
+        let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
+        let row = row::encode(&object, &key);
+        let (own_count, own_bytes) = (count + 1, bytes + row.len() as u64);
+        let is_smaller = before.as_ref().is_some_and(|(length, _)| row.len() <= *length);
+        if !is_smaller && (own_count > OBJECTS_MAX || own_bytes > OBJECTS_BYTES_MAX) {
+            return Ok(Err(ObjectRefusal::NoRoom));
+        }
+        objects.insert(&*key, &*row).map_err(fail(OPERATION))?;
+        set(meta, last + 1, own_count, own_bytes).map(Ok)
+    }
+}
+
+fn set(
+    meta: &mut Table<'_, &str, u64>,
+    last: u64,
+    count: u64,
+    bytes: u64,
+) -> Result<u64, StoreError> {
+    for (key, value) in [(LAST_KEY, last), (COUNT_KEY, count), (BYTES_KEY, bytes)] {
+        meta.insert(key, value).map_err(fail(OPERATION))?;
+    }
+    Ok(last)
+}

@@ -1,0 +1,326 @@
+//! Objects that people make: dashboards, rules, silences, users, annotations. Versioned records
+//! with compare-and-set, in a file of their own, durable when a change is answered.
+//!
+//! Each change gives its object the next version of the whole store, so no version comes twice,
+//! also not when an object is deleted and made again: who changes one names the version that was
+//! read, and is refused when that is not the present one. A change that failed with an error may be
+//! there or not; the object tells. What is changed here is seen by the next reader.
+//!
+//! A damaged object is an error to its reader, has no version, and can be made again. When the
+//! whole file is damaged or lost, it is set aside or marked ([`Store::damaged_partitions`]), and no
+//! object is there until a snapshot is restored: who decides by objects who may do what must look
+//! there first. Must never know: what is in an object.
+
+mod file;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::RwLock;
+
+use super::{
+    error::StoreError,
+    file::{database::DatabaseFile, medium::Medium, names::OBJECTS_FILE},
+    handle::Store,
+    journal::register::Register,
+};
+use crate::model::UnixMillis;
+use file::Change;
+
+/// Bytes of a name.
+pub const OBJECT_NAME_BYTES_MAX: usize = 256;
+/// Bytes of one object.
+pub const OBJECT_BYTES_MAX: usize = 1 << 20;
+/// Objects of a store; with more, none is made.
+pub const OBJECTS_MAX: u64 = 10_000;
+/// Bytes of all objects of a store; beyond, none grows.
+pub const OBJECTS_BYTES_MAX: u64 = 64 << 20;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// A page of charts.
+    Dashboard,
+    /// A rule for alerts, or what is recorded by one.
+    Rule,
+    /// A time in which alerts are not sent.
+    Silence,
+    /// Who may do something.
+    User,
+    /// A note on a chart.
+    Annotation,
+}
+
+impl ObjectKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] =
+        [Self::Dashboard, Self::Rule, Self::Silence, Self::User, Self::Annotation];
+
+    /// Its name, in keys and in messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dashboard => "dashboard",
+            Self::Rule => "rule",
+            Self::Silence => "silence",
+            Self::User => "user",
+            Self::Annotation => "annotation",
+        }
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An object as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Its version: what the next change must name.
+    pub version: u64,
+    /// When it was changed last.
+    pub changed_at: UnixMillis,
+    /// What it is.
+    pub bytes: Vec<u8>,
+}
+
+/// An object in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Its name.
+    pub name: String,
+    /// Its version; `None` when it is damaged.
+    pub version: Option<u64>,
+}
+
+/// Why an object was not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectRefusal {
+    /// The version that was named is not the present one.
+    #[error("{kind} {name:?} was changed meanwhile: read it again, and change that")]
+    Conflict {
+        /// The object's kind.
+        kind: ObjectKind,
+        /// And its name.
+        name: String,
+        /// The present version; `None`: there is no such object, or it is damaged.
+        found: Option<u64>,
+    },
+    /// The name is none.
+    #[error(
+        "the name of a {0} is empty, has control characters, or more than {OBJECT_NAME_BYTES_MAX} bytes"
+    )]
+    BadName(ObjectKind),
+    /// It is too large.
+    #[error("{bytes} bytes are more than a {kind} may have ({OBJECT_BYTES_MAX}): make it smaller")]
+    TooLarge {
+        /// The object's kind.
+        kind: ObjectKind,
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// The store has as much as it may.
+    #[error(
+        "there is no room: a store has at most {OBJECTS_MAX} objects of {OBJECTS_BYTES_MAX} bytes \
+         in all; delete some"
+    )]
+    NoRoom,
+}
+
+/// The objects of a store.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    medium: Arc<dyn Medium>,
+    register: Arc<Register>,
+    /// `None` until the first object is made.
+    file: RwLock<Option<Arc<DatabaseFile>>>,
+}
+
+impl Objects {
+    /// Opens what is there. A damaged file is set aside.
+    pub(crate) fn open(
+        medium: Arc<dyn Medium>,
+        register: Arc<Register>,
+    ) -> Result<Self, StoreError> {
+        let fault =
+            |cause| StoreError::Io { operation: "look for", file: OBJECTS_FILE.to_owned(), cause };
+        let found = if medium.exists(OBJECTS_FILE).map_err(fault)? {
+            match file::open(&medium) {
+                Err(fault) if fault.is_damage() => {
+                    register.set_aside(OBJECTS_FILE, &fault)?;
+                    None
+                }
+                outcome => Some(Arc::new(outcome?)),
+            }
+        } else {
+            None
+        };
+        if found.is_some() {
+            register.note(&[OBJECTS_FILE.to_owned()])?;
+        }
+        Ok(Self { medium, register, file: RwLock::new(found) })
+    }
+
+    /// An object; `None` when there is none.
+    pub(crate) fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
+        self.read(None, |file| file::get(file, kind, name))
+    }
+
+    /// The objects of a kind, by name.
+    pub(crate) fn list(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
+        self.read(Vec::new(), |file| file::list(file, kind))
+    }
+
+    /// Makes or changes an object; returns its new version.
+    pub(crate) fn put(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        expected: Option<u64>,
+        bytes: &[u8],
+        now: UnixMillis,
+    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        if name.is_empty() || name.len() > OBJECT_NAME_BYTES_MAX || name.contains(char::is_control)
+        {
+            return Ok(Err(ObjectRefusal::BadName(kind)));
+        }
+        if bytes.len() > OBJECT_BYTES_MAX {
+            return Ok(Err(ObjectRefusal::TooLarge { kind, bytes: bytes.len() }));
+        }
+        self.change(&Change { kind, name, expected, new: Some((bytes, now)) })
+    }
+
+    /// Deletes an object of a version; a damaged one has none.
+    pub(crate) fn delete(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        expected: Option<u64>,
+    ) -> Result<Result<(), ObjectRefusal>, StoreError> {
+        Ok(self.change(&Change { kind, name, expected, new: None })?.map(drop))
+    }
+
+    /// Checks every object and what is counted of them; hands out what is wrong.
+    pub(crate) fn check(&self, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
+        self.read((), |file| file::check(file, fault))
+    }
+
+    /// Copies the file, if there is one; returns its bytes.
+    pub(crate) fn copy<T>(&self, copy: impl FnOnce() -> T) -> Result<Option<T>, StoreError> {
+        let file = self.file.read().clone();
+        file.map(|file| file.while_unwritten(copy)).transpose()
+    }
+
+    /// Bytes that they take on the medium.
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        let is_there = self.file.read().is_some();
+        if is_there { self.medium.allocated_bytes(OBJECTS_FILE).unwrap_or(0) } else { 0 }
+    }
+
+    fn read<T>(
+        &self,
+        nothing: T,
+        read: impl FnOnce(&DatabaseFile) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Some(file) = self.file.read().clone() else { return Ok(nothing) };
+        self.or_set_aside(&file, read(&file))
+    }
+
+    fn change(&self, change: &Change<'_>) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        let file = self.file.read().clone();
+        let file = match file {
+            Some(file) => file,
+            // Nothing is there to be changed.
+            None if change.new.is_none() || change.expected.is_some() => {
+                return Ok(Err(change.conflict(None)));
+            }
+            None => self.create()?,
+        };
+        self.or_set_aside(&file, change.make(&file))
+    }
+
+    /// Makes the file, or opens one whose making went wrong, and registers it before anything is in
+    /// it.
+    fn create(&self) -> Result<Arc<DatabaseFile>, StoreError> {
+        let mut own = self.file.write();
+        if let Some(file) = &*own {
+            return Ok(file.clone());
+        }
+        let fault =
+            |cause| StoreError::Io { operation: "look for", file: OBJECTS_FILE.to_owned(), cause };
+        let is_there = self.medium.exists(OBJECTS_FILE).map_err(fault)?;
+        let file = if is_there { file::open(&self.medium) } else { file::create(&self.medium) };
+        let file = Arc::new(file?);
+        self.register.note(&[OBJECTS_FILE.to_owned()])?;
+        *own = Some(file.clone());
+        Ok(file)
+    }
+
+    /// After damage the next attempt finds no file.
+    fn or_set_aside<T>(
+        &self,
+        file: &Arc<DatabaseFile>,
+        outcome: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(fault) = &outcome
+            && fault.is_damage_of(OBJECTS_FILE)
+        {
+            let mut own = self.file.write();
+            if own.as_ref().is_some_and(|own| Arc::ptr_eq(own, file)) {
+                self.register.set_aside(OBJECTS_FILE, fault)?;
+                *own = None;
+            }
+        }
+        outcome
+    }
+}
+
+impl Store {
+    /// An object; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    pub fn object(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
+        self.inner.objects.get(kind, name)
+    }
+
+    /// The objects of a kind, by name.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn objects(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
+        self.inner.objects.list(kind)
+    }
+
+    /// Makes an object (`expected` is `None`), or changes the one that has the version `expected`;
+    /// returns its new version, durable.
+    ///
+    /// # Errors
+    /// When the file cannot be written: the change may be there or not.
+    pub fn put_object(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        expected: Option<u64>,
+        bytes: &[u8],
+        now: UnixMillis,
+    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        self.inner.objects.put(kind, name, expected, bytes, now)
+    }
+
+    /// Deletes an object that has the version `expected`, durably; a damaged one has none.
+    ///
+    /// # Errors
+    /// When the file cannot be written: the object may be there or not.
+    pub fn delete_object(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        expected: Option<u64>,
+    ) -> Result<Result<(), ObjectRefusal>, StoreError> {
+        self.inner.objects.delete(kind, name, expected)
+    }
+}

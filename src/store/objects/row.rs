@@ -1,0 +1,43 @@
+//! An object as bytes; FORMAT.md describes them. Must never know where rows are kept.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::{Object, ObjectKind};
+use crate::model::UnixMillis;
+
+/// Key of an object: its kind, a slash, its name.
+pub(super) fn key(kind: ObjectKind, name: &str) -> String {
+    format!("{kind}/{name}")
+}
+
+/// What a key says; `None` when no object has it.
+pub(super) fn place(key: &str) -> Option<(ObjectKind, &str)> {
+    let (kind, name) = key.split_once('/')?;
+    Some((ObjectKind::ALL.into_iter().find(|own| own.as_str() == kind)?, name))
+}
+
+/// The row of an object under a key.
+pub(super) fn encode(object: &Object, key: &str) -> Vec<u8> {
+    let mut row = Vec::with_capacity(object.bytes.len() + 24);
+    row.extend_from_slice(&object.version.to_le_bytes());
+    row.extend_from_slice(&object.changed_at.0.to_le_bytes());
+    row.extend_from_slice(&object.bytes);
+    row.extend_from_slice(&checksum(&row, key));
+    row
+}
+
+/// Reads the row that lies under a key; `None` when it is not as it was written there.
+pub(super) fn decode(row: &[u8], key: &str) -> Option<Object> {
+    let (content, sum) = row.split_last_chunk::<8>()?;
+    let (version, rest) = content.split_first_chunk::<8>()?;
+    let (changed_at, bytes) = rest.split_first_chunk::<8>()?;
+    (*sum == checksum(content, key)).then(|| Object {
+        version: u64::from_le_bytes(*version),
+        changed_at: UnixMillis(i64::from_le_bytes(*changed_at)),
+        bytes: bytes.to_vec(),
+    })
+}
+
+fn checksum(content: &[u8], key: &str) -> [u8; 8] {
+    xxh3_64_with_seed(content, xxh3_64(key.as_bytes())).to_le_bytes()
+}

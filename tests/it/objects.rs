@@ -1,0 +1,62 @@
+//! Objects that people make: what a restart, a snapshot and a check see of them.
+
+use std::{path::Path, sync::Arc};
+
+use granary::{
+    model::{GranularitySet, UnixMillis},
+    store::{Folder, ObjectKind, Store, restore, verify},
+};
+
+/// 2026-11-21T12:34:56Z
+const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+
+fn open(dir: &Path) -> Store {
+    let medium = Arc::new(Folder::new(dir).unwrap());
+    Store::open(medium, GranularitySet::default(), NOW).unwrap().0
+}
+
+fn put(store: &Store, name: &str, expected: Option<u64>, text: &str) -> u64 {
+    let put = store.put_object(ObjectKind::Dashboard, name, expected, text.as_bytes(), NOW);
+    put.unwrap().unwrap()
+}
+
+fn text(store: &Store, name: &str) -> Option<String> {
+    let object = store.object(ObjectKind::Dashboard, name).unwrap()?;
+    Some(String::from_utf8(object.bytes).unwrap())
+}
+
+#[test]
+fn objects_are_in_snapshots_and_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, copy, back) =
+        (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));
+    let store = open(&data);
+    // Without objects there is no file.
+    let before = store.snapshot(&dir.path().join("before"), NOW, &mut |_| {}).unwrap();
+    assert!(!data.join("objects.redb").exists());
+    let version = put(&store, "hosts", None, "one");
+    put(&store, "disks", None, "two");
+    let snapshot = store.snapshot(&copy, NOW, &mut |_| {}).unwrap();
+    assert_eq!(snapshot.files, before.files + 1);
+    put(&store, "hosts", Some(version), "three");
+    drop(store);
+    let store = open(&data);
+    assert_eq!(text(&store, "hosts").unwrap(), "three");
+    drop(store);
+    restore(&copy, &back, &mut |_| {}).unwrap();
+    let store = open(&back);
+    assert_eq!(text(&store, "hosts").unwrap(), "one");
+    let names = store.objects(ObjectKind::Dashboard).unwrap().into_iter().map(|own| own.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["disks", "hosts"]);
+    drop(store);
+    for folder in [&data, &copy, &back] {
+        let report = verify(folder, NOW, &mut |_| {}).unwrap();
+        assert_eq!((report.faults, report.files), (vec![], 3));
+    }
+    // A lost file is said to be missing.
+    std::fs::remove_file(data.join("objects.redb")).unwrap();
+    let report = verify(&data, NOW, &mut |_| {}).unwrap();
+    let missing = report.faults.iter().any(|fault| fault.file == "objects.redb");
+    assert!(missing, "{:?}", report.faults);
+    assert_eq!(open(&data).damaged_partitions(), ["objects.redb.missing"]);
+}
