@@ -120,7 +120,7 @@ pub fn influx(bytes: &[u8]) {
     let words = ["ns", "us", "ms", "s", "m", "h"];
     let word = words.get(usize::from(*unit) % words.len()).copied().unwrap_or_default();
     let Some(precision) = Precision::from_word(word) else { return };
-    decode_foreign(|rows| ingest::influx::decode(lines, precision, NOW.0, rows).is_ok());
+    decode_foreign(|rows| ingest::influx::decode(lines, precision, NOW, rows).is_ok());
 }
 
 /// OTLP metrics, in either form.
@@ -137,14 +137,14 @@ pub fn graphite(bytes: &[u8]) {
     let template = std::str::from_utf8(first).ok().and_then(|text| Template::parse(text).ok());
     let templates: Vec<_> = template.into_iter().collect();
     decode_foreign(|rows| {
-        ingest::graphite::decode_lines(lines, &templates, NOW.0, rows);
+        ingest::graphite::decode_lines(lines, &templates, NOW, rows);
         true
     });
 }
 
 /// A message of Graphite's pickle protocol.
 pub fn pickle(bytes: &[u8]) {
-    decode_foreign(|rows| ingest::graphite::decode_pickle(bytes, &[], NOW.0, rows).is_ok());
+    decode_foreign(|rows| ingest::graphite::decode_pickle(bytes, &[], NOW, rows).is_ok());
 }
 
 /// collectd's value lists as JSON.

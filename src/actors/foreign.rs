@@ -132,18 +132,18 @@ impl Core {
                     .map_err(|fault| fault.to_string())
             }
             Foreign::Influx(precision) => {
-                let now_ms = self.parts.clock.now().0;
-                influx::decode(body, precision, now_ms, rows).map(|()| Contents::default())
+                let now = self.parts.clock.now();
+                influx::decode(body, precision, now, rows).map(|()| Contents::default())
             }
             Foreign::Otlp(form) => otlp::decode(form, body, rows).map(|()| Contents::default()),
             Foreign::GraphiteLines => {
-                let now_ms = self.parts.clock.now().0;
-                graphite::decode_lines(body, &self.parts.graphite_templates, now_ms, rows);
+                let now = self.parts.clock.now();
+                graphite::decode_lines(body, &self.parts.graphite_templates, now, rows);
                 Ok(Contents::default())
             }
             Foreign::GraphitePickle => {
-                let now_ms = self.parts.clock.now().0;
-                graphite::decode_pickle(body, &self.parts.graphite_templates, now_ms, rows)
+                let now = self.parts.clock.now();
+                graphite::decode_pickle(body, &self.parts.graphite_templates, now, rows)
                     .map(|()| Contents::default())
             }
             Foreign::Collectd => collectd::decode(body, rows).map(|()| Contents::default()),

@@ -96,7 +96,7 @@ impl Batcher {
             batch.starts.push(sample.start);
         }
         batch.refs.push(series.0);
-        batch.times.push(sample.at);
+        batch.times.push(sample.at.0);
         batch.values.push(sample.value);
         if batch.refs.len() == 1 {
             self.open.places.0 = place;
@@ -126,7 +126,7 @@ fn empty(sender: &str, seq: u64) -> NumberedBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{SeriesKey, SeriesLimits};
+    use crate::model::{SeriesKey, SeriesLimits, UnixMillis};
 
     fn definition(metric: &str) -> SeriesInfo {
         let key = SeriesKey::new(metric, [], &SeriesLimits::default()).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn sample(at: i64, start: i64) -> Numbered {
-        Numbered { series: Ok(SeriesId(0)), at, value: 1.0, start }
+        Numbered { series: Ok(SeriesId(0)), at: UnixMillis(at), value: 1.0, start }
     }
 
     #[test]

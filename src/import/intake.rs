@@ -214,12 +214,12 @@ fn judge(
         let message = "no timestamp: only samples with a time can be imported once".to_owned();
         return Err((RefusalReason::BadSample, message));
     }
-    if sample.at < UnixMillis::MIN.0 {
-        let message = format!("time {} is before 1970", UnixMillis(sample.at));
+    if sample.at < UnixMillis::MIN {
+        let message = format!("time {} is before 1970", sample.at);
         return Err((RefusalReason::TooOld, message));
     }
-    if sample.at > UnixMillis::MAX.0 {
-        let message = format!("time {} ms is after the year 9998", sample.at);
+    if sample.at > UnixMillis::MAX {
+        let message = format!("time {} ms is after the year 9998", sample.at.0);
         return Err((RefusalReason::TooNew, message));
     }
     Ok(series)

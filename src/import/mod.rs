@@ -15,13 +15,13 @@ pub mod whisper;
 
 use std::io;
 
-use crate::ingest::rows::Rows;
+use crate::{ingest::rows::Rows, model::UnixMillis};
 
 /// Where in a file something is: a line counting from 1, or 0 for the file as a whole.
 pub type Place = u64;
 
 /// Time of a sample that has none: it is refused.
-pub(crate) const NO_TIME: i64 = i64::MIN;
+pub(crate) const NO_TIME: UnixMillis = UnixMillis::EARLIEST;
 
 /// A file's samples, a piece at a time.
 pub trait Source {

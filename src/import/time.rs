@@ -2,6 +2,8 @@
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
+use crate::model::UnixMillis;
+
 /// Numbers from here on are milliseconds: as seconds it would be the year 5138, and as
 /// milliseconds it is 1973.
 const MILLIS_FROM: f64 = 1e11;
@@ -10,7 +12,11 @@ const NANOS_FROM: f64 = 1e17;
 
 /// Unix seconds, milliseconds, microseconds or nanoseconds, told apart by their size; seconds may
 /// have a fraction.
-pub(super) fn number(text: &str) -> Option<i64> {
+pub(super) fn number(text: &str) -> Option<UnixMillis> {
+    millis(text).map(UnixMillis)
+}
+
+fn millis(text: &str) -> Option<i64> {
     if let Ok(whole) = text.parse::<i64>() {
         let size = whole.unsigned_abs() as f64;
         return if size < MILLIS_FROM {
@@ -29,16 +35,17 @@ pub(super) fn number(text: &str) -> Option<i64> {
 }
 
 /// The same, or RFC 3339, or a date and time without a zone, which is UTC.
-pub(super) fn any(text: &str) -> Option<i64> {
+pub(super) fn any(text: &str) -> Option<UnixMillis> {
     let text = text.trim();
-    if let Some(millis) = number(text) {
-        return Some(millis);
+    if let Some(at) = number(text) {
+        return Some(at);
     }
     if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp.as_millisecond());
+        return Some(UnixMillis(timestamp.as_millisecond()));
     }
     let civil = text.parse::<DateTime>().ok()?;
-    civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond())
+    let zoned = civil.to_zoned(TimeZone::UTC).ok()?;
+    Some(UnixMillis(zoned.timestamp().as_millisecond()))
 }
 
 #[cfg(test)]
@@ -48,15 +55,15 @@ mod tests {
     #[test]
     fn units_are_told_by_size() {
         let at = Some(1_795_264_496_123);
-        assert_eq!(number("1795264496.123"), at);
-        assert_eq!(number("1.795264496123e9"), at);
-        assert_eq!(number("1795264496123"), at);
-        assert_eq!(number("1795264496123456"), at);
-        assert_eq!(number("1795264496123456789"), at);
-        assert_eq!(number("1795264496"), Some(1_795_264_496_000));
-        assert_eq!(number("-1"), Some(-1000));
+        assert_eq!(millis("1795264496.123"), at);
+        assert_eq!(millis("1.795264496123e9"), at);
+        assert_eq!(millis("1795264496123"), at);
+        assert_eq!(millis("1795264496123456"), at);
+        assert_eq!(millis("1795264496123456789"), at);
+        assert_eq!(millis("1795264496"), Some(1_795_264_496_000));
+        assert_eq!(millis("-1"), Some(-1000));
         for bad in ["", "x", "NaN", "inf", "1e300", "99999999999999999999"] {
-            assert_eq!(number(bad), None, "{bad}");
+            assert_eq!(millis(bad), None, "{bad}");
         }
     }
 
@@ -64,9 +71,9 @@ mod tests {
     fn dates_are_read_in_their_zone_or_as_utc() {
         let at = Some(1_795_264_496_000);
         for text in ["2026-11-21T12:34:56Z", "2026-11-21T13:34:56+01:00", " 2026-11-21 12:34:56"] {
-            assert_eq!(any(text), at, "{text}");
+            assert_eq!(any(text), at.map(UnixMillis), "{text}");
         }
-        assert_eq!(any("2026-11-21"), Some(1_795_219_200_000));
+        assert_eq!(any("2026-11-21"), Some(UnixMillis(1_795_219_200_000)));
         assert_eq!(any("yesterday"), None);
     }
 }

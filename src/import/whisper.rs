@@ -18,7 +18,7 @@ use crate::{
         rows::Rows,
         series_cache::Fingerprint,
     },
-    model::Kind,
+    model::{Kind, UnixMillis},
 };
 
 const PROTOCOL: u8 = 65;
@@ -36,7 +36,7 @@ const AGGREGATION_SUM: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
     /// Unix seconds.
-    at: i64,
+    at_seconds: i64,
     value: f64,
 }
 
@@ -85,7 +85,7 @@ impl Source for Whisper<'_> {
             Ok(described)
         });
         for point in self.points.by_ref().take(CHUNK_POINTS) {
-            rows.push_finite(target, point.at * 1000, point.value);
+            rows.push_finite(target, UnixMillis(point.at_seconds * 1000), point.value);
         }
         Ok(Some(0))
     }
@@ -145,18 +145,18 @@ fn read_archive(bytes: &[u8], archive: &Archive) -> Vec<Point> {
             let (at, value) = point.split_first_chunk::<4>()?;
             let value = f64::from_be_bytes(*value.first_chunk()?);
             let at = i64::from(u32::from_be_bytes(*at));
-            (at != 0).then_some(Point { at, value })
+            (at != 0).then_some(Point { at_seconds: at, value })
         })
         .collect();
-    points.sort_by_key(|point| point.at);
-    points.dedup_by_key(|point| point.at);
+    points.sort_by_key(|point| point.at_seconds);
+    points.dedup_by_key(|point| point.at_seconds);
     points
 }
 
 /// Each time's point from the finest archive that covers it, in order of time.
 fn select(bytes: &[u8], archives: &[Archive]) -> Vec<Point> {
     let all: Vec<_> = archives.iter().map(|archive| read_archive(bytes, archive)).collect();
-    let latest = all.iter().filter_map(|points| points.last()).map(|point| point.at).max();
+    let latest = all.iter().filter_map(|points| points.last()).map(|point| point.at_seconds).max();
     let Some(latest) = latest else { return Vec::new() };
     let mut chosen: Vec<Point> = Vec::new();
     // Times from here on are taken.
@@ -165,17 +165,21 @@ fn select(bytes: &[u8], archives: &[Archive]) -> Vec<Point> {
         let newest = latest.div_euclid(archive.step) * archive.step;
         let covers_from = newest - archive.step * (archive.points as i64 - 1);
         // A point that reaches into what is taken stands for the finer ones below it.
-        let reaches =
-            |point: &&Point| point.at < taken_from && point.at + archive.step > taken_from;
+        let reaches = |point: &&Point| {
+            point.at_seconds < taken_from && point.at_seconds + archive.step > taken_from
+        };
         if let Some(reaching) = points.iter().find(reaches) {
-            chosen.retain(|finer| finer.at >= reaching.at + archive.step);
-            taken_from = reaching.at + archive.step;
+            chosen.retain(|finer| finer.at_seconds >= reaching.at_seconds + archive.step);
+            taken_from = reaching.at_seconds + archive.step;
         }
-        chosen
-            .extend(points.iter().filter(|point| point.at >= covers_from && point.at < taken_from));
+        chosen.extend(
+            points
+                .iter()
+                .filter(|point| point.at_seconds >= covers_from && point.at_seconds < taken_from),
+        );
         taken_from = taken_from.min(covers_from);
     }
-    chosen.sort_by_key(|point| point.at);
+    chosen.sort_by_key(|point| point.at_seconds);
     chosen
 }
 
@@ -215,7 +219,7 @@ mod tests {
 
     fn points(bytes: &[u8]) -> Vec<(i64, f64)> {
         let (_, archives) = read_head(bytes).unwrap();
-        select(bytes, &archives).iter().map(|point| (point.at, point.value)).collect()
+        select(bytes, &archives).iter().map(|point| (point.at_seconds, point.value)).collect()
     }
 
     #[test]

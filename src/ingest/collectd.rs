@@ -15,7 +15,7 @@ use super::{
     series_cache::Fingerprint,
 };
 use crate::{
-    model::{Kind, SeriesKey},
+    model::{Kind, SeriesKey, UnixMillis},
     policy::RefusalReason,
 };
 
@@ -135,7 +135,7 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
             Ok(Described { key, kind: source.kind(), unit: "".into() })
         });
-        rows.push_finite(target, millis as i64, value.unwrap_or(f64::NAN));
+        rows.push_finite(target, UnixMillis(millis as i64), value.unwrap_or(f64::NAN));
     }
     Ok(())
 }

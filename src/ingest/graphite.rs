@@ -9,7 +9,7 @@ use super::{
     series_cache::Fingerprint,
 };
 use crate::{
-    model::{SeriesKey, SeriesLimits},
+    model::{SeriesKey, SeriesLimits, UnixMillis},
     policy::RefusalReason,
 };
 
@@ -84,14 +84,14 @@ impl Template {
     }
 }
 
-/// Decodes whole lines; a bad one spoils no other. Times that are missing or -1 are `now_ms`.
-pub fn decode_lines(body: &[u8], templates: &[Template], now_ms: i64, rows: &mut Rows<'_>) {
+/// Decodes whole lines; a bad one spoils no other. Times that are missing or -1 are `now`.
+pub fn decode_lines(body: &[u8], templates: &[Template], now: UnixMillis, rows: &mut Rows<'_>) {
     for line in body.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii();
         if line.is_empty() {
             continue;
         }
-        match read_line(line, now_ms) {
+        match read_line(line, now) {
             Some((path, value, at)) => {
                 if let Some(target) = target(path, templates, rows) {
                     rows.push_finite(target, at, value);
@@ -105,20 +105,20 @@ pub fn decode_lines(body: &[u8], templates: &[Template], now_ms: i64, rows: &mut
     }
 }
 
-fn read_line(line: &[u8], now_ms: i64) -> Option<(&str, f64, i64)> {
+fn read_line(line: &[u8], now: UnixMillis) -> Option<(&str, f64, UnixMillis)> {
     let text = std::str::from_utf8(line).ok()?;
     let mut words = text.split_ascii_whitespace();
     let (path, value) = (words.next()?, words.next()?.parse().ok()?);
     let at = match words.next() {
-        None | Some("-1" | "N") => now_ms,
-        Some(seconds) => millis(seconds.parse().ok()?)?,
+        None | Some("-1" | "N") => now,
+        Some(seconds) => time(seconds.parse().ok()?)?,
     };
     words.next().is_none().then_some((path, value, at))
 }
 
-fn millis(seconds: f64) -> Option<i64> {
+fn time(seconds: f64) -> Option<UnixMillis> {
     let millis = seconds * 1000.0;
-    (millis.is_finite() && millis.abs() < 1e15).then_some(millis as i64)
+    (millis.is_finite() && millis.abs() < 1e15).then_some(UnixMillis(millis as i64))
 }
 
 /// The series of a path; `None` when the path is too long, and its sample refused.
@@ -162,14 +162,14 @@ pub fn describe(
 pub fn decode_pickle(
     body: &[u8],
     templates: &[Template],
-    now_ms: i64,
+    now: UnixMillis,
     rows: &mut Rows<'_>,
 ) -> Result<(), String> {
     let points = pickle::read_list(body)?;
     // A path that is written once may stand in many points: it is looked up once.
     let mut last: Option<(&Rc<str>, Option<Target>)> = None;
     for point in &points {
-        match read_point(point, now_ms) {
+        match read_point(point, now) {
             Some((path, value, at)) => {
                 let known = last.filter(|(before, _)| Rc::ptr_eq(before, path));
                 let target = known.map_or_else(|| target(path, templates, rows), |(_, own)| own);
@@ -186,11 +186,11 @@ pub fn decode_pickle(
     Ok(())
 }
 
-fn read_point(point: &Item, now_ms: i64) -> Option<(&Rc<str>, f64, i64)> {
+fn read_point(point: &Item, now: UnixMillis) -> Option<(&Rc<str>, f64, UnixMillis)> {
     let Item::Pair(point, _) = point else { return None };
     let (Item::Text(path), Item::Pair(sample, _)) = &**point else { return None };
     let seconds = number(&sample.0)?;
-    let at = if seconds < 0.0 { now_ms } else { millis(seconds)? };
+    let at = if seconds < 0.0 { now } else { time(seconds)? };
     Some((path, number(&sample.1)?, at))
 }
 
@@ -234,17 +234,17 @@ mod tests {
 
     #[test]
     fn lines_are_read_and_bad_ones_named() {
-        assert_eq!(read_line(b"a.b 1.5 1795264496", 0), Some(("a.b", 1.5, 1_795_264_496_000)));
-        assert_eq!(read_line(b"a.b 1 -1", 7), Some(("a.b", 1.0, 7)));
-        assert_eq!(read_line(b"a.b 1", 7), Some(("a.b", 1.0, 7)));
+        assert_eq!(read_line(b"a.b 1.5 1795264496", UnixMillis(0)), Some(("a.b", 1.5, UnixMillis(1_795_264_496_000))));
+        assert_eq!(read_line(b"a.b 1 -1", UnixMillis(7)), Some(("a.b", 1.0, UnixMillis(7))));
+        assert_eq!(read_line(b"a.b 1", UnixMillis(7)), Some(("a.b", 1.0, UnixMillis(7))));
         for line in ["a.b", "a.b x 1", "a.b 1 x", "a.b 1 2 3", "a.b 1 1e300"] {
-            assert_eq!(read_line(line.as_bytes(), 0), None, "{line}");
+            assert_eq!(read_line(line.as_bytes(), UnixMillis(0)), None, "{line}");
         }
         let limits = SeriesLimits::default();
         let mut cache = super::super::series_cache::SeriesCache::default();
         let known = |_: &SeriesKey| Some(SeriesId(1));
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
-        decode_lines(b"a 1 5\nbad\n\nb 2 6\r\nc 3 7", &[], 0, &mut rows);
+        decode_lines(b"a 1 5\nbad\n\nb 2 6\r\nc 3 7", &[], UnixMillis(0), &mut rows);
         assert_eq!(rows.finish().len(), 3);
     }
 
@@ -258,9 +258,9 @@ mod tests {
         let mut cache = super::super::series_cache::SeriesCache::default();
         let known = |_: &SeriesKey| Some(SeriesId(1));
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
-        decode_pickle(pickle, &[], 0, &mut rows).unwrap();
+        decode_pickle(pickle, &[], UnixMillis(0), &mut rows).unwrap();
         assert_eq!(rows.finish().len(), 1);
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
-        assert!(decode_pickle(b"nonsense", &[], 0, &mut rows).is_err());
+        assert!(decode_pickle(b"nonsense", &[], UnixMillis(0), &mut rows).is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::{
     series_cache::Fingerprint,
 };
 use crate::{
-    model::{SeriesKey, SeriesLimits},
+    model::{SeriesKey, SeriesLimits, UnixMillis},
     policy::RefusalReason,
 };
 
@@ -47,26 +47,26 @@ impl Precision {
         })
     }
 
-    fn millis(self, timestamp: i64) -> i64 {
-        match self {
+    fn time(self, timestamp: i64) -> UnixMillis {
+        UnixMillis(match self {
             Self::Nanoseconds => timestamp.div_euclid(1_000_000),
             Self::Microseconds => timestamp.div_euclid(1000),
             Self::Milliseconds => timestamp,
             Self::Seconds => timestamp.saturating_mul(1000),
             Self::Minutes => timestamp.saturating_mul(60_000),
             Self::Hours => timestamp.saturating_mul(3_600_000),
-        }
+        })
     }
 }
 
-/// Decodes a body; lines without a timestamp are of `now_ms`. A bad line spoils no other.
+/// Decodes a body; lines without a timestamp are of `now`. A bad line spoils no other.
 ///
 /// # Errors
 /// When the body is not UTF-8.
 pub fn decode(
     body: &[u8],
     precision: Precision,
-    now_ms: i64,
+    now: UnixMillis,
     rows: &mut Rows<'_>,
 ) -> Result<(), String> {
     let text = std::str::from_utf8(body).map_err(|fault| format!("body: {fault}"))?;
@@ -87,7 +87,7 @@ pub fn decode(
             }
             match line {
                 Ok(line) => {
-                    let at = line.timestamp.map_or(now_ms, |timestamp| precision.millis(timestamp));
+                    let at = line.timestamp.map_or(now, |timestamp| precision.time(timestamp));
                     take_line(&line, at, rows, &mut written);
                 }
                 Err(fault) => {
@@ -126,7 +126,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-fn take_line(line: &ParsedLine<'_>, at: i64, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
+fn take_line(line: &ParsedLine<'_>, at: UnixMillis, rows: &mut Rows<'_>, written: &mut Vec<u8>) {
     let tags = line.series.tag_set.iter().flatten();
     let tag_bytes: usize = tags.map(|(name, value)| name.len() + value.len()).sum();
     let bytes = line.series.measurement.len() + tag_bytes;

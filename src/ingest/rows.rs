@@ -44,7 +44,7 @@ pub struct Described {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     target: TargetKind,
-    at: i64,
+    at: UnixMillis,
     value: f64,
     start: i64,
 }
@@ -175,7 +175,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds a sample; `start` says since when a counter counts, 0 when not known.
-    pub fn push(&mut self, target: Target, at: i64, value: f64, start: i64) {
+    pub fn push(&mut self, target: Target, at: UnixMillis, value: f64, start: i64) {
         if self.samples.len() == self.samples.capacity() {
             self.grow();
         }
@@ -197,7 +197,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The same for protocols whose senders mean "no value" by a number that is not finite.
-    pub fn push_finite(&mut self, target: Target, at: i64, value: f64) {
+    pub fn push_finite(&mut self, target: Target, at: UnixMillis, value: f64) {
         if value.is_finite() {
             self.push(target, at, value, 0);
         } else {
@@ -305,17 +305,16 @@ impl Decoded {
                 TargetKind::Refused(reason) => Resolved::Refused(reason),
                 TargetKind::New(index) => settled[index as usize],
             };
-            let at = UnixMillis(row.at);
             // A stale marker is no number, but all else of it is checked.
             let number = if is_stale_marker(row.value) { 0.0 } else { row.value };
             let verdict = match resolved {
                 Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => admission.check(at, number, || kind(id)).map(|()| id),
+                Resolved::Series(id) => admission.check(row.at, number, || kind(id)).map(|()| id),
             };
             match verdict {
                 Ok(id) => {
                     batch.series.push(id);
-                    batch.times.push(row.at);
+                    batch.times.push(row.at.0);
                     let is_nan = row.value.is_nan() && !is_stale_marker(row.value);
                     batch.values.push(if is_nan { f64::NAN } else { row.value });
                     if has_starts {
@@ -323,7 +322,7 @@ impl Decoded {
                     }
                 }
                 Err(reason) => {
-                    refused.add_many(reason, 1, || admission.explain(reason, at, row.value));
+                    refused.add_many(reason, 1, || admission.explain(reason, row.at, row.value));
                 }
             }
         }
@@ -341,8 +340,8 @@ impl Decoded {
 pub struct Numbered {
     /// The series, or why it is refused.
     pub series: Result<SeriesId, RefusalReason>,
-    /// Unix milliseconds.
-    pub at: i64,
+    /// When it was taken.
+    pub at: UnixMillis,
     /// The value.
     pub value: f64,
     /// Since when a counter counts, 0 when not known.

@@ -37,7 +37,7 @@ fn refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
 fn a_line_of_many_tags_and_many_fields() {
     let line = format!("m{} f=1{}", ",t=v".repeat(MANY), ",f=1".repeat(MANY - 1));
     let decode = |rows: &mut Rows<'_>| {
-        influx::decode(line.as_bytes(), Precision::Seconds, 0, rows).unwrap();
+        influx::decode(line.as_bytes(), Precision::Seconds, UnixMillis(0), rows).unwrap();
     };
     assert_eq!(refused(decode), MANY as u64);
 }

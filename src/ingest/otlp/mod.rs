@@ -18,7 +18,7 @@ use super::{
     series_cache::Fingerprint,
 };
 use crate::{
-    model::{Kind, SeriesKey},
+    model::{Kind, SeriesKey, UnixMillis},
     policy::RefusalReason,
 };
 
@@ -102,8 +102,9 @@ struct Points<'a, 'r> {
 struct Point {
     tags: Tags,
     fingerprint: Fingerprint,
-    /// Time and start, Unix ms.
-    times: (i64, i64),
+    at: UnixMillis,
+    /// Since when a counter counts, in Unix milliseconds; 0 when not known.
+    start: i64,
 }
 
 impl<'a, 'r> Points<'a, 'r> {
@@ -210,8 +211,8 @@ impl<'a, 'r> Points<'a, 'r> {
         let length = self.metric.name.len() + self.shared.bytes + bytes(&tags);
         let fingerprint = self.fingerprint.and(written(&tags).as_bytes());
         let millis = |nanos: u64| (nanos / 1_000_000) as i64;
-        let times = (millis(at), millis(start));
-        self.rows.fits(length, samples).then_some(Point { tags, fingerprint, times })
+        let (at, start) = (UnixMillis(millis(at)), millis(start));
+        self.rows.fits(length, samples).then_some(Point { tags, fingerprint, at, start })
     }
 
     /// Adds a sample; `extra` is a tag that its point does not have.
@@ -238,7 +239,7 @@ impl<'a, 'r> Points<'a, 'r> {
             let key = key.map_err(|cause| cause.to_string())?;
             Ok(Described { key, kind, unit: metric.unit.into() })
         });
-        self.rows.push(target, point.times.0, value, point.times.1);
+        self.rows.push(target, point.at, value, point.start);
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     series_cache::Fingerprint,
 };
 use crate::{
-    model::{Kind, SeriesKey, SeriesLimits},
+    model::{Kind, SeriesKey, SeriesLimits, UnixMillis},
     policy::RefusalReason,
 };
 
@@ -70,7 +70,7 @@ fn entries(message: &[u8], numbers: [u32; 2]) -> Result<u64, WireFault> {
 }
 
 /// `Sample` of both versions: value 1, timestamp 2, and in 2.0 start timestamp 3.
-fn sample(message: &[u8]) -> Result<(i64, f64, i64), WireFault> {
+fn sample(message: &[u8]) -> Result<(UnixMillis, f64, i64), WireFault> {
     let (mut at, mut number, mut start) = (0, 0.0, 0);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next_field()? {
@@ -81,7 +81,7 @@ fn sample(message: &[u8]) -> Result<(i64, f64, i64), WireFault> {
             _ => {}
         }
     }
-    Ok((at, number, start))
+    Ok((UnixMillis(at), number, start))
 }
 
 /// A native histogram: its count and sum become counters, its buckets are counted as refused.
@@ -108,7 +108,7 @@ fn histogram(
     for (part, suffix, value) in [(HISTOGRAM_COUNT, "_count", count), (HISTOGRAM_SUM, "_sum", sum)]
     {
         let target = rows.series(fingerprint(part), |limits| describe(suffix, limits));
-        rows.push(target, at, value, start);
+        rows.push(target, UnixMillis(at), value, start);
     }
     rows.refuse(RefusalReason::NativeHistogram, buckets, || {
         "the buckets of native histograms are not kept; send classic ones".to_owned()
