@@ -234,7 +234,10 @@ mod tests {
 
     #[test]
     fn lines_are_read_and_bad_ones_named() {
-        assert_eq!(read_line(b"a.b 1.5 1795264496", UnixMillis(0)), Some(("a.b", 1.5, UnixMillis(1_795_264_496_000))));
+        assert_eq!(
+            read_line(b"a.b 1.5 1795264496", UnixMillis(0)),
+            Some(("a.b", 1.5, UnixMillis(1_795_264_496_000)))
+        );
         assert_eq!(read_line(b"a.b 1 -1", UnixMillis(7)), Some(("a.b", 1.0, UnixMillis(7))));
         assert_eq!(read_line(b"a.b 1", UnixMillis(7)), Some(("a.b", 1.0, UnixMillis(7))));
         for line in ["a.b", "a.b x 1", "a.b 1 x", "a.b 1 2 3", "a.b 1 1e300"] {
