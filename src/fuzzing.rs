@@ -108,7 +108,7 @@ pub fn json(bytes: &[u8]) {
 pub fn remote_write(bytes: &[u8]) {
     for version in [Version::V1, Version::V2] {
         let mut families = Families::default();
-        decode_foreign(|rows| {
+        decode_rows(|rows| {
             ingest::remote_write::decode(version, bytes, &mut families, rows).is_ok()
         });
     }
@@ -120,13 +120,13 @@ pub fn influx(bytes: &[u8]) {
     let words = ["ns", "us", "ms", "s", "m", "h"];
     let word = words.get(usize::from(*unit) % words.len()).copied().unwrap_or_default();
     let Some(precision) = Precision::from_word(word) else { return };
-    decode_foreign(|rows| ingest::influx::decode(lines, precision, NOW, rows).is_ok());
+    decode_rows(|rows| ingest::influx::decode(lines, precision, NOW, rows).is_ok());
 }
 
 /// OTLP metrics, in either form.
 pub fn otlp(bytes: &[u8]) {
     for form in [Form::Protobuf, Form::Json] {
-        decode_foreign(|rows| ingest::otlp::decode(form, bytes, rows).is_ok());
+        decode_rows(|rows| ingest::otlp::decode(form, bytes, rows).is_ok());
     }
 }
 
@@ -136,7 +136,7 @@ pub fn graphite(bytes: &[u8]) {
     let (first, lines) = bytes.split_at(end);
     let template = std::str::from_utf8(first).ok().and_then(|text| Template::parse(text).ok());
     let templates: Vec<_> = template.into_iter().collect();
-    decode_foreign(|rows| {
+    decode_rows(|rows| {
         ingest::graphite::decode_lines(lines, &templates, NOW, rows);
         true
     });
@@ -144,16 +144,16 @@ pub fn graphite(bytes: &[u8]) {
 
 /// A message of Graphite's pickle protocol.
 pub fn pickle(bytes: &[u8]) {
-    decode_foreign(|rows| ingest::graphite::decode_pickle(bytes, &[], NOW, rows).is_ok());
+    decode_rows(|rows| ingest::graphite::decode_pickle(bytes, &[], NOW, rows).is_ok());
 }
 
 /// collectd's value lists as JSON.
 pub fn collectd(bytes: &[u8]) {
-    decode_foreign(|rows| ingest::collectd::decode(bytes, rows).is_ok());
+    decode_rows(|rows| ingest::collectd::decode(bytes, rows).is_ok());
 }
 
 /// Decodes twice, the second time with the series known, and judges each sample.
-fn decode_foreign(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
+fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
     let limits = SeriesLimits::default();
     let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     let mut cache = SeriesCache::default();

@@ -14,7 +14,6 @@
 
 mod checkpointer;
 mod collector;
-mod foreign;
 mod graphite;
 mod health;
 mod lifeline;
@@ -25,8 +24,9 @@ mod trusted_clock;
 mod writer;
 
 pub use checkpointer::{CheckpointNow, Checkpointer, CheckpointerParts};
-pub use collector::{Collect, CollectFault, Collector, CollectorParts, Encoding};
-pub use foreign::{CollectForeign, Foreign, ForeignAnswer, ForeignFault};
+pub use collector::{
+    CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, RowsAnswer, counted_as,
+};
 pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};

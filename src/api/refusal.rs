@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, http::StatusCode};
 
 use super::answer;
 use crate::{
-    actors::{CollectFault, ForeignFault, WriteFault},
+    actors::{CollectFault, WriteFault},
     ingest::memory::NoMemory,
     telemetry::IngestOutcome,
 };
@@ -30,10 +30,8 @@ pub(super) enum Refusal {
     Busy(String),
     /// The daemon is stopping.
     Stopping,
-    /// The collector refused a native batch.
+    /// The collector refused it.
     Collect(CollectFault),
-    /// The collector refused a foreign request.
-    Foreign(ForeignFault),
 }
 
 impl From<NoMemory> for Refusal {
@@ -53,16 +51,11 @@ impl Refusal {
             Self::Malformed(_)
             | Self::UnknownMediaType(_)
             | Self::UnknownEncoding(_)
-            | Self::Foreign(ForeignFault::Malformed(_))
             | Self::Collect(CollectFault::Malformed(_)) => IngestOutcome::Malformed,
             Self::TooLarge { .. }
             | Self::TooLong { .. }
             | Self::Collect(
-                CollectFault::TooManySeries { .. }
-                | CollectFault::Memory(NoMemory::TooLarge { .. }),
-            )
-            | Self::Foreign(
-                ForeignFault::TooManySeries(_) | ForeignFault::Memory(NoMemory::TooLarge { .. }),
+                CollectFault::TooManySeries(_) | CollectFault::Memory(NoMemory::TooLarge { .. }),
             ) => IngestOutcome::TooLarge,
             Self::TooSlow(_) => IngestOutcome::TooSlow,
             Self::Busy(_)
@@ -70,14 +63,9 @@ impl Refusal {
                 CollectFault::SenderLimit
                 | CollectFault::Memory(NoMemory::Busy)
                 | CollectFault::Write(WriteFault::Busy(_)),
-            )
-            | Self::Foreign(
-                ForeignFault::Write(WriteFault::Busy(_)) | ForeignFault::Memory(NoMemory::Busy),
             ) => IngestOutcome::Busy,
             Self::Collect(CollectFault::UnknownRef(_)) => IngestOutcome::UnknownRefs,
-            Self::Stopping
-            | Self::Collect(CollectFault::Write(_))
-            | Self::Foreign(ForeignFault::Write(_)) => IngestOutcome::Failed,
+            Self::Stopping | Self::Collect(CollectFault::Write(_)) => IngestOutcome::Failed,
         }
     }
 
@@ -115,14 +103,6 @@ impl Refusal {
                 error(StatusCode::SERVICE_UNAVAILABLE, "busy", "the daemon is stopping")
             }
             Self::Collect(fault) => collect_fault(fault),
-            Self::Foreign(ForeignFault::Malformed(message)) => {
-                error(StatusCode::BAD_REQUEST, "malformed", message)
-            }
-            Self::Foreign(fault @ ForeignFault::TooManySeries(_)) => {
-                error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &fault.to_string())
-            }
-            Self::Foreign(ForeignFault::Memory(fault)) => Self::from(*fault).response(),
-            Self::Foreign(ForeignFault::Write(fault)) => write_fault(fault),
         }
     }
 }
@@ -132,7 +112,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::Malformed(cause) => {
             answer::error(StatusCode::BAD_REQUEST, "malformed", cause)
         }
-        CollectFault::TooManySeries { .. } => {
+        CollectFault::TooManySeries(_) => {
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", fault)
         }
         CollectFault::UnknownRef(cause) => {

@@ -1,6 +1,7 @@
 //! Protocols: one file each, from bytes to a batch.
 //!
-//! Must never know: HTTP, the writer. The collector calls it and hands on what comes out.
+//! Must never know: HTTP, the writer. `protocol.rs` chooses among them. The
+//! collector calls it and hands on what comes out.
 
 pub mod collectd;
 pub mod graphite;
@@ -10,6 +11,7 @@ pub mod native;
 pub mod otlp;
 mod pickle;
 pub mod protobuf;
+pub mod protocol;
 pub mod refusals;
 pub mod remote_write;
 pub mod rows;

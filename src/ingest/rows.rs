@@ -1,5 +1,6 @@
-//! What the decoders of foreign protocols fill: samples of series that are known by a fingerprint
-//! of how the sender writes them, so that a known series costs one lookup and no allocation.
+//! What the decoders of protocols fill that name a series in each row: samples of series that are
+//! known by a fingerprint of how the sender writes them, so that a known series costs one lookup and
+//! no allocation.
 
 use std::collections::HashMap;
 

@@ -18,11 +18,8 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{
-    Collector,
-    foreign::{CollectForeign, Foreign, ForeignFault},
-};
-use crate::telemetry::Metrics;
+use super::collector::{CollectFault, CollectRows, Collector};
+use crate::{ingest::protocol::RowProtocol, telemetry::Metrics};
 use udp::UdpReader;
 
 /// Longest line or pickle; a connection that sends a longer one is closed.
@@ -95,8 +92,8 @@ impl GraphiteListeners {
         };
         let mut tasks = Vec::new();
         for (address, form) in [
-            (settings.listen, Foreign::GraphiteLines),
-            (settings.pickle_listen, Foreign::GraphitePickle),
+            (settings.listen, RowProtocol::GraphiteLines),
+            (settings.pickle_listen, RowProtocol::GraphitePickle),
         ] {
             if let Some(address) = address {
                 let listener = std::net::TcpListener::bind(address)?;
@@ -121,7 +118,7 @@ impl GraphiteListeners {
     }
 }
 
-async fn accept(listener: TcpListener, form: Foreign, sink: Sink) {
+async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
     // Connections end with the listener.
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -154,7 +151,7 @@ async fn accept(listener: TcpListener, form: Foreign, sink: Sink) {
 async fn serve(
     mut stream: TcpStream,
     peer: SocketAddr,
-    form: Foreign,
+    form: RowProtocol,
     sink: &Sink,
 ) -> std::io::Result<()> {
     let sender = format!("graphite {}", peer.ip());
@@ -166,7 +163,7 @@ async fn serve(
         let read = timeout_at(heard + silence, stream.read_buf(&mut buffer)).await;
         if read.map_err(|_| std::io::Error::other("silent for too long"))?? == 0 {
             // A last line may come without its end.
-            if form == Foreign::GraphiteLines && !buffer.is_empty() {
+            if form == RowProtocol::GraphiteLines && !buffer.is_empty() {
                 deliver(sink, form, buffer, &sender).await;
             }
             return Ok(());
@@ -179,9 +176,9 @@ async fn serve(
 }
 
 /// Takes whole lines, or the next pickle, out of the buffer.
-fn next_message(buffer: &mut BytesMut, form: Foreign) -> std::io::Result<Option<BytesMut>> {
+fn next_message(buffer: &mut BytesMut, form: RowProtocol) -> std::io::Result<Option<BytesMut>> {
     let too_long = || std::io::Error::other("a line or pickle is too long");
-    if form == Foreign::GraphiteLines {
+    if form == RowProtocol::GraphiteLines {
         let end = buffer.iter().rposition(|byte| *byte == b'\n');
         return match end {
             Some(end) => Ok(Some(buffer.split_to(end + 1))),
@@ -202,19 +199,19 @@ fn next_message(buffer: &mut BytesMut, form: Foreign) -> std::io::Result<Option<
 }
 
 /// Has a message written, however long that takes.
-async fn deliver(sink: &Sink, foreign: Foreign, message: BytesMut, sender: &str) {
+async fn deliver(sink: &Sink, protocol: RowProtocol, message: BytesMut, sender: &str) {
     let body = message.freeze();
     loop {
         let own = sender.into();
-        let collect = CollectForeign { body: body.clone(), foreign, sender: own, memory: None };
+        let collect = CollectRows { body: body.clone(), protocol, sender: own, memory: None };
         match sink.collector.send(collect).await {
             // Durable; or the daemon stops, and nobody is left to write it.
             Ok(Ok(_)) | Err(_) => return,
-            Ok(Err(fault @ (ForeignFault::Malformed(_) | ForeignFault::TooManySeries(_)))) => {
+            Ok(Err(CollectFault::Write(_) | CollectFault::Memory(_))) => sleep(RETRY_AFTER).await,
+            Ok(Err(fault)) => {
                 tracing::debug!(sender, %fault, "a Graphite message cannot be taken in");
                 return;
             }
-            Ok(Err(ForeignFault::Write(_) | ForeignFault::Memory(_))) => sleep(RETRY_AFTER).await,
         }
     }
 }
@@ -226,14 +223,14 @@ mod tests {
     #[test]
     fn messages_are_cut_where_they_end() {
         let mut lines = BytesMut::from(&b"a 1 2\nb 3 4\nc 5"[..]);
-        let whole = next_message(&mut lines, Foreign::GraphiteLines).unwrap().unwrap();
+        let whole = next_message(&mut lines, RowProtocol::GraphiteLines).unwrap().unwrap();
         assert_eq!((&whole[..], &lines[..]), (&b"a 1 2\nb 3 4\n"[..], &b"c 5"[..]));
-        assert_eq!(next_message(&mut lines, Foreign::GraphiteLines).unwrap(), None);
+        assert_eq!(next_message(&mut lines, RowProtocol::GraphiteLines).unwrap(), None);
         let mut pickles = BytesMut::from(&b"\0\0\0\x02ab\0\0\0\x03cd"[..]);
-        let first = next_message(&mut pickles, Foreign::GraphitePickle).unwrap().unwrap();
+        let first = next_message(&mut pickles, RowProtocol::GraphitePickle).unwrap().unwrap();
         assert_eq!(&first[..], b"ab");
-        assert_eq!(next_message(&mut pickles, Foreign::GraphitePickle).unwrap(), None);
+        assert_eq!(next_message(&mut pickles, RowProtocol::GraphitePickle).unwrap(), None);
         let mut bomb = BytesMut::from(&b"\xff\xff\xff\xff"[..]);
-        assert!(next_message(&mut bomb, Foreign::GraphitePickle).is_err());
+        assert!(next_message(&mut bomb, RowProtocol::GraphitePickle).is_err());
     }
 }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use rustix::{fs::fstat, net::sockopt};
 use tokio::sync::Notify;
 
-use super::{CollectForeign, Foreign, Sink};
+use super::{CollectRows, RowProtocol, Sink};
 use crate::telemetry::DatagramLoss;
 
 /// Largest datagram.
@@ -159,8 +159,8 @@ impl Sink {
     async fn write(&self, sender: IpAddr, waiting: Waiting) {
         let body: Bytes = waiting.lines.freeze();
         let sender = format!("graphite {sender}").into();
-        let foreign = Foreign::GraphiteLines;
-        let collect = CollectForeign { body, foreign, sender, memory: None };
+        let protocol = RowProtocol::GraphiteLines;
+        let collect = CollectRows { body, protocol, sender, memory: None };
         if !matches!(self.collector.send(collect).await, Ok(Ok(_))) {
             self.count_lost(DatagramLoss::NotWritten, waiting.datagrams);
         }

@@ -2,27 +2,24 @@
 
 use actix_web::{HttpResponse, http::header};
 
-use super::rows::{ForeignRequest, respond};
-use crate::{
-    actors::{Foreign, ForeignAnswer},
-    api::refusal::Refusal,
-};
+use super::rows::{RowsRequest, respond};
+use crate::{actors::RowsAnswer, api::refusal::Refusal, ingest::protocol::RowProtocol};
 
-pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
+pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     let (request, ..) = &received;
     let media_type = request.headers().get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
-    let foreign = match media_type.map(str::trim) {
-        Some("application/json") => Ok(Foreign::Collectd),
+    let protocol = match media_type.map(str::trim) {
+        Some("application/json") => Ok(RowProtocol::Collectd),
         other => Err(Refusal::UnknownMediaType(format!(
             "Content-Type: {} is not known; set Format \"JSON\" in collectd's write_http",
             other.unwrap_or_default()
         ))),
     };
-    respond(received, foreign, "identity", acknowledge).await
+    respond(received, protocol, "identity", acknowledge).await
 }
 
 /// 200 where what can be kept is durable: collectd sends nothing again.
-fn acknowledge(answer: ForeignAnswer) -> HttpResponse {
+fn acknowledge(answer: RowsAnswer) -> HttpResponse {
     HttpResponse::Ok().json(answer.answer)
 }

@@ -4,11 +4,11 @@ use actix_web::{HttpResponse, http::StatusCode, web::Query};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::rows::{ForeignRequest, respond};
+use super::rows::{RowsRequest, respond};
 use crate::{
-    actors::{Foreign, ForeignAnswer},
+    actors::RowsAnswer,
     api::refusal::Refusal,
-    ingest::influx::Precision,
+    ingest::{influx::Precision, protocol::RowProtocol},
 };
 
 /// What clients take for a version that has all that they need.
@@ -21,19 +21,19 @@ pub(super) struct WriteParams {
     precision: String,
 }
 
-pub(super) async fn write(received: ForeignRequest, params: Query<WriteParams>) -> HttpResponse {
+pub(super) async fn write(received: RowsRequest, params: Query<WriteParams>) -> HttpResponse {
     let precision = Precision::from_word(&params.precision);
-    let foreign = precision.map(Foreign::Influx).ok_or_else(|| {
+    let protocol = precision.map(RowProtocol::Influx).ok_or_else(|| {
         Refusal::Malformed(format!(
             "precision={:?} is not known; use ns, us, ms, s, m or h",
             params.precision
         ))
     });
-    respond(received, foreign, "identity", acknowledge).await
+    respond(received, protocol, "identity", acknowledge).await
 }
 
 /// As InfluxDB: what could be read is written, and the rest is named in a 400.
-fn acknowledge(answer: ForeignAnswer) -> HttpResponse {
+fn acknowledge(answer: RowsAnswer) -> HttpResponse {
     let dropped: u64 = answer.answer.refused.values().sum();
     if dropped == 0 {
         return HttpResponse::NoContent().insert_header(("X-Influxdb-Version", VERSION)).finish();

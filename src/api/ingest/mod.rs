@@ -10,10 +10,15 @@ mod remote_write;
 mod rows;
 
 use actix::Addr;
-use actix_web::{http::Method, web};
+use actix_web::{HttpResponse, http::Method, web};
 
+use super::refusal::Refusal;
 use super::{body::Bodies, scope::Scope};
-use crate::{actors::Collector, telemetry::Metrics};
+use crate::{
+    actors::Collector,
+    clock::Stopwatch,
+    telemetry::{IngestOutcome, Metrics},
+};
 
 /// Bytes of a body, decompressed, that a worker's own collector reads, at most.
 const OWN_BYTES_MAX: usize = 2 << 20;
@@ -54,4 +59,20 @@ pub(super) fn routes(mut scope: Scope<'_, IngestParts>) {
     scope.route(Method::POST, "/api/v1/collectd", collectd::write);
     scope.any("/ping", web::to(influx::ping));
     scope.any("/query", web::to(influx::query));
+}
+
+/// Answers a request, counts it by what became of it, and how long that took.
+async fn counted(
+    metrics: &Metrics,
+    accepted: impl Future<Output = Result<HttpResponse, Refusal>>,
+    refuse: fn(&Refusal) -> HttpResponse,
+) -> HttpResponse {
+    let watch = Stopwatch::start();
+    let (outcome, response) = match accepted.await {
+        Ok(response) => (IngestOutcome::Acknowledged, response),
+        Err(refusal) => (refusal.outcome(), refuse(&refusal)),
+    };
+    metrics.ingest_requests.with_label_values(&[outcome.as_str()]).inc();
+    metrics.ingest_request_duration.observe(watch.seconds());
+    response
 }

@@ -3,12 +3,11 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use granary_protocol::IngestAnswer;
 
-use super::IngestParts;
+use super::{IngestParts, counted};
 use crate::{
-    actors::{Collect, Encoding},
+    actors::CollectBatches,
     api::{body, refusal::Refusal},
-    clock::Stopwatch,
-    telemetry::IngestOutcome,
+    ingest::protocol::BatchEncoding,
 };
 
 pub(super) async fn ingest(
@@ -16,14 +15,11 @@ pub(super) async fn ingest(
     payload: web::Payload,
     parts: web::Data<IngestParts>,
 ) -> HttpResponse {
-    let watch = Stopwatch::start();
-    let (outcome, response) = match accept(&request, payload, &parts).await {
-        Ok(answer) => (IngestOutcome::Acknowledged, HttpResponse::Ok().json(answer)),
-        Err(refusal) => (refusal.outcome(), refusal.response()),
+    let accepted = async {
+        let answer = accept(&request, payload, &parts).await?;
+        Ok(HttpResponse::Ok().json(answer))
     };
-    parts.metrics.ingest_requests.with_label_values(&[outcome.as_str()]).inc();
-    parts.metrics.ingest_request_duration.observe(watch.seconds());
-    response
+    counted(&parts.metrics, accepted, Refusal::response).await
 }
 
 async fn accept(
@@ -32,8 +28,8 @@ async fn accept(
     parts: &IngestParts,
 ) -> Result<IngestAnswer, Refusal> {
     let encoding = match body::media_type(request).as_deref() {
-        Some("application/json") => Encoding::Json,
-        Some("application/bson" | "application/octet-stream") => Encoding::Bson,
+        Some("application/json") => BatchEncoding::Json,
+        Some("application/bson" | "application/octet-stream") => BatchEncoding::Bson,
         other => {
             return Err(Refusal::UnknownMediaType(format!(
                 "Content-Type: {} does not say how the batches are written; use application/json \
@@ -44,7 +40,7 @@ async fn accept(
     };
     let body = parts.bodies.receive(request, payload, "identity").await?;
     let collector = parts.collectors.of(&body.bytes);
-    let collect = Collect { body: body.bytes, encoding, memory: body.memory };
+    let collect = CollectBatches { body: body.bytes, encoding, memory: body.memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)
 }

@@ -7,14 +7,14 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
 use prost::Message;
 use serde_json::json;
 
-use super::rows::{ForeignRequest, respond};
+use super::rows::{RowsRequest, respond};
 use crate::{
-    actors::{Foreign, ForeignAnswer},
+    actors::RowsAnswer,
     api::refusal::Refusal,
-    ingest::otlp::Form,
+    ingest::{otlp::Form, protocol::RowProtocol},
 };
 
-pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
+pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     let (request, ..) = &received;
     let media_type = request.headers().get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|value| value.to_str().ok()?.split(';').next());
@@ -27,12 +27,12 @@ pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
         ))),
     };
     let answer_form = *form.as_ref().unwrap_or(&Form::Json);
-    let foreign = form.map(Foreign::Otlp);
-    respond(received, foreign, "identity", |answer| acknowledge(answer, answer_form)).await
+    let protocol = form.map(RowProtocol::Otlp);
+    respond(received, protocol, "identity", |answer| acknowledge(answer, answer_form)).await
 }
 
 /// The answer has the form of the request, and says how many points were refused.
-fn acknowledge(answer: ForeignAnswer, form: Form) -> HttpResponse {
+fn acknowledge(answer: RowsAnswer, form: Form) -> HttpResponse {
     let rejected: u64 = answer.answer.refused.values().sum();
     let examples = answer.answer.examples.into_iter();
     let messages: Vec<_> = examples.map(|refusal| refusal.message).collect();

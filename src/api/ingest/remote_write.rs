@@ -7,17 +7,17 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header};
 
-use super::rows::{ForeignRequest, respond};
+use super::rows::{RowsRequest, respond};
 use crate::{
-    actors::{Foreign, ForeignAnswer},
+    actors::RowsAnswer,
     api::refusal::Refusal,
-    ingest::remote_write::Version,
+    ingest::{protocol::RowProtocol, remote_write::Version},
 };
 
-pub(super) async fn write(received: ForeignRequest) -> HttpResponse {
+pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     let (request, ..) = &received;
-    let foreign = version(request).map(Foreign::RemoteWrite);
-    respond(received, foreign, "snappy", |answer| acknowledge(&answer)).await
+    let protocol = version(request).map(RowProtocol::RemoteWrite);
+    respond(received, protocol, "snappy", |answer| acknowledge(&answer)).await
 }
 
 /// The message that the `Content-Type` names; 1.0 when it names none.
@@ -37,7 +37,7 @@ fn version(request: &HttpRequest) -> Result<Version, Refusal> {
     }
 }
 
-fn acknowledge(answer: &ForeignAnswer) -> HttpResponse {
+fn acknowledge(answer: &RowsAnswer) -> HttpResponse {
     // Duplicates were written before; to the sender they are written.
     let written = answer.answer.accepted + answer.answer.duplicates;
     let histograms = answer.contents.histograms;

@@ -1,58 +1,52 @@
-//! What the foreign protocols over HTTP share: receiving, counting, and the sender's name.
+//! What the protocols over HTTP share whose samples come as rows: receiving, and the sender's name.
+//!
+//! Must never know: how a body is read.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 
-use super::IngestParts;
+use super::{IngestParts, counted};
 use crate::{
-    actors::{CollectForeign, Foreign, ForeignAnswer},
+    actors::{CollectRows, RowsAnswer, counted_as},
     api::refusal::Refusal,
-    clock::Stopwatch,
-    telemetry::IngestOutcome,
+    ingest::protocol::RowProtocol,
 };
 
-/// A request of a foreign sender and its body, with what it is received by.
-pub(super) type ForeignRequest = (HttpRequest, web::Payload, web::Data<IngestParts>);
+/// A request and its body, with what it is received by.
+pub(super) type RowsRequest = (HttpRequest, web::Payload, web::Data<IngestParts>);
 
 /// Receives a request, has it written, and answers it. `default_encoding` is what a body without
 /// `Content-Encoding` has.
 pub(super) async fn respond(
-    received: ForeignRequest,
-    foreign: Result<Foreign, Refusal>,
+    received: RowsRequest,
+    protocol: Result<RowProtocol, Refusal>,
     default_encoding: &'static str,
-    acknowledge: impl FnOnce(ForeignAnswer) -> HttpResponse,
+    acknowledge: impl FnOnce(RowsAnswer) -> HttpResponse,
 ) -> HttpResponse {
-    let watch = Stopwatch::start();
-    let (_, _, parts) = &received;
-    let metrics = parts.metrics.clone();
-    let accepted = match foreign {
-        Ok(foreign) => accept(received, foreign, default_encoding).await,
-        Err(refusal) => Err(refusal),
+    let metrics = received.2.metrics.clone();
+    let accepted = async {
+        let answer = accept(received, protocol?, default_encoding).await?;
+        Ok(acknowledge(answer))
     };
-    let (outcome, response) = match accepted {
-        Ok(answer) => (IngestOutcome::Acknowledged, acknowledge(answer)),
-        Err(refusal) => (refusal.outcome(), retry_later(refusal.response())),
-    };
-    metrics.ingest_requests.with_label_values(&[outcome.as_str()]).inc();
-    metrics.ingest_request_duration.observe(watch.seconds());
-    response
+    counted(&metrics, accepted, retry_later).await
 }
 
 async fn accept(
-    (request, payload, parts): ForeignRequest,
-    foreign: Foreign,
+    (request, payload, parts): RowsRequest,
+    protocol: RowProtocol,
     default_encoding: &'static str,
-) -> Result<ForeignAnswer, Refusal> {
+) -> Result<RowsAnswer, Refusal> {
     let body = parts.bodies.receive(&request, payload, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
-    let sender = format!("{} {peer}", foreign.protocol().as_str()).into();
+    let sender = format!("{} {peer}", counted_as(protocol).as_str()).into();
     let collector = parts.collectors.of(&body.bytes);
-    let collect = CollectForeign { body: body.bytes, foreign, sender, memory: Some(body.memory) };
+    let collect = CollectRows { body: body.bytes, protocol, sender, memory: Some(body.memory) };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
-    collected.map_err(Refusal::Foreign)
+    collected.map_err(Refusal::Collect)
 }
 
 /// What may succeed later is 503: Prometheus drops on 429 unless it is told otherwise.
-fn retry_later(mut response: HttpResponse) -> HttpResponse {
+fn retry_later(refusal: &Refusal) -> HttpResponse {
+    let mut response = refusal.response();
     if response.status() == StatusCode::TOO_MANY_REQUESTS {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }

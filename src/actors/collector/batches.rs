@@ -1,0 +1,199 @@
+//! The collector's way for batches: decode, resolve refs, judge, write, each batch once by its number.
+//!
+//! Must never know: how batches are written down, HTTP.
+
+use std::cell::RefCell;
+
+use actix::prelude::Message;
+use bytes::Bytes;
+use granary_protocol::{BatchView, IngestAnswer};
+
+use super::parts::{CollectFault, CollectorParts};
+use crate::{
+    actors::WriteFault,
+    ingest::{
+        memory::HeldMemory,
+        native::{Admitted, Sessions, Settled, UnknownRef},
+        protocol::{self, BatchEncoding},
+        refusals::Refusals,
+    },
+    model::{AcceptedBatch, BatchVerdict, SeriesInfo, UnixMillis},
+    policy::RefusalReason,
+    telemetry::Protocol,
+};
+
+/// Times that a request's series are looked up while others are deleted or renamed; after that its
+/// sender is asked to send it again.
+const RESOLVE_ATTEMPTS: usize = 3;
+const SERIES_CHANGE: &str = "series are deleted or renamed while they are looked up";
+
+/// A request's body of batches.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<IngestAnswer, CollectFault>")]
+pub struct CollectBatches {
+    /// The bytes, decompressed.
+    pub body: Bytes,
+    /// How they are to be read.
+    pub encoding: BatchEncoding,
+    /// What the body takes; grows with what it becomes.
+    pub memory: HeldMemory,
+}
+
+/// What one collector remembers of senders that number their batches.
+#[derive(Debug)]
+pub(super) struct BatchCollector {
+    sessions: RefCell<Sessions>,
+}
+
+/// What is to be written of each batch of a request, and what is to be answered.
+type Judged = (Vec<AcceptedBatch>, Vec<Asked>);
+
+/// What a batch of a request asks for.
+#[derive(Debug)]
+struct Asked {
+    /// 0 when it is not numbered.
+    seq: u64,
+    samples: u64,
+    refused: Refusals,
+}
+
+impl BatchCollector {
+    pub(super) fn new(parts: &CollectorParts) -> Self {
+        let refs_max = parts.series_max.saturating_mul(2);
+        let sessions = Sessions::new(parts.series_limits, parts.sender_series_max, refs_max);
+        Self { sessions: RefCell::new(sessions) }
+    }
+
+    pub(super) async fn collect(
+        &self,
+        request: CollectBatches,
+        parts: &CollectorParts,
+    ) -> Result<IngestAnswer, CollectFault> {
+        let CollectBatches { body, encoding, mut memory } = request;
+        let now = parts.clock.now();
+        memory.grow(encoding.memory(&body))?;
+        let (body, unread) = encoding.bson(body, now)?;
+        let counted_as = match encoding {
+            BatchEncoding::Bson => Protocol::Native,
+            BatchEncoding::Json => Protocol::Json,
+        };
+        let views = protocol::batches(&body)?;
+        if parts.clock.is_doubted() {
+            hear(&views, now, parts);
+        }
+        let defined: usize = views.iter().map(|view| view.series.len()).sum();
+        let limit = parts.request_series_max;
+        if defined > limit {
+            return Err(CollectFault::TooManySeries(format!(
+                "{defined} series are defined in one request, more than {limit}"
+            )));
+        }
+        let (batches, mut rest) = self.resolve(&views, parts).await?;
+        for (asked, unread) in rest.iter_mut().zip(unread) {
+            asked.samples += unread.samples;
+            asked.refused.add_unread(unread);
+        }
+        let verdicts = parts.writer.append(batches).await?;
+        answer(counted_as, verdicts, rest, parts)
+    }
+
+    /// Resolves the series of all batches, and judges each sample. New series are made known,
+    /// durably, before any sample of theirs is written. Meanwhile other requests may have changed
+    /// the sessions, and series may be deleted or renamed: all is looked up again.
+    async fn resolve(
+        &self,
+        views: &[BatchView<'_>],
+        parts: &CollectorParts,
+    ) -> Result<Judged, CollectFault> {
+        let mut settled = Settled::new();
+        for _ in 1..RESOLVE_ATTEMPTS {
+            let (judged, unknown) = self.look_up(views, &settled, parts)?;
+            if unknown.is_empty() {
+                return Ok(judged);
+            }
+            let keys: Vec<_> = unknown.iter().map(|own| own.key.clone()).collect();
+            let verdicts = parts.writer.define(unknown).await?;
+            settled.extend(keys.into_iter().zip(verdicts));
+        }
+        let (judged, unknown) = self.look_up(views, &settled, parts)?;
+        if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
+    }
+
+    /// Judges the batches one by one, each right after its own definitions; stops at nothing but a
+    /// ref that is not known, and judges no batch after a series that has to be made known.
+    fn look_up(
+        &self,
+        views: &[BatchView<'_>],
+        settled: &Settled,
+        parts: &CollectorParts,
+    ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
+        let store = &parts.store;
+        let admission = parts.admission();
+        let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
+        let mut unknown = Vec::new();
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.renew(&store.dictionary());
+        let kind = |series| store.dictionary().kind(series);
+        let name = |series| Some(store.dictionary().info(series)?.key.to_string());
+        for view in views {
+            if !view.series.is_empty() {
+                unknown.extend(sessions.learn(view, &store.dictionary(), settled));
+            }
+            if unknown.is_empty() {
+                let Admitted { batch, samples, refused } =
+                    sessions.admit(view, &admission, kind, name)?;
+                judged.0.push(batch);
+                judged.1.push(Asked { seq: view.seq, samples, refused });
+            }
+        }
+        Ok((judged, unknown))
+    }
+}
+
+/// Notes what the senders' clocks say. Times that they left to the daemon say nothing.
+fn hear(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
+    for view in views.iter().filter(|view| !view.agent.is_empty()) {
+        let latest = || view.times().filter(|time| *time != now.0).max();
+        if let Some(time) = Some(view.sent).filter(|sent| *sent != 0).or_else(latest) {
+            parts.clock.hear(view.agent, UnixMillis(time));
+        }
+    }
+}
+
+fn answer(
+    counted_as: Protocol,
+    verdicts: Vec<BatchVerdict>,
+    rest: Vec<Asked>,
+    parts: &CollectorParts,
+) -> Result<IngestAnswer, CollectFault> {
+    let mut answer = IngestAnswer::default();
+    let mut without_room = None;
+    // A request that is sent again must not count what it did not number.
+    let may_repeat = rest.iter().all(|asked| asked.seq != 0);
+    for (verdict, Asked { seq, samples, mut refused }) in verdicts.into_iter().zip(rest) {
+        let all_for = |reason| Refusals::of_batch(reason, samples);
+        match verdict {
+            BatchVerdict::Accepted(_) | BatchVerdict::Empty => {
+                answer.accepted += samples - refused.total();
+            }
+            BatchVerdict::Duplicate => {
+                answer.duplicates += samples;
+                continue;
+            }
+            BatchVerdict::StaleNumber => refused = all_for(RefusalReason::StaleNumber),
+            BatchVerdict::FarNumber => refused = all_for(RefusalReason::FarNumber),
+            BatchVerdict::SenderLimit if may_repeat => {
+                without_room = Some(CollectFault::SenderLimit);
+                continue;
+            }
+            BatchVerdict::SenderLimit => refused = all_for(RefusalReason::SenderLimit),
+        }
+        if refused.is_for_number() {
+            answer.renumber.push(seq);
+        }
+        parts.count(counted_as, &IngestAnswer::default(), &refused);
+        refused.report(&mut answer);
+    }
+    parts.count(counted_as, &answer, &Refusals::default());
+    without_room.map_or(Ok(answer), Err)
+}

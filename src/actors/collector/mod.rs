@@ -1,0 +1,65 @@
+//! The collector: from a request's body to a durable answer.
+//!
+//! There is one on each HTTP worker. It has a body decoded, resolves the series, judges each sample
+//! and hands batches to the writer. Must never know: which protocols there are, HTTP.
+
+mod batches;
+mod parts;
+mod rows;
+
+use std::rc::Rc;
+
+use actix::prelude::{Actor, Context, Handler, ResponseFuture};
+use granary_protocol::IngestAnswer;
+
+pub use batches::CollectBatches;
+pub use parts::{CollectFault, CollectorParts, counted_as};
+pub use rows::{CollectRows, RowsAnswer};
+
+use super::Lifeline;
+use batches::BatchCollector;
+use rows::RowCollector;
+
+/// Takes requests of one HTTP worker.
+#[derive(Debug)]
+pub struct Collector {
+    core: Rc<Core>,
+    _lifeline: Lifeline,
+}
+
+#[derive(Debug)]
+struct Core {
+    parts: CollectorParts,
+    batches: BatchCollector,
+    rows: RowCollector,
+}
+
+impl Collector {
+    /// Makes the role; nothing runs yet.
+    pub fn new(parts: CollectorParts, lifeline: Lifeline) -> Self {
+        let (batches, rows) = (BatchCollector::new(&parts), RowCollector::new(&parts));
+        Self { core: Rc::new(Core { parts, batches, rows }), _lifeline: lifeline }
+    }
+}
+
+impl Actor for Collector {
+    type Context = Context<Self>;
+}
+
+impl Handler<CollectBatches> for Collector {
+    type Result = ResponseFuture<Result<IngestAnswer, CollectFault>>;
+
+    fn handle(&mut self, request: CollectBatches, _: &mut Self::Context) -> Self::Result {
+        let core = self.core.clone();
+        Box::pin(async move { core.batches.collect(request, &core.parts).await })
+    }
+}
+
+impl Handler<CollectRows> for Collector {
+    type Result = ResponseFuture<Result<RowsAnswer, CollectFault>>;
+
+    fn handle(&mut self, request: CollectRows, _: &mut Self::Context) -> Self::Result {
+        let core = self.core.clone();
+        Box::pin(async move { core.rows.collect(request, &core.parts).await })
+    }
+}

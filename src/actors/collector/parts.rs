@@ -1,0 +1,99 @@
+//! What a collector is made of, and why a request is not accepted as a whole.
+//!
+//! Must never know: the ways of batches and of rows.
+
+use std::{sync::Arc, time::Duration};
+
+use granary_protocol::{DecodeError, IngestAnswer};
+
+use crate::{
+    actors::{TrustedClock, WriteFault, WriterHandle},
+    ingest::{
+        graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
+        refusals::Refusals,
+    },
+    model::SeriesLimits,
+    policy::Admission,
+    store::Store,
+    telemetry::{Metrics, Protocol},
+};
+
+/// Why a request was not accepted as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectFault {
+    /// It cannot be read.
+    #[error("{0}")]
+    Malformed(String),
+    /// It brings more new series than one request may.
+    #[error("{0}: send fewer at a time or raise limits.request_series_max")]
+    TooManySeries(String),
+    /// It uses refs that are not known here.
+    #[error(transparent)]
+    UnknownRef(#[from] UnknownRef),
+    /// There is no memory for what it becomes.
+    #[error(transparent)]
+    Memory(#[from] NoMemory),
+    /// The store has as many senders as it may; what others of the request sent is accepted.
+    #[error(
+        "the store has as many senders as it may, and none was silent for limits.sender_idle: remove \
+         some with `granary senders remove` or raise limits.senders_max"
+    )]
+    SenderLimit,
+    /// It was not written.
+    #[error(transparent)]
+    Write(#[from] WriteFault),
+}
+
+impl From<DecodeError> for CollectFault {
+    fn from(cause: DecodeError) -> Self {
+        Self::Malformed(cause.to_string())
+    }
+}
+
+/// The name under which the samples of a protocol are counted.
+pub fn counted_as(protocol: RowProtocol) -> Protocol {
+    match protocol {
+        RowProtocol::RemoteWrite(_) => Protocol::RemoteWrite,
+        RowProtocol::Influx(_) => Protocol::Influx,
+        RowProtocol::Otlp(_) => Protocol::Otlp,
+        RowProtocol::GraphiteLines | RowProtocol::GraphitePickle => Protocol::Graphite,
+        RowProtocol::Collectd => Protocol::Collectd,
+    }
+}
+
+/// What a collector is made of.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct CollectorParts {
+    pub store: Store,
+    pub writer: WriterHandle,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    pub series_limits: SeriesLimits,
+    pub sender_series_max: usize,
+    pub series_max: usize,
+    pub request_series_max: usize,
+    pub future_skew: Duration,
+    pub out_of_order_window: Duration,
+    pub graphite_templates: Arc<[Template]>,
+}
+
+impl CollectorParts {
+    /// Which samples are accepted now.
+    pub(super) fn admission(&self) -> Admission {
+        let future_skew_ms = self.future_skew.as_millis() as i64;
+        Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
+    }
+
+    /// Counts what became of samples.
+    pub(super) fn count(&self, protocol: Protocol, answer: &IngestAnswer, refused: &Refusals) {
+        let metrics = &self.metrics;
+        let protocol = protocol.as_str();
+        for (reason, count) in &refused.counts {
+            let labels = [protocol, reason.as_str()];
+            metrics.samples_refused.with_label_values(&labels).inc_by(*count);
+        }
+        metrics.samples_accepted.with_label_values(&[protocol]).inc_by(answer.accepted);
+        metrics.samples_duplicate.with_label_values(&[protocol]).inc_by(answer.duplicates);
+    }
+}

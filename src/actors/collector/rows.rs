@@ -1,0 +1,122 @@
+//! The collector's way for rows: decode, make new series known, judge, write, each sample once by its
+//! time.
+//!
+//! Must never know: which protocols there are, HTTP. Rows name their series: the bytes in which a
+//! sender writes one are hashed, and a cache gives the id.
+
+use std::cell::RefCell;
+
+use actix::prelude::Message;
+use bytes::Bytes;
+use granary_protocol::IngestAnswer;
+
+use super::parts::{CollectFault, CollectorParts, counted_as};
+use crate::{
+    ingest::{
+        memory::HeldMemory,
+        protocol::{RowDecoder, RowProtocol},
+        remote_write::Contents,
+        rows::{Excess, Rows},
+        series_cache::SeriesCache,
+    },
+    model::{BatchVerdict, SeriesKey},
+    policy::RefusalReason,
+};
+
+/// A request's body of rows.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<RowsAnswer, CollectFault>")]
+pub struct CollectRows {
+    /// The bytes, decompressed.
+    pub body: Bytes,
+    /// How they are to be read.
+    pub protocol: RowProtocol,
+    /// Whose new series are counted.
+    pub sender: Box<str>,
+    /// What the body takes; grows with what it becomes.
+    pub memory: Option<HeldMemory>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowsAnswer {
+    /// Samples by their fate.
+    pub answer: IngestAnswer,
+    /// What the body held.
+    pub contents: Contents,
+}
+
+/// What one collector remembers of senders of rows.
+#[derive(Debug)]
+pub(super) struct RowCollector {
+    cache: RefCell<SeriesCache>,
+    decoder: RefCell<RowDecoder>,
+}
+
+impl RowCollector {
+    pub(super) fn new(parts: &CollectorParts) -> Self {
+        let decoder = RefCell::new(RowDecoder::new(parts.graphite_templates.clone()));
+        Self { cache: RefCell::default(), decoder }
+    }
+
+    pub(super) async fn collect(
+        &self,
+        request: CollectRows,
+        parts: &CollectorParts,
+    ) -> Result<RowsAnswer, CollectFault> {
+        let CollectRows { body, protocol, sender, mut memory } = request;
+        if let Some(memory) = &mut memory {
+            memory.grow(protocol.memory(&body))?;
+        }
+        let (decoded, contents) = {
+            let mut cache = self.cache.borrow_mut();
+            cache.trim(parts.series_max);
+            cache.renew(parts.store.dictionary().generation());
+            let find = |key: &SeriesKey| parts.store.dictionary().find(key).map(|(id, _)| id);
+            let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
+                .within(parts.request_series_max, memory.as_mut());
+            let mut decoder = self.decoder.borrow_mut();
+            let contents = decoder.decode(protocol, &body, parts.clock.now(), &mut rows);
+            let contents = contents.map_err(CollectFault::Malformed)?;
+            (rows.finish(), contents)
+        };
+        drop(body);
+        match decoded.excess {
+            None => {}
+            Some(Excess::Series) => {
+                return Err(CollectFault::TooManySeries(format!(
+                    "more than {} new series in one request",
+                    parts.request_series_max
+                )));
+            }
+            Some(Excess::Memory(cause)) => return Err(cause.into()),
+        }
+        let definitions = decoded.definitions();
+        let verdicts = if definitions.is_empty() {
+            Vec::new()
+        } else {
+            parts.writer.define(definitions).await?
+        };
+        let admission = parts.admission();
+        let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
+        let (batch, mut refused) = {
+            let mut cache = self.cache.borrow_mut();
+            let kind = |series| parts.store.dictionary().kind(series);
+            decoded.admit(&verdicts, &mut cache, &admission, kind, window_ms)
+        };
+        let mut answer = IngestAnswer::default();
+        if !batch.values.is_empty() {
+            let samples = batch.values.len() as u64;
+            let verdicts = parts.writer.append(vec![batch]).await?;
+            if let Some(BatchVerdict::Accepted(tally)) = verdicts.first() {
+                answer.duplicates = tally.duplicates;
+                answer.accepted = samples - tally.duplicates - tally.out_of_order;
+                let reason = RefusalReason::OutOfOrder;
+                refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
+            }
+        }
+        parts.count(counted_as(protocol), &answer, &refused);
+        refused.report(&mut answer);
+        Ok(RowsAnswer { answer, contents })
+    }
+}

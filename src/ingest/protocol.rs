@@ -1,0 +1,149 @@
+//! Which protocols there are, and the one place that chooses a decoder.
+//!
+//! Must never know: HTTP, sockets, the writer. Senders of the native protocol number their batches
+//! and refer to series; what all others send comes as rows.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use granary_protocol::{
+    BatchView, DecodeError, JsonBatch, Unread, decode_batch, decode_json, encode_batch,
+    split_batches,
+};
+
+use super::{
+    collectd,
+    graphite::{self, Template},
+    influx::{self, Precision},
+    memory::json_bytes,
+    otlp::{self, Form},
+    remote_write::{self, Contents, Families, Version},
+    rows::Rows,
+};
+use crate::model::UnixMillis;
+
+/// How the batches of the native protocol are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchEncoding {
+    /// One BSON document after the other.
+    Bson,
+    /// A JSON object or array.
+    Json,
+}
+
+impl BatchEncoding {
+    /// Bytes that a body becomes: a batch and a record of the journal.
+    pub fn memory(self, body: &[u8]) -> usize {
+        match self {
+            Self::Bson => 2 * body.len(),
+            Self::Json => json_bytes(body),
+        }
+    }
+
+    /// The body as BSON, with what could not be read of each batch. JSON takes the same way as BSON:
+    /// there is one path to test and to trust.
+    ///
+    /// # Errors
+    /// With the place of what cannot be read.
+    pub fn bson(self, body: Bytes, now: UnixMillis) -> Result<(Bytes, Vec<Unread>), DecodeError> {
+        if self == Self::Bson {
+            return Ok((body, Vec::new()));
+        }
+        let mut bson = Vec::with_capacity(body.len());
+        let mut all = Vec::new();
+        for JsonBatch { batch, unread } in decode_json(&body, now.0)? {
+            encode_batch(&batch, &mut bson);
+            all.push(unread);
+        }
+        Ok((bson.into(), all))
+    }
+}
+
+/// The batches of a body of BSON.
+///
+/// # Errors
+/// With the number of the batch and the place of what cannot be read.
+pub fn batches(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
+    let batches = split_batches(body)?;
+    let several = batches.len() > 1;
+    let place = |index: usize, cause: DecodeError| DecodeError {
+        place: if several { format!("batch {index}: {}", cause.place) } else { cause.place },
+        problem: cause.problem,
+    };
+    let decode_one = |(index, bytes)| decode_batch(bytes).map_err(|cause| place(index, cause));
+    batches.into_iter().enumerate().map(decode_one).collect()
+}
+
+/// A protocol whose samples come as rows: a series by its name, a time, a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowProtocol {
+    /// Prometheus remote write, decompressed.
+    RemoteWrite(Version),
+    /// InfluxDB line protocol.
+    Influx(Precision),
+    /// OTLP metrics.
+    Otlp(Form),
+    /// Whole lines of Graphite's plaintext protocol.
+    GraphiteLines,
+    /// One message of Graphite's pickle protocol, without its length.
+    GraphitePickle,
+    /// Value lists of collectd as JSON.
+    Collectd,
+}
+
+impl RowProtocol {
+    /// Bytes that a body becomes before its rows do.
+    pub fn memory(self, body: &[u8]) -> usize {
+        match self {
+            Self::Otlp(Form::Json) | Self::Collectd => json_bytes(body),
+            Self::RemoteWrite(_)
+            | Self::Influx(_)
+            | Self::Otlp(Form::Protobuf)
+            | Self::GraphiteLines
+            | Self::GraphitePickle => 0,
+        }
+    }
+}
+
+/// Turns bodies into rows, with what it remembers of one to read the next.
+#[derive(Debug)]
+pub struct RowDecoder {
+    families: Families,
+    templates: Arc<[Template]>,
+}
+
+impl RowDecoder {
+    /// With the templates by which Graphite's paths are read.
+    pub fn new(templates: Arc<[Template]>) -> Self {
+        Self { families: Families::default(), templates }
+    }
+
+    /// Adds the rows of a body, and says what else it held.
+    ///
+    /// # Errors
+    /// With the place of what cannot be read.
+    pub fn decode(
+        &mut self,
+        protocol: RowProtocol,
+        body: &[u8],
+        now: UnixMillis,
+        rows: &mut Rows<'_>,
+    ) -> Result<Contents, String> {
+        match protocol {
+            RowProtocol::RemoteWrite(version) => {
+                return remote_write::decode(version, body, &mut self.families, rows)
+                    .map_err(|fault| fault.to_string());
+            }
+            RowProtocol::Influx(precision) => influx::decode(body, precision, now, rows)?,
+            RowProtocol::Otlp(form) => otlp::decode(form, body, rows)?,
+            RowProtocol::GraphiteLines => {
+                graphite::decode_lines(body, &self.templates, now, rows);
+            }
+            RowProtocol::GraphitePickle => {
+                graphite::decode_pickle(body, &self.templates, now, rows)?;
+            }
+            RowProtocol::Collectd => collectd::decode(body, rows)?,
+        }
+        Ok(Contents::default())
+    }
+}
