@@ -1,0 +1,128 @@
+//! What an interval comes to, and what does not fit.
+
+use super::*;
+use crate::line::parse;
+
+fn new(series_max: usize, memory_max: usize) -> Aggregate {
+    Aggregate::new(Limits { series_max, memory_max })
+}
+
+fn drained(aggregate: &mut Aggregate) -> Vec<String> {
+    let mut readings = Readings::new(Vec::new());
+    aggregate.drain(&mut readings);
+    let text = |reading: &Reading| {
+        let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        format!("{}{{{}}} {} {}", reading.metric, tags.join(","), reading.kind, reading.value)
+    };
+    readings.as_slice().iter().map(text).collect()
+}
+
+fn add(aggregate: &mut Aggregate, lines: &[&str]) {
+    for line in lines {
+        aggregate.add(&parse(line).unwrap());
+    }
+}
+
+#[test]
+fn an_interval_becomes_readings_and_the_next_begins_empty() {
+    let mut aggregate = new(100, 1 << 20);
+    add(
+        &mut aggregate,
+        &[
+            "hits:1|c|#page:a",
+            "hits:2|c|@0.5|#page:a",
+            "depth:7|g",
+            "depth:-2|g",
+            "users:bob|s",
+            "users:eve|s",
+            "users:bob|s",
+            "wait:10:20:30|ms",
+            "bad:x|c",
+        ],
+    );
+    assert_eq!(
+        drained(&mut aggregate),
+        [
+            "hits{page=a} delta 5",
+            "depth{} gauge 5",
+            "wait_count{} delta 3",
+            "wait_sum{} delta 60",
+            "wait_min{} gauge 10",
+            "wait_max{} gauge 30",
+            "wait{quantile=0.5} gauge 20",
+            "wait{quantile=0.95} gauge 30",
+            "wait{quantile=0.99} gauge 30",
+            "users_unique{} gauge 2",
+        ]
+    );
+    assert_eq!(aggregate.counts.bad_lines, 1);
+    assert_eq!(drained(&mut aggregate), Vec::<String>::new());
+    // A relative change goes on from the value of the interval before.
+    add(&mut aggregate, &["depth:+1|g"]);
+    assert_eq!(drained(&mut aggregate), ["depth{} gauge 6"]);
+}
+
+#[test]
+fn sums_that_are_no_numbers_are_refused() {
+    let mut aggregate = new(10, 1 << 20);
+    add(&mut aggregate, &["a:1|c", "a:1|c|@1e-320", "b:1e308:1e308|ms", "c:1e308|g"]);
+    add(&mut aggregate, &["c:+1e308|g", "d:1e308:-1e308:-1e308:-1e308|c"]);
+    assert_eq!(aggregate.counts.bad_lines, 4);
+    let expected = ["a{} delta 1", "d{} delta -1", "c{} gauge 1", "b_count{} delta 1"];
+    for (line, expected) in drained(&mut aggregate).iter().zip(expected) {
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+#[test]
+fn series_are_bounded() {
+    let mut aggregate = new(2, 1 << 20);
+    add(&mut aggregate, &["a:1|c", "b:1|c", "c:1|c", "a:1|c", "d:1|ms"]);
+    assert_eq!((drained(&mut aggregate).len(), aggregate.counts.dropped), (2, 2));
+}
+
+#[test]
+fn bytes_are_bounded_whatever_comes() {
+    const MEMORY: usize = 64 << 10;
+    let lines: [fn(usize) -> String; 5] = [
+        |n| format!("users:{n}|s"),
+        |n| format!("wait.{}:{n}|ms", n % 4),
+        |n| format!("hits:1|c|#id:{n}"),
+        |n| format!("{n}{}:1|c", "x".repeat(2000)),
+        |n| format!("depth{n}:1|g"),
+    ];
+    for line in lines {
+        let mut aggregate = new(1_000_000, MEMORY);
+        (0..10_000).for_each(|n| add(&mut aggregate, &[&line(n)]));
+        let is_timer = line(0).ends_with("ms");
+        assert_eq!(aggregate.counts.dropped == 0, is_timer, "{}", line(0));
+        let text: usize = drained(&mut aggregate).iter().map(String::len).sum();
+        assert!(text < MEMORY, "{}: {text}", line(0));
+        // The next interval has all of it again; gauges make room one interval later.
+        assert!(drained(&mut aggregate).is_empty());
+        let before = aggregate.counts.dropped;
+        add(&mut aggregate, &["new:1|c"]);
+        assert_eq!(aggregate.counts.dropped, before, "{}", line(0));
+    }
+}
+
+#[test]
+fn members_beyond_the_budget_are_dropped_and_known_ones_go_on() {
+    let mut aggregate = new(10, cost("susers") + 2 * MEMBER_BYTES);
+    add(&mut aggregate, &["users:a:b:c:a|s", "users:b|s", "users:d|s"]);
+    assert_eq!(aggregate.counts.dropped, 2);
+    assert_eq!(drained(&mut aggregate), ["users_unique{} gauge 2"]);
+}
+
+#[test]
+fn gauges_that_nobody_sets_make_room_when_it_is_needed() {
+    let mut aggregate = new(4, 1 << 20);
+    add(&mut aggregate, &["a:1|g", "b:1|g", "c:1|g"]);
+    drained(&mut aggregate);
+    add(&mut aggregate, &["c:+1|g"]);
+    assert_eq!(drained(&mut aggregate), ["c{} gauge 2"]);
+    assert_eq!(aggregate.counts.forgotten_gauges, 2);
+    add(&mut aggregate, &["a:+1|g", "c:+1|g"]);
+    assert_eq!(drained(&mut aggregate), ["a{} gauge 1", "c{} gauge 3"]);
+    assert_eq!(aggregate.counts.forgotten_gauges, 2);
+}
