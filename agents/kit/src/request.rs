@@ -1,10 +1,8 @@
-//! Stored batches to a request body.
+//! Stored batches to a request body. Knows nothing of when or where to it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use granary_protocol::{
-    Batch, BatchView, DecodeError, SeriesDefinition, SeriesView, decode_batch, encode_batch,
-};
+use granary_protocol::{Batch, DecodeError, SeriesDefinition, decode_batch, encode_batch};
 
 use crate::spool::StoredBatch;
 
@@ -37,7 +35,7 @@ pub(crate) fn build_body(
             bytes.extend_from_slice(&stored.bytes);
             continue;
         }
-        let mut batch = Batch { epoch, ..owned_batch(&view) };
+        let mut batch = Batch { epoch, ..Batch::from(&view) };
         if index == 0 {
             batch.sent = sent_ms;
         }
@@ -64,11 +62,6 @@ pub(crate) fn refs_in(batches: &[StoredBatch]) -> Result<BTreeSet<u32>, DecodeEr
     Ok(refs_by_agent(batches)?.into_values().flatten().collect())
 }
 
-/// The number of samples in an encoded batch, 0 when it cannot be read.
-pub(crate) fn samples_in(bytes: &[u8]) -> u64 {
-    decode_batch(bytes).map_or(0, |view| view.len() as u64)
-}
-
 fn compress(bytes: Vec<u8>) -> Body {
     if bytes.len() > COMPRESS_ABOVE_BYTES
         && let Ok(compressed) = zstd::bulk::compress(&bytes, ZSTD_LEVEL)
@@ -76,31 +69,6 @@ fn compress(bytes: Vec<u8>) -> Body {
         return Body { bytes: compressed, is_zstd: true };
     }
     Body { bytes, is_zstd: false }
-}
-
-fn owned_batch(view: &BatchView<'_>) -> Batch {
-    Batch {
-        agent: view.agent.to_owned(),
-        epoch: view.epoch,
-        seq: view.seq,
-        sent: view.sent,
-        series: view.series.iter().map(owned_definition).collect(),
-        refs: view.refs().collect(),
-        times: view.times().collect(),
-        values: view.values().collect(),
-        starts: view.starts().collect(),
-    }
-}
-
-/// A definition that no longer borrows from the body.
-pub(crate) fn owned_definition(view: &SeriesView<'_>) -> SeriesDefinition {
-    SeriesDefinition {
-        reference: view.reference,
-        metric: view.metric.to_owned(),
-        tags: view.tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
-        kind: view.kind,
-        unit: view.unit.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::{
     client::{Client, Outcome},
     clock::{Stopwatch, unix_ms},
     report::{Totals, write_report},
-    request::{build_body, refs_in, samples_in},
+    request::{build_body, refs_in},
     spool::{Spool, SpoolError, StoredBatch},
 };
 
@@ -184,7 +184,7 @@ impl Sender {
             let cause = "it may have been accepted before, and its number is no longer known";
             self.set_aside(batch, cause)?;
         }
-        let to_send: u64 = again.iter().map(|batch| samples_in(&batch.bytes)).sum();
+        let to_send: u64 = again.iter().map(|batch| batch.samples()).sum();
         self.count_acknowledged(&seqs, answer, to_send);
         self.write_report()?;
         if again.is_empty() {
@@ -297,7 +297,7 @@ impl Sender {
     fn set_aside(&self, batch: &StoredBatch, cause: &str) -> Result<(), SpoolError> {
         self.spool.reject(batch.seq)?;
         self.totals.batches_rejected.add(1);
-        self.totals.samples_rejected.add(samples_in(&batch.bytes));
+        self.totals.samples_rejected.add(batch.samples());
         let total = self.totals.batches_rejected.get();
         warn!(seq = batch.seq, cause, total, "the daemon refused a batch; it is set aside");
         Ok(())

@@ -6,6 +6,7 @@
 //! nothing of HTTP or of what is measured.
 
 mod error;
+mod tables;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,41 +18,27 @@ use std::{
     },
 };
 
-use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
-use redb::{
-    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
-    WriteTransaction,
-};
+use granary_protocol::{Batch, SeriesDefinition, encode_batch};
+use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use tracing::{info, warn};
 
 pub use self::error::SpoolError;
-use self::error::{at, cannot_open, panics_are_damage};
-use crate::request::{owned_definition, samples_in};
-
-const BATCHES: TableDefinition<u64, &[u8]> = TableDefinition::new("batches");
-const REJECTED: TableDefinition<u64, &[u8]> = TableDefinition::new("rejected");
-const SERIES: TableDefinition<u32, &[u8]> = TableDefinition::new("series");
-const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-const NAMES: TableDefinition<&str, &str> = TableDefinition::new("names");
+pub(crate) use self::tables::{SERIES_BYTES_MAX, SERIES_MAX, StoredBatch, Usage};
+use self::{
+    error::{at, cannot_open, panics_are_damage},
+    tables::{
+        BATCHES, META, REJECTED, SERIES, begin, decode_definition, encode_definition, prepare,
+        read_meta, remove_first,
+    },
+};
 
 const FILE: &str = "spool.redb";
 const DAMAGED: &str = "spool.redb.damaged";
 const CACHE_BYTES: usize = 1024 * 1024;
 /// Refused batches kept for the operator; when full the oldest is forgotten.
 const REJECTED_BATCHES_MAX: u64 = 64;
-/// Refs of one epoch; a new epoch starts when half of them are used and nothing is waiting.
-pub(crate) const SERIES_MAX: u32 = 200_000;
-/// Bytes of the names and tags of one epoch's series; half of them begin a new epoch as well.
-pub(crate) const SERIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A file this much larger than its content is compacted when it is opened.
 const SLACK_BYTES: u64 = 16 * 1024 * 1024;
-
-/// An encoded batch and its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredBatch {
-    pub(crate) seq: u64,
-    pub(crate) bytes: Vec<u8>,
-}
 
 /// What an append did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,13 +46,6 @@ pub(crate) struct Appended {
     pub(crate) seq: u64,
     pub(crate) dropped_batches: u64,
     pub(crate) dropped_samples: u64,
-}
-
-/// What is waiting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Usage {
-    pub(crate) batches: u64,
-    pub(crate) bytes: u64,
 }
 
 /// The spool file.
@@ -107,10 +87,10 @@ impl Spool {
     ) -> Result<Self, SpoolError> {
         let path = folder.join(FILE);
         let created = Database::builder().set_cache_size(CACHE_BYTES).create(&path);
-        let mut db = created.map_err(|cause| cannot_open(folder, cause))?;
+        let mut db = created.map_err(|cause| cannot_open(&path, cause))?;
         // redb verifies pages only when asked to; unverified, damage shows in the middle of a
         // round, again after each restart, or is delivered as samples.
-        if !db.check_integrity().map_err(|cause| cannot_open(folder, cause))? {
+        if !db.check_integrity().map_err(|cause| cannot_open(&path, cause))? {
             warn!(path = %path.display(), "the spool was damaged and is repaired");
         }
         let (epoch, usage) = prepare(&db, agent, now_ms)?;
@@ -149,9 +129,9 @@ impl Spool {
             let mut droppable = *in_flight_through + 1..batch.seq;
             while bytes > self.bytes_max {
                 let Some(dropped) = remove_first(&mut batches, &mut droppable)? else { break };
-                bytes = bytes.saturating_sub(dropped.len() as u64);
+                bytes = bytes.saturating_sub(dropped.bytes.len() as u64);
                 appended.dropped_batches += 1;
-                appended.dropped_samples += samples_in(&dropped);
+                appended.dropped_samples += dropped.samples();
             }
             meta.insert("bytes", bytes).map_err(at(OPERATION))?;
             meta.insert("next_seq", batch.seq + 1).map_err(at(OPERATION))?;
@@ -212,10 +192,10 @@ impl Spool {
                 let Some(removed) = remove_first(&mut batches, &mut (*seq..*seq + 1))? else {
                     continue;
                 };
-                bytes = bytes.saturating_sub(removed.len() as u64);
+                bytes = bytes.saturating_sub(removed.bytes.len() as u64);
                 if keep_as_rejected {
                     let mut rejected = txn.open_table(REJECTED).map_err(at(OPERATION))?;
-                    rejected.insert(seq, &*removed).map_err(at(OPERATION))?;
+                    rejected.insert(seq, &*removed.bytes).map_err(at(OPERATION))?;
                     if rejected.len().map_err(at(OPERATION))? > REJECTED_BATCHES_MAX {
                         rejected.pop_first().map_err(at(OPERATION))?;
                     }
@@ -307,96 +287,6 @@ pub(crate) fn set_aside(folder: &Path, error: &SpoolError) -> Result<(), SpoolEr
     );
     fs::rename(folder.join(FILE), damaged)
         .map_err(|cause| SpoolError::Folder { path: folder.to_owned(), cause })
-}
-
-/// Makes the tables of a new spool, reads those of an old one.
-fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), SpoolError> {
-    const OPERATION: &str = "prepare the tables";
-    let txn = begin(db, OPERATION)?;
-    let epoch;
-    let usage;
-    {
-        let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
-        let mut names = txn.open_table(NAMES).map_err(at(OPERATION))?;
-        let batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
-        txn.open_table(REJECTED).map_err(at(OPERATION))?;
-        let series = txn.open_table(SERIES).map_err(at(OPERATION))?;
-        let waiting = batches.len().map_err(at(OPERATION))?;
-        let defined = series.len().map_err(at(OPERATION))?;
-        // A definition takes more bytes than its names and tags.
-        let defined_bytes = series.stats().map_err(at(OPERATION))?.stored_bytes();
-        drop(series);
-        let stored = meta.get("epoch").map_err(at(OPERATION))?.map(|epoch| epoch.value());
-        let is_half_used =
-            defined > u64::from(SERIES_MAX / 2) || defined_bytes > SERIES_BYTES_MAX as u64 / 2;
-        let worn_out = waiting == 0 && is_half_used;
-        epoch = match stored {
-            Some(epoch) if !worn_out => epoch as i64,
-            _ => {
-                txn.delete_table(SERIES).map_err(at(OPERATION))?;
-                txn.open_table(SERIES).map_err(at(OPERATION))?;
-                meta.insert("epoch", now_ms as u64).map_err(at(OPERATION))?;
-                now_ms
-            }
-        };
-        if stored.is_none() {
-            meta.insert("next_seq", 1).map_err(at(OPERATION))?;
-            meta.insert("bytes", 0).map_err(at(OPERATION))?;
-        }
-        let before = names.insert("agent", agent).map_err(at(OPERATION))?;
-        if let Some(before) = before.filter(|before| before.value() != agent) {
-            warn!(
-                before = before.value(),
-                agent, "the agent's name changed; waiting batches keep the old one"
-            );
-        }
-        usage = Usage { batches: waiting, bytes: read_meta(&meta, "bytes")? };
-    }
-    txn.commit().map_err(at(OPERATION))?;
-    Ok((epoch, usage))
-}
-
-/// A write transaction whose commit is on disk and needs no repair after a crash.
-fn begin(db: &Database, operation: &'static str) -> Result<WriteTransaction, SpoolError> {
-    let mut txn = db.begin_write().map_err(at(operation))?;
-    txn.set_quick_repair(true);
-    Ok(txn)
-}
-
-fn read_meta(meta: &impl ReadableTable<&'static str, u64>, key: &str) -> Result<u64, SpoolError> {
-    let value = meta.get(key).map_err(at("read the counters"))?;
-    value.map(|value| value.value()).ok_or_else(|| SpoolError::Store {
-        operation: "read the counters",
-        cause: Box::new(redb::Error::Corrupted(format!("meta.{key} is missing"))),
-    })
-}
-
-/// Removes the first batch whose number is in `range`, and moves the range behind it.
-fn remove_first(
-    batches: &mut Table<'_, u64, &'static [u8]>,
-    range: &mut std::ops::Range<u64>,
-) -> Result<Option<Vec<u8>>, SpoolError> {
-    const OPERATION: &str = "remove a batch";
-    let first = match batches.range(range.clone()).map_err(at(OPERATION))?.next() {
-        Some(entry) => entry.map_err(at(OPERATION))?.0.value(),
-        None => return Ok(None),
-    };
-    range.start = first + 1;
-    let removed = batches.remove(first).map_err(at(OPERATION))?;
-    Ok(removed.map(|bytes| bytes.value().to_vec()))
-}
-
-/// A definition is stored as a batch with this one definition and no sample.
-fn encode_definition(definition: &SeriesDefinition) -> Vec<u8> {
-    let batch =
-        Batch { agent: "-".to_owned(), series: vec![definition.clone()], ..Batch::default() };
-    let mut bytes = Vec::new();
-    encode_batch(&batch, &mut bytes);
-    bytes
-}
-
-fn decode_definition(bytes: &[u8]) -> Option<SeriesDefinition> {
-    decode_batch(bytes).ok()?.series.first().map(owned_definition)
 }
 
 #[cfg(test)]

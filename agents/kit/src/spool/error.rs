@@ -9,8 +9,6 @@ use std::{
 
 use redb::{DatabaseError, StorageError};
 
-use super::FILE;
-
 /// Why the spool cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
@@ -68,16 +66,16 @@ pub(super) fn at<E: Into<redb::Error>>(operation: &'static str) -> impl Fn(E) ->
     move |cause| SpoolError::Store { operation, cause: Box::new(cause.into()) }
 }
 
-/// The error of opening the file in `folder`.
-pub(super) fn cannot_open(folder: &Path, cause: DatabaseError) -> SpoolError {
+/// The error of opening the file.
+pub(super) fn cannot_open(file: &Path, cause: DatabaseError) -> SpoolError {
     if matches!(cause, DatabaseError::DatabaseAlreadyOpen) {
-        return SpoolError::InUse { path: folder.join(FILE) };
+        return SpoolError::InUse { path: file.to_owned() };
     }
     match cause {
         DatabaseError::Storage(StorageError::Io(cause))
             if cause.kind() == io::ErrorKind::PermissionDenied =>
         {
-            SpoolError::Folder { path: folder.to_owned(), cause }
+            SpoolError::Folder { path: file.parent().unwrap_or(file).to_owned(), cause }
         }
         cause @ (DatabaseError::Storage(_) | _) => at("open the file")(cause),
     }

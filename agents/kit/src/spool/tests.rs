@@ -1,5 +1,7 @@
 //! What the parent module promises, by name.
 
+use granary_protocol::decode_batch;
+
 use super::*;
 
 fn batch(values: usize) -> Batch {

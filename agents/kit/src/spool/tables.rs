@@ -1,0 +1,138 @@
+//! The tables of the spool's file, and what is written in their rows. Knows nothing of what is in a
+//! request, or when a batch is dropped.
+
+use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
+use redb::{
+    Database, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
+};
+use tracing::warn;
+
+use super::error::{SpoolError, at};
+
+pub(super) const BATCHES: TableDefinition<u64, &[u8]> = TableDefinition::new("batches");
+pub(super) const REJECTED: TableDefinition<u64, &[u8]> = TableDefinition::new("rejected");
+pub(super) const SERIES: TableDefinition<u32, &[u8]> = TableDefinition::new("series");
+pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+const NAMES: TableDefinition<&str, &str> = TableDefinition::new("names");
+
+/// Refs of one epoch; a new epoch starts when half of them are used and nothing is waiting.
+pub(crate) const SERIES_MAX: u32 = 200_000;
+/// Bytes of the names and tags of one epoch's series; half of them begin a new epoch as well.
+pub(crate) const SERIES_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// An encoded batch and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredBatch {
+    pub(crate) seq: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl StoredBatch {
+    /// The number of its samples, 0 when it cannot be read.
+    pub(crate) fn samples(&self) -> u64 {
+        decode_batch(&self.bytes).map_or(0, |view| view.len() as u64)
+    }
+}
+
+/// What is waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    pub(crate) batches: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Makes the tables of a new spool, reads those of an old one.
+pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), SpoolError> {
+    const OPERATION: &str = "prepare the tables";
+    let txn = begin(db, OPERATION)?;
+    let epoch;
+    let usage;
+    {
+        let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
+        let mut names = txn.open_table(NAMES).map_err(at(OPERATION))?;
+        let batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        txn.open_table(REJECTED).map_err(at(OPERATION))?;
+        let series = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        let waiting = batches.len().map_err(at(OPERATION))?;
+        let defined = series.len().map_err(at(OPERATION))?;
+        // A definition takes more bytes than its names and tags.
+        let defined_bytes = series.stats().map_err(at(OPERATION))?.stored_bytes();
+        drop(series);
+        let stored = meta.get("epoch").map_err(at(OPERATION))?.map(|epoch| epoch.value());
+        let is_half_used =
+            defined > u64::from(SERIES_MAX / 2) || defined_bytes > SERIES_BYTES_MAX as u64 / 2;
+        let worn_out = waiting == 0 && is_half_used;
+        epoch = match stored {
+            Some(epoch) if !worn_out => epoch as i64,
+            _ => {
+                txn.delete_table(SERIES).map_err(at(OPERATION))?;
+                txn.open_table(SERIES).map_err(at(OPERATION))?;
+                meta.insert("epoch", now_ms as u64).map_err(at(OPERATION))?;
+                now_ms
+            }
+        };
+        if stored.is_none() {
+            meta.insert("next_seq", 1).map_err(at(OPERATION))?;
+            meta.insert("bytes", 0).map_err(at(OPERATION))?;
+        }
+        let before = names.insert("agent", agent).map_err(at(OPERATION))?;
+        if let Some(before) = before.filter(|before| before.value() != agent) {
+            warn!(
+                before = before.value(),
+                agent, "the agent's name changed; waiting batches keep the old one"
+            );
+        }
+        usage = Usage { batches: waiting, bytes: read_meta(&meta, "bytes")? };
+    }
+    txn.commit().map_err(at(OPERATION))?;
+    Ok((epoch, usage))
+}
+
+/// A write transaction whose commit is on disk and needs no repair after a crash.
+pub(super) fn begin(
+    db: &Database,
+    operation: &'static str,
+) -> Result<WriteTransaction, SpoolError> {
+    let mut txn = db.begin_write().map_err(at(operation))?;
+    txn.set_quick_repair(true);
+    Ok(txn)
+}
+
+pub(super) fn read_meta(
+    meta: &impl ReadableTable<&'static str, u64>,
+    key: &str,
+) -> Result<u64, SpoolError> {
+    let value = meta.get(key).map_err(at("read the counters"))?;
+    value.map(|value| value.value()).ok_or_else(|| SpoolError::Store {
+        operation: "read the counters",
+        cause: Box::new(redb::Error::Corrupted(format!("meta.{key} is missing"))),
+    })
+}
+
+/// Removes the first batch whose number is in `range`, and moves the range behind it.
+pub(super) fn remove_first(
+    batches: &mut Table<'_, u64, &'static [u8]>,
+    range: &mut std::ops::Range<u64>,
+) -> Result<Option<StoredBatch>, SpoolError> {
+    const OPERATION: &str = "remove a batch";
+    let first = match batches.range(range.clone()).map_err(at(OPERATION))?.next() {
+        Some(entry) => entry.map_err(at(OPERATION))?.0.value(),
+        None => return Ok(None),
+    };
+    range.start = first + 1;
+    let removed = batches.remove(first).map_err(at(OPERATION))?;
+    Ok(removed.map(|bytes| StoredBatch { seq: first, bytes: bytes.value().to_vec() }))
+}
+
+/// A definition is stored as a batch with this one definition and no sample.
+pub(super) fn encode_definition(definition: &SeriesDefinition) -> Vec<u8> {
+    let batch =
+        Batch { agent: "-".to_owned(), series: vec![definition.clone()], ..Batch::default() };
+    let mut bytes = Vec::new();
+    encode_batch(&batch, &mut bytes);
+    bytes
+}
+
+pub(super) fn decode_definition(bytes: &[u8]) -> Option<SeriesDefinition> {
+    decode_batch(bytes).ok()?.series.first().map(SeriesDefinition::from)
+}
