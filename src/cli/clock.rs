@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use super::{http, screen};
+use super::{flags::AskArgs, http::read};
 use crate::actors::ClockReport;
 
 /// Show whether a running daemon believes its machine's clock, or confirm that it is right
@@ -14,12 +13,8 @@ use crate::actors::ClockReport;
 /// and all else goes on. Senders that agree with it end the doubt, or `granary clock confirm`.
 #[derive(Debug, Args)]
 pub(super) struct ClockArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
-    url: String,
-    /// Print the daemon's JSON answer
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    ask: AskArgs,
     #[command(subcommand)]
     what: Option<What>,
 }
@@ -31,14 +26,14 @@ enum What {
 }
 
 pub(super) fn clock(args: &ClockArgs) -> anyhow::Result<ExitCode> {
+    let daemon = &args.ask.daemon;
     let answer = match args.what {
-        None => http::get(&args.url, "admin/clock", &[])?,
-        Some(What::Confirm) => http::post(&args.url, "admin/clock/confirm")?,
+        None => daemon.get("admin/clock", &[])?,
+        Some(What::Confirm) => daemon.post("admin/clock/confirm")?,
     };
-    if args.json {
-        return screen::print_json(&answer);
-    }
-    let report: ClockReport = serde_json::from_str(&answer).context("read the answer")?;
-    let believed = || format!("the clock says {} and is believed", report.clock);
-    screen::print(&report.reason().unwrap_or_else(believed))
+    args.ask.print(&answer, || {
+        let report: ClockReport = read(&answer)?;
+        let believed = || format!("the clock says {} and is believed", report.clock);
+        Ok(report.reason().unwrap_or_else(believed))
+    })
 }

@@ -1,11 +1,13 @@
-//! One request to the daemon, with errors that say what to do.
+//! A command's requests to the daemon, with errors that say what to do. Knows nothing of what is
+//! asked.
 
 use std::time::Duration;
 
-use ureq::http::Response;
-
 use anyhow::{Context, bail};
+use clap::Args;
 use granary_protocol::ErrorAnswer;
+use serde::de::DeserializeOwned;
+use ureq::http::Response;
 
 use super::screen;
 
@@ -15,13 +17,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
 /// Where a daemon listens by default.
-pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:7117";
+const DEFAULT_URL: &str = "http://127.0.0.1:7117";
 
 /// A daemon's address as it is typed: the scheme may be left out, and a slash at its end too.
 ///
 /// # Errors
 /// When it is no address of a web server.
-pub(super) fn url(text: &str) -> Result<String, String> {
+fn url(text: &str) -> Result<String, String> {
     let text = text.trim();
     let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let full = full.trim_end_matches('/').to_owned();
@@ -33,85 +35,109 @@ pub(super) fn url(text: &str) -> Result<String, String> {
     }
 }
 
-/// Gets what lies directly below the address.
-pub(super) fn get_path(url: &str, path: &str) -> anyhow::Result<String> {
-    body(url, agent(Some(TIMEOUT)).get(format!("{url}/{path}")).call())
+/// A parameter of a query: its name and value.
+pub(super) type Pair = (&'static str, String);
+
+/// The daemon that a command asks.
+#[derive(Debug, Args)]
+pub(super) struct Daemon {
+    /// Where the daemon listens
+    #[arg(long, env = "GRANARY_URL", default_value = DEFAULT_URL, value_parser = url, global = true)]
+    pub(super) url: String,
 }
 
-/// Gets an answer's body.
-pub(super) fn get(
-    url: &str,
-    path: &str,
-    pairs: &[(&'static str, String)],
-) -> anyhow::Result<String> {
-    let mut request = agent(Some(TIMEOUT)).get(format!("{url}/api/v1/{path}"));
-    for (name, value) in pairs {
-        request = request.query(*name, value);
+impl Daemon {
+    /// Gets what lies directly below the address.
+    pub(super) fn get_path(&self, path: &str) -> anyhow::Result<String> {
+        self.body(agent(Some(TIMEOUT)).get(format!("{}/{path}", self.url)).call())
     }
-    body(url, request.call())
-}
 
-/// Sends a text and gets an answer's body.
-pub(super) fn send(url: &str, path: &str, text: &str) -> anyhow::Result<String> {
-    let request = agent(Some(TIMEOUT)).post(format!("{url}/api/v1/{path}"));
-    body(url, request.content_type("application/json").send(text))
-}
-
-/// Asks for something to be done, however long it takes; returns the answer's body.
-pub(super) fn post(url: &str, path: &str) -> anyhow::Result<String> {
-    body(url, agent(None).post(format!("{url}/api/v1/{path}")).send_empty())
-}
-
-/// The same with a JSON body.
-pub(super) fn post_json(
-    url: &str,
-    path: &str,
-    content: &serde_json::Value,
-) -> anyhow::Result<String> {
-    let request = agent(None).post(format!("{url}/api/v1/{path}"));
-    body(url, request.content_type("application/json").send(content.to_string()))
-}
-
-/// Gets an answer's body as it comes.
-pub(super) fn stream(
-    url: &str,
-    path: &str,
-    pairs: &[(&'static str, String)],
-) -> anyhow::Result<impl std::io::Read + use<>> {
-    let request = agent(None).get(format!("{url}/api/v1/{path}"));
-    let request = pairs.iter().fold(request, |request, (name, value)| request.query(*name, value));
-    match request.call() {
-        Ok(response) if response.status().is_success() => Ok(response.into_body().into_reader()),
-        refused => match body(url, refused) {
-            Err(cause) => Err(cause),
-            Ok(_) => bail!("{url} does not stream; is it a granary?"),
-        },
+    /// Gets an answer's body.
+    pub(super) fn get(&self, path: &str, pairs: &[Pair]) -> anyhow::Result<String> {
+        let mut request = agent(Some(TIMEOUT)).get(self.endpoint(path));
+        for (name, value) in pairs {
+            request = request.query(*name, value);
+        }
+        self.body(request.call())
     }
+
+    /// Sends a text and gets an answer's body.
+    pub(super) fn send(&self, path: &str, text: &str) -> anyhow::Result<String> {
+        let request = agent(Some(TIMEOUT)).post(self.endpoint(path));
+        self.body(request.content_type("application/json").send(text))
+    }
+
+    /// Asks for something to be done, however long it takes; returns the answer's body.
+    pub(super) fn post(&self, path: &str) -> anyhow::Result<String> {
+        self.body(agent(None).post(self.endpoint(path)).send_empty())
+    }
+
+    /// The same with a JSON body.
+    pub(super) fn post_json(
+        &self,
+        path: &str,
+        content: &serde_json::Value,
+    ) -> anyhow::Result<String> {
+        let request = agent(None).post(self.endpoint(path));
+        self.body(request.content_type("application/json").send(content.to_string()))
+    }
+
+    /// Gets an answer's body as it comes.
+    pub(super) fn stream(
+        &self,
+        path: &str,
+        pairs: &[Pair],
+    ) -> anyhow::Result<impl std::io::Read + use<>> {
+        let request = agent(None).get(self.endpoint(path));
+        let request =
+            pairs.iter().fold(request, |request, (name, value)| request.query(*name, value));
+        match request.call() {
+            Ok(response) if response.status().is_success() => {
+                Ok(response.into_body().into_reader())
+            }
+            refused => match self.body(refused) {
+                Err(cause) => Err(cause),
+                Ok(_) => bail!("{} does not stream; is it a granary?", self.url),
+            },
+        }
+    }
+
+    fn endpoint(&self, path: &str) -> String {
+        format!("{}/api/v1/{path}", self.url)
+    }
+
+    fn body(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> anyhow::Result<String> {
+        let url = &self.url;
+        let mut response = answer.with_context(|| {
+            format!(
+                "cannot reach granary at {url}; is the daemon running? --url says where it listens"
+            )
+        })?;
+        let status = response.status();
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_string()
+            .context("read the answer")?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        match message(&body) {
+            Some(message) => bail!("{}", screen::text(&message)),
+            None => bail!("{url} answered {status}; is it a granary?"),
+        }
+    }
+}
+
+/// Reads the daemon's JSON.
+pub(super) fn read<T: DeserializeOwned>(answer: &str) -> anyhow::Result<T> {
+    serde_json::from_str(answer).context("read the answer")
 }
 
 fn agent(timeout: Option<Duration>) -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false);
     config.timeout_global(timeout).build().into()
-}
-
-fn body(url: &str, answer: Result<Response<ureq::Body>, ureq::Error>) -> anyhow::Result<String> {
-    let mut response = answer.with_context(|| {
-        format!("cannot reach granary at {url}; is the daemon running? --url says where it listens")
-    })?;
-    let status = response.status();
-    let body = response
-        .body_mut()
-        .with_config()
-        .limit(ANSWER_BYTES_MAX)
-        .read_to_string()
-        .context("read the answer")?;
-    if status.is_success() {
-        return Ok(body);
-    }
-    match message(&body) {
-        Some(message) => bail!("{}", screen::text(&message)),
-        None => bail!("{url} answered {status}; is it a granary?"),
-    }
 }
 
 /// What an error says: the daemon's own, or one of Prometheus' API.

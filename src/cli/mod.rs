@@ -3,6 +3,7 @@
 mod bench;
 mod clock;
 mod export;
+mod flags;
 mod http;
 mod import;
 mod progress;
@@ -13,8 +14,8 @@ mod senders;
 mod series;
 mod serve;
 mod snapshot;
+mod table;
 mod tail;
-mod times;
 mod verify;
 
 use std::process::ExitCode;
@@ -66,14 +67,7 @@ pub fn run() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {
-        complain(&format!("granary: {cause:#}"));
+        screen::complain(&format!("granary: {cause:#}"));
         ExitCode::FAILURE
     })
-}
-
-/// Writes lines to standard error.
-fn complain(lines: &str) {
-    use std::io::Write;
-    // There is nobody left to tell when standard error is closed.
-    drop(writeln!(std::io::stderr(), "{}", screen::lines(lines)));
 }

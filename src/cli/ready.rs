@@ -5,7 +5,7 @@ use std::{io::Write, process::ExitCode, time::Duration};
 use clap::Args;
 use serde_json::Value;
 
-use super::{complain, http};
+use super::{http::Daemon, screen::complain};
 use crate::{clock::Stopwatch, model::Span};
 
 /// How often a daemon that is not ready is asked again.
@@ -18,9 +18,8 @@ Examples:
   granary ready
   granary ready --wait 30s --url http://127.0.0.1:7117")]
 pub(super) struct ReadyArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
-    url: String,
+    #[command(flatten)]
+    daemon: Daemon,
     /// Ask again for so long while it is not
     #[arg(long, value_name = "TIME")]
     wait: Option<Span>,
@@ -56,7 +55,7 @@ pub(super) fn ready(args: &ReadyArgs) -> anyhow::Result<ExitCode> {
 
 /// `ready` or `degraded`, with the reasons.
 fn ask(args: &ReadyArgs) -> anyhow::Result<String> {
-    let body = http::get_path(&args.url, "readyz")?;
+    let body = args.daemon.get_path("readyz")?;
     let answer: Value = serde_json::from_str(&body)?;
     if let Some(pid) = args.pid {
         let found = answer["pid"].as_u64();
@@ -64,7 +63,7 @@ fn ask(args: &ReadyArgs) -> anyhow::Result<String> {
             found == Some(u64::from(pid)),
             "another process, {}, listens at {}",
             found.map_or_else(|| "no granary".to_owned(), |pid| pid.to_string()),
-            args.url
+            args.daemon.url
         );
     }
     let status = answer["status"].as_str().unwrap_or("ready").to_owned();

@@ -1,4 +1,5 @@
-//! What a terminal is shown: texts that cannot command it, and how wide it is.
+//! What a terminal is shown: texts that cannot command it, in lines as wide as it is. Knows nothing
+//! of what they say.
 
 use std::{
     fmt::Write as _,
@@ -66,9 +67,40 @@ pub(super) fn columns() -> usize {
     asked.or_else(of_terminal).filter(|columns| *columns > 0).unwrap_or(usize::MAX)
 }
 
+/// A text in lines of so many columns, cut behind spaces and commas where there are any.
+pub(super) fn fold(text: &str, columns: usize) -> String {
+    let mut out = String::new();
+    let mut line: Vec<char> = Vec::new();
+    for c in text.chars() {
+        line.push(c);
+        if line.len() > columns.max(1) {
+            let cut = line[..line.len() - 1].iter().rposition(|c| matches!(c, ' ' | ','));
+            let rest = line.split_off(cut.map_or(line.len() - 1, |cut| cut + 1));
+            out.push_str(line.iter().collect::<String>().trim_end());
+            out.push('\n');
+            line = rest;
+        }
+    }
+    out.extend(line);
+    out
+}
+
+/// Writes lines to standard error.
+pub(super) fn complain(message: &str) {
+    // There is nobody left to tell when standard error is closed.
+    drop(writeln!(io::stderr(), "{}", lines(message)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_behind_commas_and_spaces() {
+        assert_eq!(fold("a{b=1,c=2} d", 8), "a{b=1,\nc=2} d");
+        assert_eq!(fold("abcdefghij", 4), "abcd\nefgh\nij");
+        assert_eq!(fold("short", 80), "short");
+    }
 
     #[test]
     fn nothing_commands_the_terminal() {

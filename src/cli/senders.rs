@@ -2,12 +2,19 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{http, query::table, screen};
-use crate::query::{SendersAnswer, SendersRemoved};
+use super::{
+    flags::{AskArgs, given},
+    http::read,
+    screen,
+    table::table,
+};
+use crate::{
+    model::UnixMillis,
+    query::{SenderEntry, SendersAnswer, SendersRemoved},
+};
 
 /// List or remove the senders that a running daemon remembers by the numbers of their batches
 #[derive(Debug, Args)]
@@ -20,12 +27,8 @@ Examples:
 A sender that is removed may send at once, as a new one. What it sent stays. A batch that was accepted
 and that it sends again, because it never saw the answer, counts again.")]
 pub(super) struct SendersArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
-    url: String,
-    /// Print the daemon's JSON answer
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    ask: AskArgs,
     #[command(subcommand)]
     what: What,
 }
@@ -53,28 +56,43 @@ enum What {
 }
 
 pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
-    const UNREADABLE: &str = "read the answer";
-    let (answer, text) = match &args.what {
+    let daemon = &args.ask.daemon;
+    match &args.what {
         What::List { idle } => {
-            let pairs: Vec<_> = idle.iter().map(|idle| ("idle", idle.clone())).collect();
-            let answer = http::get(&args.url, "senders", &pairs)?;
-            let listed: SendersAnswer = serde_json::from_str(&answer).context(UNREADABLE)?;
-            let text = table::senders(&listed.senders);
-            (answer, format!("{text}\n{} senders", listed.total))
+            let answer =
+                daemon.get("senders", &given([("idle", idle.clone())]).collect::<Vec<_>>())?;
+            args.ask.print(&answer, || {
+                let listed: SendersAnswer = read(&answer)?;
+                Ok(format!("{}\n{} senders", rows(&listed.senders), listed.total))
+            })
         }
         What::Remove { agents, idle, dry_run } => {
             let body = json!({ "agents": agents, "idle": idle, "dry_run": dry_run });
-            let answer = http::post_json(&args.url, "admin/senders/remove", &body)?;
-            let done: SendersRemoved = serde_json::from_str(&answer).context(UNREADABLE)?;
-            let total = done.total;
-            let text = if done.dry_run {
-                let list = table::senders(&done.senders);
-                format!("{list}\n{total} senders would be removed; nothing was changed")
-            } else {
-                format!("removed {total} senders")
-            };
-            (answer, text)
+            let answer = daemon.post_json("admin/senders/remove", &body)?;
+            args.ask.print(&answer, || {
+                let done: SendersRemoved = read(&answer)?;
+                let total = done.total;
+                if !done.dry_run {
+                    return Ok(format!("removed {total} senders"));
+                }
+                let list = rows(&done.senders);
+                Ok(format!("{list}\n{total} senders would be removed; nothing was changed"))
+            })
         }
-    };
-    if args.json { screen::print_json(&answer) } else { screen::print(&text) }
+    }
+}
+
+/// A row for each sender.
+fn rows(senders: &[SenderEntry]) -> String {
+    let header = ["sender", "heard", "series", "epoch", "number"].map(str::to_owned);
+    let mut table = table(header);
+    for own in senders {
+        let latest = own.epochs.first();
+        let agent = screen::text(&own.agent);
+        let heard = UnixMillis(own.heard).to_string();
+        let epoch = latest.map_or(String::new(), |latest| latest.epoch.to_string());
+        let number = latest.map_or(String::new(), |latest| latest.seq.to_string());
+        table.add_row([agent, heard, own.series.to_string(), epoch, number]);
+    }
+    table.to_string()
 }

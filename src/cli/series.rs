@@ -6,7 +6,11 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{http, query::table, screen};
+use super::{
+    flags::{AskArgs, SelectorArgs},
+    http::read,
+    table,
+};
 use crate::query::{ChangeAnswer, ChangedSeries, SeriesAnswer};
 
 /// List, delete or rename the series of a running daemon
@@ -20,12 +24,8 @@ Examples:
 A deleted series is gone at once; the space of its documents comes back with retention. A renamed
 one keeps its history. A sender that goes on under the old name begins a new, empty series.")]
 pub(super) struct SeriesArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
-    url: String,
-    /// Print the daemon's JSON answer
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    ask: AskArgs,
     #[command(subcommand)]
     what: What,
 }
@@ -33,11 +33,11 @@ pub(super) struct SeriesArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// The series that match
-    List(Which),
+    List(SelectorArgs),
     /// Delete the series that match, with all that was kept of them
     Delete {
         #[command(flatten)]
-        which: Which,
+        which: SelectorArgs,
         /// Only show what would go
         #[arg(long)]
         dry_run: bool,
@@ -45,7 +45,7 @@ enum What {
     /// Give the series that match another metric or other tags; all of them or none
     Rename {
         #[command(flatten)]
-        which: Which,
+        which: SelectorArgs,
         /// The new metric
         #[arg(long, value_name = "METRIC", required_unless_present = "set")]
         set_metric: Option<String>,
@@ -58,49 +58,33 @@ enum What {
     },
 }
 
-/// Which series.
-#[derive(Debug, Args)]
-struct Which {
-    /// Name of the metric; any when left out
-    #[arg(long)]
-    metric: Option<String>,
-    /// Tags that must match, such as host=web1,core=0
-    #[arg(long)]
-    tags: Option<String>,
-}
-
-impl Which {
-    fn json(&self) -> anyhow::Result<Value> {
-        Ok(json!({ "metric": self.metric, "tags": tags(self.tags.as_deref())? }))
-    }
-}
-
 pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
-    let change = |path: &str, body: &Value, done: &str| -> anyhow::Result<String> {
-        let answer = http::post_json(&args.url, path, body)?;
-        if args.json {
-            return Ok(answer);
-        }
-        Ok(render(&serde_json::from_str(&answer).context("read the answer")?, done))
+    let change = |path: &str, body: &Value, done: &str| {
+        let answer = args.ask.daemon.post_json(path, body)?;
+        args.ask.print(&answer, || Ok(render(&read(&answer)?, done)))
     };
-    let text = match &args.what {
-        What::List(which) => {
-            let given = [("metric", &which.metric), ("tags", &which.tags)];
-            let pairs = given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
-            let answer = http::get(&args.url, "series", &pairs.collect::<Vec<_>>())?;
-            if args.json { answer } else { table::series(&serde_json::from_str(&answer)?) }
-        }
+    match &args.what {
+        What::List(which) => list(&args.ask, which),
         What::Delete { which, dry_run } => {
-            let body = json!({ "selector": which.json()?, "dry_run": dry_run });
-            change("admin/series/delete", &body, "deleted")?
+            let body = json!({ "selector": selector(which)?, "dry_run": dry_run });
+            change("admin/series/delete", &body, "deleted")
         }
         What::Rename { which, set_metric, set, dry_run } => {
             let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
-            let body = json!({ "selector": which.json()?, "set": set, "dry_run": dry_run });
-            change("admin/series/rename", &body, "renamed")?
+            let body = json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run });
+            change("admin/series/rename", &body, "renamed")
         }
-    };
-    if args.json { screen::print_json(&text) } else { screen::print(&text) }
+    }
+}
+
+/// Lists the series that match.
+pub(super) fn list(ask: &AskArgs, which: &SelectorArgs) -> anyhow::Result<ExitCode> {
+    let answer = ask.daemon.get("series", &which.pairs().collect::<Vec<_>>())?;
+    ask.print(&answer, || Ok(table::series(&read(&answer)?)))
+}
+
+fn selector(which: &SelectorArgs) -> anyhow::Result<Value> {
+    Ok(json!({ "metric": which.metric, "tags": tags(which.tags.tags.as_deref())? }))
 }
 
 fn tags(text: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {

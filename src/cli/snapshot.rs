@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{complain, http, screen, verify};
+use super::{flags::AskArgs, http::read, progress, screen::complain, verify};
 use crate::store;
 
 /// Copy the data of a running daemon, as it is at one moment
@@ -16,13 +16,10 @@ use crate::store;
 /// The daemon makes the copy in its `storage.snapshot_dir` and goes on meanwhile. The folder's
 /// path is printed; it can be verified, restored and archived like any data directory.
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of the path")))]
 pub(super) struct SnapshotArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
-    url: String,
-    /// Print the daemon's JSON answer instead of the path
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    ask: AskArgs,
 }
 
 /// Make a data directory of a snapshot
@@ -41,10 +38,11 @@ pub(super) struct RestoreArgs {
 }
 
 pub(super) fn snapshot(args: &SnapshotArgs) -> anyhow::Result<ExitCode> {
-    let body = http::post(&args.url, "admin/snapshot")?;
-    let answer: serde_json::Value = serde_json::from_str(&body).context("read the answer")?;
-    let path = answer["path"].as_str().unwrap_or_default();
-    if args.json { screen::print_json(&body) } else { screen::print(path) }
+    let answer = args.ask.daemon.post("admin/snapshot")?;
+    args.ask.print(&answer, || {
+        let made: serde_json::Value = read(&answer)?;
+        Ok(made["path"].as_str().unwrap_or_default().to_owned())
+    })
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
@@ -54,7 +52,7 @@ pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
             args.snapshot.display()
         );
     }
-    let bar = super::progress::spinner();
+    let bar = progress::spinner();
     let report = store::restore(&args.snapshot, &args.data_dir, &mut |file| {
         bar.set_message(format!("copying {file}"));
     })

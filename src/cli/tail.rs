@@ -9,12 +9,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{
-    complain, http,
-    query::{
-        table,
-        view::{fold, short},
-    },
-    screen,
+    flags::{TagsArgs, given},
+    http::{Daemon, Pair, read},
+    screen::{self, complain, fold},
+    table::{self, short},
 };
 use crate::{
     model::UnixMillis,
@@ -34,15 +32,13 @@ Examples:
   granary tail --tags host=web1
   granary tail --metric page_views --resolution 1h --json")]
 pub(super) struct TailArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
-    url: String,
+    #[command(flatten)]
+    daemon: Daemon,
     /// Name of the metric
     #[arg(long, required_unless_present = "tags")]
     metric: Option<String>,
-    /// Tags that must match, such as host=web1,core=0
-    #[arg(long)]
-    tags: Option<String>,
+    #[command(flatten)]
+    tags: TagsArgs,
     /// A granularity of the daemon [default: its finest]
     #[arg(long)]
     resolution: Option<String>,
@@ -54,13 +50,18 @@ pub(super) struct TailArgs {
     json: bool,
 }
 
+impl TailArgs {
+    fn selector(&self) -> Vec<Pair> {
+        given([("metric", self.metric.clone())]).chain(self.tags.pairs()).collect()
+    }
+}
+
 pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
-    let given = [("metric", &args.metric), ("tags", &args.tags), ("resolution", &args.resolution)];
-    let mut pairs: Vec<_> =
-        given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    let mut pairs = args.selector();
+    say_what_is_missing(args, &pairs)?;
+    pairs.extend(given([("resolution", args.resolution.clone())]));
     pairs.push(("state", (!args.no_state).to_string()));
-    say_what_is_missing(args)?;
-    let mut lines = BufReader::new(http::stream(&args.url, "tail", &pairs)?);
+    let mut lines = BufReader::new(args.daemon.stream("tail", &pairs)?);
     let (mut event, mut line) = (String::new(), String::new());
     loop {
         line.clear();
@@ -91,12 +92,8 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says why nothing will come, unless such a series begins.
-fn say_what_is_missing(args: &TailArgs) -> anyhow::Result<()> {
-    let given = [("metric", &args.metric), ("tags", &args.tags)];
-    let pairs: Vec<_> =
-        given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
-    let answer: SeriesAnswer = serde_json::from_str(&http::get(&args.url, "series", &pairs)?)
-        .context("read the list of series")?;
+fn say_what_is_missing(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()> {
+    let answer: SeriesAnswer = read(&args.daemon.get("series", selector)?)?;
     for note in &answer.notes {
         complain(&format!("{}; waiting for one that matches", screen::text(note)));
     }

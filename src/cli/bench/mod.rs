@@ -10,7 +10,7 @@ use std::{process::ExitCode, time::Duration};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::{complain, http};
+use super::{http::Daemon, screen::complain};
 use crate::{
     clock::{Clock, SystemClock},
     model::Span,
@@ -28,9 +28,8 @@ use crate::{
     after_help = "Example:\n  granary bench --hosts 1000 --metrics 100 --rounds 60 --pace max"
 )]
 pub(super) struct BenchArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
-    url: String,
+    #[command(flatten)]
+    daemon: Daemon,
     /// Hosts in the fleet
     #[arg(long, default_value_t = 100)]
     hosts: usize,
@@ -98,7 +97,7 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Pace::Max | Pace::Flood => now.minus(interval_ms * args.rounds as i64),
     };
     let plan = load::Plan {
-        url: args.url.clone(),
+        url: args.daemon.url.clone(),
         fleet: fleet::Fleet { hosts: args.hosts, metrics: args.metrics, epoch: now.0 },
         rounds: args.rounds,
         start,
@@ -113,21 +112,21 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         paced: args.pace == Pace::Real,
         patient: args.pace != Pace::Flood,
     };
-    let before = report::DaemonUse::read(&args.url)?;
+    let before = report::DaemonUse::read(&args.daemon)?;
     let outcome = load::run(&plan)?;
-    let after = report::DaemonUse::read(&args.url)?;
+    let after = report::DaemonUse::read(&args.daemon)?;
     report::print(&report::Report::new(&outcome, &before, &after), args.json)?;
     if !args.keep {
-        clean_up(&args.url, plan.fleet.epoch);
+        clean_up(&args.daemon, plan.fleet.epoch);
     }
     let sent = (args.hosts * args.metrics * args.rounds) as u64;
     Ok(if outcome.accepted == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Deletes the series of this run; says so when it cannot.
-fn clean_up(url: &str, epoch: i64) {
+fn clean_up(daemon: &Daemon, epoch: i64) {
     let own = json!({ "selector": { "tags": { "bench": epoch.to_string() } }, "dry_run": false });
-    if let Err(cause) = http::post_json(url, "admin/series/delete", &own) {
+    if let Err(cause) = daemon.post_json("admin/series/delete", &own) {
         complain(&format!("the series with the tag bench={epoch} are left: {cause:#}"));
     }
 }

@@ -7,6 +7,7 @@ use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::Serialize;
 
 use super::load::Outcome;
+use crate::cli::http::Daemon;
 
 /// What the daemon used, by its own metrics.
 #[derive(Debug, Clone, Copy)]
@@ -17,11 +18,8 @@ pub(super) struct DaemonUse {
 
 impl DaemonUse {
     /// Asks the daemon.
-    pub(super) fn read(url: &str) -> anyhow::Result<Self> {
-        let mut response = ureq::get(format!("{url}/metrics"))
-            .call()
-            .with_context(|| format!("cannot reach granary at {url}; is the daemon running?"))?;
-        let text = response.body_mut().read_to_string().context("read /metrics")?;
+    pub(super) fn read(daemon: &Daemon) -> anyhow::Result<Self> {
+        let text = daemon.get_path("metrics")?;
         // Other stores name the same numbers without the prefix.
         let value = |names: &[&str]| {
             let named = |name: &&str| {
@@ -29,7 +27,7 @@ impl DaemonUse {
                 line.and_then(|value| value.trim().parse::<f64>().ok())
             };
             let found = names.iter().find_map(named);
-            found.with_context(|| format!("{url}/metrics has no {}", names.join(" or ")))
+            found.with_context(|| format!("{}/metrics has no {}", daemon.url, names.join(" or ")))
         };
         Ok(Self {
             cpu_seconds: value(&[

@@ -1,11 +1,12 @@
-//! The formats of an export: a page of series to bytes.
+//! The formats of an export: a page of series to bytes. Knows nothing of files.
 
 use bson::{Bson, DateTime, doc};
 use clap::ValueEnum;
 
 use super::{
-    page::{Cell, Document, Page, Series, for_each_cell},
+    page::{Cell, Document, Page, Series},
     parquet,
+    rows::{COLUMNS, column_name, for_each_cell},
 };
 use crate::{
     cli::screen,
@@ -25,14 +26,6 @@ pub(super) enum Format {
     Openmetrics,
     /// The rows of CSV in columns, compressed with Snappy
     Parquet,
-}
-
-/// Columns beside those of tags.
-const COLUMNS: [&str; 8] = ["date", "metric", "n", "sum", "min", "max", "first", "last"];
-
-/// The column of a tag.
-pub(super) fn column_name(tag: &str) -> String {
-    if COLUMNS.contains(&tag) { format!("tag_{tag}") } else { tag.to_owned() }
 }
 
 impl Format {

@@ -7,6 +7,7 @@
 mod format;
 mod page;
 mod parquet;
+mod rows;
 
 use std::{
     fs,
@@ -20,7 +21,12 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use self::{format::Format, page::Page};
-use super::{complain, http, progress, times::TimeArgs};
+use super::{
+    flags::{SelectorArgs, TimeArgs},
+    http::{Daemon, Pair},
+    progress,
+    screen::complain,
+};
 
 /// Write the documents of a running daemon to a file
 #[derive(Debug, Args)]
@@ -31,15 +37,10 @@ Examples:
   granary export --metric page_views --range 30d --resolution 1h --format bson --output views.bson
   granary export --tags host=web1 --range 1d --resolution 1m --format csv --output -")]
 pub(super) struct ExportArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url)]
-    url: String,
-    /// Name of the metric; any when left out
-    #[arg(long)]
-    metric: Option<String>,
-    /// Tags that must match, such as host=web1,core=0
-    #[arg(long)]
-    tags: Option<String>,
+    #[command(flatten)]
+    daemon: Daemon,
+    #[command(flatten)]
+    selector: SelectorArgs,
     /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range
     #[arg(long, default_value = "auto")]
     resolution: String,
@@ -69,31 +70,27 @@ struct State {
 }
 
 impl ExportArgs {
-    fn pairs(&self) -> Vec<(&'static str, String)> {
-        let given = [
-            ("metric", self.metric.clone()),
-            ("tags", self.tags.clone()),
-            ("resolution", Some(self.resolution.clone())),
-        ];
-        let given = given.into_iter().chain(self.times.pairs());
-        given.filter_map(|(name, value)| Some((name, value?))).collect()
+    fn pairs(&self) -> Vec<Pair> {
+        let mut pairs: Vec<_> = self.selector.pairs().collect();
+        pairs.push(("resolution", self.resolution.clone()));
+        pairs.extend(self.times.pairs());
+        pairs
     }
 
     /// The next page is asked with what the first one fixed.
-    fn next_pairs(&self, state: &State) -> Vec<(&'static str, String)> {
+    fn next_pairs(&self, state: &State) -> Vec<Pair> {
         let Some(next) = &state.next else { return self.pairs() };
         let kept = ["start", "end", "resolution", "after", "upto"];
         let named = |name: &str| kept.into_iter().find(|own| *own == name);
         let mut pairs: Vec<_> =
             next.iter().filter_map(|(name, value)| Some((named(name)?, value.clone()))).collect();
-        let selectors = ["metric", "tags"];
-        pairs.extend(self.pairs().into_iter().filter(|(name, _)| selectors.contains(name)));
+        pairs.extend(self.selector.pairs());
         pairs
     }
 }
 
 pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    let asked = format!("{:?} {} {:?}", args.pairs(), args.url, args.format);
+    let asked = format!("{:?} {} {:?}", args.pairs(), args.daemon.url, args.format);
     if args.output == Path::new("-") {
         if args.format == Format::Parquet {
             bail!("a Parquet file is made in several steps: name a file with --output");
@@ -161,7 +158,7 @@ fn run(
     let mut bytes = Vec::new();
     while !state.complete {
         bytes.clear();
-        let body = http::get(&args.url, "export", &args.next_pairs(state))?;
+        let body = args.daemon.get("export", &args.next_pairs(state))?;
         let page: Page = serde_json::from_str(&body).context("read a page of the export")?;
         let first = state.next.is_none();
         state.rows += args.format.write(&page, first, &mut state.metric, &mut bytes)?;

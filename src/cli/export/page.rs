@@ -51,24 +51,6 @@ pub(super) struct Cell(
     Option<Exact>,
 );
 
-/// Hands out the cells within the page's range with the start of their slots.
-pub(super) fn for_each_cell<'a>(
-    page: &'a Page,
-    mut visit: impl FnMut(&'a Series, &'a Cell, i64) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    for series in &page.series {
-        for document in &series.documents {
-            for cell in &document.cells {
-                let start = document.start + i64::from(cell.0) * page.width_ms;
-                if start + page.width_ms > page.start && start < page.end {
-                    visit(series, cell, start)?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Cell {
     /// What the cell holds beside `n`.
     pub(super) fn numbers(&self) -> [(&'static str, Option<f64>); 5] {

@@ -26,8 +26,8 @@ use parquet::{
 };
 
 use super::{
-    format::column_name,
-    page::{Cell, Page, Series, for_each_cell},
+    page::{Cell, Page, Series},
+    rows::{column_name, for_each_cell},
 };
 
 /// Writes a page as a file of its own; returns its rows.

@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 
 use self::{files::Options, summary::Summary};
 use crate::{
+    cli::http::Daemon,
     import::csv::Columns,
     ingest::{graphite::Template, influx::Precision},
     model::{Kind, Span},
@@ -52,9 +53,8 @@ pub(super) struct ImportArgs {
     /// Files, or folders to be read with all that is below
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = super::http::DEFAULT_URL, value_parser = super::http::url)]
-    url: String,
+    #[command(flatten)]
+    daemon: Daemon,
     /// What the files are [default: by their names: .om .prom .txt, .lp .line .influx, .wsp, .csv
     /// .tsv, .snappy .sz]
     #[arg(long, value_enum)]
@@ -150,8 +150,9 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     };
     let inputs = files::find(&args.files, &options)?;
     anyhow::ensure!(!inputs.is_empty(), "no files to import: see `granary import --help`");
-    let delivery = (!args.dry_run)
-        .then(|| delivery::Delivery::new(&args.url, Duration::from_millis(retry_ms.max(0) as u64)));
+    let delivery = (!args.dry_run).then(|| {
+        delivery::Delivery::new(&args.daemon.url, Duration::from_millis(retry_ms.max(0) as u64))
+    });
     let mut summary = Summary::new(&inputs, args.dry_run);
     let imported = reading::import(&inputs, &options, delivery, &mut summary);
     if imported.is_ok() || summary.has_answers() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::{
-    cli::{complain, progress},
+    cli::{progress, screen::complain},
     clock::Stopwatch,
 };
 

@@ -2,8 +2,8 @@
 
 mod plot;
 mod promql;
-pub(super) mod table;
-pub(super) mod view;
+mod tables;
+mod view;
 
 use std::{
     io::{self, IsTerminal},
@@ -12,9 +12,13 @@ use std::{
 
 use clap::{Args, Subcommand};
 
-use super::{http, screen, times::TimeArgs};
-use crate::query::{ChartAnswer, DocumentsAnswer, SeriesAnswer};
-use view::View;
+use self::view::View;
+use super::{
+    flags::{AskArgs, SelectorArgs, TagsArgs, TimeArgs, given},
+    http::{Pair, read},
+    screen, series,
+};
+use crate::query::ChartAnswer;
 
 /// Ask a running daemon
 #[derive(Debug, Args)]
@@ -29,13 +33,10 @@ Examples:
   granary query aggregate '[{$match: {host: \"web1\"}}, {$unwind: \"$days\"}]'
   granary query documents --metric page_views --form levels --range 31d --json
   granary query documents --metric page_views --resolution 1h --unfold --start 2026-11-20 --json")]
+#[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of a table")))]
 pub(super) struct QueryArgs {
-    /// Where the daemon listens
-    #[arg(long, env = "GRANARY_URL", default_value = http::DEFAULT_URL, value_parser = http::url, global = true)]
-    url: String,
-    /// Print the daemon's JSON answer instead of a table
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    ask: AskArgs,
     #[command(subcommand)]
     what: What,
 }
@@ -45,18 +46,7 @@ enum What {
     /// One point for each slot of a range
     Chart(Box<ChartArgs>),
     /// The stored documents in nested form, or unfolded into rows
-    Documents {
-        #[command(flatten)]
-        range: Box<RangeArgs>,
-        /// Rows of date and value instead of documents
-        #[arg(long)]
-        unfold: bool,
-        /// nested (default), levels (a month each: days > hours > minutes) or rows
-        #[arg(long)]
-        form: Option<String>,
-        #[command(flatten)]
-        lines: Box<LineArgs>,
-    },
+    Documents(Box<DocumentsArgs>),
     /// An expression of Prometheus' language, at one time or over a range
     Promql(promql::PromqlArgs),
     /// A pipeline in the manner of MongoDB's; the answer is JSON
@@ -65,14 +55,7 @@ enum What {
         pipeline: Option<String>,
     },
     /// The series that match
-    Series {
-        /// Name of the metric; any when left out
-        #[arg(long)]
-        metric: Option<String>,
-        /// Tags that must match, such as host=web1,core=0
-        #[arg(long)]
-        tags: Option<String>,
-    },
+    Series(SelectorArgs),
 }
 
 #[derive(Debug, Args)]
@@ -80,9 +63,8 @@ struct RangeArgs {
     /// Name of the metric
     #[arg(long)]
     metric: String,
-    /// Tags that must match, such as host=web1,core=0
-    #[arg(long)]
-    tags: Option<String>,
+    #[command(flatten)]
+    tags: TagsArgs,
     /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range; charts and rows
     /// also any multiple, such as 15m or 7d, hour, day, week, 2weeks, month, quarter, year
     #[arg(long)]
@@ -112,14 +94,13 @@ struct LineArgs {
 }
 
 impl LineArgs {
-    fn pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let given = [
+    fn pairs(&self) -> impl Iterator<Item = Pair> {
+        given([
             ("tz", self.tz.clone()),
             ("points", self.points.map(|number| number.to_string())),
             ("merge", self.merge.then(|| true.to_string())),
             ("group_by", self.group_by.clone()),
-        ];
-        given.into_iter().filter_map(|(name, value)| Some((name, value?)))
+        ])
     }
 }
 
@@ -141,75 +122,75 @@ struct ChartArgs {
 }
 
 impl ChartArgs {
-    fn pairs(&self) -> Vec<(&'static str, String)> {
+    fn pairs(&self) -> Vec<Pair> {
         let number = |number: Option<usize>| number.map(|number| number.to_string());
-        let given =
-            [("top", number(self.top)), ("bottom", number(self.bottom)), ("by", self.by.clone())];
-        let mut pairs = self.range.pairs();
-        pairs.extend(self.lines.pairs());
-        pairs.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        pairs
+        let ranking = given([
+            ("top", number(self.top)),
+            ("bottom", number(self.bottom)),
+            ("by", self.by.clone()),
+        ]);
+        self.range.pairs().chain(self.lines.pairs()).chain(ranking).collect()
+    }
+}
+
+#[derive(Debug, Args)]
+struct DocumentsArgs {
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Rows of date and value instead of documents
+    #[arg(long)]
+    unfold: bool,
+    /// nested (default), levels (a month each: days > hours > minutes) or rows
+    #[arg(long)]
+    form: Option<String>,
+    #[command(flatten)]
+    lines: LineArgs,
+}
+
+impl DocumentsArgs {
+    fn pairs(&self) -> Vec<Pair> {
+        let form = given([("unfold", Some(self.unfold.to_string())), ("form", self.form.clone())]);
+        self.range.pairs().chain(self.lines.pairs()).chain(form).collect()
     }
 }
 
 impl RangeArgs {
-    fn pairs(&self) -> Vec<(&'static str, String)> {
-        let given = [
-            ("metric", Some(self.metric.clone())),
-            ("tags", self.tags.clone()),
-            ("resolution", self.resolution.clone()),
-            ("display", self.display.clone()),
-        ];
-        let given = given.into_iter().chain(self.times.pairs());
-        given.filter_map(|(name, value)| Some((name, value?))).collect()
+    fn pairs(&self) -> impl Iterator<Item = Pair> {
+        let shown =
+            given([("resolution", self.resolution.clone()), ("display", self.display.clone())]);
+        let metric = given([("metric", Some(self.metric.clone()))]);
+        metric.chain(self.tags.pairs()).chain(shown).chain(self.times.pairs())
     }
 }
 
 pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
-    let (path, pairs) = match &args.what {
-        What::Aggregate { pipeline } => {
-            let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
-            return screen::print_json(&http::send(&args.url, "aggregate", &typed)?);
+    let (ask, daemon) = (&args.ask, &args.ask.daemon);
+    match &args.what {
+        What::Chart(chart) => {
+            let body = daemon.get("chart", &chart.pairs())?;
+            ask.print(&body, || Ok(drawn(&read(&body)?)))
+        }
+        What::Documents(documents) => {
+            let body = daemon.get("documents", &documents.pairs())?;
+            ask.print(&body, || Ok(tables::documents(&read(&body)?)))
         }
         What::Promql(promql) => {
-            let (body, chart) = promql.ask(&args.url)?;
-            return match chart {
-                _ if args.json => screen::print_json(&body),
-                None => screen::print(&promql.table(&body)?),
-                Some(chart) => screen::print(&drawn(&chart)),
-            };
+            let (body, chart) = promql.ask(daemon)?;
+            ask.print(&body, || chart.map_or_else(|| promql.table(&body), |own| Ok(drawn(&own))))
         }
-        What::Chart(chart) => ("chart", chart.pairs()),
-        What::Documents { range, unfold, form, lines } => {
-            let mut pairs = range.pairs();
-            pairs.extend(lines.pairs());
-            pairs.push(("unfold", unfold.to_string()));
-            pairs.extend(form.iter().map(|form| ("form", form.clone())));
-            ("documents", pairs)
+        What::Aggregate { pipeline } => {
+            let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
+            screen::print_json(&daemon.send("aggregate", &typed)?)
         }
-        What::Series { metric, tags } => {
-            let given = [("metric", metric), ("tags", tags)];
-            let pairs = given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
-            ("series", pairs.collect())
-        }
-    };
-    let body = http::get(&args.url, path, &pairs)?;
-    if args.json { screen::print_json(&body) } else { screen::print(&render(path, &body)?) }
-}
-
-fn render(path: &str, body: &str) -> anyhow::Result<String> {
-    Ok(match path {
-        "chart" => drawn(&serde_json::from_str::<ChartAnswer>(body)?),
-        "documents" => table::documents(&serde_json::from_str::<DocumentsAnswer>(body)?),
-        _ => table::series(&serde_json::from_str::<SeriesAnswer>(body)?),
-    })
+        What::Series(which) => series::list(ask, which),
+    }
 }
 
 /// A chart: its title, in a terminal a plot, and a table.
 fn drawn(answer: &ChartAnswer) -> String {
     let (view, columns) = (View::new(answer), screen::columns());
     let plot = io::stdout().is_terminal().then(|| plot::chart(&view, columns));
-    let title = view::fold(&view.title, columns);
+    let title = screen::fold(&view.title, columns);
     let gap = if title.is_empty() { "" } else { "\n\n" };
-    format!("{title}{gap}{}{}", plot.unwrap_or_default(), table::chart(&view, columns))
+    format!("{title}{gap}{}{}", plot.unwrap_or_default(), tables::chart(&view, columns))
 }

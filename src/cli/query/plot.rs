@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use textplots::{Chart, Plot, Shape};
 
-use super::view::{View, fold, short};
+use super::view::View;
+use crate::cli::{screen::fold, table::short};
 
 /// Series drawn, at most; the table has all.
 const SERIES_MAX: usize = 4;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    table,
-    view::{Times, short},
-};
+use super::{tables, view::Times};
 use crate::{
-    cli::http,
+    cli::{
+        http::{Daemon, read},
+        table::{name, short},
+    },
     clock::{Clock, SystemClock},
     model::{Kind, Span, UnixMillis},
     query::{ChartAnswer, ChartSeries, SeriesEntry},
@@ -77,17 +77,17 @@ struct Grid {
 
 impl PromqlArgs {
     /// Asks the daemon; returns its answer, and the same as a chart when it is one.
-    pub(super) fn ask(&self, url: &str) -> anyhow::Result<(String, Option<ChartAnswer>)> {
+    pub(super) fn ask(&self, daemon: &Daemon) -> anyhow::Result<(String, Option<ChartAnswer>)> {
         let mut pairs = vec![("query", self.expression.clone())];
         let seconds = |ms: i64| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000));
         let Some(grid) = self.grid()? else {
             pairs.extend(self.at.map(|at| ("time", seconds(at.0))));
-            return Ok((http::get(url, "query", &pairs)?, None));
+            return Ok((daemon.get("query", &pairs)?, None));
         };
         pairs.push(("start", seconds(grid.start)));
         pairs.push(("end", seconds(grid.end)));
         pairs.push(("step", seconds(grid.step)));
-        let body = http::get(url, "query_range", &pairs)?;
+        let body = daemon.get("query_range", &pairs)?;
         let chart = self.chart(&body, &grid)?;
         Ok((body, Some(chart)))
     }
@@ -115,7 +115,7 @@ impl PromqlArgs {
     }
 
     fn chart(&self, body: &str, grid: &Grid) -> anyhow::Result<ChartAnswer> {
-        let answer: Answer = serde_json::from_str(body).context("read the answer")?;
+        let answer: Answer = read(body)?;
         let all: Vec<Series> = serde_json::from_value(answer.data.result)?;
         let series = all.into_iter().map(|own| {
             let values: BTreeMap<i64, f64> =
@@ -139,7 +139,7 @@ impl PromqlArgs {
 
     /// The answer at one time as a table.
     pub(super) fn table(&self, body: &str) -> anyhow::Result<String> {
-        let answer: Answer = serde_json::from_str(body).context("read the answer")?;
+        let answer: Answer = read(body)?;
         let Data { result_type, result } = answer.data;
         let mut rows: Vec<[String; 3]> = Vec::new();
         let written = |text: &str| number(text).map_or_else(|| text.to_owned(), short);
@@ -153,9 +153,7 @@ impl PromqlArgs {
                 let entry = entry(own.metric);
                 let values = own.value.into_iter().chain(own.values);
                 rows.extend(
-                    values.map(|(at, text)| {
-                        [table::name(&entry), ms(at).to_string(), written(&text)]
-                    }),
+                    values.map(|(at, text)| [name(&entry), ms(at).to_string(), written(&text)]),
                 );
             }
         }
@@ -166,7 +164,7 @@ impl PromqlArgs {
         }
         let notes = answer.warnings.into_iter().chain(answer.infos);
         let notes: Vec<_> = notes.map(|note| format!("note: {note}")).collect();
-        Ok(table::values(&format!("time ({})", times.zone_name), rows, &notes))
+        Ok(tables::values(&format!("time ({})", times.zone_name), rows, &notes))
     }
 }
 

@@ -4,15 +4,11 @@ use std::{collections::BTreeMap, ops::Range};
 
 use jiff::tz::TimeZone;
 
-use super::table::name_of;
 use crate::{
-    cli::screen,
+    cli::{screen, table::name_of},
     model::{Kind, UnixMillis},
     query::{ChartAnswer, ChartSeries, SeriesEntry, time_zone},
 };
-
-/// Digits of a number that count.
-const DIGITS: i32 = 4;
 
 /// A chart as a terminal shows it.
 pub(super) struct View<'a> {
@@ -201,87 +197,9 @@ fn unit_of(series: &ChartSeries) -> String {
     screen::text(unit) + per
 }
 
-/// A number with as many digits as a reader takes in, in thousands, millions and so on.
-pub(in crate::cli) fn short(value: f64) -> String {
-    if !value.is_finite() {
-        return match value {
-            f64::INFINITY => "+Inf".to_owned(),
-            f64::NEG_INFINITY => "-Inf".to_owned(),
-            _ => "NaN".to_owned(),
-        };
-    }
-    if value != 0.0 && !(1e-4..1e15).contains(&value.abs()) {
-        return format!("{value:.3e}");
-    }
-    let (mut scaled, mut suffix) = (value, "");
-    let mut larger = ["k", "M", "G", "T"].into_iter();
-    let mut most = 9999.5;
-    while scaled.abs() >= most {
-        let Some(next) = larger.next() else { break };
-        (scaled, suffix, most) = (scaled / 1000.0, next, 999.95);
-    }
-    let whole = if scaled == 0.0 { 0 } else { scaled.abs().log10().floor() as i32 };
-    let decimals = (DIGITS - 1 - whole).clamp(0, 7) as usize;
-    let text = format!("{scaled:.decimals$}");
-    let text =
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{suffix}")
-}
-
-/// A text in lines of so many columns, cut behind spaces and commas where there are any.
-pub(in crate::cli) fn fold(text: &str, columns: usize) -> String {
-    let mut out = String::new();
-    let mut line: Vec<char> = Vec::new();
-    for c in text.chars() {
-        line.push(c);
-        if line.len() > columns.max(1) {
-            let cut = line[..line.len() - 1].iter().rposition(|c| matches!(c, ' ' | ','));
-            let rest = line.split_off(cut.map_or(line.len() - 1, |cut| cut + 1));
-            out.push_str(line.iter().collect::<String>().trim_end());
-            out.push('\n');
-            line = rest;
-        }
-    }
-    out.extend(line);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_as_long_as_they_are_read() {
-        for (value, text) in [
-            (0.0, "0"),
-            (12.0, "12"),
-            (0.123_456_78, "0.1235"),
-            (1.0 / 3.0, "0.3333"),
-            (98.765_432, "98.77"),
-            (-1234.5678, "-1235"),
-            (9999.0, "9999"),
-            (9999.6, "10k"),
-            (123_456.0, "123.5k"),
-            (999_990.0, "1M"),
-            (16_384_000.0, "16.38M"),
-            (3.2e9, "3.2G"),
-            (5e14, "500T"),
-            (2.5e15, "2.500e15"),
-            (0.000_012_345, "1.234e-5"),
-            (0.000_5, "0.0005"),
-            (f64::NAN, "NaN"),
-            (f64::INFINITY, "+Inf"),
-        ] {
-            assert_eq!(short(value), text);
-        }
-    }
-
-    #[test]
-    fn a_long_line_is_cut_behind_commas_and_spaces() {
-        assert_eq!(fold("a{b=1,c=2} d", 8), "a{b=1,\nc=2} d");
-        assert_eq!(fold("abcdefghij", 4), "abcd\nefgh\nij");
-        assert_eq!(fold("short", 80), "short");
-    }
 
     #[test]
     fn times_are_as_short_as_they_can_be_told_apart() {

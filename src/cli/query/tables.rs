@@ -1,77 +1,22 @@
-//! Answers as tables. Times are UTC, those of a chart with a time zone in that one.
+//! Charts, documents and values of expressions as tables. Times are UTC, those of a chart with a time zone in that one.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
-use comfy_table::{
-    Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets::UTF8_BORDERS_ONLY,
-};
+use comfy_table::Cell;
 
-use super::view::{View, fold, short};
+use super::view::View;
 use crate::{
-    cli::screen,
-    model::UnixMillis,
-    query::{DocumentsAnswer, LevelsDocument, SenderEntry, SeriesAnswer, SeriesEntry},
+    cli::{
+        screen::{self, fold},
+        table::{name, number, right, short, table, tags},
+    },
+    query::{DocumentsAnswer, LevelsDocument},
 };
 
 /// Longer names of columns are numbers, explained above the table.
 const LABEL_MAX: usize = 16;
 /// Blanks between columns.
 const GAP: usize = 2;
-
-/// A table as wide as the screen, where names take several lines before numbers do.
-fn table(header: impl IntoIterator<Item = String>) -> Table {
-    let header: Vec<_> = header.into_iter().collect();
-    let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_header(&header);
-    if let Ok(columns) = u16::try_from(screen::columns()) {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-        for (column, head) in table.column_iter_mut().zip(&header) {
-            if !matches!(&**head, "series" | "metric" | "tags" | "sender") {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
-        }
-    }
-    table
-}
-
-/// A series as `metric{tag=value}`.
-pub(in crate::cli) fn name(series: &SeriesEntry) -> String {
-    name_of(&series.metric, &series.tags)
-}
-
-/// The same of its parts.
-pub(in crate::cli) fn name_of(metric: &str, tags: &BTreeMap<String, String>) -> String {
-    let pairs = pairs(tags);
-    screen::text(metric) + &if pairs.is_empty() { pairs } else { format!("{{{pairs}}}") }
-}
-
-fn pairs(tags: &BTreeMap<String, String>) -> String {
-    let tags: Vec<_> = tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
-    screen::text(&tags.join(","))
-}
-
-fn right(text: impl ToString) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
-fn number(value: Option<f64>) -> Cell {
-    right(value.map_or_else(|| "-".to_owned(), short))
-}
-
-/// A row for each sender.
-pub(in crate::cli) fn senders(senders: &[SenderEntry]) -> String {
-    let header = ["sender", "heard", "series", "epoch", "number"].map(str::to_owned);
-    let mut table = table(header);
-    for own in senders {
-        let latest = own.epochs.first();
-        let agent = screen::text(&own.agent);
-        let heard = UnixMillis(own.heard).to_string();
-        let epoch = latest.map_or(String::new(), |latest| latest.epoch.to_string());
-        let number = latest.map_or(String::new(), |latest| latest.seq.to_string());
-        table.add_row([agent, heard, own.series.to_string(), epoch, number]);
-    }
-    table.to_string()
-}
 
 /// A row for each slot, a column for each series: as many next to each other as there is room for.
 pub(super) fn chart(view: &View<'_>, columns: usize) -> String {
@@ -185,7 +130,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
                 table.add_row([
                     Cell::new(&row.date),
                     Cell::new(screen::text(&row.metric)),
-                    Cell::new(pairs(&row.tags)),
+                    Cell::new(tags(&row.tags)),
                     number(row.value),
                 ]);
             }
@@ -228,18 +173,4 @@ pub(super) fn values(time: &str, rows: Vec<[String; 3]>, notes: &[String]) -> St
         table.add_row([Cell::new(series), Cell::new(at), right(screen::text(&value))]);
     }
     format!("{table}{notes}")
-}
-
-/// A row for each series.
-pub(in crate::cli) fn series(answer: &SeriesAnswer) -> String {
-    let mut table = table(["series", "kind", "unit"].map(str::to_owned));
-    for series in &answer.series {
-        table.add_row([name(series), series.kind.to_string(), screen::text(&series.unit)]);
-    }
-    let notes = answer.notes.iter().map(|note| format!("\n{}", screen::text(note)));
-    let notes: String = notes.collect();
-    if answer.series.is_empty() {
-        return format!("no series{notes}");
-    }
-    format!("{table}\n{} of {} series{notes}", answer.series.len(), answer.total)
 }
