@@ -9,7 +9,7 @@ use granary::{
     },
 };
 
-use crate::promql::{MINUTE, bench};
+use crate::{promql::bench, setup::MINUTE};
 
 const SETTINGS: PromqlSettings = PromqlSettings {
     timeout: Duration::from_secs(120),

@@ -1,25 +1,21 @@
 //! Buckets of the calendar against a naive model: each sample is counted where the local clock
 //! and calendar say, whatever the zone, the change of clocks, and what is not yet checkpointed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use granary::{
-    model::{
-        AcceptedBatch, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
-    },
+    model::{AcceptedBatch, Kind, SeriesId, UnixMillis},
     query::{
         Budget, CalendarUnit, ChartRequest, Display, Merge, QueryLimits, Resolution, Selector,
         chart, time_zone,
     },
-    store::{Folder, Store},
+    store::Store,
 };
 use jiff::{Zoned, tz::TimeZone};
 use proptest::prelude::*;
 
-/// 2026-11-21T12:34:56.789Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
-const DAY_MS: i64 = 86_400_000;
+use crate::setup::{DAY, WITHIN as NOW, define, granularities, open_with, series};
+
 /// Around the changes of clocks in spring, in Europe and America, and in autumn.
 const STARTS: [&str; 3] = ["2026-03-05T00:00:00Z", "2026-03-26T00:00:00Z", "2026-10-20T00:00:00Z"];
 const DAYS: i64 = 16;
@@ -33,16 +29,6 @@ const ZONES: [&str; 8] = [
     "Pacific/Chatham",
     "-02:30",
 ];
-
-fn granularities() -> GranularitySet {
-    let level = |width_ms, document: &str, partition: &str| {
-        let span = |text: &str| text.parse().unwrap();
-        Granularity::new(width_ms, span(document), span(partition), span("3360d"))
-    };
-    let day = Granularity { retention: "10y".parse().unwrap(), ..level(DAY_MS, "1mo", "1y") };
-    let levels = vec![level(300_000, "4h", "1d"), level(3_600_000, "1d", "1w"), day];
-    GranularitySet::new(levels).unwrap()
-}
 
 /// What tells a bucket apart, from the local calendar alone.
 fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
@@ -86,13 +72,14 @@ struct Filled {
 /// A store with samples of two series, the first part of them checkpointed.
 fn filled(samples: &[(u32, i64, i32)], checkpointed: usize) -> Filled {
     let dir = tempfile::tempdir().unwrap();
-    let medium = Arc::new(Folder::new(dir.path()).unwrap());
-    let (store, mut appender, _) = Store::open(medium, granularities(), NOW).unwrap();
-    let definitions = ["a", "b"].map(|host| {
-        let key = SeriesKey::new("views", [("host", host)], &SeriesLimits::default()).unwrap();
-        SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() }
-    });
-    appender.commit(&definitions, &[], NOW).unwrap();
+    let set = granularities(&[
+        ["5m", "4h", "1d", "3360d"],
+        ["1h", "1d", "1w", "3360d"],
+        ["1d", "1mo", "1y", "10y"],
+    ]);
+    let (store, mut appender) = open_with(dir.path(), &set, NOW);
+    let hosts = ["a", "b"].map(|host| series("views", &[("host", host)], Kind::Delta));
+    define(&mut appender, &hosts, NOW);
     let (first, rest) = samples.split_at(checkpointed.min(samples.len()));
     for part in [first, rest] {
         let batch = AcceptedBatch {
@@ -151,7 +138,7 @@ proptest! {
     #[test]
     fn every_sample_is_counted_in_the_bucket_of_its_local_time(
         start in prop::sample::select(STARTS.to_vec()),
-        samples in prop::collection::vec((0..2_u32, 0..DAYS * DAY_MS, -9..99_i32), 1..120),
+        samples in prop::collection::vec((0..2_u32, 0..DAYS * DAY, -9..99_i32), 1..120),
         checkpointed in 0..120_usize,
     ) {
         let start = start.parse::<jiff::Timestamp>().unwrap().as_millisecond();

@@ -1,37 +1,25 @@
 //! Deleting and renaming series: what is found afterwards, by whoever, after whatever restart.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use granary::{
-    model::{
-        AcceptedBatch, DefinitionVerdict, GranularityIndex, GranularitySet, Kind, SeriesId,
-        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
-    },
+    model::{DefinitionVerdict, GranularityIndex, Kind, SeriesId, SeriesKey, SeriesLimits},
     store::{
-        Appender, ChangeAction, ChangeRefusal, Folder, Matcher, Renaming, SeriesChange, Store,
-        StoreLimits, restore, verify,
+        Appender, ChangeAction, ChangeRefusal, Matcher, Renaming, SeriesChange, Store, StoreLimits,
+        restore, verify,
     },
 };
 use redb::{Database, TableDefinition};
 
-/// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-const MINUTE: i64 = 60_000;
-
-fn open(folder: &Path) -> (Store, Appender) {
-    let medium = Arc::new(Folder::new(folder).unwrap());
-    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    (store, appender)
-}
+use crate::setup::{self, MINUTE, NOW, samples, send, series, slots};
 
 fn key(metric: &str, host: &str) -> SeriesKey {
-    SeriesKey::new(metric, [("host", host)], &SeriesLimits::default()).unwrap()
+    setup::key(metric, &[("host", host)])
 }
 
 fn define(appender: &mut Appender, metric: &str, host: &str) -> DefinitionVerdict {
-    let key = key(metric, host);
-    let info = SeriesInfo { key, kind: Kind::Counter, unit: "".into(), sender: "a".into() };
-    appender.commit(&[info], &[], NOW).unwrap().definitions[0]
+    let series = series(metric, &[("host", host)], Kind::Counter);
+    appender.commit(&[series], &[], NOW).unwrap().definitions[0]
 }
 
 fn id(appender: &mut Appender, metric: &str, host: &str) -> SeriesId {
@@ -43,14 +31,8 @@ fn id(appender: &mut Appender, metric: &str, host: &str) -> SeriesId {
 /// Readings a minute apart, the last one now.
 fn read(appender: &mut Appender, series: SeriesId, readings: &[f64]) {
     let first = NOW.minus((readings.len() as i64 - 1) * MINUTE).0;
-    let batch = AcceptedBatch {
-        series: vec![series; readings.len()],
-        times: (0..readings.len() as i64).map(|index| first + index * MINUTE).collect(),
-        values: readings.to_vec(),
-        ..AcceptedBatch::default()
-    };
-    let verdicts = appender.commit(&[], &[batch], NOW).unwrap().batches;
-    assert!(verdicts[0].is_accepted());
+    let times = (0..).map(|index| first + index * MINUTE);
+    send(appender, samples(series, times.zip(readings.iter().copied())), NOW);
 }
 
 fn matchers(tag: &str, value: &str) -> Vec<Matcher> {
@@ -77,11 +59,7 @@ fn total(store: &Store, metric: &str, host: &str) -> Option<(u32, f64)> {
     let range = NOW.minus(60 * MINUTE)..NOW.plus(MINUTE);
     let totals: Vec<_> = (0..store.granularities().count())
         .map(|level| {
-            let slots = store
-                .view(GranularityIndex(level), range.clone(), &[id])
-                .unwrap()
-                .slots(id)
-                .unwrap();
+            let slots = slots(store, level, range.clone(), id);
             slots.iter().fold((0, 0.0), |(n, sum), slot| (n + slot.cell.n, sum + slot.cell.sum))
         })
         .collect();
@@ -98,7 +76,7 @@ fn is_sound(folder: &Path) {
 fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let (store, mut appender) = open(&data);
+    let (store, mut appender) = setup::open(&data, NOW);
     let old = id(&mut appender, "requests", "web1");
     let other = id(&mut appender, "requests", "web2");
     read(&mut appender, old, &[100.0, 110.0]);
@@ -119,7 +97,7 @@ fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
     read(&mut appender, old, &[130.0]);
 
     drop((store, appender));
-    let (store, mut appender) = open(&data);
+    let (store, mut appender) = setup::open(&data, NOW);
     assert_eq!(total(&store, "requests", "web1"), None);
     assert_eq!(total(&store, "requests", "web2"), Some((2, 1.0)));
     // Only what is there counts against the limit, and no id is given twice.
@@ -140,7 +118,7 @@ fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
     restore(&copy, &restored, &mut |_| {}).unwrap();
     is_sound(&restored);
     for folder in [&data, &restored] {
-        let (store, _) = open(folder);
+        let (store, _) = setup::open(folder, NOW);
         assert_eq!(total(&store, "requests", "web1"), Some((2, 5.0)));
         assert_eq!(store.dictionary().info(old), None);
         assert_eq!(store.dictionary().len(), 2);
@@ -150,7 +128,7 @@ fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
 #[test]
 fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = open(dir.path());
+    let (store, mut appender) = setup::open(dir.path(), NOW);
     let [requests, errors] = ["requests", "errors"].map(|metric| id(&mut appender, metric, "web1"));
     read(&mut appender, requests, &[100.0, 110.0]);
     store.checkpoint(NOW).unwrap();
@@ -165,7 +143,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     };
     check(&store);
     drop((store, appender));
-    let (store, mut appender) = open(dir.path());
+    let (store, mut appender) = setup::open(dir.path(), NOW);
     check(&store);
     assert_eq!(id(&mut appender, "requests", "db1"), requests);
     let again = id(&mut appender, "errors", "web1");
@@ -192,7 +170,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     assert_eq!(appender.change(&rename("web1", "db1")).unwrap(), Ok(2));
     drop((store, appender));
     is_sound(dir.path());
-    let (store, _) = open(dir.path());
+    let (store, _) = setup::open(dir.path(), NOW);
     assert_eq!(total(&store, "errors", "db1"), Some((1, 0.0)));
     assert_eq!(store.dictionary().len(), 2);
 }
@@ -200,7 +178,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
 #[test]
 fn changes_without_a_condition_or_with_bad_names_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, mut appender) = open(dir.path());
+    let (_, mut appender) = setup::open(dir.path(), NOW);
     id(&mut appender, "requests", "web1");
     let refuse = |appender: &mut Appender, change: &SeriesChange| {
         appender.change(change).unwrap().unwrap_err().to_string()
@@ -226,7 +204,7 @@ fn a_change_of_a_series_that_is_not_there_is_a_named_fault() {
         (0, taken.as_bytes(), r#"series 1 is requests{host="web2"}, which is another one"#),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let (store, mut appender) = open(dir.path());
+        let (store, mut appender) = setup::open(dir.path(), NOW);
         id(&mut appender, "requests", "web1");
         id(&mut appender, "requests", "web2");
         drop((store, appender));

@@ -8,49 +8,46 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, CountsOnce, GranularityIndex, GranularitySet, Kind, PartitionId, SeriesId,
-        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, GranularityIndex, GranularitySet, Kind, PartitionId, SeriesId, UnixMillis,
     },
     query::{Budget, run_until_settled},
-    store::{Appender, Folder, Medium, Store, StoreError, restore, verify},
+    store::{Appender, Folder, Store, StoreError, restore, verify},
 };
 use redb::{Builder, TableDefinition};
 
-use crate::failing::FailingFolder;
+use crate::{
+    media::{Faults, HookedFolder},
+    setup::{self, HOUR, MINUTE, NOW, samples, send, series},
+};
 
-/// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-const HOUR: i64 = 3_600_000;
 const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
 
-fn open_on(medium: Arc<dyn Medium>) -> (Store, Appender) {
-    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    (store, appender)
+fn open(dir: &Path) -> (Store, Appender) {
+    setup::open(dir, NOW)
 }
 
-fn open(dir: &Path) -> (Store, Appender) {
-    open_on(Arc::new(Folder::new(dir).unwrap()))
+/// The same on a medium whose operations fail when they are told to.
+fn open_failing(dir: &Path) -> (Store, Appender, Arc<Faults>) {
+    let faults = Arc::new(Faults::default());
+    let medium = Arc::new(HookedFolder::new(dir, faults.clone()));
+    let (store, appender) = setup::open_on(medium, &GranularitySet::default(), NOW);
+    (store, appender, faults)
 }
 
 /// A store with one series, a sample each minute of 30 hours, in documents and in the head.
 fn fill(dir: &Path) {
     let (store, mut appender) = open(dir);
     define(&mut appender);
-    assert!(try_commit(&mut appender, (0..1800).map(|minute| NOW.0 - minute * 60_000)));
+    assert!(try_commit(&mut appender, (0..1800).map(|minute| NOW.0 - minute * MINUTE)));
     store.checkpoint(NOW).unwrap();
 }
 
 fn define(appender: &mut Appender) {
-    let key = SeriesKey::new("m", [("host", "a")], &SeriesLimits::default()).unwrap();
-    let info = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
-    appender.commit(&[info], &[], NOW).unwrap();
+    setup::define(appender, &[series("m", &[("host", "a")], Kind::Delta)], NOW);
 }
 
 fn try_commit(appender: &mut Appender, times: impl IntoIterator<Item = i64>) -> bool {
-    let times: Vec<_> = times.into_iter().collect();
-    let (series, values) = (vec![SeriesId(0); times.len()], vec![1.0; times.len()]);
-    let batch =
-        AcceptedBatch { counts_once: CountsOnce::Never, series, times, starts: vec![], values };
+    let batch = samples(SeriesId(0), times.into_iter().map(|at| (at, 1.0)));
     appender.commit(&[], &[batch], NOW).is_ok()
 }
 
@@ -60,13 +57,7 @@ fn commit(appender: &mut Appender, at: i64) {
 
 /// Samples of the last 100 days at a level.
 fn count(store: &Store, level: usize) -> u64 {
-    let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
-    let slots = store
-        .view(GranularityIndex(level), range, &[SeriesId(0)])
-        .unwrap()
-        .slots(SeriesId(0))
-        .unwrap();
-    slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
+    setup::count(store, level, NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR), SeriesId(0))
 }
 
 fn faults(dir: &Path) -> Vec<String> {
@@ -161,9 +152,7 @@ fn every_damaged_file_is_kept() {
 fn a_removal_that_failed_is_done_again() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let medium = Arc::new(FailingFolder::new(dir.path()));
-    let faults = medium.faults.clone();
-    let (store, appender) = open_on(medium);
+    let (store, appender, faults) = open_failing(dir.path());
     let id = PartitionId {
         granularity: GranularityIndex(0),
         start: UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR),
@@ -183,9 +172,7 @@ fn a_removal_that_failed_is_done_again() {
 #[test]
 fn a_file_that_vanished_while_it_was_open_is_not_made_again() {
     let dir = tempfile::tempdir().unwrap();
-    let medium = Arc::new(FailingFolder::new(dir.path()));
-    let faults = medium.faults.clone();
-    let (store, mut appender) = open_on(medium);
+    let (store, mut appender, faults) = open_failing(dir.path());
     define(&mut appender);
     commit(&mut appender, NOW.0);
     // The mount goes away, and the folder that it lay on shows.
@@ -206,9 +193,7 @@ fn a_file_that_vanished_while_it_was_open_is_not_made_again() {
 fn a_read_that_failed_once_stops_nothing() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let medium = Arc::new(FailingFolder::new(dir.path()));
-    let faults = medium.faults.clone();
-    let (store, mut appender) = open_on(medium);
+    let (store, mut appender, faults) = open_failing(dir.path());
     commit(&mut appender, NOW.0 - 20 * HOUR);
     faults.reads.store(true, Ordering::Relaxed);
     store.checkpoint(NOW).unwrap_err();
@@ -224,9 +209,7 @@ fn a_write_that_failed_breaks_no_query_under_way() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let before = count(&open(dir.path()).0, 0);
-    let medium = Arc::new(FailingFolder::new(dir.path()));
-    let faults = medium.faults.clone();
-    let (store, mut appender) = open_on(medium);
+    let (store, mut appender, faults) = open_failing(dir.path());
     commit(&mut appender, NOW.0 - 20 * HOUR);
     let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
     let mut met = Vec::new();
@@ -269,15 +252,7 @@ fn a_document_with_a_flipped_bit_is_served_to_nobody() {
         let (store, mut appender) = open(dir.path());
         define(&mut appender);
         for hours in [0, 5] {
-            let (series, times) = (vec![SeriesId(0)], vec![at + hours * HOUR]);
-            let batch = AcceptedBatch {
-                counts_once: CountsOnce::Never,
-                series,
-                times,
-                starts: vec![],
-                values: vec![VALUE],
-            };
-            appender.commit(&[], &[batch], NOW).unwrap();
+            send(&mut appender, samples(SeriesId(0), [(at + hours * HOUR, VALUE)]), NOW);
         }
         store.checkpoint(NOW).unwrap();
     }
@@ -341,11 +316,10 @@ fn a_record_that_was_applied_in_part_is_in_no_checkpoint() {
     define(&mut appender);
     commit(&mut appender, NOW.0);
     let broken = AcceptedBatch {
-        counts_once: CountsOnce::Never,
         series: vec![SeriesId(0), SeriesId(9)],
         times: vec![NOW.0 + 1],
-        starts: vec![],
         values: vec![1.0; 2],
+        ..AcceptedBatch::default()
     };
     let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         appender.commit(&[], &[broken], NOW)

@@ -4,21 +4,19 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
-        Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, Kind, SeriesId,
+        SeriesInfo,
     },
-    store::{Appender, Folder, ObjectKind, Store, verify},
+    store::{ObjectKind, Store, verify},
 };
 use serde_json::{Value, json};
 
-/// 2026-11-21T12:34:56Z, when the directory was written.
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-const HOUR: i64 = 3_600_000;
+use crate::setup::{HOUR, NOW, define, key, open, slots};
+
 const SENDER: &str = "golden";
 const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
 
@@ -27,12 +25,6 @@ const PRESENT: u64 = 4;
 
 fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
-}
-
-fn open(dir: &Path) -> (Store, Appender) {
-    let medium = Arc::new(Folder::new(dir).unwrap());
-    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    (store, appender)
 }
 
 fn batch(seq: u64, at: i64) -> AcceptedBatch {
@@ -50,9 +42,8 @@ fn cells(store: &Store) -> Value {
     let ids = store.dictionary().select(&[]);
     let level = |level: usize| {
         let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
-        let view = store.view(GranularityIndex(level), range, &ids).unwrap();
         let slots = ids.iter().flat_map(|id| {
-            view.slots(*id).unwrap().into_iter().map(|slot| {
+            slots(store, level, range.clone(), *id).into_iter().map(|slot| {
                 let c = slot.cell;
                 let text = |value: f64| value.to_string();
                 json!([
@@ -114,7 +105,7 @@ fn the_objects_of_every_format_that_has_them_are_there() {
     for format in 4..=PRESENT {
         let dir = tempfile::tempdir().unwrap();
         copy_out(&golden(format), dir.path());
-        let store = open(dir.path()).0;
+        let store = open(dir.path(), NOW).0;
         let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
         assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
     }
@@ -126,7 +117,7 @@ fn opens_and_has_its_numbers(golden: &Path) {
     let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);
     assert!(report.records > 0 && report.compared > 100, "{report:?}");
-    let (store, mut appender) = open(dir.path());
+    let (store, mut appender) = open(dir.path(), NOW);
     let expected = fs::read_to_string(golden.join("expected.json")).unwrap();
     assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
     assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
@@ -143,16 +134,12 @@ fn opens_and_has_its_numbers(golden: &Path) {
 #[ignore = "writes the directory of the present format; run it once when the format changes"]
 fn write_the_data_directory_of_this_format() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = open(dir.path());
-    let definitions: Vec<_> = Kind::ALL
-        .iter()
-        .map(|kind| {
-            let tags = [("host", "web1"), ("kind", kind.as_str())];
-            let key = SeriesKey::new("golden_metric", tags, &SeriesLimits::default()).unwrap();
-            SeriesInfo { key, kind: *kind, unit: "bytes".into(), sender: SENDER.into() }
-        })
-        .collect();
-    appender.commit(&definitions, &[], NOW).unwrap();
+    let (store, mut appender) = open(dir.path(), NOW);
+    let each = Kind::ALL.map(|kind| {
+        let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
+        SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
+    });
+    define(&mut appender, &each, NOW);
     for seq in 1..=500 {
         // Two and a half days, the oldest beyond what 1m keeps.
         let at = NOW.0 - (500 - seq as i64) * 450_000;

@@ -1,34 +1,15 @@
 //! The head of the store beside its documents.
 
-use std::{path::Path, sync::Arc};
-
 use granary::{
-    model::{
-        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
-    },
-    store::{Appender, Folder, Store},
+    model::{Kind, SeriesId, UnixMillis},
+    store::Appender,
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-/// 2026-11-21T06:00:00Z, when a partition of 1m begins.
-const SIX: UnixMillis = UnixMillis(1_795_240_800_000);
-const MINUTE: i64 = 60_000;
-
-fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
-    let medium = Arc::new(Folder::new(dir).unwrap());
-    let (store, appender, _) = Store::open(medium, GranularitySet::default(), now).unwrap();
-    (store, appender)
-}
+use crate::setup::{MINUTE, SIX, define, open, samples, send, series, slots};
 
 fn add(appender: &mut Appender, at: UnixMillis) {
-    let batch = AcceptedBatch {
-        series: vec![SeriesId(0)],
-        times: vec![at.0],
-        values: vec![1.0],
-        ..AcceptedBatch::default()
-    };
-    appender.commit(&[], &[batch], at).unwrap();
+    send(appender, samples(SeriesId(0), [(at.0, 1.0)]), at);
 }
 
 /// One damaged row of the head once made the checkpoint set aside the partition that it was
@@ -37,9 +18,7 @@ fn add(appender: &mut Appender, at: UnixMillis) {
 fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
-    let key = SeriesKey::new("events", [("host", "a")], &SeriesLimits::default()).unwrap();
-    let definition = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
-    appender.commit(&[definition], &[], SIX).unwrap();
+    define(&mut appender, &[series("events", &[("host", "a")], Kind::Delta)], SIX);
     for minutes in [10, 65, 70] {
         let at = SIX.plus(minutes * MINUTE);
         add(&mut appender, at);
@@ -63,9 +42,8 @@ fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
     add(&mut appender, over);
     store.checkpoint(over).unwrap();
     assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
-    let view = store.view(GranularityIndex(0), SIX..over.plus(MINUTE), &[SeriesId(0)]).unwrap();
-    let slots: Vec<_> =
-        view.slots(SeriesId(0)).unwrap().iter().map(|slot| slot.start.0 - SIX.0).collect();
+    let slots = slots(&store, 0, SIX..over.plus(MINUTE), SeriesId(0));
+    let slots: Vec<_> = slots.iter().map(|slot| slot.start.0 - SIX.0).collect();
     // 07:05 was in that row only.
     assert_eq!(slots, [10 * MINUTE, 70 * MINUTE, 125 * MINUTE]);
 }

@@ -7,23 +7,24 @@ mod changes;
 mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
-#[path = "../support/failing.rs"]
-mod failing;
 mod files;
 mod golden;
 mod head;
 mod long_series;
 mod manual;
+#[path = "../support/media.rs"]
+mod media;
 mod numbers;
 mod objects;
 mod oracle;
 mod preallocation;
 mod promql;
-mod promql_semantics;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod replay;
 mod retention;
+#[path = "../support/setup.rs"]
+mod setup;
 mod slow_disk;
 mod spans;
 mod tidy;

@@ -1,49 +1,29 @@
 //! Batch numbers count once: a group of batches is judged as its batches one by one.
 
-use std::sync::Arc;
-
 use granary::{
-    model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
-        Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, TimesTally, UnixMillis,
-    },
-    store::{Appender, Folder, Store, StoreLimits},
+    model::{AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, Kind, SeriesId, TimesTally},
+    store::{Appender, Store, StoreLimits},
 };
 use proptest::prelude::*;
 
-/// 2026-11-21T12:34:56.789Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
-
-fn open(path: &std::path::Path) -> (Store, Appender) {
-    let folder = Arc::new(Folder::new(path).unwrap());
-    let (store, appender, _) = Store::open(folder, GranularitySet::default(), NOW).unwrap();
-    (store, appender)
-}
+use crate::setup::{HOUR, WITHIN as NOW, count, define, open, samples, series};
 
 fn begin(path: &std::path::Path) -> (Store, Appender) {
-    let (store, mut appender) = open(path);
-    let key = SeriesKey::new("m", [], &SeriesLimits::default()).unwrap();
-    let m = SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "a".into() };
-    appender.commit(&[m], &[], NOW).unwrap();
+    let (store, mut appender) = open(path, NOW);
+    define(&mut appender, &[series("m", &[], Kind::Gauge)], NOW);
     (store, appender)
 }
 
 fn batch(agent: &str, epoch: i64, seq: u64) -> AcceptedBatch {
     AcceptedBatch {
         counts_once: CountsOnce::ByNumber(BatchNumber { sender: agent.into(), epoch, seq }),
-        series: vec![SeriesId(0)],
-        times: vec![NOW.0],
-        values: vec![1.0],
-        ..AcceptedBatch::default()
+        ..samples(SeriesId(0), [(NOW.0, 1.0)])
     }
 }
 
 /// Samples that count at the finest granularity.
-fn counted(store: &Store) -> u32 {
-    let view = store
-        .view(GranularityIndex(0), UnixMillis(NOW.0 - 3_600_000)..NOW, &[SeriesId(0)])
-        .unwrap();
-    view.slots(SeriesId(0)).unwrap().iter().map(|slot| slot.cell.n).sum()
+fn counted(store: &Store) -> u64 {
+    count(store, 0, NOW.minus(HOUR)..NOW, SeriesId(0))
 }
 
 /// Commits one group; how many of its batches were new.
@@ -98,7 +78,7 @@ proptest! {
             accepted += together.iter().filter(|verdict| verdict.is_accepted()).count();
             if index == restart {
                 drop((store, grouped));
-                (store, grouped) = open(dirs[0].path());
+                (store, grouped) = open(dirs[0].path(), NOW);
             }
         }
         prop_assert_eq!(counted(&store) as usize, accepted);
@@ -130,7 +110,6 @@ fn a_batch_without_samples_claims_no_number() {
 
 #[test]
 fn the_senders_that_were_silent_for_longest_make_room_for_new_ones() {
-    const HOUR: i64 = 3_600_000;
     let dir = tempfile::tempdir().unwrap();
     let (mut store, mut appender) = begin(dir.path());
     let limits = StoreLimits { senders_max: 3, sender_idle_ms: 5 * HOUR, ..StoreLimits::default() };
@@ -159,7 +138,7 @@ fn the_senders_that_were_silent_for_longest_make_room_for_new_ones() {
             store.checkpoint(NOW).unwrap();
         }
         drop((store, appender));
-        (store, appender) = open(dir.path());
+        (store, appender) = open(dir.path(), NOW);
         assert_eq!(names(&store), "b d");
     }
     assert_eq!(send(&mut appender, &["b", "a"], 0), [BatchVerdict::Duplicate, accepted]);

@@ -1,62 +1,38 @@
 //! Which granularities take in a sample: decided once, by the clock when it was accepted.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use granary::{
-    model::{
-        AcceptedBatch, Granularity, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
-    },
-    store::{Appender, Folder, Store},
+    model::{Kind, SeriesId, UnixMillis},
+    store::{Appender, Store},
 };
 
-/// 2026-11-21T06:00:00Z
-const SIX: UnixMillis = UnixMillis(1_795_240_800_000);
-const SECOND: i64 = 1000;
+use crate::setup::{self, SECOND, SIX, granularities, samples, send, series, slots};
 
 /// The partitions of 1s do not align with the slots of 10s and 1m.
-fn granularities() -> GranularitySet {
-    let span = |text: &str| text.parse().unwrap();
-    let level = |width_s: i64, document: &str, partition: &str, retention: &str| {
-        let [document, partition, retention] = [document, partition, retention].map(span);
-        Granularity::new(width_s * SECOND, document, partition, retention)
-    };
-    let levels = vec![
-        level(1, "5s", "5s", "5s"),
-        level(10, "10m", "1h", "6h"),
-        level(60, "1h", "6h", "48h"),
-        level(86_400, "1mo", "1y", "5y"),
-    ];
-    GranularitySet::new(levels).unwrap()
-}
+const SPANS: [[&str; 4]; 4] = [
+    ["1s", "5s", "5s", "5s"],
+    ["10s", "10m", "1h", "6h"],
+    ["1m", "1h", "6h", "48h"],
+    ["1d", "1mo", "1y", "5y"],
+];
 
 fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
-    let medium = Arc::new(Folder::new(dir).unwrap());
-    let (store, appender, _) = Store::open(medium, granularities(), now).unwrap();
-    (store, appender)
+    setup::open_with(dir, &granularities(&SPANS), now)
 }
 
 fn define(appender: &mut Appender) {
-    let key = SeriesKey::new("events", [], &SeriesLimits::default()).unwrap();
-    let definition = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
-    appender.commit(&[definition], &[], SIX).unwrap();
+    setup::define(appender, &[series("events", &[], Kind::Delta)], SIX);
 }
 
 fn add(appender: &mut Appender, seconds: &[i64], now: UnixMillis) {
-    let batch = AcceptedBatch {
-        series: vec![SeriesId(0); seconds.len()],
-        times: seconds.iter().map(|at| SIX.0 + at * SECOND).collect(),
-        values: vec![1.0; seconds.len()],
-        ..AcceptedBatch::default()
-    };
-    appender.commit(&[], &[batch], now).unwrap();
+    let each = seconds.iter().map(|at| (SIX.0 + at * SECOND, 1.0));
+    send(appender, samples(SeriesId(0), each), now);
 }
 
 /// Samples of a granularity within the minute.
 fn counts(store: &Store, level: usize) -> Vec<(i64, u32)> {
-    let view =
-        store.view(GranularityIndex(level), SIX..SIX.plus(60 * SECOND), &[SeriesId(0)]).unwrap();
-    let slots = view.slots(SeriesId(0)).unwrap();
+    let slots = slots(store, level, SIX..SIX.plus(60 * SECOND), SeriesId(0));
     slots.iter().map(|slot| ((slot.start.0 - SIX.0) / SECOND, slot.cell.n)).collect()
 }
 

@@ -1,22 +1,18 @@
 //! Seventy days pass on a simulated clock: files disappear whole, on time, at each granularity,
 //! and charts go on in the next coarser one.
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path};
 
 use granary::{
-    model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
-    },
+    model::{Kind, UnixMillis},
     policy::retention::is_expired,
     query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
-    store::{Folder, Store},
 };
+
+use crate::setup::{DAY, HOUR, MINUTE, define, open, samples, send, series};
 
 /// 2026-09-12T00:00:00Z
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
-const HOUR: i64 = 3_600_000;
-const DAY: i64 = 24 * HOUR;
 const LIMITS: QueryLimits = QueryLimits {
     series_max: 10,
     points_max: 1_000_000,
@@ -62,26 +58,17 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
 #[test]
 fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
     let dir = tempfile::tempdir().unwrap();
-    let medium = Arc::new(Folder::new(dir.path()).unwrap());
-    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), START).unwrap();
-    let key = SeriesKey::new("page_views", [("page", "/index.htm")], &SeriesLimits::default());
-    let definition =
-        SeriesInfo { key: key.unwrap(), kind: Kind::Delta, unit: "".into(), sender: "".into() };
-    appender.commit(&[definition], &[], START).unwrap();
+    let (store, mut appender) = open(dir.path(), START);
+    let page = series("page_views", &[("page", "/index.htm")], Kind::Delta);
+    let id = define(&mut appender, &[page], START)[0];
     let mut now = START;
     let mut sent = 0;
     while now.0 < START.0 + 70 * DAY {
         // One event each ten minutes, sent every six hours.
-        let times: Vec<_> = (0..36).map(|i| now.0 + i * 600_000).collect();
-        sent += times.len();
+        let batch = samples(id, (0..36).map(|i| (now.0 + i * 10 * MINUTE, 1.0)));
+        sent += batch.values.len();
         now = now.plus(6 * HOUR);
-        let batch = AcceptedBatch {
-            series: vec![SeriesId(0); times.len()],
-            values: vec![1.0; times.len()],
-            times,
-            ..AcceptedBatch::default()
-        };
-        appender.commit(&[], &[batch], now.minus(1)).unwrap();
+        send(&mut appender, batch, now.minus(1));
         store.checkpoint(now.minus(1)).unwrap();
         for own in store.partitions() {
             let granularity = &store.granularities()[own.id.granularity];

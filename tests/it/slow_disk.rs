@@ -1,7 +1,6 @@
 //! A disk whose syncs stand still: what goes on meanwhile.
 
 use std::{
-    io,
     path::Path,
     sync::{
         Arc,
@@ -16,153 +15,27 @@ use actix::{Actor, System};
 use granary::{
     actors::{CheckpointNow, Checkpointer, CheckpointerParts, Health, Stop, lifelines},
     clock::SystemClock,
-    model::{
-        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
-    },
-    store::{Appender, CheckpointBounds, Folder, Medium, Store},
+    model::{AcceptedBatch, GranularitySet, Kind, SeriesId, UnixMillis},
+    store::{Appender, CheckpointBounds, Store},
     telemetry::Metrics,
 };
-use parking_lot::{Condvar, Mutex};
-use redb::StorageBackend;
 
-/// 2026-11-21T06:00:00Z, when a partition of 1m begins.
-const SIX: UnixMillis = UnixMillis(1_795_240_800_000);
-const MINUTE: i64 = 60_000;
+use crate::{
+    media::{Gate, HookedFolder},
+    setup::{self, HOUR, MINUTE, SIX, samples, send, series},
+};
+
 const DEADLINE: Duration = Duration::from_secs(30);
 const SERIES: u32 = 200;
 
-/// While it is closed, syncs of files whose name contains a word wait.
-#[derive(Debug, Default)]
-struct Gate {
-    closed_for: Mutex<Option<&'static str>>,
-    waiting: AtomicU64,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn set(&self, closed_for: Option<&'static str>) {
-        *self.closed_for.lock() = closed_for;
-        self.changed.notify_all();
-    }
-
-    fn pass(&self, name: &str) {
-        let mut closed_for = self.closed_for.lock();
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.changed.notify_all();
-        self.changed.wait_while(&mut closed_for, |word| word.is_some_and(|w| name.contains(w)));
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn wait_until_one_waits(&self) {
-        let mut closed_for = self.closed_for.lock();
-        let nobody = |_: &mut Option<&str>| self.waiting.load(Ordering::SeqCst) == 0;
-        let waited = self.changed.wait_while_for(&mut closed_for, nobody, DEADLINE);
-        assert!(!waited.timed_out(), "nobody syncs");
-    }
-}
-
-#[derive(Debug)]
-struct Gated {
-    folder: Folder,
-    gate: Arc<Gate>,
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    file: Box<dyn StorageBackend>,
-    name: String,
-    gate: Arc<Gate>,
-}
-
-impl StorageBackend for GatedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.gate.pass(&self.name);
-        self.file.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.file.write(offset, data)
-    }
-}
-
-impl Gated {
-    fn wrap(&self, name: &str, file: Box<dyn StorageBackend>) -> Box<dyn StorageBackend> {
-        Box::new(GatedFile { file, name: name.to_owned(), gate: self.gate.clone() })
-    }
-}
-
-impl Medium for Gated {
-    fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
-        Ok(self.wrap(name, self.folder.open(name)?))
-    }
-
-    fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
-        Ok(self.wrap(name, self.folder.create(name)?))
-    }
-
-    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        self.folder.list(folder)
-    }
-
-    fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
-        self.folder.folders(folder)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.folder.remove(name)
-    }
-
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.folder.exists(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
-    }
-
-    fn settle(&self, name: &str) -> io::Result<()> {
-        self.folder.settle(name)
-    }
-
-    fn allocated_bytes(&self, name: &str) -> io::Result<u64> {
-        self.folder.allocated_bytes(name)
-    }
-
-    fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
-        self.folder.copy(name, target)
-    }
-}
-
 fn open(dir: &Path, gate: &Arc<Gate>) -> (Store, Appender) {
-    let medium = Gated { folder: Folder::new(dir).unwrap(), gate: gate.clone() };
-    let (store, appender, _) =
-        Store::open(Arc::new(medium), GranularitySet::default(), SIX).unwrap();
-    (store, appender)
+    let medium = Arc::new(HookedFolder::new(dir, gate.clone()));
+    setup::open_on(medium, &GranularitySet::default(), SIX)
 }
 
 fn define(appender: &mut Appender) {
-    let limits = SeriesLimits::default();
-    let definition = |index: u32| SeriesInfo {
-        key: SeriesKey::new("events", [("n", index.to_string().as_str())], &limits).unwrap(),
-        kind: Kind::Delta,
-        unit: "".into(),
-        sender: "".into(),
-    };
-    let definitions: Vec<_> = (0..SERIES).map(definition).collect();
-    appender.commit(&definitions, &[], SIX).unwrap();
+    let each = (0..SERIES).map(|n| series("events", &[("n", &n.to_string())], Kind::Delta));
+    setup::define(appender, &each.collect::<Vec<_>>(), SIX);
 }
 
 /// A sample of each series.
@@ -173,13 +46,11 @@ fn add(appender: &mut Appender, at: UnixMillis) {
         values: vec![1.0; SERIES as usize],
         ..AcceptedBatch::default()
     };
-    appender.commit(&[], &[batch], at).unwrap();
+    send(appender, batch, at);
 }
 
 fn count(store: &Store, level: usize, series: u32) -> u64 {
-    let day = SIX.minus(6 * 60 * MINUTE)..SIX.plus(12 * 60 * MINUTE);
-    let view = store.view(GranularityIndex(level), day, &[SeriesId(series)]).unwrap();
-    view.slots(SeriesId(series)).unwrap().iter().map(|slot| u64::from(slot.cell.n)).sum()
+    setup::count(store, level, SIX.minus(6 * HOUR)..SIX.plus(12 * HOUR), SeriesId(series))
 }
 
 #[test]
@@ -265,11 +136,9 @@ fn what_would_not_fit_into_memory_is_refused_before_it_is_durable_and_fits_after
     define(&mut appender);
     let bounds = CheckpointBounds { cell_bytes_max: 1 << 20, journal_bytes_max: 1 << 30 };
     // One series, each sample in a slot of its own.
-    let backfill = |from: i64| AcceptedBatch {
-        series: vec![SeriesId(SERIES - 1); 1000],
-        times: (0..1000).map(|slot| SIX.0 - (from + slot) * MINUTE).collect(),
-        values: vec![1.0; 1000],
-        ..AcceptedBatch::default()
+    let backfill = |from: i64| {
+        let times = (from..from + 1000).map(|slot| SIX.0 - slot * MINUTE);
+        samples(SeriesId(SERIES - 1), times.map(|at| (at, 1.0)))
     };
     let mut taken = 0;
     loop {

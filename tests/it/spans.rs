@@ -1,33 +1,25 @@
 //! Documents and partitions of other lengths than before: what is there keeps its own, and every
 //! sample is counted once, whichever settings it came under.
 
-use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, path::Path};
 
 use fastrand::Rng;
 use granary::{
-    model::{
-        AcceptedBatch, Granularity, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
-    },
+    model::{GranularityIndex, GranularitySet, Kind, SeriesId, UnixMillis},
     policy::retention::is_expired,
-    store::{Appender, Folder, Store, verify},
+    store::{Appender, Store, verify},
 };
 
-/// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
+use crate::setup::{self, HOUR, NOW, samples, series, slots};
 
 /// Minutes, hours and days with documents and partitions of these lengths.
 fn granularities(minute: [&str; 2], hour: [&str; 2], day: [&str; 2]) -> GranularitySet {
-    let level = |width_ms: i64, [document, partition]: [&str; 2], retention: &str| {
-        let span = |text: &str| text.parse().unwrap();
-        Granularity::new(width_ms, span(document), span(partition), span(retention))
-    };
     let days = if day[1].ends_with('d') { "3720d" } else { "10y" };
-    let levels =
-        vec![level(MINUTE, minute, "4w"), level(HOUR, hour, "12w"), level(24 * HOUR, day, days)];
-    GranularitySet::new(levels).unwrap()
+    setup::granularities(&[
+        ["1m", minute[0], minute[1], "4w"],
+        ["1h", hour[0], hour[1], "12w"],
+        ["1d", day[0], day[1], days],
+    ])
 }
 
 fn random_granularities(rng: &mut Rng) -> GranularitySet {
@@ -39,27 +31,20 @@ fn random_granularities(rng: &mut Rng) -> GranularitySet {
 }
 
 fn open(root: &Path, set: GranularitySet) -> (Store, Appender) {
-    let medium = Arc::new(Folder::new(root).unwrap());
-    let (store, appender, _) = Store::open(medium, set, NOW).unwrap();
-    (store, appender)
+    setup::open_with(root, &set, NOW)
 }
 
 fn define(appender: &mut Appender) {
-    let key = SeriesKey::new("page_views", [], &SeriesLimits::default()).unwrap();
-    let info = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
-    appender.commit(&[info], &[], NOW).unwrap();
+    setup::define(appender, &[series("page_views", &[], Kind::Delta)], NOW);
 }
 
 fn send(appender: &mut Appender, times: &[i64]) {
-    let (series, values) = (vec![SeriesId(0); times.len()], vec![1.0; times.len()]);
-    let batch = AcceptedBatch { series, values, times: times.to_vec(), ..Default::default() };
-    appender.commit(&[], &[batch], NOW).unwrap();
+    setup::send(appender, samples(SeriesId(0), times.iter().map(|at| (*at, 1.0))), NOW);
 }
 
 /// The samples of each slot, as the store has them.
 fn counts(store: &Store, level: usize, range: Range<UnixMillis>) -> BTreeMap<i64, u32> {
-    let view = store.view(GranularityIndex(level), range, &[SeriesId(0)]).unwrap();
-    let slots = view.slots(SeriesId(0)).unwrap();
+    let slots = slots(store, level, range, SeriesId(0));
     slots.into_iter().map(|slot| (slot.start.0, slot.cell.n)).collect()
 }
 

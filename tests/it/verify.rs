@@ -1,53 +1,31 @@
 //! `verify` finds what was changed behind the store's back, and a snapshot is a store.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, path::Path};
 
 use granary::{
-    model::{
-        AcceptedBatch, Cell, CountsOnce, DocumentLayout, GranularityIndex, GranularitySet, Kind,
-        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
-    },
-    store::{Appender, Folder, Store, VerifyReport, restore, verify},
+    model::{AcceptedBatch, Cell, DocumentLayout, Kind},
+    store::{Store, VerifyReport, restore, verify},
 };
 use redb::{Builder, TableDefinition};
 
-/// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
-const HOUR: i64 = 3_600_000;
+use crate::setup::{HOUR, MINUTE, NOW, define, open, send, series, slots};
 
-fn open(dir: &Path) -> (Store, Appender) {
-    let medium = Arc::new(Folder::new(dir).unwrap());
-    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    (store, appender)
-}
+const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 
 /// A day of samples of three kinds, checkpointed twice, and some that are only in the journal.
 fn fill(dir: &Path) -> Store {
-    let (store, mut appender) = open(dir);
-    let definitions: Vec<_> = Kind::ALL
-        .iter()
-        .map(|kind| {
-            let key = SeriesKey::new(kind.as_str(), [("host", "a")], &SeriesLimits::default());
-            SeriesInfo { key: key.unwrap(), kind: *kind, unit: "".into(), sender: "".into() }
-        })
-        .collect();
-    appender.commit(&definitions, &[], NOW).unwrap();
+    let (store, mut appender) = open(dir, NOW);
+    let each = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
+    let ids = define(&mut appender, &each, NOW);
     for (turn, hours) in [(0, 20..30), (1, 2..20), (2, 0..2)] {
         let times = hours
             .rev()
-            .flat_map(|hour| (0..60).map(move |minute| NOW.0 - hour * HOUR - minute * 60_000));
+            .flat_map(|hour| (0..60).map(move |minute| NOW.0 - hour * HOUR - minute * MINUTE));
         for at in times {
-            let ids = store.dictionary().select(&[]);
             let values = vec![(at % 977) as f64, (at / 1000 % 100_000) as f64, 0.1];
-            let batch = AcceptedBatch {
-                counts_once: CountsOnce::Never,
-                series: ids,
-                times: vec![at],
-                starts: Vec::new(),
-                values,
-            };
-            appender.commit(&[], &[batch], NOW).unwrap();
+            let (series, times) = (ids.clone(), vec![at]);
+            let batch = AcceptedBatch { series, times, values, ..AcceptedBatch::default() };
+            send(&mut appender, batch, NOW);
         }
         if turn < 2 {
             store.checkpoint(NOW).unwrap();
@@ -159,18 +137,14 @@ fn a_snapshot_is_a_store_and_is_restored() {
     assert_eq!((checked.faults, checked.series), (vec![], 3));
     let restored = restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
     assert_eq!(restored.files, report.files);
-    let (copy, _) = open(&path("restored"));
+    let (copy, _) = open(&path("restored"), NOW);
     let ids = store.dictionary().select(&[]);
     for level in 0..4 {
         let range = NOW.minus(40 * HOUR)..NOW.plus(HOUR);
-        let (own, other) = (
-            store.view(GranularityIndex(level), range.clone(), &ids).unwrap(),
-            copy.view(GranularityIndex(level), range, &ids).unwrap(),
-        );
         for id in &ids {
-            let slots = own.slots(*id).unwrap();
-            assert!(!slots.is_empty());
-            assert_eq!(other.slots(*id).unwrap(), slots);
+            let own = slots(&store, level, range.clone(), *id);
+            assert!(!own.is_empty());
+            assert_eq!(slots(&copy, level, range.clone(), *id), own);
         }
     }
     assert!(!path("copy.partial").exists() && !path("restored.partial").exists());

@@ -3,11 +3,12 @@
 
 use granary::model::Kind;
 
-use crate::promql::{Bench, MINUTE, bench};
+use super::{Bench, bench};
+use crate::setup::MINUTE;
 
 /// `v` by `a`, `w` by `a` and `b`, and a histogram; a sample each minute for ten minutes, all the
 /// same but for `step`.
-fn filled() -> Bench {
+pub(super) fn filled() -> Bench {
     let mut bench = bench();
     let mut add = |metric: &str, tags: &[(&str, &str)], value: &dyn Fn(i64) -> f64| {
         let id = bench.define(metric, tags, Kind::Gauge);
@@ -300,114 +301,6 @@ fn ranges_are_evaluated_time_by_time() {
     }
 }
 
-/// Two series, and what describes one of them.
-fn with_info_series() -> Bench {
-    let mut bench = bench();
-    let mut add = |metric: &str, tags: &[(&str, &str)], upto: i64| {
-        let id = bench.define(metric, tags, Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i <= upto).then_some(1.0));
-    };
-    add("load", &[("instance", "a"), ("job", "j")], 10);
-    add("load", &[("instance", "b"), ("job", "j")], 10);
-    let of_a = [("instance", "a"), ("job", "j")];
-    add("target_info", &[&of_a[..], &[("version", "1"), ("zone", "x")]].concat(), 5);
-    add("target_info", &[&of_a[..], &[("version", "2")]].concat(), 10);
-    add("build_info", &[&of_a[..], &[("commit", "c")]].concat(), 10);
-    add("other_info", &[&of_a[..], &[("version", "3")]].concat(), 10);
-    bench
-}
-
-#[test]
-fn info_joins_labels_of_info_series() {
-    let bench = with_info_series();
-    let b = r#"load{instance="b", job="j"} 1"#;
-    for (query, expected) in [
-        ("info(load)", format!(r#"load{{instance="a", job="j", version="2"}} 1; {b}"#)),
-        (
-            "info(load, {__name__=~\"(target|build)_info\"})",
-            format!(r#"load{{commit="c", instance="a", job="j", version="2"}} 1; {b}"#),
-        ),
-        ("info(load, {version=~\".+\"})", r#"load{instance="a", job="j", version="2"} 1"#.into()),
-        ("info(load, {version=\"9\"})", String::new()),
-        ("info(load, {zone=~\".*\"})", format!(r#"load{{instance="a", job="j"}} 1; {b}"#)),
-        (
-            "info(rate(load[5m]))",
-            r#"{instance="a", job="j", version="2"} 0; {instance="b", job="j"} 0"#.into(),
-        ),
-        (
-            "info(build_info, build_info)",
-            r#"build_info{commit="c", instance="a", job="j"} 1"#.into(),
-        ),
-        (
-            "info(load, {__name__=~\"(target|other)_info\"})",
-            "error: conflicting label: version".into(),
-        ),
-        // The base has the label itself, and an info series that fits.
-        ("info(load, {instance=\"a\"})", r#"load{instance="a", job="j"} 1"#.into()),
-        (
-            "info(label_replace(load, \"version\", \"own\", \"\", \"\"), {version=\"2\"})",
-            r#"load{instance="a", job="j", version="own"} 1"#.into(),
-        ),
-        // What is not meant does not say what is.
-        ("info(load, {__name__!~\".+_info\", version=~\".+\"})", String::new()),
-        (
-            "info(load, {__name__!~\".+_info\", version=~\".*\"})",
-            format!(r#"load{{instance="a", job="j"}} 1; {b}"#),
-        ),
-        (
-            "info(load, {__name__!~\"(target|other)_info\"})",
-            format!(r#"load{{commit="c", instance="a", job="j"}} 1; {b}"#),
-        ),
-        // Only what fits all conditions on its name is an info series itself.
-        (
-            "info(build_info, {__name__=~\"target.+\", __name__=~\".+_info\"})",
-            r#"build_info{commit="c", instance="a", job="j", version="2"} 1"#.into(),
-        ),
-        (
-            "info(load offset 1m, {__name__=\"build_info\"})",
-            format!(r#"load{{commit="c", instance="a", job="j"}} 1; {b}"#),
-        ),
-        (
-            "info(load, 1 + load)",
-            "error: parse error: expected label selectors only, got 1 + load in call to \"info\""
-                .into(),
-        ),
-    ] {
-        assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
-    }
-    // Each time has its own info series, also where the described series has only one.
-    let at_one_time = bench.range(
-        "info(load{instance=\"a\"} @ start(), {zone=~\".*\", __name__=\"target_info\", version=~\"1|3\"})",
-        4 * MINUTE,
-        12 * MINUTE,
-        4 * MINUTE,
-    );
-    assert_eq!(at_one_time, r#"load{instance="a", job="j", version="1", zone="x"} 1 1"#);
-    // As long as both have a sample at the same time, neither is newer.
-    let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
-    assert!(over_time.contains("duplicate"), "{over_time}");
-}
-
-#[test]
-fn notes_say_what_the_answer_hides() {
-    let mut bench = filled();
-    let fast = bench.define("fast", &[], Kind::Gauge);
-    bench.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
-    let range = |query: &str| bench.notes(query, 5 * MINUTE, 10 * MINUTE, MINUTE);
-    for (query, expected) in [
-        ("sort(v)", "sort is ineffective for range queries"),
-        ("sort_by_label_desc(v, \"a\")", "sort is ineffective for range queries"),
-        ("max_over_time(fast[30s])", "shorter than the slots of 60s"),
-    ] {
-        let notes = range(query);
-        assert!(notes.contains(expected), "{query}: {notes:?}");
-    }
-    for query in ["max_over_time(fast[1m])", "max_over_time(step[30s])", "v"] {
-        assert_eq!(range(query), "", "{query}");
-    }
-    assert_eq!(bench.notes("sort(v)", 10 * MINUTE, 10 * MINUTE, 0), "");
-}
-
 #[test]
 fn type_and_unit_go_with_the_name() {
     let mut bench = bench();
@@ -430,70 +323,5 @@ fn type_and_unit_go_with_the_name() {
         ("sum without (x) (size)", r#"{pod="p"} 100"#),
     ] {
         assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
-    }
-}
-
-#[test]
-fn windows_reach_for_samples_beyond_their_edges() {
-    let mut bench = bench();
-    let mut add = |metric: &str, every: i64, values: &'static [f64]| {
-        let id = bench.define(metric, &[], Kind::Gauge);
-        bench.fill(id, every, |i| values.get(i as usize).copied());
-    };
-    // Grows by one each minute, and once by five.
-    add("grows", MINUTE, &[1.0, 2.0, 3.0, 4.0, 9.0, 10.0, 11.0]);
-    add("falls", MINUTE, &[9.0, 8.0, 5.0, 4.0]);
-    let at = |query: &str, seconds: i64| bench.at(query, seconds * 1000);
-    for (query, seconds, expected) in [
-        ("increase(grows[3m] anchored)", 15, "{} 0"),
-        ("increase(grows[3m] anchored)", 135, "{} 2"),
-        ("increase(grows[3m] anchored)", 255, "{} 7"),
-        ("increase(grows[3m] smoothed)", 30, "{} 0.5"),
-        ("increase(grows[3m] smoothed)", 210, "{} 5"),
-        ("rate(grows[2m] smoothed)", 300, "{} 0.05"),
-        // A decrease is a reset, at the edges too.
-        ("increase(falls[2m] smoothed)", 135, "{} 12"),
-        ("delta(falls[2m] anchored)", 150, "{} -4"),
-        ("changes(falls[1m])", 120, "{} 0"),
-        ("changes(falls[1m] anchored)", 120, "{} 1"),
-        ("resets(falls[1m] anchored)", 150, "{} 1"),
-        // Nothing lies behind the beginning.
-        ("increase(falls[1m] anchored)", 300, ""),
-        ("falls smoothed", 90, "falls 6.5"),
-        ("falls smoothed", 240, "falls 4"),
-        ("falls smoothed offset 30s", 120, "falls 6.5"),
-        (
-            "deriv(falls[1m] smoothed)",
-            60,
-            "error: smoothed modifier can only be used with: delta, increase, rate - not with deriv",
-        ),
-        (
-            "max_over_time(falls[1m] anchored)",
-            60,
-            "error: anchored modifier can only be used with: changes, delta, increase, rate, \
-             resets - not with max_over_time",
-        ),
-    ] {
-        assert_eq!(at(query, seconds), expected, "{query} {seconds}");
-    }
-}
-
-#[test]
-fn notes_and_complaints_say_where() {
-    let bench = filled();
-    for (query, place) in [
-        ("rate(v[5m])", "(1:6)"),
-        ("1 +\n  sum(increase(v[5m] ))", "(2:16)"),
-        ("quantile(2, v)", "(1:10)"),
-        ("quantile_over_time(1.5, v[5m])", "(1:20)"),
-        ("histogram_quantile(-1, h_bucket)", "(1:20)"),
-        ("abs(histogram_quantile(0.5, v))", "(1:29)"),
-        ("limit_ratio(2, v)", "(1:13)"),
-        ("abs()", "1:1: parse error"),
-        ("sum(rate(v))", "1:5: parse error"),
-        ("1 + none(v)", "1:5: parse error"),
-    ] {
-        let notes = bench.notes(query, 10 * MINUTE, 10 * MINUTE, 0);
-        assert!(notes.contains(place), "{query}: {notes}");
     }
 }

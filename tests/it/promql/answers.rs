@@ -1,140 +1,20 @@
-//! PromQL over a real store: hand-computed values of gauges, counters and deltas, before and after
-//! a checkpoint, and what is refused.
+//! Hand-computed values of gauges, counters and deltas, before and after a checkpoint, and what is
+//! refused.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use granary::{
-    model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
-    },
+    model::Kind,
     query::{
-        Budget, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-        QueryResources, Scheduler, SeriesMatcher, promql, select_series, series_matchers,
+        Budget, PromqlError, PromqlLimits, QueryResources, Scheduler, SeriesMatcher, promql,
+        select_series, series_matchers,
     },
-    store::{Appender, Folder, Store},
 };
 
-const SECOND: i64 = 1000;
-pub(crate) const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-/// A full day in 2026.
-const DAY0: i64 = 1_795_219_200_000;
-const NOW: UnixMillis = UnixMillis(DAY0 + 24 * HOUR);
+use super::{Bench, LIMITS, NOW, bench, request, shown};
+use crate::setup::{DAY, HOUR, MINUTE, SECOND};
 
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
-
-const LIMITS: PromqlLimits<'static> = PromqlLimits {
-    series_max: 100,
-    points_max: 1_000_000,
-    steps_max: 11_000,
-    query_bytes_max: 65_536,
-    regex_bytes_max: 1 << 20,
-    budget: &Budget::UNLIMITED,
-};
-
-pub(crate) struct Bench {
-    store: Store,
-    appender: Appender,
-    pub(crate) delayed_name_removal: bool,
-    _dir: tempfile::TempDir,
-}
-
-pub(crate) fn bench() -> Bench {
-    let dir = tempfile::tempdir().unwrap();
-    let medium = Arc::new(Folder::new(dir.path()).unwrap());
-    let (store, appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    Bench { store, appender, delayed_name_removal: false, _dir: dir }
-}
-
-impl Bench {
-    pub(crate) fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
-        let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
-        let definition = SeriesInfo { key: key.clone(), kind, unit: "".into(), sender: "".into() };
-        self.appender.commit(&[definition], &[], NOW).unwrap();
-        self.store.dictionary().find(&key).unwrap().0
-    }
-
-    /// Samples of one series every `every` from `DAY0` on, while `value` gives one.
-    pub(crate) fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
-        let points: Vec<_> = (0..).map_while(|i| Some((DAY0 + i * every, value(i)?))).collect();
-        let batch = AcceptedBatch {
-            series: vec![id; points.len()],
-            times: points.iter().map(|point| point.0).collect(),
-            values: points.iter().map(|point| point.1).collect(),
-            ..AcceptedBatch::default()
-        };
-        self.appender.commit(&[], &[batch], NOW).unwrap();
-    }
-
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// When samples begin.
-    pub(crate) fn start(&self) -> i64 {
-        DAY0
-    }
-
-    fn ask(
-        &self,
-        query: &str,
-        start: i64,
-        end: i64,
-        step: i64,
-    ) -> Result<PromqlAnswer, PromqlError> {
-        let request = PromqlRequest {
-            query: query.to_owned(),
-            start: UnixMillis(DAY0 + start),
-            end: UnixMillis(DAY0 + end),
-            step_ms: step,
-            lookback_ms: 5 * MINUTE,
-            delayed_name_removal: self.delayed_name_removal,
-        };
-        promql(&self.store, &request, &LIMITS, NOW)
-    }
-
-    /// An instant query's answer in a line: labels and values.
-    pub(crate) fn at(&self, query: &str, at: i64) -> String {
-        match self.ask(query, at, at, 0) {
-            Ok(answer) => shown(&answer.value),
-            Err(error) => format!("error: {error}"),
-        }
-    }
-
-    /// The warnings and infos of a range query, or of an instant one without a step.
-    pub(crate) fn notes(&self, query: &str, start: i64, end: i64, step: i64) -> String {
-        match self.ask(query, start, end, step) {
-            Ok(answer) => [answer.warnings, answer.infos].concat().join("; "),
-            Err(error) => format!("error: {error}"),
-        }
-    }
-
-    pub(crate) fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
-        match self.ask(query, start, end, step) {
-            Ok(answer) => shown(&answer.value),
-            Err(error) => format!("error: {error}"),
-        }
-    }
-}
-
-fn shown(value: &PromqlValue) -> String {
-    match value {
-        PromqlValue::Scalar(_, number) => number.to_string(),
-        PromqlValue::String(_, text) => text.clone(),
-        PromqlValue::Vector(samples) => {
-            let samples = samples.iter().map(|one| format!("{} {}", one.labels, one.value));
-            samples.collect::<Vec<_>>().join("; ")
-        }
-        PromqlValue::Matrix(series) => {
-            let series = series.iter().map(|one| {
-                let points = one.points.iter().map(|(_, value)| format!(" {value}"));
-                format!("{}{}", one.labels, points.collect::<String>())
-            });
-            series.collect::<Vec<_>>().join("; ")
-        }
-    }
-}
 
 /// Three kinds of series, sampled every 10 s (merged by six) and each minute.
 fn filled() -> Bench {
@@ -230,14 +110,8 @@ fn what_is_dropped_is_answered_by_coarser_slots_with_a_warning() {
     bench.fill(load, MINUTE, |i| (i < 600).then_some((i % 60) as f64));
     bench.store.checkpoint(NOW).unwrap();
     let later = NOW.plus(4 * 24 * HOUR);
-    let request = PromqlRequest {
-        query: "avg_over_time(load[30m])".to_owned(),
-        start: UnixMillis(DAY0 + HOUR + 7),
-        end: UnixMillis(DAY0 + HOUR + 7 + MINUTE),
-        step_ms: MINUTE,
-        lookback_ms: 5 * MINUTE,
-        delayed_name_removal: false,
-    };
+    let start = HOUR + 7;
+    let request = request("avg_over_time(load[30m])", start, start + MINUTE, MINUTE);
     let answer = promql(&bench.store, &request, &LIMITS, later).unwrap();
     assert!(answer.warnings[0].contains("come from 5m slots: 1m is kept"), "{answer:?}");
     assert_eq!(shown(&answer.value), "{} 44.5 44.5");
@@ -282,15 +156,7 @@ fn limits_end_what_would_be_too_much() {
     assert!(matches!(&long, PromqlError::BadData(text) if text.contains("11000 points")), "{long}");
     let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
     let expired = PromqlLimits { budget: &budget, ..LIMITS };
-    let request = PromqlRequest {
-        query: "load".to_owned(),
-        start: NOW,
-        end: NOW,
-        step_ms: 0,
-        lookback_ms: MINUTE,
-        delayed_name_removal: false,
-    };
-    let late = promql(&bench.store, &request, &expired, NOW);
+    let late = promql(&bench.store, &request("load", DAY, DAY, 0), &expired, NOW);
     assert!(matches!(late, Err(PromqlError::Timeout(_))));
 }
 
@@ -339,14 +205,7 @@ fn series_are_selected_by_matchers() {
 fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
     let budget = Budget::of_memory(usize::MAX);
     let limits = PromqlLimits { budget: &budget, ..LIMITS };
-    let request = PromqlRequest {
-        query: query.to_owned(),
-        start: UnixMillis(DAY0 + HOUR),
-        end: UnixMillis(DAY0 + 2 * HOUR),
-        step_ms: step,
-        lookback_ms: 5 * MINUTE,
-        delayed_name_removal: false,
-    };
+    let request = request(query, HOUR, 2 * HOUR, step);
     promql(&bench.store, &request, &limits, NOW).unwrap_or_else(|cause| panic!("{query}: {cause}"));
     budget.taken()
 }

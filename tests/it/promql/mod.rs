@@ -1,0 +1,127 @@
+//! PromQL over a real store: a bench that is filled and asked.
+
+mod answers;
+mod info;
+mod notes;
+mod semantics;
+mod windows;
+
+use granary::{
+    model::{Kind, SeriesId, UnixMillis},
+    query::{Budget, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue, promql},
+    store::{Appender, Store},
+};
+
+use crate::setup::{self, DAY, MINUTE, samples, send, series};
+
+/// A full day in 2026.
+const DAY0: i64 = 1_795_219_200_000;
+const NOW: UnixMillis = UnixMillis(DAY0 + DAY);
+
+const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    series_max: 100,
+    points_max: 1_000_000,
+    steps_max: 11_000,
+    query_bytes_max: 65_536,
+    regex_bytes_max: 1 << 20,
+    budget: &Budget::UNLIMITED,
+};
+
+pub(crate) struct Bench {
+    store: Store,
+    appender: Appender,
+    pub(crate) delayed_name_removal: bool,
+    _dir: tempfile::TempDir,
+}
+
+pub(crate) fn bench() -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, appender) = setup::open(dir.path(), NOW);
+    Bench { store, appender, delayed_name_removal: false, _dir: dir }
+}
+
+impl Bench {
+    pub(crate) fn define(&mut self, metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesId {
+        setup::define(&mut self.appender, &[series(metric, tags, kind)], NOW)[0]
+    }
+
+    /// Samples of one series every `every` from `DAY0` on, while `value` gives one.
+    pub(crate) fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
+        let points = (0..).map_while(|i| Some((DAY0 + i * every, value(i)?)));
+        send(&mut self.appender, samples(id, points), NOW);
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// When samples begin.
+    pub(crate) fn start(&self) -> i64 {
+        DAY0
+    }
+
+    fn ask(
+        &self,
+        query: &str,
+        start: i64,
+        end: i64,
+        step: i64,
+    ) -> Result<PromqlAnswer, PromqlError> {
+        let delayed_name_removal = self.delayed_name_removal;
+        let request = PromqlRequest { delayed_name_removal, ..request(query, start, end, step) };
+        promql(&self.store, &request, &LIMITS, NOW)
+    }
+
+    /// An instant query's answer in a line: labels and values.
+    pub(crate) fn at(&self, query: &str, at: i64) -> String {
+        match self.ask(query, at, at, 0) {
+            Ok(answer) => shown(&answer.value),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    /// The warnings and infos of a range query, or of an instant one without a step.
+    pub(crate) fn notes(&self, query: &str, start: i64, end: i64, step: i64) -> String {
+        match self.ask(query, start, end, step) {
+            Ok(answer) => [answer.warnings, answer.infos].concat().join("; "),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    pub(crate) fn range(&self, query: &str, start: i64, end: i64, step: i64) -> String {
+        match self.ask(query, start, end, step) {
+            Ok(answer) => shown(&answer.value),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+}
+
+/// What is asked every `step` from `start` to `end`, counted from where samples begin.
+fn request(query: &str, start: i64, end: i64, step: i64) -> PromqlRequest {
+    PromqlRequest {
+        query: query.to_owned(),
+        start: UnixMillis(DAY0 + start),
+        end: UnixMillis(DAY0 + end),
+        step_ms: step,
+        lookback_ms: 5 * MINUTE,
+        delayed_name_removal: false,
+    }
+}
+
+fn shown(value: &PromqlValue) -> String {
+    match value {
+        PromqlValue::Scalar(_, number) => number.to_string(),
+        PromqlValue::String(_, text) => text.clone(),
+        PromqlValue::Vector(samples) => {
+            let samples = samples.iter().map(|one| format!("{} {}", one.labels, one.value));
+            samples.collect::<Vec<_>>().join("; ")
+        }
+        PromqlValue::Matrix(series) => {
+            let series = series.iter().map(|one| {
+                let points = one.points.iter().map(|(_, value)| format!(" {value}"));
+                format!("{}{}", one.labels, points.collect::<String>())
+            });
+            series.collect::<Vec<_>>().join("; ")
+        }
+    }
+}

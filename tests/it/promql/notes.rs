@@ -1,0 +1,46 @@
+//! What an answer says beside its numbers, and where in the query.
+
+use granary::model::Kind;
+
+use super::semantics::filled;
+use crate::setup::MINUTE;
+
+#[test]
+fn notes_say_what_the_answer_hides() {
+    let mut bench = filled();
+    let fast = bench.define("fast", &[], Kind::Gauge);
+    bench.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
+    let range = |query: &str| bench.notes(query, 5 * MINUTE, 10 * MINUTE, MINUTE);
+    for (query, expected) in [
+        ("sort(v)", "sort is ineffective for range queries"),
+        ("sort_by_label_desc(v, \"a\")", "sort is ineffective for range queries"),
+        ("max_over_time(fast[30s])", "shorter than the slots of 60s"),
+    ] {
+        let notes = range(query);
+        assert!(notes.contains(expected), "{query}: {notes:?}");
+    }
+    for query in ["max_over_time(fast[1m])", "max_over_time(step[30s])", "v"] {
+        assert_eq!(range(query), "", "{query}");
+    }
+    assert_eq!(bench.notes("sort(v)", 10 * MINUTE, 10 * MINUTE, 0), "");
+}
+
+#[test]
+fn notes_and_complaints_say_where() {
+    let bench = filled();
+    for (query, place) in [
+        ("rate(v[5m])", "(1:6)"),
+        ("1 +\n  sum(increase(v[5m] ))", "(2:16)"),
+        ("quantile(2, v)", "(1:10)"),
+        ("quantile_over_time(1.5, v[5m])", "(1:20)"),
+        ("histogram_quantile(-1, h_bucket)", "(1:20)"),
+        ("abs(histogram_quantile(0.5, v))", "(1:29)"),
+        ("limit_ratio(2, v)", "(1:13)"),
+        ("abs()", "1:1: parse error"),
+        ("sum(rate(v))", "1:5: parse error"),
+        ("1 + none(v)", "1:5: parse error"),
+    ] {
+        let notes = bench.notes(query, 10 * MINUTE, 10 * MINUTE, 0);
+        assert!(notes.contains(place), "{query}: {notes}");
+    }
+}

@@ -1,0 +1,114 @@
+//! How tests set up a store: when, with which granularities, series and samples. Knows nothing of
+//! what a test looks for.
+
+use std::{ops::Range, path::Path, sync::Arc};
+
+use granary::{
+    model::{
+        AcceptedBatch, DefinitionVerdict, Granularity, GranularityIndex, GranularitySet, Kind,
+        SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
+    },
+    store::{Appender, Folder, Medium, Slot, Store},
+};
+
+pub(crate) const SECOND: i64 = 1000;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
+
+/// 2026-11-21T12:34:56Z
+pub(crate) const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+/// The same within a second: no slot begins here.
+pub(crate) const WITHIN: UnixMillis = UnixMillis(NOW.0 + 789);
+/// The same day at 06:00, when a partition of 1m begins.
+pub(crate) const SIX: UnixMillis = UnixMillis(1_795_240_800_000);
+
+/// The store of a folder, with the default granularities.
+pub(crate) fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
+    open_with(dir, &GranularitySet::default(), now)
+}
+
+/// The same with others.
+pub(crate) fn open_with(dir: &Path, set: &GranularitySet, now: UnixMillis) -> (Store, Appender) {
+    open_on(Arc::new(Folder::new(dir).unwrap()), set, now)
+}
+
+/// The store of a medium.
+pub(crate) fn open_on(
+    medium: Arc<dyn Medium>,
+    set: &GranularitySet,
+    now: UnixMillis,
+) -> (Store, Appender) {
+    let (store, appender, _) = Store::open(medium, set.clone(), now).unwrap();
+    (store, appender)
+}
+
+/// Granularities, each by the lengths of its slots, documents and partitions and its retention.
+pub(crate) fn granularities(spans: &[[&str; 4]]) -> GranularitySet {
+    let granularity = |own: &[&str; 4]| {
+        let [width, document, partition, retention] = own.map(|text| text.parse().unwrap());
+        let Span::Fixed(width_ms) = width else { panic!("{own:?}") };
+        Granularity::new(width_ms, document, partition, retention)
+    };
+    GranularitySet::new(spans.iter().map(granularity).collect()).unwrap()
+}
+
+pub(crate) fn key(metric: &str, tags: &[(&str, &str)]) -> SeriesKey {
+    SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap()
+}
+
+/// A series without a unit, of no sender.
+pub(crate) fn series(metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesInfo {
+    SeriesInfo { key: key(metric, tags), kind, unit: "".into(), sender: "".into() }
+}
+
+/// Makes series known.
+pub(crate) fn define(
+    appender: &mut Appender,
+    series: &[SeriesInfo],
+    now: UnixMillis,
+) -> Vec<SeriesId> {
+    let verdicts = appender.commit(series, &[], now).unwrap().definitions;
+    let known = |verdict: DefinitionVerdict| match verdict {
+        DefinitionVerdict::Known(id) => id,
+        refused => panic!("{refused:?}"),
+    };
+    verdicts.into_iter().map(known).collect()
+}
+
+/// Samples of one series, by time, that count each time they are sent.
+pub(crate) fn samples(
+    series: SeriesId,
+    samples: impl IntoIterator<Item = (i64, f64)>,
+) -> AcceptedBatch {
+    let (times, values): (Vec<_>, Vec<_>) = samples.into_iter().unzip();
+    AcceptedBatch { series: vec![series; times.len()], times, values, ..AcceptedBatch::default() }
+}
+
+/// Makes a batch durable.
+pub(crate) fn send(appender: &mut Appender, batch: AcceptedBatch, now: UnixMillis) {
+    let verdicts = appender.commit(&[], &[batch], now).unwrap().batches;
+    assert!(verdicts[0].is_accepted(), "{verdicts:?}");
+}
+
+/// The slots of a series at a granularity that hold something.
+pub(crate) fn slots(
+    store: &Store,
+    granularity: usize,
+    range: Range<UnixMillis>,
+    series: SeriesId,
+) -> Vec<Slot> {
+    let view = store.view(GranularityIndex(granularity), range, &[series]).unwrap();
+    view.slots(series).unwrap()
+}
+
+/// The samples in these slots.
+pub(crate) fn count(
+    store: &Store,
+    granularity: usize,
+    range: Range<UnixMillis>,
+    series: SeriesId,
+) -> u64 {
+    let slots = slots(store, granularity, range, series);
+    slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
+}
