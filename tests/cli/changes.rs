@@ -2,18 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Answer, Daemon, granary};
+use crate::daemon::{Answer, Daemon, client, granary};
 
 /// One worker, so that every request meets the same collector.
 const ONE_WORKER: &str = "server.workers = 1";
 
 fn ask(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let request = ureq::http::Request::builder().method(method);
     let request = request.header("Content-Type", "application/json");
     let request = request.uri(format!("{}{path}", daemon.url)).body(body.to_owned()).unwrap();
-    let mut response = agent.run(request).unwrap();
+    let mut response = client().run(request).unwrap();
     let text = response.body_mut().read_to_string().unwrap();
     let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
     Answer { status: response.status().as_u16(), body }

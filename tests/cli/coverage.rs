@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, granularities, numbers},
     prometheus_api::get,
-    reference_cases::{accept, numbers},
 };
 
 const MINUTE: i64 = 60_000;
@@ -13,21 +12,9 @@ const HOUR: i64 = 60 * MINUTE;
 
 /// Granularities, a minute among them when it is told how long it is kept.
 fn levels(minutes: Option<&str>) -> String {
-    let minutes = minutes.map(|retention| ("1m", "1h", "6h", retention));
-    let others = [("5m", "4h", "1d", "14d"), ("1h", "1d", "1w", "9w")];
-    as_settings(minutes.into_iter().chain(others))
-}
-
-fn as_settings<'a>(
-    levels: impl IntoIterator<Item = (&'a str, &'a str, &'a str, &'a str)>,
-) -> String {
-    let level = |(slot, document, partition, retention): (&str, &str, &str, &str)| {
-        format!(
-            "[[granularity]]\nslot = '{slot}'\ndocument = '{document}'\n\
-             partition = '{partition}'\nretention = '{retention}'\n"
-        )
-    };
-    levels.into_iter().map(level).collect()
+    let minutes = minutes.map(|retention| ["1m", "1h", "6h", retention]);
+    let others = [["5m", "4h", "1d", "14d"], ["1h", "1d", "1w", "9w"]];
+    granularities(&minutes.into_iter().chain(others).collect::<Vec<_>>())
 }
 
 /// Restarts on the same data with other granularities.
@@ -48,7 +35,7 @@ fn this_hour() -> i64 {
 
 fn views(daemon: &Daemon, time: i64, value: i64) {
     let sample = |metric: &str, kind: &str| json!({"metric": metric, "kind": kind, "time": time, "value": value});
-    accept(daemon, &json!([sample("views", "delta"), sample("load", "gauge")]));
+    daemon.accept(&json!([sample("views", "delta"), sample("load", "gauge")]));
 }
 
 /// The sum over a range, and the notes.
@@ -139,7 +126,10 @@ fn a_level_that_was_removed_is_shown_for_the_time_before() {
     let expected = [json!([minutes(5), 1.0]), json!([minutes(15), 2.0])];
     assert_eq!(points(&daemon), expected);
 
-    restart_with(&mut daemon, &as_settings([("1m", "1h", "6h", "6h"), ("1h", "1d", "1w", "9w")]));
+    restart_with(
+        &mut daemon,
+        &granularities(&[["1m", "1h", "6h", "6h"], ["1h", "1d", "1w", "9w"]]),
+    );
     assert_eq!(points(&daemon), expected);
     for resolution in ["5m", "15m", "1m"] {
         let (sum, notes) = total(&daemon, range, resolution);

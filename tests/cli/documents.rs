@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    daemon::Daemon,
-    reference_cases::{LONG, accept},
-};
+use crate::daemon::{Daemon, LONG, client, granularities};
 
 const HOUR: i64 = 3_600_000;
 
@@ -21,7 +18,7 @@ fn views(daemon: &Daemon) {
                "value": 1})
     };
     let samples: Vec<_> = times.flat_map(|time| [sample("a", time), sample("b", time)]).collect();
-    accept(daemon, &samples.into());
+    daemon.accept(&samples.into());
 }
 
 fn documents(daemon: &Daemon, words: &str) -> Value {
@@ -32,7 +29,7 @@ fn documents(daemon: &Daemon, words: &str) -> Value {
 
 #[test]
 fn documents_are_merged_and_grouped_in_every_form() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     views(&daemon);
     let range = "--start 2026-03-28 --end 2026-03-29";
     let own = |words: &str| documents(&daemon, &format!("{range} {words}"));
@@ -59,7 +56,7 @@ fn documents_are_merged_and_grouped_in_every_form() {
 
 #[test]
 fn documents_and_rows_are_of_the_days_of_a_zone() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     views(&daemon);
     let range = "--start 2026-03-29T10:00:00Z --end 2026-03-29T11:00:00Z --merge";
     // The day on which Berlin's clocks skip an hour.
@@ -94,7 +91,7 @@ fn an_hour_of_seconds_is_nested_by_minute_and_second() {
     let daemon = Daemon::start(&format!("[[granularity]]{levels}"));
     let hour = (jiff::Timestamp::now().as_millisecond() / HOUR - 1) * HOUR;
     let sample = |time: i64| json!({"metric": "views", "kind": "delta", "time": time, "value": 2});
-    accept(&daemon, &json!([sample(hour), sample(hour + HOUR - 1), sample(hour + 65_000)]));
+    daemon.accept(&json!([sample(hour), sample(hour + HOUR - 1), sample(hour + 65_000)]));
     let within = |from: i64, to: i64| {
         documents(&daemon, &format!("--resolution 1s --form nested --start {from} --end {to}"))
     };
@@ -130,11 +127,9 @@ fn an_hour_of_seconds_is_nested_by_minute_and_second() {
 
 #[test]
 fn a_parameter_that_does_nothing_is_refused() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     let status = |path: &str| {
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut answer = agent.get(format!("{}/api/v1/{path}", daemon.url)).call().unwrap();
+        let mut answer = client().get(format!("{}/api/v1/{path}", daemon.url)).call().unwrap();
         (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
     };
     for path in [

@@ -7,7 +7,7 @@ use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, client, granularities};
 
 /// Rounds in an ordinary run.
 const ROUNDS: u64 = 20;
@@ -15,30 +15,13 @@ const SAMPLES: u64 = 200;
 const METRICS: u64 = 50;
 
 /// Checkpoints, shells and dropped partitions all the time, so that kills hit them too.
-const BUSY: &str = "
-storage.checkpoint_interval = '100ms'
-retention.interval = '100ms'
-[[granularity]]
-slot = '1s'
-document = '5s'
-partition = '5s'
-retention = '5s'
-[[granularity]]
-slot = '10s'
-document = '10m'
-partition = '1h'
-retention = '6h'
-[[granularity]]
-slot = '1m'
-document = '1h'
-partition = '6h'
-retention = '48h'
-[[granularity]]
-slot = '1d'
-document = '1mo'
-partition = '1y'
-retention = '5y'
-";
+const BUSY: &str = "storage.checkpoint_interval = '100ms'\nretention.interval = '100ms'\n";
+const SPANS: [[&str; 4]; 4] = [
+    ["1s", "5s", "5s", "5s"],
+    ["10s", "10m", "1h", "6h"],
+    ["1m", "1h", "6h", "48h"],
+    ["1d", "1mo", "1y", "5y"],
+];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -54,11 +37,9 @@ fn batch(seq: u64) -> Value {
 /// Sends numbered batches until the daemon is gone; returns the number that was not
 /// acknowledged.
 fn send_until_gone(url: &str, from: u64) -> u64 {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let mut seq = from;
+    let (client, mut seq) = (client(), from);
     loop {
-        let request = agent.post(format!("{url}/api/v1/ingest"));
+        let request = client.post(format!("{url}/api/v1/ingest"));
         match request.content_type("application/json").send(batch(seq).to_string()) {
             Ok(response) if response.status() == 200 => seq += 1,
             // It stops: what it did not take comes again.
@@ -83,7 +64,7 @@ fn ends_at_random_moments_lose_nothing_and_count_nothing_twice() {
     let seed = number("GRANARY_KILL_SEED").unwrap_or_else(|| fastrand::u64(..));
     eprintln!("GRANARY_KILL_SEED={seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut daemon = Daemon::start(BUSY);
+    let mut daemon = Daemon::start(&(BUSY.to_owned() + &granularities(&SPANS)));
     let mut next = 1;
     let (mut kills, mut stops, mut kills_at_start) = (0, 0, 0);
     for round in 0..number("GRANARY_KILL_ROUNDS").unwrap_or(ROUNDS) {

@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    daemon::Daemon,
-    reference_cases::{LONG, accept},
-};
+use crate::daemon::{Daemon, LONG, granularities};
 
 /// Time of August 2015, butterflies, honeybees, location and scientist.
 const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
@@ -19,13 +16,7 @@ const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
     ("18T06:12", 7, 22, 2, "perpetua"),
 ];
 /// Minutes as well, kept for twenty years.
-const MINUTES: &str = "
-[[granularity]]
-slot = '1m'
-document = '1h'
-partition = '1d'
-retention = '7280d'
-";
+const MINUTES: [&str; 4] = ["1m", "1h", "1d", "7280d"];
 
 fn count_insects(daemon: &Daemon, more: &[(&str, i32, i32, i32, &str)]) {
     let samples = COUNTS.iter().chain(more).flat_map(|(time, butterflies, bees, location, who)| {
@@ -35,7 +26,7 @@ fn count_insects(daemon: &Daemon, more: &[(&str, i32, i32, i32, &str)]) {
                    "time": format!("2015-08-{time}:00Z")})
         })
     });
-    accept(daemon, &samples.collect());
+    daemon.accept(&samples.collect());
 }
 
 fn aggregate(daemon: &Daemon, pipeline: &str) -> Value {
@@ -50,7 +41,7 @@ fn filled(list: &Value) -> Vec<&Value> {
 
 #[test]
 fn a_month_has_days_hours_and_minutes_with_their_sums() {
-    let daemon = Daemon::start(&(MINUTES.to_owned() + LONG));
+    let daemon = Daemon::start(&granularities(&[MINUTES, LONG[0], LONG[1]]));
     count_insects(&daemon, &[]);
     let answer = daemon.query(&[
         "documents",
@@ -116,7 +107,7 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
 
 #[test]
 fn levels_go_as_deep_as_a_granularity_is_kept() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     count_insects(&daemon, &[]);
     let words = ["documents", "--metric", "butterflies", "--form", "levels"];
     let range = ["--start", "2015-08-01", "--end", "2015-09-02"];
@@ -134,7 +125,7 @@ fn levels_go_as_deep_as_a_granularity_is_kept() {
     // By default hours are kept for nine weeks, days for years.
     let daemon = Daemon::start("");
     let old = jiff::Timestamp::now().as_millisecond() - 150 * 86_400_000;
-    accept(&daemon, &json!([{"metric": "views", "kind": "delta", "time": old, "value": 4}]));
+    daemon.accept(&json!([{"metric": "views", "kind": "delta", "time": old, "value": 4}]));
     let words = ["documents", "--metric", "views", "--form", "levels", "--range", "160d"];
     let answer = daemon.query(&words);
     let days = answer["documents"][0]["days"].as_array().unwrap();
@@ -145,7 +136,7 @@ fn levels_go_as_deep_as_a_granularity_is_kept() {
 
 #[test]
 fn the_query_of_the_source_runs_as_it_is_printed() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     let more = [
         ("17T23:59", 100, 100, 1, "langstroth"),
         ("20T23:59", 5, 5, 1, "langstroth"),
@@ -176,7 +167,7 @@ db.test.aggregate([
 
 #[test]
 fn months_are_documents_with_their_tags_and_metrics() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     count_insects(&daemon, &[]);
     let months = aggregate(
         &daemon,
@@ -208,7 +199,7 @@ fn months_are_documents_with_their_tags_and_metrics() {
 
 #[test]
 fn slots_of_a_granularity_are_rows() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     count_insects(&daemon, &[]);
     let rows = aggregate(
         &daemon,
@@ -237,7 +228,7 @@ fn slots_of_a_granularity_are_rows() {
 #[test]
 fn a_pipeline_that_cannot_run_says_why() {
     let daemon = Daemon::start("limits.query_points_max = 1000\nlimits.query_series_max = 3");
-    accept(&daemon, &json!([{"metric": "views", "value": 1}]));
+    daemon.accept(&json!([{"metric": "views", "value": 1}]));
     let refused = |pipeline: &str| {
         let output = daemon.run_query(&["aggregate", pipeline]);
         assert!(!output.status.success());
@@ -252,7 +243,7 @@ fn a_pipeline_that_cannot_run_says_why() {
         assert!(message.contains(part), "{message}");
     }
     let many: Vec<_> = (0..5).map(|i| json!({"metric": format!("m{i}"), "value": 1})).collect();
-    accept(&daemon, &many.into());
+    daemon.accept(&many.into());
     let message = refused("{collection: '1d', pipeline: [{$limit: 1}]}");
     assert!(message.contains("limits.query_series_max"), "{message}");
     let long = format!("[{}]", " ".repeat(70_000));
@@ -267,7 +258,7 @@ fn a_pipeline_over_many_series_reads_what_there_is() {
                "value": core})
     };
     let samples: Vec<_> = (0..60).flat_map(|m| (0..4).map(move |core| own(m, core))).collect();
-    accept(&daemon, &samples.into());
+    daemon.accept(&samples.into());
     let months = aggregate(&daemon, "db.m.aggregate([{$match: {host: 'h1'}}])");
     assert_eq!(months.as_array().unwrap().len(), 4);
     assert_eq!(filled_by(&months[3]["days"], "m7").len(), 1);

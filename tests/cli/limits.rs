@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, client},
     prometheus_api::get,
     remote_write::{V1, minute, request, series, write},
 };
@@ -91,9 +91,7 @@ fn bodies_are_limited_in_size_time_and_memory() {
     let daemon = Daemon::start(TIGHT);
     assert_eq!(daemon.post("application/bson", &[0; 5000]).status, 413);
     let bomb = zstd::encode_all(&vec![0_u8; 1 << 20][..], 3).unwrap();
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let request = agent.post(format!("{}/api/v1/ingest", daemon.url));
+    let request = client().post(format!("{}/api/v1/ingest", daemon.url));
     let response = request.content_type("application/bson").header("Content-Encoding", "zstd");
     let mut response = response.send(&bomb[..]).unwrap();
     let message = response.body_mut().read_to_string().unwrap();
@@ -188,9 +186,7 @@ fn two_hundred_heavy_queries_are_answered_and_memory_is_given_back() {
 
 /// A `PromQL` query's answer.
 fn ask(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let sent = agent
+    let sent = client()
         .post(format!("{}/api/v1/{path}", daemon.url))
         .send_form(form.iter().copied())
         .unwrap_or_else(|cause| panic!("{cause}: {}", daemon.log()));

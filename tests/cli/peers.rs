@@ -22,20 +22,7 @@ use std::{
     time::Duration,
 };
 
-use crate::daemon::Daemon;
-
-const SECONDS: &str = "
-[[granularity]]
-slot = '1s'
-document = '1m'
-partition = '1h'
-retention = '2h'
-[[granularity]]
-slot = '1m'
-document = '1h'
-partition = '6h'
-retention = '48h'
-";
+use crate::daemon::{Daemon, SECONDS, granularities};
 
 /// Scrapes that a sender must have made before the test goes on to the next step.
 const SCRAPES: u64 = 4;
@@ -132,7 +119,7 @@ fn points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
 /// Runs a sender through kills and restarts, then compares what the daemon has with what was
 /// served.
 fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
-    let mut daemon = Daemon::start(SECONDS);
+    let mut daemon = Daemon::start(&granularities(&SECONDS));
     let target = Target::start();
     let dir = tempfile::tempdir().unwrap();
     let sender = start(&target, &daemon, dir.path());

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, client},
     remote_write::{V1, request, series, write},
 };
 
@@ -31,20 +31,16 @@ pub(crate) fn filled() -> (Daemon, i64) {
 }
 
 pub(crate) fn get(daemon: &Daemon, path: &str) -> (u16, Value) {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let codes = [('{', "%7B"), ('}', "%7D"), ('"', "%22"), ('~', "%7E")];
     let path = codes.iter().fold(path.to_owned(), |path, (from, to)| path.replace(*from, to));
-    let mut response = agent.get(format!("{}{path}", daemon.url)).call().unwrap();
+    let mut response = client().get(format!("{}{path}", daemon.url)).call().unwrap();
     let text = response.body_mut().read_to_string().unwrap();
     let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
     (response.status().as_u16(), body)
 }
 
 pub(crate) fn post(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let sent = agent.post(format!("{}{path}", daemon.url)).send_form(form.iter().copied());
+    let sent = client().post(format!("{}{path}", daemon.url)).send_form(form.iter().copied());
     let mut response = sent.unwrap();
     let text = response.body_mut().read_to_string().unwrap();
     (response.status().as_u16(), serde_json::from_str(&text).unwrap())

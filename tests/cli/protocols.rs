@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, client};
 
 #[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
 fn now_ms() -> i64 {
@@ -15,9 +15,7 @@ fn now_ms() -> i64 {
 }
 
 fn post(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let mut request = agent.post(format!("{}{path}", daemon.url));
+    let mut request = client().post(format!("{}{path}", daemon.url));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

@@ -2,43 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::Daemon;
-
-/// Ten years and more back, and seconds.
-pub(crate) const LONG: &str = "
-[[granularity]]
-slot = '1h'
-document = '1d'
-partition = '1w'
-retention = '1040w'
-[[granularity]]
-slot = '1d'
-document = '1mo'
-partition = '1y'
-retention = '20y'
-";
-const SECONDS: &str = "
-[[granularity]]
-slot = '1s'
-document = '1m'
-partition = '1h'
-retention = '6h'
-[[granularity]]
-slot = '1m'
-document = '1h'
-partition = '6h'
-retention = '48h'
-";
-
-pub(crate) fn accept(daemon: &Daemon, samples: &Value) {
-    let answer = daemon.post_json(&json!({ "samples": samples }));
-    assert_eq!(answer.status, 200, "{}", answer.body);
-    assert_eq!(answer.body["accepted"], samples.as_array().unwrap().len(), "{}", answer.body);
-}
-
-pub(crate) fn numbers(points: &Value) -> Vec<Option<f64>> {
-    points.as_array().unwrap().iter().map(|point| point[1].as_f64()).collect()
-}
+use crate::daemon::{Daemon, LONG, SECONDS, granularities, numbers};
 
 /// The minute that ended last, so that all its seconds lie in the past.
 fn last_minute() -> i64 {
@@ -48,7 +12,7 @@ fn last_minute() -> i64 {
 
 #[test]
 fn scientists_count_butterflies_and_honeybees() {
-    let daemon = Daemon::start(LONG);
+    let daemon = Daemon::start(&granularities(&LONG));
     let mut samples = Vec::new();
     // Two scientists count at the same instants, at six minute steps and at odd times.
     for (scientist, weight) in [("langstroth", 1), ("perpetua", 2)] {
@@ -62,7 +26,7 @@ fn scientists_count_butterflies_and_honeybees() {
             }
         }
     }
-    accept(&daemon, &Value::Array(samples));
+    daemon.accept(&Value::Array(samples));
     let total = |metric: &str, tags: &str, resolution: &str| {
         let answer = daemon.query(&[
             "chart",
@@ -93,7 +57,7 @@ fn scientists_count_butterflies_and_honeybees() {
 
 #[test]
 fn page_views_per_second_and_minute_have_one_total() {
-    let daemon = Daemon::start(SECONDS);
+    let daemon = Daemon::start(&granularities(&SECONDS));
     let minute = last_minute();
     let mut expected = 0.0;
     for second in 0..60 {
@@ -106,7 +70,7 @@ fn page_views_per_second_and_minute_have_one_total() {
         let samples: Vec<_> = (0..views).map(|view| sample(view * 100)).collect();
         expected += views as f64;
         if !samples.is_empty() {
-            accept(&daemon, &Value::Array(samples));
+            daemon.accept(&Value::Array(samples));
         }
     }
     let (start, end) = (minute.to_string(), (minute + 60_000).to_string());
@@ -129,7 +93,7 @@ fn page_views_per_second_and_minute_have_one_total() {
 
 #[test]
 fn memory_used_per_second_gives_the_average_from_samples_and_total() {
-    let daemon = Daemon::start(SECONDS);
+    let daemon = Daemon::start(&granularities(&SECONDS));
     let minute = last_minute();
     let samples: Vec<_> = (0..58)
         .map(|second| {
@@ -137,7 +101,7 @@ fn memory_used_per_second_gives_the_average_from_samples_and_total() {
                    "time": minute + second * 1000, "value": 1_000_000 + second})
         })
         .collect();
-    accept(&daemon, &Value::Array(samples));
+    daemon.accept(&Value::Array(samples));
     let (start, end) = (minute.to_string(), (minute + 60_000).to_string());
     let range = ["--metric", "memory_used", "--start", &start, "--end", &end];
     let answer = daemon.query(&[&["documents", "--resolution", "1s"], &range[..]].concat());
@@ -150,7 +114,7 @@ fn memory_used_per_second_gives_the_average_from_samples_and_total() {
 
 #[test]
 fn a_stock_ticker_shows_first_last_lowest_and_highest_whatever_the_order() {
-    let daemon = Daemon::start(SECONDS);
+    let daemon = Daemon::start(&granularities(&SECONDS));
     let minute = last_minute();
     let ticks = [(30_000, 99.5), (1000, 101.0), (59_000, 100.25), (15_000, 104.0)];
     let samples: Vec<_> = ticks
@@ -159,7 +123,7 @@ fn a_stock_ticker_shows_first_last_lowest_and_highest_whatever_the_order() {
             json!({"metric": "price", "tags": {"symbol": "MDB"}, "time": minute + at, "value": price})
         })
         .collect();
-    accept(&daemon, &Value::Array(samples));
+    daemon.accept(&Value::Array(samples));
     let (start, end) = (minute.to_string(), (minute + 60_000).to_string());
     for (display, expected) in
         [("first", 101.0), ("last", 100.25), ("min", 99.5), ("max", 104.0), ("count", 4.0)]
@@ -183,9 +147,9 @@ fn a_stock_ticker_shows_first_last_lowest_and_highest_whatever_the_order() {
 
 #[test]
 fn zero_is_a_number_and_an_empty_slot_is_null() {
-    let daemon = Daemon::start(SECONDS);
+    let daemon = Daemon::start(&granularities(&SECONDS));
     let minute = last_minute();
-    accept(&daemon, &json!([{"metric": "errors", "time": minute + 1000, "value": 0}]));
+    daemon.accept(&json!([{"metric": "errors", "time": minute + 1000, "value": 0}]));
     let (start, end) = (minute.to_string(), (minute + 3000).to_string());
     let answer = daemon.query(&[
         "chart",

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, client},
     protobuf::{bytes, double, int, message, varint},
 };
 
@@ -53,10 +53,8 @@ pub(crate) struct Written {
 }
 
 pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> Written {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let body = snap::raw::Encoder::new().compress_vec(plain).unwrap();
-    let request = agent.post(format!("{}/api/v1/write", daemon.url));
+    let request = client().post(format!("{}/api/v1/write", daemon.url));
     let request = request.content_type(media_type).header("Content-Encoding", "snappy");
     let mut response = request.send(&body[..]).unwrap();
     let header = response.headers().get("X-Prometheus-Remote-Write-Samples-Written");

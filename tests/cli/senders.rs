@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, granary};
+use crate::daemon::{Daemon, client, granary};
 
 fn batch(agent: &str, epoch: i64, seq: u64) -> Value {
     json!({"agent": agent, "epoch": epoch, "seq": seq,
@@ -74,11 +74,9 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     assert_eq!(daemon.post_json(&batch("new", 1, 1)).body["accepted"], 1);
     assert_eq!(daemon.post_json(&batch("a", 1, 2)).body["duplicates"], 1);
 
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let delete = |query: &str| {
         let mut answer =
-            agent.delete(format!("{}/api/v1/senders{query}", daemon.url)).call().unwrap();
+            client().delete(format!("{}/api/v1/senders{query}", daemon.url)).call().unwrap();
         let body = answer.body_mut().read_to_string().unwrap();
         (answer.status().as_u16(), serde_json::from_str::<Value>(&body).unwrap())
     };

@@ -10,7 +10,7 @@ use std::{
 use granary::clock::Stopwatch;
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, granary};
+use crate::daemon::{Daemon, client, granary};
 
 /// How long anything may take before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -18,9 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 struct Subscriber(Box<dyn BufRead>);
 
 fn subscribe(daemon: &Daemon, query: &str) -> Result<Subscriber, u16> {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let response = agent.get(format!("{}/api/v1/tail?{query}", daemon.url)).call().unwrap();
+    let response = client().get(format!("{}/api/v1/tail?{query}", daemon.url)).call().unwrap();
     if response.status() != 200 {
         return Err(response.status().as_u16());
     }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How long anything may take before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -28,6 +28,33 @@ pub(crate) struct Answer {
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// Hours and days, kept for twenty years.
+pub(crate) const LONG: [[&str; 4]; 2] = [["1h", "1d", "1w", "1040w"], ["1d", "1mo", "1y", "20y"]];
+/// Seconds and minutes.
+pub(crate) const SECONDS: [[&str; 4]; 2] = [["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "48h"]];
+
+/// Settings of granularities, each by the lengths of its slots, documents and partitions and its
+/// retention.
+pub(crate) fn granularities(spans: &[[&str; 4]]) -> String {
+    let table = |[slot, document, partition, retention]: &[&str; 4]| {
+        format!(
+            "[[granularity]]\nslot = '{slot}'\ndocument = '{document}'\n\
+             partition = '{partition}'\nretention = '{retention}'\n"
+        )
+    };
+    spans.iter().map(table).collect()
+}
+
+/// A client to which every status is an answer.
+pub(crate) fn client() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).build().into()
+}
+
+/// The numbers of a chart's points.
+pub(crate) fn numbers(points: &Value) -> Vec<Option<f64>> {
+    points.as_array().unwrap().iter().map(|point| point[1].as_f64()).collect()
 }
 
 pub(crate) fn granary() -> Command {
@@ -134,14 +161,19 @@ impl Daemon {
     }
 
     pub(crate) fn post(&self, media_type: &str, body: &[u8]) -> Answer {
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let url = format!("{}/api/v1/ingest", self.url);
-        let sent = agent.post(url).content_type(media_type).send(body);
+        let sent = client().post(url).content_type(media_type).send(body);
         let mut response = sent.unwrap_or_else(|cause| panic!("{cause}: {}", self.log()));
         let text = response.body_mut().read_to_string().unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Answer { status: response.status().as_u16(), body }
+    }
+
+    /// Posts samples that must all be accepted.
+    pub(crate) fn accept(&self, samples: &Value) {
+        let answer = self.post_json(&json!({ "samples": samples }));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.body["accepted"], samples.as_array().unwrap().len(), "{}", answer.body);
     }
 
     pub(crate) fn post_json(&self, body: &Value) -> Answer {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::peak_bytes;
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, client},
     peers::{free_port, wait_until},
     protobuf,
 };
@@ -25,9 +25,7 @@ pub(super) fn post(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> (u16, String) {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let request = agent.post(format!("{}{path}", daemon.url));
+    let request = client().post(format!("{}{path}", daemon.url));
     let request =
         headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let mut response = request.send(body).unwrap();

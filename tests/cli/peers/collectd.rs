@@ -11,8 +11,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{SECONDS, Sender, free_port, need, wait_until};
-use crate::daemon::Daemon;
+use super::{Sender, free_port, need, wait_until};
+use crate::daemon::{Daemon, SECONDS, granularities};
 
 /// How often samples are looked for that were sent a moment ago.
 const TRIES: usize = 200;
@@ -173,7 +173,7 @@ fn check_samples(daemon: &Daemon, metric: &str, tags: &str, samples: &[(i64, f64
 #[ignore = "needs collectd; .ci/run installs it and runs this"]
 fn collectd_delivers_what_it_measured_as_json() {
     need("collectd");
-    let daemon = Daemon::start(SECONDS);
+    let daemon = Daemon::start(&granularities(&SECONDS));
     let dir = folder();
     let output = format!(
         "LoadPlugin write_http\n<Plugin write_http>\n  <Node \"granary\">\n    \
@@ -228,7 +228,8 @@ fn collectd_delivers_what_it_measured_over_graphite() {
     need("collectd");
     let port = free_port();
     let templates = "graphite.templates = ['collectd.* _.host.plugin.metric*']";
-    let settings = format!("graphite.listen = '127.0.0.1:{port}'\n{templates}\n{SECONDS}");
+    let settings =
+        format!("graphite.listen = '127.0.0.1:{port}'\n{templates}\n{}", granularities(&SECONDS));
     let daemon = Daemon::start(&settings);
     let dir = folder();
     let output = format!(

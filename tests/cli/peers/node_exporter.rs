@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use serde_json::Value;
 
-use super::{SECONDS, Sender, free_port, need, wait_until};
-use crate::daemon::Daemon;
+use super::{Sender, free_port, need, wait_until};
+use crate::daemon::{Daemon, SECONDS, granularities};
 
 /// How often all series are compared before samples are taken for lost; each takes a while.
 const TRIES: usize = 50;
@@ -82,7 +82,7 @@ fn missing(daemon: &Daemon, expected: &Series) -> Vec<String> {
 fn every_sample_of_node_exporter_arrives_though_the_daemon_is_killed() {
     need("prometheus");
     need("prometheus-node-exporter");
-    let mut daemon = Daemon::start(SECONDS);
+    let mut daemon = Daemon::start(&granularities(&SECONDS));
     let dir = tempfile::tempdir().unwrap();
     let address = format!("127.0.0.1:{}", free_port());
     let mut command = Command::new("prometheus-node-exporter");

@@ -24,31 +24,18 @@ use notation::{Place, STALE, Series};
 use script::{Block, Eval, When};
 
 use crate::{
-    daemon::Daemon,
+    daemon::{Daemon, client, granularities},
     remote_write::{V1, request, series, write},
 };
 
 /// Seconds since 1970 are kept, for that is when the scripts happen, and `load` blocks may come in
 /// any order. Names are removed as late as upstream's tests of its engine do it.
-const SETTINGS: &str = "
-ingest.out_of_order_window = '5000w'
-preallocation.enabled = false
-[[granularity]]
-slot = '1s'
-document = '1m'
-partition = '1w'
-retention = '5300w'
-[[granularity]]
-slot = '1m'
-document = '1h'
-partition = '1w'
-retention = '5300w'
-[[granularity]]
-slot = '1h'
-document = '1d'
-partition = '1w'
-retention = '5300w'
-";
+fn settings() -> String {
+    let spans =
+        [["1s", "1m", "1w", "5300w"], ["1m", "1h", "1w", "5300w"], ["1h", "1d", "1w", "5300w"]];
+    "ingest.out_of_order_window = '5000w'\npreallocation.enabled = false\n".to_owned()
+        + &granularities(&spans)
+}
 
 /// A `load` may have thousands, and requests are bounded.
 const SERIES_PER_REQUEST: usize = 500;
@@ -159,7 +146,7 @@ fn run(path: &Path) -> Outcome {
             }
             Block::Load { line, step, series, with_histograms } => {
                 loaded.note(&series, with_histograms);
-                let daemon = daemon.get_or_insert_with(|| Daemon::start(SETTINGS));
+                let daemon = daemon.get_or_insert_with(|| Daemon::start(&settings()));
                 if let Err(found) = load(daemon, step, &series) {
                     outcome.total += 1;
                     differs(line, "load", found, None);
@@ -170,7 +157,7 @@ fn run(path: &Path) -> Outcome {
                 differs(line, &head, format!("cannot be read: {cause}"), None);
             }
             Block::Eval(eval) => {
-                let daemon = daemon.get_or_insert_with(|| Daemon::start(SETTINGS));
+                let daemon = daemon.get_or_insert_with(|| Daemon::start(&settings()));
                 outcome.total += 1;
                 if let Some(found) = answer::difference(&eval, &ask(daemon, &eval)) {
                     differs(eval.line, &eval.expression, found, loaded.excuse(&eval));
@@ -276,10 +263,8 @@ fn ask(daemon: &Daemon, eval: &Eval) -> Answer {
             vec![("start", seconds(start)), ("end", seconds(end)), ("step", seconds(step))],
         ),
     };
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let form = [("query", eval.expression.clone())].into_iter().chain(times);
-    let sent = agent.post(format!("{}/api/v1/{path}", daemon.url)).send_form(form);
+    let sent = client().post(format!("{}/api/v1/{path}", daemon.url)).send_form(form);
     let mut response = sent.unwrap_or_else(|cause| panic!("{cause}: {}", daemon.log()));
     let text = response.body_mut().read_to_string().unwrap();
     let body = serde_json::from_str(&text).unwrap_or_else(|cause| panic!("{cause}: {text}"));

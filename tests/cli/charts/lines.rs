@@ -1,0 +1,137 @@
+//! Which lines a chart has: series merged, grouped and ranked, and several numbers of each.
+
+use serde_json::{Value, json};
+
+use super::{chart, refused};
+use crate::daemon::{Daemon, LONG, granularities, numbers};
+
+/// Two hosts with two cores each, and one without a zone.
+fn fleet(daemon: &Daemon) {
+    let own = |host: &str, core: i32, zone: &str, values: [f64; 3]| {
+        let times = ["2026-01-01T00:00:10Z", "2026-01-01T00:20:00Z", "2026-01-01T01:10:00Z"];
+        let sample = |(time, value): (&str, f64)| {
+            json!({"metric": "load", "tags": {"host": host, "core": core.to_string(), "zone": zone},
+                   "time": time, "value": value})
+        };
+        times.into_iter().zip(values).map(sample).collect::<Vec<_>>()
+    };
+    let samples = [
+        own("a", 0, "x", [1.0, 2.0, 3.0]),
+        own("a", 1, "x", [5.0, 6.0, 7.0]),
+        own("b", 0, "x", [9.0, 9.0, 9.0]),
+        own("b", 1, "", [0.0, 0.0, -3.0]),
+    ];
+    daemon.accept(&samples.concat().into());
+}
+
+const TWO_HOURS: &str =
+    "--metric load --resolution 1h --start 2026-01-01 --end 2026-01-01T02:00:00Z";
+
+#[test]
+fn series_are_merged_by_their_cells_and_grouped_by_tags() {
+    let daemon = Daemon::start(&granularities(&LONG));
+    fleet(&daemon);
+    let lines = |words: &str| {
+        let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
+        let series = answer["series"].as_array().unwrap().iter();
+        let line =
+            |own: &Value| (own["tags"].clone(), own["merged"].as_u64(), numbers(&own["points"]));
+        series.map(line).collect::<Vec<_>>()
+    };
+    // An average is the sum by the number, never an average of averages.
+    let all = [Some(32.0 / 8.0), Some(16.0 / 4.0)];
+    assert_eq!(lines("--merge"), [(json!({}), Some(4), all.to_vec())]);
+    assert_eq!(
+        lines("--group-by host --display total"),
+        [
+            (json!({"host": "a"}), Some(2), vec![Some(14.0), Some(10.0)]),
+            (json!({"host": "b"}), Some(2), vec![Some(18.0), Some(6.0)]),
+        ]
+    );
+    assert_eq!(
+        lines("--group-by zone,core --display max"),
+        [
+            (json!({"core": "1"}), Some(1), vec![Some(0.0), Some(-3.0)]),
+            (json!({"zone": "x", "core": "0"}), Some(2), vec![Some(9.0), Some(9.0)]),
+            (json!({"zone": "x", "core": "1"}), Some(1), vec![Some(6.0), Some(7.0)]),
+        ]
+    );
+    assert_eq!(
+        lines("--merge --tags host=a --display last")[0].0,
+        json!({"host": "a", "zone": "x"})
+    );
+}
+
+#[test]
+fn the_highest_and_lowest_series_are_shown_in_their_order() {
+    let daemon = Daemon::start(&granularities(&LONG));
+    fleet(&daemon);
+    let hosts = |words: &str| {
+        let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
+        let name = |own: &Value| {
+            let tag = |name: &str| own["tags"][name].as_str().unwrap_or("").to_owned();
+            tag("host") + &tag("core")
+        };
+        answer["series"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(hosts("--top 2"), ["b0", "a1"]);
+    assert_eq!(hosts("--bottom 2"), ["b1", "a0"]);
+    assert_eq!(hosts("--bottom 1 --by last"), ["b1"]);
+    assert_eq!(hosts("--top 1 --by max --group-by host"), ["b"]);
+    assert_eq!(hosts("--top 1 --by min --group-by host"), ["a"]);
+    assert!(refused(&daemon, &format!("{TWO_HOURS} --top 1 --bottom 1")).contains("not both"));
+    assert!(refused(&daemon, &format!("{TWO_HOURS} --by max")).contains("top=N"));
+}
+
+#[test]
+fn several_numbers_of_a_series_come_in_one_answer() {
+    let daemon = Daemon::start(&granularities(&LONG));
+    fleet(&daemon);
+    let answer = chart(&daemon, &format!("{TWO_HOURS} --merge --display min,avg,max,count,first"));
+    let shown: Vec<_> = answer["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|own| (own["display"].as_str().unwrap(), numbers(&own["points"])[0].unwrap()))
+        .collect();
+    // Of several first values at one time the smallest is taken.
+    let expected = [("min", 0.0), ("avg", 4.0), ("max", 9.0), ("count", 8.0), ("first", 0.0)];
+    assert_eq!(shown, expected);
+    let message = refused(&daemon, &format!("{TWO_HOURS} --display avg,median"));
+    assert!(message.contains("\"median\" is not known"), "{message}");
+}
+
+#[test]
+fn more_series_are_merged_and_ranked_than_an_answer_may_show() {
+    let daemon = Daemon::start(&format!("limits.query_series_max = 10\n{}", granularities(&LONG)));
+    let sample = |host: usize, core: usize| {
+        json!({"metric": "load", "tags": {"host": format!("h{host:02}"), "core": core.to_string()},
+               "time": "2026-01-01T00:00:10Z", "value": host})
+    };
+    let samples: Vec<_> =
+        (0..30).flat_map(|host| (0..4).map(move |core| sample(host, core))).collect();
+    daemon.accept(&samples.into());
+    let hosts = |words: &str| {
+        let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
+        let name = |own: &Value| {
+            (own["tags"]["host"].as_str().unwrap().to_owned(), own["merged"].as_u64())
+        };
+        answer["series"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    let top = ["h29", "h28"].map(|host| (host.to_owned(), Some(4)));
+    assert_eq!(hosts("--group-by host --top 2"), top);
+    assert_eq!(hosts("--top 1")[0].1, None);
+    assert_eq!(chart(&daemon, &format!("{TWO_HOURS} --merge"))["series"][0]["merged"], 120);
+    let message = refused(&daemon, TWO_HOURS);
+    assert!(message.contains("120 series match, more than 10"), "{message}");
+    let message = refused(&daemon, &format!("{TWO_HOURS} --group-by host"));
+    assert!(message.contains("30 lines are more than 10"), "{message}");
+    drop(daemon);
+    let daemon = Daemon::start(&format!("promql.series_max = 2\n{}", granularities(&LONG)));
+    fleet(&daemon);
+    let message = refused(&daemon, &format!("{TWO_HOURS} --merge"));
+    assert!(
+        message.contains("more than 2: name more tags or raise promql.series_max"),
+        "{message}"
+    );
+}

@@ -1,0 +1,90 @@
+//! How wide slots are: chosen by the range, within the points, or any multiple of a granularity.
+
+use serde_json::{Value, json};
+
+use super::{HOUR, at, chart, refused, starts, totals, views};
+use crate::daemon::{Daemon, LONG, granularities, numbers};
+
+#[test]
+fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
+    let daemon = Daemon::start("");
+    daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
+    let chosen =
+        |words: &str| chart(&daemon, &format!("--metric views {words}"))["resolution"].clone();
+    assert_eq!(chosen("--range 24h"), "1m");
+    assert_eq!(chosen("--range 24h --points 300"), "5m");
+    assert_eq!(chosen("--range 24h --points 100"), "15m");
+    assert_eq!(chosen("--range 24h --points 10"), "3h");
+    assert_eq!(chosen("--range 5y"), "2d");
+    assert_eq!(chosen("--range 5y --tz Europe/Berlin"), "2d");
+    assert_eq!(chosen("--range 3d"), "5m");
+    // Minutes would fit and are no longer kept.
+    let day = |ago: i64| (jiff::Timestamp::now().as_millisecond() - ago * 24 * HOUR).to_string();
+    assert_eq!(chosen(&format!("--start {} --end {}", day(5), day(4))), "5m");
+    assert_eq!(chosen("--range 4y --tz Europe/Berlin"), "day");
+    assert!(refused(&daemon, "--metric views --points 0").contains("use 1 or more"));
+    assert!(refused(&daemon, "--metric views --tz Mars/Olympus").contains("Europe/Berlin"));
+    let message = refused(&daemon, "--metric views --resolution fortnight");
+    assert!(
+        message.contains("1d, or for charts one of hour, day, week, 2weeks, month"),
+        "{message}"
+    );
+}
+
+#[test]
+fn points_are_a_bound_whatever_the_range_and_the_zone() {
+    let daemon = Daemon::start("");
+    daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
+    for range in ["1h", "25h", "31d", "1y", "5y"] {
+        for points in [1, 2, 10, 99, 1000] {
+            for zone in ["", " --tz Asia/Kolkata"] {
+                let words = format!("--metric views --range {range} --points {points}{zone}");
+                let answer = chart(&daemon, &words);
+                let shown = answer["series"][0]["points"].as_array().unwrap().len();
+                assert!((1..=points).contains(&shown), "{words}: {shown}");
+                assert_eq!(total_of(&answer), 1.0, "{words}");
+            }
+        }
+    }
+}
+
+fn total_of(answer: &Value) -> f64 {
+    numbers(&answer["series"][0]["points"]).into_iter().flatten().sum()
+}
+
+#[test]
+fn slots_are_any_multiple_of_a_granularity_and_quarters_and_years() {
+    let daemon = Daemon::start(&granularities(&LONG));
+    views(&daemon, "2026-01-01T00:00:00Z", "2026-07-15T00:00:00Z", HOUR);
+    let shown = |words: &str| {
+        let answer = chart(&daemon, &format!("--metric views --display total {words}"));
+        assert_eq!(answer["notes"], json!([]), "{words}");
+        (starts(&answer), totals(&answer))
+    };
+    let (starts, sums) = shown("--resolution quarter --start 2026-02-03 --end 2026-07-03");
+    assert_eq!(starts, ["2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", "2026-07-01T00:00:00Z"]);
+    assert_eq!(sums, [90.0 * 24.0, 91.0 * 24.0, 14.0 * 24.0]);
+    let year = "--resolution year --start 2026-02-03 --end 2026-07-03";
+    assert_eq!(shown(year).1, [195.0 * 24.0]);
+    assert_eq!(shown(&format!("{year} --tz Europe/Berlin")).1, [195.0 * 24.0]);
+    let (starts, sums) =
+        shown("--resolution 6h --start 2026-02-03T07:00:00Z --end 2026-02-03T13:00:00Z");
+    assert_eq!(starts, ["2026-02-03T06:00:00Z", "2026-02-03T12:00:00Z"]);
+    assert_eq!(sums, [6.0, 6.0]);
+    // Weeks begin on a Monday.
+    let (starts, sums) = shown("--resolution 1w --start 2026-02-03 --end 2026-02-04");
+    assert_eq!((starts, sums), (vec!["2026-02-02T00:00:00Z".to_owned()], vec![168.0]));
+    // First and last of a year, whose milliseconds are more than an offset can tell.
+    for (display, hours) in [("first", 0.0), ("last", 194.0 * 24.0 + 23.0)] {
+        let own = json!([{"metric": "hours", "time": at("2026-01-01T00:00:00Z"), "value": 0},
+            {"metric": "hours", "time": at("2026-07-14T23:00:00Z"), "value": 194 * 24 + 23},
+            {"metric": "hours", "time": at("2026-03-14T23:00:00Z"), "value": -5}]);
+        daemon.accept(&own);
+        let words = format!(
+            "--metric hours --display {display} --resolution year --start 2026-01-01 --end 2026-12-01"
+        );
+        assert_eq!(totals(&chart(&daemon, &words)), [hours]);
+    }
+    let message = refused(&daemon, "--metric views --resolution 90s");
+    assert!(message.contains("whole multiple of a granularity"), "{message}");
+}
