@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    budget::Taken,
     expression::{Expression, add},
+    quota::Taken,
     value::{Fields, Key, Value, compare},
 };
 use crate::query::QueryError;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::{
-    budget::Taken,
     path::Path,
+    quota::Taken,
     value::{Fields, Value, compare},
 };
 use crate::{

@@ -1,6 +1,6 @@
 //! A pipeline in the manner of MongoDB's over the documents of the store.
 //!
-//! Must never know: HTTP. `source` alone knows the store; the rest is pure.
+//! Must never know: HTTP. `collections` alone knows the store; the rest is pure.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -8,17 +8,18 @@
 )]
 
 mod accumulator;
-mod budget;
+mod collections;
+mod document;
+mod execution;
 mod expression;
-mod flow;
+mod notation;
 mod path;
 mod predicate;
 mod projection;
-mod reader;
-mod source;
+mod pushdown;
+mod quota;
 mod stage;
 mod value;
-mod wanted;
 
 use std::ops::Range;
 
@@ -29,11 +30,11 @@ use crate::{
     model::{Span, UnixMillis},
     store::Store,
 };
-use budget::Quota;
-use source::{Source, SourceRequest};
+use collections::{Collection, CollectionRequest};
+use pushdown::{Wanted, Words};
+use quota::Quota;
 use stage::Stage;
 use value::{Fields, Value};
-use wanted::{Wanted, Words};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -66,7 +67,7 @@ impl AggregateRequest {
     /// # Errors
     /// With the place and what to write instead.
     pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
-        let read = reader::read(text).map_err(QueryError::Invalid)?;
+        let read = notation::read(text).map_err(QueryError::Invalid)?;
         let none = Fields::default();
         let (fields, pipeline) = match &read.value {
             Value::Fields(fields) if read.collection.is_none() => {
@@ -122,7 +123,8 @@ fn range(fields: &Fields, now: UnixMillis) -> Result<Option<Range<UnixMillis>>, 
     let time = |name: &str| match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
-            let at = value.as_date().or_else(|| value.as_text().and_then(|own| reader::date(own)));
+            let at =
+                value.as_date().or_else(|| value.as_text().and_then(|own| notation::date(own)));
             at.map(Some).ok_or_else(|| {
                 QueryError::Invalid(format!("{name} is no time; use \"2026-11-21T08:00:00Z\""))
             })
@@ -160,16 +162,16 @@ pub fn aggregate(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<AggregateAnswer, QueryError> {
-    let asked = SourceRequest {
+    let asked = CollectionRequest {
         collection: request.collection.as_deref(),
         selector: &request.selector,
         range: request.range.as_ref(),
         words: &request.words,
         wanted: &request.wanted,
     };
-    let source = Source::open(store, budget, &asked, limits, now)?;
+    let collection = Collection::open(store, budget, &asked, limits, now)?;
     let quota = Quota::new(limits.points_max, budget);
-    let documents = flow::run(&request.stages, source.documents(&quota), &quota)?;
+    let documents = execution::run(&request.stages, collection.documents(&quota), &quota)?;
     let why = documents.is_empty().then(|| missing::note(store, &request.selector)).flatten();
     Ok(AggregateAnswer { documents, notes: why.into_iter().collect() })
 }
@@ -188,9 +190,9 @@ pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     ];
     let document: Fields = document.into_iter().collect();
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let own = |fields| Ok(flow::Document { fields, taken: quota.begin(0) });
+    let own = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
     let source = Box::new(std::iter::repeat_n(document, 3).map(own));
-    if let Ok(documents) = flow::run(&request.stages, source, &quota) {
+    if let Ok(documents) = execution::run(&request.stages, source, &quota) {
         assert!(documents.len() <= 1000);
         assert!(serde_json::to_vec(&documents).is_ok());
     }

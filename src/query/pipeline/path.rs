@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    budget::Taken,
+    quota::Taken,
     value::{DEPTH_MAX, Fields, Value},
 };
 use crate::query::QueryError;

@@ -1,12 +1,12 @@
 //! The conditions of `$match`.
 //!
-//! Must never know: stages. `wanted.rs` reads from them which series and times are wanted.
+//! Must never know: stages. `pushdown.rs` reads from them which series and times are wanted.
 
 use std::cmp::Ordering;
 
 use super::{
+    notation::date,
     path::Path,
-    reader::date,
     value::{Fields, Value, compare},
 };
 use crate::model::UnixMillis;

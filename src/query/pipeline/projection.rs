@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::{
-    budget::Taken,
+    document::Document,
     expression::Expression,
-    flow::Document,
     path::Path,
+    quota::Taken,
     value::{Fields, Value},
 };
 use crate::query::QueryError;

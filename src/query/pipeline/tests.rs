@@ -10,7 +10,7 @@ fn documents() -> Vec<Fields> {
         "{host: 'b', n: 1, sum: 2.5, date: ISODate('2026-03-29T12:00:00Z'), list: []}",
         "{host: 'a', n: 2, sum: -1, date: ISODate('2026-03-30T00:00:00Z'), rack: '7'}",
     ];
-    let read = |text: &str| match reader::read(text).unwrap().value {
+    let read = |text: &str| match notation::read(text).unwrap().value {
         Value::Fields(fields) => fields,
         other => panic!("{other:?}"),
     };
@@ -20,9 +20,9 @@ fn documents() -> Vec<Fields> {
 fn run(pipeline: &str) -> String {
     let request = AggregateRequest::read(pipeline, NOW).unwrap();
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let own = |fields| Ok(flow::Document { fields, taken: quota.begin(0) });
+    let own = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
     let source = Box::new(documents().into_iter().map(own));
-    serde_json::to_string(&flow::run(&request.stages, source, &quota).unwrap()).unwrap()
+    serde_json::to_string(&execution::run(&request.stages, source, &quota).unwrap()).unwrap()
 }
 
 fn fault(pipeline: &str) -> String {
@@ -129,9 +129,9 @@ fn what_is_held_and_done_is_bounded() {
         let own =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
         let quota = Quota::new(100, &Budget::UNLIMITED);
-        let own = |i| Ok(flow::Document { fields: own(i), taken: quota.begin(0) });
+        let own = |i| Ok(document::Document { fields: own(i), taken: quota.begin(0) });
         let source = Box::new((0..documents).map(own));
-        let run = flow::run(&request.stages, source, &quota);
+        let run = execution::run(&request.stages, source, &quota);
         run.map(|documents| documents.len()).unwrap_err().to_string()
     };
     assert!(refused("[]", 101).contains("pipeline[0] would hold more than 100 values"));
@@ -160,7 +160,7 @@ fn the_first_stages_say_what_is_read() {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
         (request.wanted, request.words)
     };
-    let day = |text: &str| reader::date(text).unwrap();
+    let day = |text: &str| notation::date(text).unwrap();
     let (own, words) = wanted(
         "[{$match: {location: 1, scientist: {$in: ['a', 'b']}, $or: [{x: 1}, {y: 1}]}},
           {$unwind: '$days'},

@@ -2,14 +2,14 @@
 //!
 //! Must never know: how series are chosen, and the months.
 
-use super::tag_fields;
+use super::selection::tag_fields;
 use crate::{
     model::{Granularity, SeriesId, SeriesInfo},
     query::{
         Display,
         pipeline::{
-            budget::Quota,
-            flow::{Document, Documents},
+            document::{Document, Documents},
+            quota::Quota,
             value::{Fields, Value},
         },
     },
@@ -20,13 +20,13 @@ use crate::{
 const ROW_VALUES: usize = 12;
 
 /// Slots of series, each a document.
-pub(in crate::query::pipeline) struct Rows {
+pub(in crate::query::pipeline) struct Slots {
     pub(super) view: View,
     pub(super) granularity: Granularity,
     pub(super) found: Vec<(SeriesId, SeriesInfo)>,
 }
 
-impl Rows {
+impl Slots {
     /// A document for each series and slot.
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         Box::new(self.found.iter().flat_map(move |(id, info)| -> Documents<'a> {

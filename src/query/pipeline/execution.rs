@@ -1,4 +1,4 @@
-//! How documents flow through the stages of a pipeline.
+//! The execution of a pipeline: how documents flow through its stages.
 //!
 //! Must never know: the store, and how stages are written. Documents come one by one; only
 //! `$group`, `$sort` and the answer hold them, each within a bound, and the work of all is bounded
@@ -8,9 +8,10 @@ use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
 use super::{
     accumulator::{Accumulator, Gathered},
-    budget::{Quota, Taken},
+    document::{Document, Documents},
     expression::Expression,
     path::Path,
+    quota::{Quota, Taken},
     stage::Stage,
     value::{Fields, Key, Value, compare},
 };
@@ -18,15 +19,6 @@ use crate::query::QueryError;
 
 /// Rows that are compared between checks of the budget.
 const ROWS_AT_A_TIME: usize = 1024;
-
-/// A document on its way, with what it takes.
-pub(super) struct Document<'a> {
-    pub(super) fields: Fields,
-    pub(super) taken: Taken<'a>,
-}
-
-/// Documents on their way.
-pub(super) type Documents<'a> = Box<dyn Iterator<Item = Result<Document<'a>, QueryError>> + 'a>;
 
 /// Runs documents through all stages.
 ///

@@ -5,15 +5,15 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{SourceRequest, field_name, overlap, select, tag_fields};
+use super::selection::{CollectionRequest, field_name, overlap, select, tag_fields};
 use crate::{
     model::{SeriesId, UnixMillis},
     query::{
         Budget, QueryError, QueryLimits, coverage,
         levels::{Ladder, OpenLadder, PARTS_MS, Parts},
         pipeline::{
-            budget::{Quota, Taken},
-            flow::{Document, Documents},
+            document::{Document, Documents},
+            quota::{Quota, Taken},
             value::{Fields, Value},
         },
     },
@@ -39,7 +39,7 @@ pub(in crate::query::pipeline) struct Months {
 pub(super) fn months(
     store: &Store,
     budget: &Budget,
-    request: &SourceRequest<'_>,
+    request: &CollectionRequest<'_>,
     asked: &Range<UnixMillis>,
     limits: &QueryLimits,
     now: UnixMillis,
@@ -71,7 +71,7 @@ pub(super) fn months(
 }
 
 /// Whether a pipeline sees the list at a depth.
-fn shows(request: &SourceRequest<'_>, depth: usize) -> bool {
+fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
     LISTS.get(depth).is_some_and(|list| request.words.wants(list))
         && (0..=depth).all(|outer| !request.wanted.hidden.contains(&LISTS[..=outer].join(".")))
 }

@@ -1,27 +1,20 @@
-//! The documents that a pipeline begins with, read from the store one by one.
+//! Which series a pipeline can see, and what their names are as fields of a document.
 //!
-//! Must never know: stages. A collection named after a granularity holds its slots as rows; every
-//! other name stands for the months, one document a tag set: days > hours > minutes, with a field
-//! for each metric.
-
-mod months;
-mod rows;
+//! Must never know: stages, how documents are built.
 
 use std::ops::Range;
 
-use super::{
-    budget::Quota,
-    flow::Documents,
-    value::{Fields, Value},
-    wanted::{Wanted, Words},
-};
 use crate::{
-    model::{Granularity, GranularityIndex, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
-    query::{Budget, QueryError, QueryLimits, Selector, levels::PARTS_MS},
+    model::{METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
+    query::{
+        Budget, QueryError, QueryLimits, Selector,
+        pipeline::{
+            pushdown::{Wanted, Words},
+            value::{Fields, Value},
+        },
+    },
     store::{Matcher, Store},
 };
-use months::{Months, months};
-use rows::Rows;
 
 /// Fields of the documents that are no tags.
 const OWN_FIELDS: [&str; 14] = [
@@ -42,74 +35,25 @@ const OWN_FIELDS: [&str; 14] = [
 ];
 
 /// What is to be read.
-pub(super) struct SourceRequest<'a> {
-    pub(super) collection: Option<&'a str>,
-    pub(super) selector: &'a Selector,
-    pub(super) range: Option<&'a Range<UnixMillis>>,
-    pub(super) words: &'a Words,
-    pub(super) wanted: &'a Wanted,
+pub(in crate::query::pipeline) struct CollectionRequest<'a> {
+    pub(in crate::query::pipeline) collection: Option<&'a str>,
+    pub(in crate::query::pipeline) selector: &'a Selector,
+    pub(in crate::query::pipeline) range: Option<&'a Range<UnixMillis>>,
+    pub(in crate::query::pipeline) words: &'a Words,
+    pub(in crate::query::pipeline) wanted: &'a Wanted,
 }
 
-/// What a pipeline reads.
-pub(super) enum Source {
-    Months(Months),
-    Rows(Rows),
-}
-
-impl Source {
-    /// Decides what is read and begins.
-    ///
-    /// # Errors
-    /// When it is too much, the budget is used up, or the store cannot be read.
-    pub(super) fn open(
-        store: &Store,
-        budget: &Budget,
-        request: &SourceRequest<'_>,
-        limits: &QueryLimits,
-        now: UnixMillis,
-    ) -> Result<Self, QueryError> {
-        let granularities = store.granularities();
-        let all = store.all_granularities();
-        let named = request.collection.and_then(|name| all.iter().position(|own| own.name == name));
-        let (oldest, latest) = kept(&granularities[granularities.coarsest()], now);
-        let asked = request.range.cloned().unwrap_or(oldest..latest);
-        let Some(index) = named.map(GranularityIndex) else {
-            return Ok(Self::Months(months(store, budget, request, &asked, limits, now)?));
-        };
-        let granularity = store.granularity(index);
-        let found = select(store, budget, request, limits, true)?;
-        let range = overlap(&asked, &request.wanted.dates);
-        let range = overlap(&range, &(kept(granularity, now).0..UnixMillis::MAX));
-        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-        let view = store.view(index, range, &ids)?;
-        Ok(Self::Rows(Rows { view, granularity: granularity.clone(), found }))
-    }
-
-    /// The documents, in order of series and time.
-    pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
-        match self {
-            Self::Months(months) => months.documents(quota),
-            Self::Rows(rows) => rows.documents(quota),
-        }
-    }
-}
-
-/// From when on a granularity is kept, and the latest time that samples can have by now.
-fn kept(granularity: &Granularity, now: UnixMillis) -> (UnixMillis, UnixMillis) {
-    let from = granularity.partition_start(granularity.retention.before(now).plus(1));
-    (from, now.plus(PARTS_MS[0]))
-}
-
-fn overlap(a: &Range<UnixMillis>, b: &Range<UnixMillis>) -> Range<UnixMillis> {
+/// What both ranges have in common.
+pub(super) fn overlap(a: &Range<UnixMillis>, b: &Range<UnixMillis>) -> Range<UnixMillis> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)
 }
 
 /// The series whose fields a pipeline can see.
-fn select(
+pub(super) fn select(
     store: &Store,
     budget: &Budget,
-    request: &SourceRequest<'_>,
+    request: &CollectionRequest<'_>,
     limits: &QueryLimits,
     has_metric_field: bool,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
@@ -173,11 +117,12 @@ fn select(
 }
 
 /// A metric's name as the name of a field: dots would be steps of a path.
-fn field_name(metric: &str) -> String {
+pub(super) fn field_name(metric: &str) -> String {
     metric.replace('.', "_")
 }
 
-fn tag_fields<'a>(tags: impl Iterator<Item = (&'a str, &'a str)>) -> Fields {
+/// The fields of tags.
+pub(super) fn tag_fields<'a>(tags: impl Iterator<Item = (&'a str, &'a str)>) -> Fields {
     let own = tags.filter(|(name, _)| !OWN_FIELDS.contains(name));
     own.map(|(name, value)| (name.into(), Value::text(value))).collect()
 }

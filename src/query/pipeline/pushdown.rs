@@ -1,5 +1,5 @@
-//! What of the store a pipeline can see at all: which series, which times, and how deep, read from
-//! its first stages, so that nothing else is read.
+//! What is pushed down to reading: which series, which times and how deep a pipeline can see at all, read
+//! from its first stages, so that nothing else is read.
 //!
 //! Must never know: the store. What is found may be too much and is never too little: the stages
 //! themselves decide.
