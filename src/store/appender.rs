@@ -2,6 +2,8 @@
 //!
 //! It takes what is waiting as a group, makes the group durable in one transaction, and only then
 //! applies it. When the transaction fails, nothing has changed.
+//!
+//! Must never know: who sends what, and in which protocol.
 
 use std::{
     collections::HashMap,
@@ -13,35 +15,14 @@ use super::{
     error::StoreError,
     handle::Store,
     journal::record,
+    limits::StoreLimits,
 };
 use crate::model::{
     AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,
     SeriesKey, UnixMillis,
 };
 
-/// How much the store takes in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreLimits {
-    /// Series of the whole store.
-    pub series_max: usize,
-    /// Series that one sender may make known.
-    pub sender_series_max: usize,
-    /// Senders that number their batches.
-    pub senders_max: usize,
-    /// With more, those are forgotten of which no batch was accepted for so many milliseconds.
-    pub sender_idle_ms: i64,
-}
-
-impl Default for StoreLimits {
-    /// What the format can hold.
-    fn default() -> Self {
-        let most = u32::MAX as usize;
-        let sender_idle_ms = i64::MAX;
-        Self { series_max: most, sender_series_max: most, senders_max: most, sender_idle_ms }
-    }
-}
-
-/// See the module. There is one for each store.
+/// What commits groups; there is one for each store.
 #[derive(Debug)]
 pub struct Appender {
     store: Store,

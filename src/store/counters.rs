@@ -18,7 +18,7 @@ impl Count {
     }
 }
 
-/// See the module.
+/// Counts since the start.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Journal records written: group commits.

@@ -1,4 +1,6 @@
 //! What can go wrong with the files.
+//!
+//! Must never know: what is done about it.
 
 use std::io;
 

@@ -1,4 +1,6 @@
 //! What fuzz targets call: bytes as rows of the journal's tables.
+//!
+//! Must never know: what a fuzz target does with bytes besides.
 
 use super::{
     catalog::series_states,

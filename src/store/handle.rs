@@ -19,7 +19,7 @@ use super::{
     file::medium::Medium,
     head::Head,
     journal::{Journal, register::Register},
-    objects::Objects,
+    objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
     Gaps, Granularity, GranularityIndex, GranularitySet, PartitionId, SeriesId, UnixMillis,
@@ -183,5 +183,50 @@ impl Store {
         let dropped = self.inner.documents.drop_partition(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));
         Ok(dropped)
+    }
+
+    /// An object; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    pub fn object(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
+        self.inner.objects.get(kind, name)
+    }
+
+    /// The objects of a kind, by name.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn objects(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
+        self.inner.objects.list(kind)
+    }
+
+    /// Makes an object (`expected` is `None`), or changes the one that has the version `expected`;
+    /// returns its new version, durable.
+    ///
+    /// # Errors
+    /// When the file cannot be written: the change may be there or not.
+    pub fn put_object(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        expected: Option<u64>,
+        bytes: &[u8],
+        now: UnixMillis,
+    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        self.inner.objects.put(kind, name, expected, bytes, now)
+    }
+
+    /// Deletes an object that has the version `expected`, durably; a damaged one has none.
+    ///
+    /// # Errors
+    /// When the file cannot be written: the object may be there or not.
+    pub fn delete_object(
+        &self,
+        kind: ObjectKind,
+        name: &str,
+        expected: Option<u64>,
+    ) -> Result<Result<(), ObjectRefusal>, StoreError> {
+        self.inner.objects.delete(kind, name, expected)
     }
 }

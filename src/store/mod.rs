@@ -20,6 +20,7 @@ mod fuzzing;
 mod handle;
 mod head;
 mod journal;
+mod limits;
 mod objects;
 mod recovery;
 mod room;
@@ -29,7 +30,7 @@ mod status;
 mod verify;
 mod view;
 
-pub use appender::{Appender, StoreLimits};
+pub use appender::Appender;
 pub use catalog::senders::SenderInfo;
 pub use checkpoint::CheckpointReport;
 pub use counters::{Count, Counters};
@@ -42,6 +43,7 @@ pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium};
 pub(crate) use fuzzing::fuzz_rows;
 pub use handle::{LastSample, Store};
+pub use limits::StoreLimits;
 pub use objects::{
     ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object,
     ObjectKind, ObjectRefusal,

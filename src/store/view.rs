@@ -8,6 +8,8 @@
 //! number, and a row of the head counts unless its documents do. Checkpoints may begin and end
 //! meanwhile: a view has all that was accepted before it, each sample once, and perhaps some of
 //! what came since.
+//!
+//! Must never know: what is asked of the cells.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -3,6 +3,8 @@
 //! Memory follows what is there: a slot has rows of 64 neighbouring series, only those in which a
 //! series has a sample, and a row has only the cells that are needed. So a lone sample costs some
 //! hundred bytes, whatever the id of its series.
+//!
+//! Must never know: what cells mean, and where they go.
 
 use std::{collections::BTreeMap, collections::HashMap, ops::Range};
 

@@ -1,9 +1,11 @@
 //! The catalog: what is accepted but not yet in documents, in memory.
 //!
-//! It is a pure function of the journal: applying the same records in the same order gives the
-//! same catalog, and recovery does just that. Cells are held at the finest granularity that still
+//! It is a pure function of the journal's records, each with the time by which it was accepted:
+//! applying the same ones in the same order gives the same catalog, and recovery does just that. Cells are held at the finest granularity that still
 //! keeps their time; the coarser ones are merged from them at a checkpoint or a query. Next to
 //! the cells are the counter states and the senders' windows, as of the same record.
+//!
+//! Must never know: files.
 
 pub(crate) mod cell_map;
 pub(crate) mod frozen;
@@ -27,7 +29,7 @@ use runs::{Run, runs};
 use senders::Senders;
 use series_states::{EncodedRow, SeriesStates};
 
-/// See the module.
+/// Cells, counter states and senders' windows, as of one journal record.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     granularities: Arc<GranularitySet>,

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     model::{AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis},
-    store::appender::StoreLimits,
+    store::limits::StoreLimits,
 };
 
 /// One in so many senders is forgotten at a time, so that a full store seldom looks for more.
@@ -27,7 +27,7 @@ pub struct SenderInfo {
     pub series: usize,
 }
 
-/// See the module.
+/// The windows of all senders.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     windows: HashMap<Arc<str>, SenderWindow>,

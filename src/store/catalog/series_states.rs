@@ -1,4 +1,6 @@
 //! What the catalog remembers of each series between samples, by rows as they lie on disk.
+//!
+//! Must never know: the table that keeps the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +8,7 @@ use super::state_row;
 use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
 use crate::store::rows::{SERIES_PER_ROW, row_of};
 
-/// See the module.
+/// The states of all series, and the times seen of those that need them.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,

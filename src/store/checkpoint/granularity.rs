@@ -147,27 +147,7 @@ impl<'a> GranularityStep<'a> {
             for (slot, own) in &period.cells {
                 cells.extend(own.copy_row(row).map(|own| (index(*slot), own)));
             }
-            self.write_row(sink, document, row, &cells)?;
-        }
-        Ok(())
-    }
-
-    fn write_row(
-        &self,
-        sink: &mut dyn CellSink,
-        document: UnixMillis,
-        row: u32,
-        cells: &[(usize, Box<RowCells>)],
-    ) -> Result<(), StoreError> {
-        let mut filled: Vec<(usize, &Cell)> = Vec::with_capacity(cells.len());
-        for lane in 0..SERIES_PER_ROW {
-            let of_lane = cells.iter().map(|(slot, row)| (*slot, &row[lane]));
-            filled.clear();
-            filled.extend(of_lane.filter(|(_, cell)| !cell.is_empty()));
-            if !filled.is_empty() {
-                let series = series_at(row, lane);
-                sink.document(document, series, &filled)?;
-            }
+            write_row(sink, document, row, &cells)?;
         }
         Ok(())
     }
@@ -207,4 +187,24 @@ fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     let before = granularity.document_start(now.minus(LATENESS_MS));
     // With documents shorter than the wait, a period is enough.
     before.max(granularity.document_start(current.minus(1)))
+}
+
+/// Merges the cells of a row into the documents of its series.
+fn write_row(
+    sink: &mut dyn CellSink,
+    document: UnixMillis,
+    row: u32,
+    cells: &[(usize, Box<RowCells>)],
+) -> Result<(), StoreError> {
+    let mut filled: Vec<(usize, &Cell)> = Vec::with_capacity(cells.len());
+    for lane in 0..SERIES_PER_ROW {
+        let of_lane = cells.iter().map(|(slot, row)| (*slot, &row[lane]));
+        filled.clear();
+        filled.extend(of_lane.filter(|(_, cell)| !cell.is_empty()));
+        if !filled.is_empty() {
+            let series = series_at(row, lane);
+            sink.document(document, series, &filled)?;
+        }
+    }
+    Ok(())
 }

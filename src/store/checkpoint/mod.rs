@@ -5,6 +5,8 @@
 //! what documents have, in one transaction with the number of the last record. What a mark or the
 //! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
 //! all is written is the journal cut.
+//!
+//! Must never know: when one is due.
 
 mod granularity;
 

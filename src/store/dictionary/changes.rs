@@ -2,6 +2,8 @@
 //!
 //! A change is planned on the dictionary as a whole, or refused as a whole. Ids stay: a renamed
 //! series keeps its history, and the id of a deleted one is never given again.
+//!
+//! Must never know: how a change becomes durable.
 
 use std::collections::HashSet;
 

@@ -3,6 +3,8 @@
 //! Kept in memory whole; every entry is also a row of the journal's `series` table, written in
 //! the transaction that first uses it. Only the appender adds and changes entries. An id stands for
 //! the same series for ever: a deleted one is not given again.
+//!
+//! Must never know: samples, and the files.
 
 pub(crate) mod changes;
 mod update;

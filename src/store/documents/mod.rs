@@ -97,8 +97,8 @@ pub(crate) type CellSource<'a> = dyn FnMut(&mut dyn CellSink) -> Result<(), Stor
 
 /// Where a merge takes its cells.
 pub(crate) trait CellSink {
-    /// Merges cells into a document, each with its slot's number there, ascending. Documents come
-    /// by their start and then by their series, ascending, each once.
+    /// Merges cells into a document, each with its slot's number there, a slot perhaps several
+    /// times. Documents come by their start and then by their series, ascending, each once.
     fn document(
         &mut self,
         start: UnixMillis,

@@ -9,7 +9,7 @@ use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis}
 
 const DAY_MS: i64 = 86_400_000;
 
-/// See the module.
+/// The span of a partition, and that of its documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) id: PartitionId,

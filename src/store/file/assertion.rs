@@ -3,6 +3,8 @@
 //! redb has assertions that the bytes of a damaged file can break. Such a panic is caught and
 //! means that the file is damaged; a panic anywhere else, in Granary's own code or in another
 //! library, is a bug and goes on.
+//!
+//! Must never know: files.
 
 use std::{
     cell::RefCell,

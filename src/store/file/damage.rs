@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 /// Places that are named in the log; more are only counted.
 const NAMED_MAX: usize = 100;
 
-/// See the module.
+/// Keys of damaged places.
 #[derive(Debug, Default)]
 pub(crate) struct Damage(Mutex<BTreeSet<u64>>);
 

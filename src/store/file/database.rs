@@ -4,6 +4,8 @@
 //! opens it again: what was committed before is there, and what failed is not, or, when only the
 //! last sync failed, may be. A new file is filled under another name and then renamed, so a file
 //! that is there is whole; one that is gone is never made again in passing.
+//!
+//! Must never know: tables, and what is in them.
 
 use std::{
     io,
@@ -35,7 +37,7 @@ pub(crate) struct FileOptions {
     pub(crate) quick_repair: bool,
 }
 
-/// See the module.
+/// A redb file, open or to be opened at its next use.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     medium: Arc<dyn Medium>,

@@ -2,6 +2,8 @@
 //!
 //! Opening a redb file may repair it, and opening a store may finish a checkpoint. Checking does
 //! both without changing a byte on the disk, also on read-only mounts.
+//!
+//! Must never know: what is in the files.
 
 use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
@@ -12,7 +14,7 @@ use super::{folder::Folder, medium::Medium};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// See the module.
+/// A folder as it is on the disk, with what is written to it kept in memory.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyFolder {
     folder: Folder,

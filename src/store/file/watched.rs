@@ -2,6 +2,8 @@
 //!
 //! redb refuses to go on with a database after its first I/O error, of reads too, and says so only
 //! to whoever comes next. Who opened the file can tell by this, and open it again.
+//!
+//! Must never know: what is done about it.
 
 use std::{
     io,
@@ -14,7 +16,7 @@ use std::{
 
 use redb::{BackendError, StorageBackend};
 
-/// See the module.
+/// A file, and whether an operation on it failed.
 #[derive(Debug)]
 pub(crate) struct Watched {
     file: Box<dyn StorageBackend>,

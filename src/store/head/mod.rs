@@ -3,7 +3,7 @@
 //! A document is written when its period is over. Until then a checkpoint merges its cells here,
 //! where neighbouring series share a row, so that it costs a fraction of patching each document.
 //! For each granularity the head says which journal record it holds everything up to. Must never
-//! know which cells belong into documents: checkpoint.rs says that.
+//! know which cells belong into documents: the checkpoint says that.
 
 mod reader;
 mod row;
@@ -36,7 +36,7 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: t
 /// Low bits of a key: the number of the row, 64 series each, in its slot.
 const ROW_BITS: u32 = 26;
 
-/// See the module.
+/// The open head.
 #[derive(Debug)]
 pub(crate) struct Head {
     medium: Arc<dyn Medium>,

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// See the module.
+/// One granularity of the head, as of one moment.
 pub(crate) struct HeadReader {
     pub(super) file: Arc<DatabaseFile>,
     pub(super) damage: Arc<Damage>,

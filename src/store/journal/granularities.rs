@@ -3,6 +3,8 @@
 //! So a data directory says itself how it is to be read, and a granularity that was added to an
 //! old store is not expected to hold what came before, and one that is not in the settings any more
 //! keeps its files until its retention drops them.
+//!
+//! Must never know: the files of a granularity.
 
 use crate::{
     model::{Gaps, Granularity, GranularitySet, Span, UnixMillis},

@@ -2,6 +2,8 @@
 //!
 //! One group commit is one transaction with the record and the new series; what a checkpoint leaves
 //! rides with such transactions.
+//!
+//! Must never know: what batches mean; the catalog does.
 
 mod append;
 mod cut;
@@ -50,7 +52,7 @@ const STATES_ROWS_KEY: &str = "states_rows";
 /// Its size is bounded, and it is committed all the time: a start may read it whole.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
-/// See the module.
+/// The open journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: DatabaseFile,

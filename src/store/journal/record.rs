@@ -1,6 +1,8 @@
 //! Journal records: the accepted batches of one group commit.
 //!
 //! FORMAT.md describes the bytes.
+//!
+//! Must never know: when a record is written or removed.
 
 use crate::model::{AcceptedBatch, BatchNumber, CountsOnce, SeriesId, UnixMillis};
 

@@ -19,7 +19,7 @@ const END: &str = ".redb";
 /// End of the name of a mark: there is nothing to set aside.
 const MISSING: &str = ".missing";
 
-/// See the module.
+/// The registered files, and those that were lost.
 #[derive(Debug)]
 pub(crate) struct Register {
     medium: Arc<dyn Medium>,

@@ -12,7 +12,7 @@ use crate::{
     store::{
         error::StoreError,
         file::{
-            database::{DatabaseFile, FileOptions},
+            database::{DatabaseFile, FileOptions, UNFINISHED},
             medium::Medium,
             names::OBJECTS_FILE,
             version::{self, FORMAT_VERSION, VERSION_KEY},
@@ -49,6 +49,12 @@ pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError>
 pub(super) fn create(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {
     let name = OBJECTS_FILE.to_owned();
     DatabaseFile::create(medium, name, OPTIONS, |_, txn| create_tables(txn))
+}
+
+/// Removes a file whose making was cut short; nothing was ever in it.
+pub(super) fn remove_unfinished(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
+    let file = format!("{OBJECTS_FILE}{UNFINISHED}");
+    medium.remove(&file).map_err(|cause| StoreError::Io { operation: "remove", file, cause })
 }
 
 fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
@@ -98,7 +104,7 @@ pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedOb
         let mut listed = Vec::new();
         for entry in objects.range(&*from..&*to).map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
-            let name = key.value()[from.len()..].to_owned();
+            let name = key.value().strip_prefix(&from).unwrap_or_default().to_owned();
             let version = row::decode(found.value(), key.value()).map(|object| object.version);
             listed.push(ListedObject { name, version });
         }

@@ -7,7 +7,7 @@
 //! there or not; the object tells. What is changed here is seen by the next reader.
 //!
 //! A damaged object is an error to its reader, has no version, and can be made again. When the
-//! whole file is damaged or lost, it is set aside or marked ([`Store::damaged_partitions`]), and no
+//! whole file is damaged or lost, it is set aside or marked ([`super::Store::damaged_partitions`]), and no
 //! object is there until a snapshot is restored: who decides by objects who may do what must look
 //! there first. Must never know: what is in an object.
 
@@ -23,7 +23,6 @@ use parking_lot::RwLock;
 use super::{
     error::StoreError,
     file::{database::DatabaseFile, medium::Medium, names::OBJECTS_FILE},
-    handle::Store,
     journal::register::Register,
 };
 use crate::model::UnixMillis;
@@ -156,6 +155,7 @@ impl Objects {
                 outcome => Some(Arc::new(outcome?)),
             }
         } else {
+            file::remove_unfinished(&medium)?;
             None
         };
         if found.is_some() {
@@ -275,52 +275,5 @@ impl Objects {
             }
         }
         outcome
-    }
-}
-
-impl Store {
-    /// An object; `None` when there is none.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is damaged.
-    pub fn object(&self, kind: ObjectKind, name: &str) -> Result<Option<Object>, StoreError> {
-        self.inner.objects.get(kind, name)
-    }
-
-    /// The objects of a kind, by name.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn objects(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
-        self.inner.objects.list(kind)
-    }
-
-    /// Makes an object (`expected` is `None`), or changes the one that has the version `expected`;
-    /// returns its new version, durable.
-    ///
-    /// # Errors
-    /// When the file cannot be written: the change may be there or not.
-    pub fn put_object(
-        &self,
-        kind: ObjectKind,
-        name: &str,
-        expected: Option<u64>,
-        bytes: &[u8],
-        now: UnixMillis,
-    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
-        self.inner.objects.put(kind, name, expected, bytes, now)
-    }
-
-    /// Deletes an object that has the version `expected`, durably; a damaged one has none.
-    ///
-    /// # Errors
-    /// When the file cannot be written: the object may be there or not.
-    pub fn delete_object(
-        &self,
-        kind: ObjectKind,
-        name: &str,
-        expected: Option<u64>,
-    ) -> Result<Result<(), ObjectRefusal>, StoreError> {
-        self.inner.objects.delete(kind, name, expected)
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use super::UNFINISHED;
 use crate::model::UnixMillis;
 
-/// See the module.
+/// A folder of snapshots.
 #[derive(Debug, Clone)]
 pub struct SnapshotFolder {
     root: PathBuf,

@@ -1,4 +1,6 @@
 //! Each file for itself: checksums of its pages, and what its documents hold.
+//!
+//! Must never know: the other files.
 
 use std::{io, sync::Arc};
 

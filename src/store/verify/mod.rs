@@ -1,5 +1,7 @@
-//! Checking a data directory: every file, every document, every object, and the granularities against each
-//! other. Nothing on the disk is changed.
+//! Checking a data directory: every file, every document, every object, and the granularities
+//! against each other. Nothing on the disk is changed.
+//!
+//! Must never know: how a fault is mended.
 
 mod files;
 mod rollup;

@@ -1,4 +1,6 @@
 //! One granularity against the next finer one: each slot is recomputed and compared.
+//!
+//! Must never know: where a cell lies.
 
 use std::{collections::BTreeSet, ops::Range};
 

@@ -1,4 +1,6 @@
 //! The promises one by one.
+//!
+//! Must never know: which implementation is on trial.
 
 use super::{
     Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, granularities, mark,

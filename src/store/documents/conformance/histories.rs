@@ -1,5 +1,7 @@
 //! Random histories of merges, shells, drops and restarts, with calls of the medium that fail and
 //! power that is cut, against a naive map of cells.
+//!
+//! Must never know: which implementation is on trial.
 
 use std::ops::Range;
 

@@ -1,4 +1,6 @@
 //! Open documents on trial.
+//!
+//! Must never know: what is tried.
 
 use std::sync::Arc;
 

@@ -1,9 +1,11 @@
 //! The documents of one partition: how long they are, and the layouts that they have; one, or for
 //! months one for each length.
+//!
+//! Must never know: the bytes of a document; its layout knows them.
 
 use crate::model::{DocumentLayout, Span, UnixMillis};
 
-/// See the module.
+/// The layouts of the documents of one partition.
 #[derive(Debug)]
 pub(super) struct Layouts {
     width_ms: i64,

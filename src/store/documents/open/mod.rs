@@ -28,7 +28,7 @@ use partition::Partition;
 use partitions::Partitions;
 use view::OpenView;
 
-/// See the module.
+/// The open documents of a store.
 #[derive(Debug)]
 pub(crate) struct OpenDocuments(Arc<Partitions>);
 

@@ -38,7 +38,7 @@ const THROUGH_KEY: &str = "applied_through";
 const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
-/// See the module.
+/// An open partition: where it lies, and its file.
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) place: Place,

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// See the module.
+/// All open partitions, and what is needed to make more.
 #[derive(Debug)]
 pub(super) struct Partitions {
     /// Those of the settings, then the retired ones.

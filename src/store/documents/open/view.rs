@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// See the module.
+/// A reader of each partition that overlaps the range.
 pub(super) struct OpenView {
     partitions: Arc<Partitions>,
     range: Range<i64>,

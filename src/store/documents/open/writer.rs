@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// See the module.
+/// The documents of one partition within a transaction.
 pub(super) struct DocumentWriter<'p, 't> {
     partition: &'p Partition,
     table: Table<'t, u64, &'static [u8]>,

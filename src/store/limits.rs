@@ -1,0 +1,25 @@
+//! How much the store takes in.
+//!
+//! Must never know: who asks for more, and what is said then.
+
+/// How much the store takes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Series of the whole store.
+    pub series_max: usize,
+    /// Series that one sender may make known.
+    pub sender_series_max: usize,
+    /// Senders that number their batches.
+    pub senders_max: usize,
+    /// With more, those are forgotten of which no batch was accepted for so many milliseconds.
+    pub sender_idle_ms: i64,
+}
+
+impl Default for StoreLimits {
+    /// What the format can hold.
+    fn default() -> Self {
+        let most = u32::MAX as usize;
+        let sender_idle_ms = i64::MAX;
+        Self { series_max: most, sender_series_max: most, senders_max: most, sender_idle_ms }
+    }
+}
