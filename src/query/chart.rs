@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Budget, Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
     axis::{Axis, AxisRequest},
-    axis_reader::AxisReader,
+    cell_reader::CellReader,
     coverage,
     grouping::{Group, Ranking, check_lines, group},
     missing, zone_name,
@@ -157,7 +157,7 @@ impl Shown<'_> {
         let mut shown = Vec::new();
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let mut reader = AxisReader::new(self.store, self.budget, axis, members);
+        let mut reader = CellReader::new(self.store, self.budget, axis, members);
         for group in groups {
             cells.fill(Cell::EMPTY);
             for _ in &group.members {

@@ -12,8 +12,8 @@ use super::{
     Budget, Display, LevelsDocument, Merge, NestedDocument, QueryError, QueryLimits, Resolution,
     Selector,
     axis::{Axis, AxisRequest},
-    axis_reader::AxisReader,
     calendar::local_time,
+    cell_reader::CellReader,
     coverage,
     grouping::{Group, check_lines, group},
     levels::{Ladder, Parts, levels_document},
@@ -175,7 +175,7 @@ impl Asked<'_> {
         mut visit: impl FnMut(&Group, &[Cell]) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let mut reader = AxisReader::new(self.store, self.budget, axis, members);
+        let mut reader = CellReader::new(self.store, self.budget, axis, members);
         self.budget.take(axis.len() * size_of::<Cell>())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         for group in groups {

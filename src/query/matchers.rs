@@ -4,7 +4,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::{PromqlError, PromqlLimits, dialect};
+use super::{PromqlError, PromqlLimits, go_regex};
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
     store::{Matcher, Store},
@@ -69,7 +69,7 @@ impl SeriesMatcher {
 /// # Errors
 /// When it is no pattern, too large, or there is no memory left for it.
 pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Regex, PromqlError> {
-    let whole = format!("^(?s:{})$", dialect::translated(pattern));
+    let whole = format!("^(?s:{})$", go_regex::translated(pattern));
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
     loop {

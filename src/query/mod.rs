@@ -1,18 +1,19 @@
 //! Answers: charts, documents and lists of series, from the store.
 //!
-//! Must never know: HTTP. A request comes as a checked struct and goes as one that serializes.
+//! Must never know: HTTP, settings. A request comes as a checked struct with the `budget` that it
+//! may use, and goes as one that serializes.
 
 mod axis;
-mod axis_reader;
 mod budget;
 mod calendar;
+mod cell_reader;
 mod changes;
 mod chart;
-mod dialect;
 mod display;
 mod documents;
 mod export;
 mod expression;
+mod go_regex;
 mod grouping;
 mod levels;
 mod listing;
@@ -25,16 +26,13 @@ mod resolution;
 mod retry;
 mod select;
 mod senders;
+mod tail;
 mod timestamp;
 
-pub use calendar::{CalendarUnit, time_zone, zone_name};
-pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
-pub(crate) use pipeline::fuzz as fuzz_aggregate;
-pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
-mod tail;
-
 pub use budget::{Budget, OverBudget, QueryResources, Reservation, Scheduler, Waiter};
+pub use calendar::{CalendarUnit, time_zone, zone_name};
 pub use changes::{ChangeAnswer, ChangedSeries, NewName, preview};
+pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsForm, DocumentsRequest, Row, documents};
 pub use export::{ExportPage, ExportRequest, export};
@@ -46,6 +44,8 @@ pub use listing::{
 };
 pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
+pub(crate) use pipeline::fuzz as fuzz_aggregate;
+pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
     Texts, VectorSample, check_promql, format_promql, promql, series_matchers,

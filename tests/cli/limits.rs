@@ -69,6 +69,23 @@ fn series_and_senders_are_limited_and_what_is_there_goes_on() {
 }
 
 #[test]
+fn a_query_that_takes_too_long_is_told_so_and_its_place_is_free_again() {
+    let daemon = Daemon::start("limits.queries_max = 1\nlimits.query_timeout = '1ms'\n");
+    let sample = |i: u32| json!({"metric": "m", "tags": {"host": i.to_string()}, "value": 1});
+    let samples: Vec<_> = (0..100).map(sample).collect();
+    assert_eq!(daemon.post_json(&json!({"samples": samples})).body["accepted"], 100);
+    for _ in 0..3 {
+        // A hundred lines of thousands of slots are more than a millisecond's work.
+        let (status, body) = get(&daemon, "/api/v1/chart?metric=m&resolution=1m&range=40h");
+        assert_eq!((status, &body["error"]), (503, &json!("timeout")), "{body}");
+        assert!(body["message"].as_str().unwrap().contains("limits.query_timeout"), "{body}");
+    }
+    let line = "granary_queries_refused_total{reason=\"timeout\"}";
+    assert_eq!(counter(&daemon, line), 3);
+    assert_eq!(get(&daemon, "/api/v1/query?query=m").0, 200, "PromQL has a timeout of its own");
+}
+
+#[test]
 fn names_tags_and_values_are_limited() {
     let daemon = Daemon::start(TIGHT);
     for (sample, part) in [

@@ -1,5 +1,9 @@
-//! Errors as status codes.
+//! Answers: errors as status codes, and bodies that are written while the client reads them.
+//!
+//! Must never know: what is asked.
 
+pub(super) mod pulled;
+pub(super) mod slow;
 pub(super) mod streamed;
 
 use std::fmt::Display;
@@ -7,7 +11,11 @@ use std::fmt::Display;
 use actix_web::{HttpResponse, http::StatusCode};
 use granary_protocol::ErrorAnswer;
 
-use crate::{query::QueryError, store::StoreError};
+use crate::{
+    query::QueryError,
+    store::StoreError,
+    telemetry::{Metrics, QueryOutcome},
+};
 
 /// Seconds after which a refused sender may try again.
 const RETRY_AFTER_SECONDS: u64 = 1;
@@ -20,6 +28,16 @@ pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> Ht
         response.insert_header(("Retry-After", RETRY_AFTER_SECONDS.to_string()));
     }
     response.json(answer)
+}
+
+/// Counts a query that gets no answer.
+pub(crate) fn refused(
+    metrics: &Metrics,
+    outcome: QueryOutcome,
+    response: HttpResponse,
+) -> HttpResponse {
+    metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
+    response
 }
 
 /// The answer to a query that cannot be answered.

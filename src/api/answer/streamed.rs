@@ -3,10 +3,7 @@
 //!
 //! Must never know: what is answered.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::io::{self, Write};
 
 use actix_web::{HttpResponse, web::Bytes};
 use futures_util::stream;
@@ -17,42 +14,14 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    query::Reservation,
-    telemetry::{Metrics, QueryOutcome},
-};
+use super::slow::{CHUNK_BYTES, Slow};
+use crate::query::Reservation;
 
-/// Bytes that are handed to the connection at a time.
-const CHUNK_BYTES: usize = 64 << 10;
 /// Room for a small answer.
 const FIRST_BYTES: usize = 8 << 10;
 /// Chunks that wait for the client; full: the query's thread waits, and with it its place among
 /// the queries, at most for [`Slow::chunk_within`].
 const CHUNKS_WAITING: usize = 4;
-
-/// A client may take so many times `server.client_timeout` over a chunk: at least 2 KB a second on
-/// the defaults.
-const TIMEOUTS_FOR_A_CHUNK: u32 = 3;
-
-/// What becomes of clients that read slowly.
-#[derive(Debug, Clone)]
-pub(in crate::api) struct Slow {
-    /// How long a client may take over a chunk; then the answer is broken off.
-    pub(in crate::api) chunk_within: Duration,
-    /// Counts answers that were broken off.
-    pub(in crate::api) broken_off: prometheus::IntCounter,
-}
-
-impl Slow {
-    /// As the settings have it.
-    pub(in crate::api) fn of(metrics: &Metrics, client_timeout: Duration) -> Self {
-        let outcome = QueryOutcome::Slow.as_str();
-        Self {
-            chunk_within: client_timeout * TIMEOUTS_FOR_A_CHUNK,
-            broken_off: metrics.queries_refused.with_label_values(&[outcome]),
-        }
-    }
-}
 
 /// The beginning of an answer, or why there is none.
 #[derive(Debug)]
@@ -170,7 +139,7 @@ impl<E> Write for ChunkWriter<E> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use tokio::{sync::Semaphore, task::spawn_blocking};
 

@@ -15,7 +15,12 @@ use super::{
     writing::Writing,
 };
 use crate::{
-    api::{QueryParts, answer::streamed::Slow, body, refusal::Refusal},
+    api::{
+        QueryParts,
+        answer::{self, slow::Slow},
+        body,
+        refusal::Refusal,
+    },
     ingest::memory::HeldMemory,
     model::Moment,
     query::{self, Budget, PromqlLimits, Reservation},
@@ -46,10 +51,7 @@ pub(super) async fn respond(
     run: impl Fn(&Asked<'_>) -> Result<Answer, Fault> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let refused = |outcome: QueryOutcome, response: HttpResponse| {
-        metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
-        response
-    };
+    let refused = |outcome, response| answer::refused(&metrics, outcome, response);
     // Its memory is held until the query has its answer: what waits for a turn takes it, too.
     let (read, _memory) = match params(&request, payload, &parts).await {
         Ok(read) => read,

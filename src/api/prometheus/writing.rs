@@ -3,35 +3,22 @@
 //!
 //! Must never know: how an answer was found.
 
-use std::{
-    cell::{Cell, RefCell},
-    fmt::Debug,
-    io,
-    iter::Enumerate,
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll},
-    vec::IntoIter,
-};
+use std::{iter::Enumerate, vec::IntoIter};
 
-use actix_web::{
-    HttpResponse,
-    body::{BodySize, BoxBody, MessageBody},
-    rt::task::JoinHandle,
-    web::Bytes,
-};
+use actix_web::{HttpResponse, body::BoxBody, web::Bytes};
 
 use super::{
     answer::{Answer, Data, MetricEntry},
     json::{push_comma, push_labels, push_notes, push_point, push_text},
 };
 use crate::{
-    api::answer::streamed::Slow,
+    api::answer::{
+        pulled::PulledBody,
+        slow::{CHUNK_BYTES, Slow},
+    },
     query::{Labels, MatrixSeries, PromqlValue, Reservation, VectorSample},
 };
 
-/// Bytes handed to the connection at a time; it asks for more when these are on their way.
-const CHUNK_BYTES: usize = 64 << 10;
 /// Points of one series that are written without a look at the bytes written so far.
 const POINTS_AT_A_TIME: usize = 256;
 
@@ -81,8 +68,18 @@ impl Writing {
         if matches!(self.rest, Rest::Nothing) {
             return response.body(self.ahead);
         }
-        let body = BoxBody::new(WritingBody::new(self, memory, slow));
-        response.message_body(body).unwrap_or_else(HttpResponse::from_error)
+        let mut writing = self;
+        let body = PulledBody::new(move || writing.next_chunk(), memory, slow);
+        response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
+    }
+
+    /// The next chunk; none when all is written.
+    fn next_chunk(&mut self) -> Option<Bytes> {
+        let mut out = std::mem::take(&mut self.ahead);
+        if out.is_empty() {
+            self.fill(&mut out);
+        }
+        (!out.is_empty()).then(|| out.into())
     }
 
     fn fill(&mut self, out: &mut Vec<u8>) {
@@ -223,73 +220,6 @@ fn push_metric(metric: &MetricEntry, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","help":"","unit":"#);
     push_text(&metric.unit, out);
     out.extend_from_slice(b"}]");
-}
-
-/// What is left of an answer, with the memory that it takes; nothing when its reader is too slow.
-#[derive(Debug)]
-struct Left {
-    answer: RefCell<Option<(Writing, Option<Reservation>)>>,
-    /// Chunks that the connection has asked for.
-    chunks: Cell<u64>,
-}
-
-#[derive(Debug)]
-struct WritingBody {
-    left: Rc<Left>,
-    watch: JoinHandle<()>,
-}
-
-impl WritingBody {
-    fn new(writing: Writing, memory: Option<Reservation>, slow: Slow) -> Self {
-        let answer = RefCell::new(Some((writing, memory)));
-        let left = Rc::new(Left { answer, chunks: Cell::new(0) });
-        let watch = actix_web::rt::spawn(watch(left.clone(), slow));
-        Self { left, watch }
-    }
-}
-
-/// Gives up an answer of which no chunk was asked for in time: what it takes is free again, however
-/// long the connection lasts.
-async fn watch(left: Rc<Left>, slow: Slow) {
-    let mut seen = None;
-    while seen != Some(left.chunks.get()) {
-        seen = Some(left.chunks.get());
-        tokio::time::sleep(slow.chunk_within).await;
-    }
-    left.answer.take();
-    slow.broken_off.inc();
-}
-
-impl Drop for WritingBody {
-    fn drop(&mut self) {
-        self.watch.abort();
-        self.left.answer.take();
-    }
-}
-
-impl MessageBody for WritingBody {
-    type Error = io::Error;
-
-    fn size(&self) -> BodySize {
-        BodySize::Stream
-    }
-
-    fn poll_next(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, io::Error>>> {
-        self.left.chunks.set(self.left.chunks.get() + 1);
-        let mut answer = self.left.answer.borrow_mut();
-        let Some((writing, _)) = answer.as_mut() else {
-            // The client must not take it for a whole answer.
-            return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
-        };
-        let mut out = std::mem::take(&mut writing.ahead);
-        if out.is_empty() {
-            writing.fill(&mut out);
-        }
-        Poll::Ready((!out.is_empty()).then(|| Ok(out.into())))
-    }
 }
 
 #[cfg(test)]

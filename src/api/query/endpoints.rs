@@ -12,10 +12,7 @@ use super::params::{OF_RANGE, OF_SERIES, Params};
 use crate::{
     api::{
         QueryParts,
-        answer::{
-            self,
-            streamed::{self, Slow},
-        },
+        answer::{self, refused, slow::Slow, streamed},
     },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
@@ -107,9 +104,7 @@ pub(super) async fn aggregate(
     let body = match parts.bodies.receive_asked(&request, payload, PIPELINE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
-            let refused = parts.metrics.queries_refused.clone();
-            refused.with_label_values(&[QueryOutcome::Invalid.as_str()]).inc();
-            return refusal.response();
+            return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
         }
     };
     respond("aggregate", Ok(body), parts, |body, parts, budget| {
@@ -134,10 +129,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     run: impl Fn(&P, &QueryParts, &Budget) -> Result<T, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
-    let refused = |outcome: QueryOutcome, response| {
-        metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
-        response
-    };
+    let refused = |outcome, response| refused(&metrics, outcome, response);
     let params = match params {
         Ok(params) => params,
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),

@@ -72,10 +72,7 @@ pub(super) async fn tail(
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     let metrics = &parts.metrics;
-    let refused = |outcome: QueryOutcome, response| {
-        metrics.queries_refused.with_label_values(&[outcome.as_str()]).inc();
-        response
-    };
+    let refused = |outcome, response| answer::refused(metrics, outcome, response);
     let Ok(permit) = parts.tails.permits.clone().try_acquire_owned() else {
         let message = "too many tails at a time: end one, or raise limits.tails_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);

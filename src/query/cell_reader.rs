@@ -13,7 +13,7 @@ use crate::{
 const SERIES_PER_VIEW: usize = 1024;
 
 /// Views of the parts of an axis, of some series at a time.
-pub(super) struct AxisReader<'a> {
+pub(super) struct CellReader<'a> {
     store: &'a Store,
     budget: &'a Budget,
     axis: &'a Axis,
@@ -26,7 +26,7 @@ pub(super) struct AxisReader<'a> {
     taken: usize,
 }
 
-impl<'a> AxisReader<'a> {
+impl<'a> CellReader<'a> {
     pub(super) fn new(
         store: &'a Store,
         budget: &'a Budget,
