@@ -209,7 +209,7 @@ fn defaults() -> Vec<(String, String, String)> {
     let (mut section, mut found) = (String::new(), Vec::new());
     for line in text.lines() {
         if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_matches(['[', ']']).to_owned();
+            name.trim_matches(['[', ']']).clone_into(&mut section);
         } else if let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#'))
         {
             found.push((section.clone(), key.to_owned(), value.to_owned()));
