@@ -4,16 +4,15 @@
 //! the hour, seconds of the next one, shells missed, and bytes of the files.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
-use std::sync::Arc;
+#[path = "../tests/support/setup.rs"]
+#[allow(dead_code, clippy::panic, reason = "tests use more of it")]
+mod setup;
 
 use granary::{
     clock::Stopwatch,
-    model::{
-        AcceptedBatch, GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
-    },
-    store::{Folder, Store},
+    model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, UnixMillis},
 };
+use setup::{define, open, series};
 
 const SERIES: u32 = 50_000;
 /// 2026-11-21T13:00:00Z
@@ -30,17 +29,10 @@ fn samples(at: UnixMillis) -> AcceptedBatch {
 
 fn run(preallocate: bool) {
     let dir = tempfile::tempdir().unwrap();
-    let medium = Arc::new(Folder::new(dir.path()).unwrap());
     let before = HOUR.minus(60_000);
-    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), before).unwrap();
-    let definitions: Vec<_> = (0..SERIES)
-        .map(|id| {
-            let host = format!("host{id}");
-            let key = SeriesKey::new("cpu", [("host", host.as_str())], &SeriesLimits::default());
-            SeriesInfo { key: key.unwrap(), kind: Kind::Gauge, unit: "".into(), sender: "".into() }
-        })
-        .collect();
-    appender.commit(&definitions, &[], before).unwrap();
+    let (store, mut appender) = open(dir.path(), before);
+    let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
+    define(&mut appender, &(0..SERIES).map(host).collect::<Vec<_>>(), before);
     appender.commit(&[], &[samples(before)], before).unwrap();
     store.checkpoint(before).unwrap();
     let watch = Stopwatch::start();

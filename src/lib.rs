@@ -6,6 +6,10 @@
 /// What tests share names the crate as they do.
 #[cfg(test)]
 extern crate self as granary;
+#[cfg(test)]
+#[path = "../tests/support/setup.rs"]
+#[allow(dead_code, clippy::panic, reason = "the tests in tests/ use more of it")]
+mod setup;
 
 pub mod actors;
 pub mod api;

@@ -126,11 +126,10 @@ fn empty(sender: &str, seq: u64) -> NumberedBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{SeriesKey, SeriesLimits, UnixMillis};
+    use crate::{model::UnixMillis, setup::series};
 
     fn definition(metric: &str) -> SeriesInfo {
-        let key = SeriesKey::new(metric, [], &SeriesLimits::default()).unwrap();
-        SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() }
+        series(metric, &[], Kind::Gauge)
     }
 
     fn sample(at: i64, start: i64) -> Numbered {

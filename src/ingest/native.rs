@@ -332,9 +332,7 @@ mod tests {
     use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 
     use super::*;
-    use crate::model::GranularitySet;
-
-    const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+    use crate::{model::GranularitySet, setup::NOW};
 
     /// A batch that defines ref 0 as `metric`, when it is given, and has one sample of ref 0.
     fn batch(epoch: i64, metric: Option<&str>) -> Vec<u8> {

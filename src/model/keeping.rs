@@ -34,13 +34,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::setup::NOW;
 
     proptest! {
         #[test]
         fn the_answer_is_that_of_the_granularities_and_stays_the_same_until_it_changes(
             age in 0..200_000_000_000_i64, later in 0..400_000_000_i64
         ) {
-            let (set, now) = (GranularitySet::default(), UnixMillis(1_795_264_496_000));
+            let (set, now) = (GranularitySet::default(), NOW);
             let keeping = Keeping::new(&set, now);
             let at = now.minus(age);
             prop_assert_eq!(keeping.finest(at), set.finest_keeping(at, now));

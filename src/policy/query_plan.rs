@@ -119,6 +119,7 @@ pub fn granularity_for_windows(
 mod tests {
     use super::*;
     use crate::model::Gaps;
+    use crate::setup::NOW;
 
     fn coverage(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
         Coverage::new(set, vec![Gaps::NONE; set.count()], now)
@@ -174,9 +175,8 @@ mod tests {
     fn points_choose_the_granularity() {
         let set = GranularitySet::default();
         let chosen = |hours: i64| {
-            let now = UnixMillis(1_795_264_496_000);
-            let range = now.minus(hours * 3_600_000)..now;
-            set[granularity_for_points(&coverage(&set, now), &range, 1500)].name.clone()
+            let range = NOW.minus(hours * 3_600_000)..NOW;
+            set[granularity_for_points(&coverage(&set, NOW), &range, 1500)].name.clone()
         };
         let hours = [1, 24, 48, 24 * 30, 24 * 365];
         assert_eq!(hours.map(chosen), ["1m", "1m", "5m", "1h", "1d"]);
@@ -185,11 +185,10 @@ mod tests {
     #[test]
     fn a_granularity_that_no_longer_keeps_the_range_is_passed_over() {
         let set = GranularitySet::default();
-        let now = UnixMillis(1_795_264_496_000);
         let chosen = |days_ago: i64| {
-            let start = now.minus(days_ago * 86_400_000);
+            let start = NOW.minus(days_ago * 86_400_000);
             let range = start..start.plus(3_600_000);
-            set[granularity_for_points(&coverage(&set, now), &range, 1500)].name.clone()
+            set[granularity_for_points(&coverage(&set, NOW), &range, 1500)].name.clone()
         };
         assert_eq!([1, 5, 30, 300].map(chosen), ["1m", "5m", "1h", "1d"]);
         assert_eq!(chosen(3000), "1m", "nothing keeps it: what fits");

@@ -137,10 +137,9 @@ impl Trust {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::{DAY, NOW};
 
-    const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
     const UP: i64 = 5_000_000;
-    const DAY: i64 = 86_400_000;
     const RULES: TrustRules =
         TrustRules { step_max_ms: DAY, sender_skew_ms: 600_000, senders_min: 2 };
 

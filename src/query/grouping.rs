@@ -206,12 +206,11 @@ impl<T> Ranking<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SeriesLimits;
+    use crate::setup;
 
     fn series(id: u32, tags: &[(&str, &str)]) -> (SeriesId, SeriesInfo) {
-        let key = SeriesKey::new("m", tags.iter().copied(), &SeriesLimits::default()).unwrap();
-        let info = SeriesInfo { key, kind: Kind::Gauge, unit: "bytes".into(), sender: "".into() };
-        (SeriesId(id), info)
+        let info = setup::series("m", tags, Kind::Gauge);
+        (SeriesId(id), SeriesInfo { unit: "bytes".into(), ..info })
     }
 
     #[test]

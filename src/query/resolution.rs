@@ -142,9 +142,7 @@ fn names(granularities: &GranularitySet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Gaps;
-
-    const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
+    use crate::{model::Gaps, setup::WITHIN as NOW};
 
     fn width(days: f64, points: usize) -> String {
         let set = GranularitySet::default();

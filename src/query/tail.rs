@@ -180,25 +180,17 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
-        model::{AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SeriesKey, SeriesLimits},
-        store::{Appender, ChangeAction, Folder, SeriesChange},
+        model::Kind,
+        setup::{self, NOW, samples, send},
+        store::{Appender, ChangeAction, SeriesChange},
     };
 
-    /// 2026-11-21T12:34:56Z
-    const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-
     fn add(appender: &mut Appender, host: &str, at: UnixMillis, value: f64) {
-        let key = SeriesKey::new("load", [("host", host)], &SeriesLimits::default()).unwrap();
-        let info = SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() };
-        let verdicts = appender.commit(&[info], &[], NOW).unwrap().definitions;
-        let DefinitionVerdict::Known(id) = verdicts[0] else { panic!("{verdicts:?}") };
-        let (series, times) = (vec![id], vec![at.0]);
-        let batch = AcceptedBatch { series, times, values: vec![value], ..Default::default() };
-        appender.commit(&[], &[batch], NOW).unwrap();
+        let load = setup::series("load", &[("host", host)], Kind::Gauge);
+        let id = setup::define(appender, &[load], NOW)[0];
+        send(appender, samples(id, [(at.0, value)]), NOW);
     }
 
     fn shown(tail: &mut Tail, now: UnixMillis) -> Vec<(String, i64, u32, f64)> {
@@ -212,8 +204,7 @@ mod tests {
     #[test]
     fn a_look_shows_what_changed_since_the_last_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
-        let medium = Arc::new(Folder::new(dir.path()).unwrap());
-        let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
+        let (store, mut appender) = setup::open(dir.path(), NOW);
         let slot = store.granularities().as_slice()[0].slot_start(NOW).0;
         add(&mut appender, "a", NOW, 2.0);
         add(&mut appender, "b", NOW.minus(60_000), 3.0);

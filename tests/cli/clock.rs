@@ -4,24 +4,21 @@
 use std::{
     fs,
     path::Path,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use granary::{
     clock::{Clock, SystemClock},
-    model::{
-        AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
-        UnixMillis,
-    },
-    store::{Folder, Store},
+    model::{Kind, UnixMillis},
 };
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, granary, partition_files};
+use crate::{
+    daemon::{Daemon, granary, partition_files},
+    setup::{self, DAY, HOUR, MINUTE, samples, series},
+};
 
-const HOUR: i64 = 3_600_000;
-const MONTH: i64 = 30 * 24 * HOUR;
+const MONTH: i64 = 30 * DAY;
 const DEADLINE: Duration = Duration::from_secs(30);
 const SETTINGS: &str = "retention.interval = '1s'\nlog.filter = 'info,granary::actors=debug'\n";
 
@@ -29,16 +26,12 @@ const SETTINGS: &str = "retention.interval = '1s'\nlog.filter = 'info,granary::a
 fn used_at(last: UnixMillis) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let medium = Arc::new(Folder::new(&data).unwrap());
     let begin = last.minus(4 * HOUR);
-    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), begin).unwrap();
-    let key = SeriesKey::new("page_views", [], &SeriesLimits::default()).unwrap();
-    let definition = SeriesInfo { key, kind: Kind::Delta, unit: "".into(), sender: "".into() };
-    appender.commit(&[definition], &[], begin).unwrap();
-    let times: Vec<_> = (0..60).map(|minute| begin.0 + minute * 60_000).collect();
-    let series = vec![SeriesId(0); times.len()];
-    let batch = AcceptedBatch { series, values: vec![1.0; 60], times, ..Default::default() };
-    appender.commit(&[], &[batch], last).unwrap();
+    let (store, mut appender) = setup::open(&data, begin);
+    let views = series("page_views", &[], Kind::Delta);
+    let id = setup::define(&mut appender, &[views], begin)[0];
+    let each = (0..60).map(|minute| (begin.0 + minute * MINUTE, 1.0));
+    setup::send(&mut appender, samples(id, each), last);
     store.checkpoint(last).unwrap();
     dir
 }
@@ -97,8 +90,9 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     assert!(reason.contains("granary clock confirm"), "{reason}");
     assert!(daemon.log().contains("the clock is doubted"));
     assert!(daemon.metrics().contains("granary_clock_doubted 1"));
-    // Samples of either time are accepted, and those that the daemon dated are.
-    for (seq, at) in [(1, last), (2, SystemClock.now())] {
+    // Samples of either time are accepted, and those that the daemon dated are. What has the
+    // daemon's time to the millisecond may be its own.
+    for (seq, at) in [(1, last), (2, SystemClock.now().minus(1))] {
         assert_eq!(send(&daemon, "web1", seq, at)["accepted"], 1);
     }
     let undated = json!({"agent": "script", "epoch": 1, "seq": 1,
@@ -109,7 +103,7 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));
     assert_eq!(files(&daemon.data("")), before);
-    assert_eq!(send(&daemon, "web2", 1, SystemClock.now())["accepted"], 1);
+    assert_eq!(send(&daemon, "web2", 1, SystemClock.now().minus(1))["accepted"], 1);
     let expired = || partition_files(&daemon.data(""), "1m").is_empty();
     wait_until(&daemon, "the clock is confirmed", expired);
     assert_eq!(readiness(&daemon)["status"], "ready");

@@ -35,5 +35,8 @@ mod reference_cases;
 mod remote_write;
 mod senders;
 mod settings;
+#[path = "../support/setup.rs"]
+#[expect(dead_code, reason = "the tests of tests/it use more of it")]
+mod setup;
 mod tail;
 mod terminal;

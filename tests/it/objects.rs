@@ -1,18 +1,13 @@
 //! Objects that people make: what a restart, a snapshot and a check see of them.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use granary::{
-    model::{GranularitySet, UnixMillis},
-    store::{Folder, ObjectKind, Store, restore, verify},
-};
+use granary::store::{ObjectKind, Store, restore, verify};
 
-/// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+use crate::setup::{self, NOW};
 
 fn open(dir: &Path) -> Store {
-    let medium = Arc::new(Folder::new(dir).unwrap());
-    Store::open(medium, GranularitySet::default(), NOW).unwrap().0
+    setup::open(dir, NOW).0
 }
 
 fn put(store: &Store, name: &str, expected: Option<u64>, text: &str) -> u64 {

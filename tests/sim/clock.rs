@@ -7,7 +7,7 @@ use granary::{
 };
 
 use crate::{
-    history::{BEGIN, DAY, HOUR},
+    setup::{DAY, HOUR, NOW as BEGIN},
     stages,
 };
 

@@ -14,16 +14,13 @@ use crate::{
     faulty::FaultyMedium,
     levels::Levels,
     senders::{Fleet, Sent},
+    setup::{DAY, HOUR, NOW as BEGIN},
     stages,
     tally::Tally,
     upkeep::Saved,
     world::{Found, Worlds},
 };
 
-/// 2026-11-21T12:34:56Z
-pub(crate) const BEGIN: UnixMillis = UnixMillis(1_795_264_496_000);
-pub(crate) const HOUR: i64 = 3_600_000;
-pub(crate) const DAY: i64 = 24 * HOUR;
 /// All that is ever sent lies so near to the beginning.
 const REACH_MS: i64 = 600 * DAY;
 /// With more series, a look shows some of them.

@@ -4,11 +4,10 @@
 use fastrand::Rng;
 use granary::model::{Granularity, GranularitySet, Span};
 
-use crate::stages;
-
-const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+use crate::{
+    setup::{DAY, HOUR, MINUTE, granularities},
+    stages,
+};
 
 /// All slot widths that a history may have: each is a bit of what the oracle keeps of a sample.
 const WIDTHS_MS: [i64; 6] = [10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, DAY];
@@ -30,16 +29,13 @@ pub(crate) struct Levels {
 impl Levels {
     /// Hours, two days and years.
     pub(crate) fn usual() -> Self {
-        let span = |text: &str| text.parse::<Span>().unwrap();
-        let level = |ms: i64, document: &str, partition: &str, retention: &str| {
-            Granularity::new(ms, span(document), span(partition), span(retention))
-        };
-        let pool = vec![
-            level(MINUTE, "1h", "2h", "6h"),
-            level(5 * MINUTE, "4h", "1d", "2d"),
-            level(HOUR, "1d", "7d", "63d"),
-            level(DAY, "1mo", "1y", "5y"),
-        ];
+        let pool = granularities(&[
+            ["1m", "1h", "2h", "6h"],
+            ["5m", "4h", "1d", "2d"],
+            ["1h", "1d", "7d", "63d"],
+            ["1d", "1mo", "1y", "5y"],
+        ]);
+        let pool = pool.as_slice().to_vec();
         let usual = [0, 1, 3].map(|index: usize| pool[index].clone()).to_vec();
         Self { pool, current: GranularitySet::new(usual).unwrap() }
     }

@@ -18,6 +18,9 @@ mod history;
 mod levels;
 mod meanwhile;
 mod senders;
+#[path = "../support/setup.rs"]
+#[expect(dead_code, reason = "the tests of tests/it use more of it")]
+mod setup;
 mod stages;
 mod tally;
 mod upkeep;

@@ -7,13 +7,14 @@ use fastrand::Rng;
 use granary::{
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, SeriesId,
-        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+        SeriesInfo, UnixMillis,
     },
     policy::Admission,
 };
 
 use crate::{
-    history::{BEGIN, DAY, HOUR, History},
+    history::History,
+    setup::{DAY, HOUR, NOW as BEGIN, series},
     stages,
     tally::Tally,
     world::{Outcome, Request, Verdict},
@@ -283,6 +284,5 @@ fn read(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
 
 fn definition(name: u32) -> SeriesInfo {
     let text = name.to_string();
-    let key = SeriesKey::new("events", [("name", text.as_str())], &SeriesLimits::default());
-    SeriesInfo { key: key.unwrap(), kind: kind(name), unit: "".into(), sender: "".into() }
+    series("events", &[("name", &text)], kind(name))
 }

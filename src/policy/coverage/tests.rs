@@ -3,9 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-const NOW: UnixMillis = UnixMillis(1_795_264_496_789);
-const HOUR: i64 = 3_600_000;
+use crate::setup::{HOUR, WITHIN as NOW};
 
 fn whole(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
     Coverage::new(set, vec![Gaps::NONE; set.count()], now)

@@ -1,25 +1,20 @@
 //! Every kind of query under its budget: it lets others go first, ends when its time is over or
 //! nobody waits, and gives back what it took.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::*;
 use crate::{
-    model::{
-        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis,
-    },
+    model::Kind,
     query::{
         AggregateRequest, ChartRequest, DocumentsForm, DocumentsRequest, ExportRequest, Merge,
         QueryError, QueryLimits, Resolution, Selector, Tail, TailRequest, aggregate, chart,
         documents, export, series,
     },
-    store::{Folder, Store},
+    setup::{self, MINUTE, NOW, samples, send},
+    store::Store,
 };
 
-/// 2026-11-21T12:34:56Z
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-const MINUTE: i64 = 60_000;
 const LIMITS: QueryLimits = QueryLimits {
     series_max: 100,
     points_max: 1_000_000,
@@ -32,23 +27,13 @@ const LONG: Duration = Duration::from_secs(600);
 /// Ten series of two hours of minutes.
 fn filled() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let medium = Arc::new(Folder::new(dir.path()).unwrap());
-    let (store, mut appender, _) = Store::open(medium, GranularitySet::default(), NOW).unwrap();
-    let mut batch = AcceptedBatch::default();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
     for host in 0..10 {
-        let tags = [("host", host.to_string())];
-        let tags = tags.iter().map(|(name, value)| (*name, value.as_str()));
-        let key = SeriesKey::new("load", tags, &SeriesLimits::default()).unwrap();
-        let info = SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: "".into() };
-        let verdicts = appender.commit(&[info], &[], NOW).unwrap().definitions;
-        let DefinitionVerdict::Known(id) = verdicts[0] else { panic!("{verdicts:?}") };
-        for minute in 0..120 {
-            batch.series.push(id);
-            batch.times.push(NOW.minus(minute * MINUTE).0);
-            batch.values.push(minute as f64);
-        }
+        let load = setup::series("load", &[("host", &host.to_string())], Kind::Gauge);
+        let id = setup::define(&mut appender, &[load], NOW)[0];
+        let points = (0..120).map(|minute| (NOW.minus(minute * MINUTE).0, minute as f64));
+        send(&mut appender, samples(id, points), NOW);
     }
-    appender.commit(&[], &[batch], NOW).unwrap();
     (store, dir)
 }
 

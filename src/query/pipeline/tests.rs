@@ -1,8 +1,7 @@
 //! Pipelines over documents of the tests' own, as MongoDB would answer them.
 
 use super::*;
-
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+use crate::setup::NOW;
 
 fn documents() -> Vec<Fields> {
     let texts = [

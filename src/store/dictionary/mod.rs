@@ -217,11 +217,11 @@ fn pairs(key: &SeriesKey) -> impl Iterator<Item = (&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SeriesLimits;
+    use crate::setup;
 
     pub(super) fn info(metric: &str, tags: &[(&str, &str)]) -> SeriesInfo {
-        let key = SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap();
-        SeriesInfo { key, kind: Kind::Counter, unit: "bytes".into(), sender: "a".into() }
+        let info = setup::series(metric, tags, Kind::Counter);
+        SeriesInfo { unit: "bytes".into(), sender: "a".into(), ..info }
     }
 
     #[test]

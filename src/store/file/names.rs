@@ -99,12 +99,12 @@ mod tests {
     use super::*;
     use crate::{
         model::{GranularityIndex, Span},
+        setup::NOW,
         store::documents::place::Place,
     };
 
     #[test]
     fn every_partition_has_a_name_of_its_own_that_says_its_start() {
-        let at = UnixMillis(1_795_264_496_000);
         for (span, name) in [
             ("5s", "2026-11-21T123455"),
             ("1m", "2026-11-21T1234"),
@@ -115,7 +115,7 @@ mod tests {
         ] {
             let span: Span = span.parse().unwrap();
             let granularity = Granularity::new(1000, Span::Fixed(1000), span, span);
-            let place = Place::between(&granularity, GranularityIndex::FINEST, at, None, None);
+            let place = Place::between(&granularity, GranularityIndex::FINEST, NOW, None, None);
             let file = partition_file(&granularity, place.range());
             assert_eq!(file, format!("partitions/1s/{name}.redb"));
             let base = file.trim_start_matches("partitions/1s/");

@@ -135,8 +135,7 @@ pub(crate) fn as_set(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
+    use crate::setup::NOW;
 
     #[test]
     fn rows_survive_the_disk() {

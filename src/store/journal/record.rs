@@ -106,6 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::setup::NOW;
 
     fn batch() -> impl Strategy<Value = AcceptedBatch> {
         let counts_once = |seq| match seq {
@@ -130,13 +131,12 @@ mod tests {
             batches in prop::collection::vec(batch(), 0..4), at: usize, flip: u8
         ) {
             let mut bytes = Vec::new();
-            let now = UnixMillis(1_795_264_496_000);
-            encode(now, batches.iter(), &mut bytes);
+            encode(NOW, batches.iter(), &mut bytes);
             let mut timeless = bytes.clone();
             timeless.splice(..9, [TIMELESS_VERSION]);
             let old = Record { now: None, batches: batches.clone() };
             prop_assert_eq!(decode(&timeless), Some(old));
-            prop_assert_eq!(decode(&bytes), Some(Record { now: Some(now), batches }));
+            prop_assert_eq!(decode(&bytes), Some(Record { now: Some(NOW), batches }));
             let at = at % bytes.len();
             prop_assert!(at == 0 || decode(&bytes[..at]).is_none_or(|cut| cut.batches.len() < 4));
             bytes[at] ^= flip;

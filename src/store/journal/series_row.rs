@@ -67,19 +67,17 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SeriesLimits;
+    use crate::setup::series;
 
     #[test]
     fn series_survive_the_disk_and_a_cut_row_is_damage() {
         let info = |metric: &str, tags: &[(&str, &str)], unit: &str| {
-            let limits = SeriesLimits::default();
-            let key = SeriesKey::new(metric, tags.iter().copied(), &limits).unwrap();
-            SeriesInfo { key, kind: Kind::Counter, unit: unit.into(), sender: "a".into() }
+            let info = series(metric, tags, Kind::Counter);
+            SeriesInfo { unit: unit.into(), sender: "a".into(), ..info }
         };
-        let series =
-            vec![info("cpu", &[("host", "a"), ("core", "0")], ""), info("mem", &[], "bytes")];
-        let row = encode(&series);
+        let all = vec![info("cpu", &[("host", "a"), ("core", "0")], ""), info("mem", &[], "bytes")];
+        let row = encode(&all);
         assert_eq!(decode(&row[..row.len() - 1]), None);
-        assert_eq!(decode(&row), Some(series));
+        assert_eq!(decode(&row), Some(all));
     }
 }

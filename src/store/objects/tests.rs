@@ -6,12 +6,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::{
-    faulty::{Call, EIO, ENOSPC, Effect, Fault, FaultyMedium},
-    journal::Journal,
+use crate::{
+    setup::NOW,
+    store::{
+        faulty::{Call, EIO, ENOSPC, Effect, Fault, FaultyMedium},
+        journal::Journal,
+    },
 };
 
-const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 const KIND: ObjectKind = ObjectKind::Dashboard;
 
 fn open(medium: &FaultyMedium) -> Result<Objects, StoreError> {

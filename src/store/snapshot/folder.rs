@@ -122,6 +122,7 @@ fn time(name: &str) -> Option<UnixMillis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::WITHIN;
 
     #[test]
     fn names_are_times_and_what_has_another_name_stays() {
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(folder.list().unwrap(), []);
         assert_eq!(folder.remove_unfinished().unwrap(), 0);
         assert!(folder.free_bytes().unwrap() > 0);
-        let at = UnixMillis(1_795_264_496_789);
+        let at = WITHIN;
         assert!(folder.path(at).ends_with("2026-11-21T123456.789Z"));
         let cut_short =
             folder.path(at.plus(1)).into_os_string().into_string().unwrap() + UNFINISHED;
