@@ -130,7 +130,7 @@ def datagrams(number, until, tally):
     sent = 0
     while time.time() < until:
         for _ in range(1000):
-            out.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, at + sent // 1000), (HOST, UDP))
+            out.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, at + sent // 100_000), (HOST, UDP))
             sent += 1
         time.sleep(0.02)
     tally("datagrams", sent)
@@ -367,7 +367,7 @@ def ask(path):
 def counters():
     found = {}
     for line in ask("/metrics").splitlines():
-        if line.startswith("granary_") and not re.search(r"_bucket|_seconds|_sum|_count|accepted|_bytes", line):
+        if line.startswith("granary_") and not re.search(r"_bucket|_seconds|_sum|_count|_bytes", line):
             name, value = line.rsplit(" ", 1)
             found[name[8:]] = float(value)
     return found
@@ -409,7 +409,7 @@ def run(binary, name, seconds):
         daemon = subprocess.Popen([binary, "serve", "--config", settings, "--data-dir", folder + "/data",
                                    "--listen", f"{HOST}:{PORT}"], stdout=log, stderr=log)
         try:
-            subprocess.run([binary, "ready", "--url", f"http://{HOST}:{PORT}", "--wait", "30s"],
+            subprocess.run([binary, "ready", "--url", f"http://{HOST}:{PORT}", "--pid", str(daemon.pid), "--wait", "30s"],
                            check=True, stdout=subprocess.DEVNULL)
             seed_series(20_000)
             before, quiet = counters(), memory(daemon.pid)["VmRSS"]
@@ -438,7 +438,7 @@ def run(binary, name, seconds):
             ingest, health_ = results["ingest"], results["health"]
             kept = total()
             changed = {key: int(value - before.get(key, 0)) for key, value in after.items()
-                       if value != before.get(key, 0) and re.search(r"refus|drop|limit|busy|idle|clos|left|panic|damage|too|panics", key)}
+                       if value != before.get(key, 0) and re.search(r"refus|drop|limit|busy|idle|clos|left|panic|damage|too|graphite", key)}
             daemon.send_signal(signal.SIGTERM)
             code = daemon.wait(60)
             log.seek(0)
