@@ -36,7 +36,7 @@ fn hot_path(criterion: &mut Criterion) {
             let mut state = SeriesState::new(Kind::Counter);
             let mut cell = Cell::EMPTY;
             for at in 0..i64::from(SAMPLES) {
-                cell.merge(&state.observe(UnixMillis(at * 100), at as f64, 0, 0).cell);
+                cell.merge(&state.observe(UnixMillis(at * 100), at as f64, 0, UnixMillis(0)).cell);
             }
             black_box(cell)
         });

@@ -86,7 +86,7 @@ fn decode_bodies(bytes: &[u8]) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
             (0..batch.values.len()).for_each(|index| {
-                let at = UnixMillis(batch.time(index));
+                let at = batch.time(index);
                 assert_eq!(admission.check(at, batch.values[index], || Some(Kind::Gauge)), Ok(()));
             });
         }

@@ -9,7 +9,7 @@ use super::refusals::Refusals;
 use crate::{
     model::{
         AcceptedBatch, BatchNumber, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
+        SeriesKey, SeriesLimits,
     },
     policy::{Admission, RefusalReason},
     store::Dictionary,
@@ -194,7 +194,7 @@ impl Sessions {
         let mut kept: Option<Vec<usize>> = None;
         for (index, (reference, value)) in view.refs().zip(view.values()).enumerate() {
             let resolved = session.map_or(Resolved::Unknown, |own| own.get(reference));
-            let at = UnixMillis(batch.time(index));
+            let at = batch.time(index);
             let verdict = match resolved {
                 Resolved::Unknown if (reference as usize) < self.sender_series_max => {
                     return Err(UnknownRef { sender: view.agent.to_owned(), reference });

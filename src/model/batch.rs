@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::SeriesId;
+use super::{SeriesId, UnixMillis};
 
 /// Who sent a batch, and its number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,8 +84,8 @@ impl AcceptedBatch {
     }
 
     /// Time of a sample.
-    pub fn time(&self, index: usize) -> i64 {
-        if self.times.len() == 1 { self.times[0] } else { self.times[index] }
+    pub fn time(&self, index: usize) -> UnixMillis {
+        UnixMillis(if self.times.len() == 1 { self.times[0] } else { self.times[index] })
     }
 
     /// Counter start of a sample, 0 when not known.

@@ -4,11 +4,13 @@
 //! out of order. The times accepted lately are kept as runs of equal steps: a series that is
 //! scraped regularly takes one run, however long it lasts.
 
+use super::UnixMillis;
+
 /// Runs kept; with more, the oldest is forgotten, and what is older than its end is refused.
 const RUNS_MAX: usize = 48;
 const RUN_BYTES: usize = 16;
 /// No time is later: the largest that a sample may have.
-const LATEST_MS: i64 = super::UnixMillis::MAX.0;
+const LATEST_MS: i64 = UnixMillis::MAX.0;
 
 /// What a sample's time says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +76,8 @@ impl SeenTimes {
 
     /// Judges a time, which is not negative, and notes it when it is new. Times more than
     /// `window_ms` before the latest are too old.
-    pub fn note(&mut self, at: i64, window_ms: i64) -> TimeVerdict {
+    pub fn note(&mut self, at: UnixMillis, window_ms: i64) -> TimeVerdict {
+        let UnixMillis(at) = at;
         let Some(newest) = self.runs.last_mut() else {
             self.runs.push(Run { first: at, step: 0, count: 1 });
             return TimeVerdict::New;
@@ -170,25 +173,25 @@ mod tests {
     fn a_regular_series_takes_one_run_and_knows_every_retry() {
         let mut seen = SeenTimes::default();
         for at in (0..10_000).map(|i| i * 15_000) {
-            assert_eq!(seen.note(at, WINDOW), TimeVerdict::New);
-            assert_eq!(seen.note(at, WINDOW), TimeVerdict::Duplicate);
+            assert_eq!(seen.note(UnixMillis(at), WINDOW), TimeVerdict::New);
+            assert_eq!(seen.note(UnixMillis(at), WINDOW), TimeVerdict::Duplicate);
         }
         assert_eq!(seen.runs.len(), 1);
-        assert_eq!(seen.note(15_000 * 5000, WINDOW), TimeVerdict::Duplicate);
-        assert_eq!(seen.note(15_000 * 5000 + 1, WINDOW), TimeVerdict::TooOld);
+        assert_eq!(seen.note(UnixMillis(15_000 * 5000), WINDOW), TimeVerdict::Duplicate);
+        assert_eq!(seen.note(UnixMillis(15_000 * 5000 + 1), WINDOW), TimeVerdict::TooOld);
     }
 
     #[test]
     fn a_longer_window_does_not_count_again_what_was_forgotten_under_a_shorter_one() {
         let mut seen = SeenTimes::default();
         for at in [1_000_000, 1_003_000, 1_004_000, 9_000_000, 9_001_000, 9_005_000] {
-            assert_eq!(seen.note(at, WINDOW), TimeVerdict::New);
+            assert_eq!(seen.note(UnixMillis(at), WINDOW), TimeVerdict::New);
         }
         let mut bytes = Vec::new();
         seen.to_bytes(&mut bytes);
         let mut seen = SeenTimes::from_bytes(&mut &bytes[..]).unwrap();
-        assert_eq!(seen.note(1_003_000, 20 * WINDOW), TimeVerdict::TooOld);
-        assert_eq!(seen.note(1_005_000, 20 * WINDOW), TimeVerdict::New);
+        assert_eq!(seen.note(UnixMillis(1_003_000), 20 * WINDOW), TimeVerdict::TooOld);
+        assert_eq!(seen.note(UnixMillis(1_005_000), 20 * WINDOW), TimeVerdict::New);
     }
 
     proptest! {
@@ -208,7 +211,7 @@ mod tests {
                     _ => latest - length,
                 };
                 let behind = model.range(at..).count();
-                match seen.note(at, window) {
+                match seen.note(UnixMillis(at), window) {
                     TimeVerdict::New => prop_assert!(model.insert(at), "{at} twice"),
                     TimeVerdict::Duplicate => prop_assert!(model.contains(&at)),
                     TimeVerdict::TooOld => {

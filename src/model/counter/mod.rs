@@ -47,9 +47,9 @@ pub fn is_stale_marker(value: f64) -> bool {
 pub struct SeriesState {
     /// How the series' values are to be read.
     pub kind: Kind,
-    /// Time of the latest sample; `i64::MIN` before the first.
+    /// Time of the latest sample; the earliest of all before the first.
     pub last_at: UnixMillis,
-    /// Since when the sender said that there are no more samples for now; `i64::MIN`: never.
+    /// Since when the sender said that there are no more samples for now; the earliest of all: never.
     ended_at: UnixMillis,
     /// Of a counter that has readings.
     counter: Option<Box<Remembered>>,
@@ -67,8 +67,8 @@ pub struct Observed {
 /// What a late reading changes of the reading after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correction {
-    /// The time of that reading, Unix milliseconds.
-    pub at: i64,
+    /// The time of that reading.
+    pub at: UnixMillis,
     /// What its increase changes by.
     pub increase: f64,
     /// Its rate per second, by the new neighbour.
@@ -100,17 +100,24 @@ impl SeriesState {
 
     /// Whether the series never had a sample.
     pub fn is_fresh(&self) -> bool {
-        self.last_at.0 == i64::MIN
+        self.last_at == UnixMillis::EARLIEST
     }
 
     /// Since when there are no more samples for now, as the sender said.
     pub fn ended_at(&self) -> Option<UnixMillis> {
-        (self.ended_at.0 > i64::MIN && self.ended_at >= self.last_at).then_some(self.ended_at)
+        (self.ended_at > UnixMillis::EARLIEST && self.ended_at >= self.last_at)
+            .then_some(self.ended_at)
     }
 
     /// Takes in one sample. `start` says since when a counter counts, 0 when not known.
-    pub fn observe(&mut self, at: UnixMillis, value: f64, start: i64, slot_start: i64) -> Observed {
-        let offset = (at.0 - slot_start) as u32;
+    pub fn observe(
+        &mut self,
+        at: UnixMillis,
+        value: f64,
+        start: i64,
+        slot_start: UnixMillis,
+    ) -> Observed {
+        let offset = (at.0 - slot_start.0) as u32;
         self.last_at = self.last_at.max(at);
         match self.kind {
             Kind::Gauge | Kind::Delta => {

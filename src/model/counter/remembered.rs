@@ -7,7 +7,7 @@
 //! that is smallest as seen from now.
 
 use super::{
-    Correction,
+    Correction, UnixMillis,
     reading::{Reading, per_second},
 };
 
@@ -176,7 +176,7 @@ impl Remembered {
         let (before, replaced) = (before.as_ref(), replaced.as_ref());
         let had = replaced.map_or(0.0, |old| old.increase_since(before));
         let correction = readings.get(behind).map(|Kept { reading: after, .. }| Correction {
-            at: after.at,
+            at: UnixMillis(after.at),
             increase: after.increase_from(&new) - after.increase_since(replaced.or(before)),
             rate: after.rate_since(Some(&new)),
         });

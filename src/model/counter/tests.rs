@@ -20,10 +20,10 @@ fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
     let mut state = SeriesState::new(Kind::Counter);
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     for (at, value, start) in readings {
-        let seen = state.observe(UnixMillis(*at), *value, *start, *at);
+        let seen = state.observe(UnixMillis(*at), *value, *start, UnixMillis(*at));
         cells.entry(*at).or_default().merge(&seen.cell);
         if let Some(Correction { at, increase, rate }) = seen.correction {
-            cells.entry(at).or_default().merge(&Cell::correction(increase, rate));
+            cells.entry(at.0).or_default().merge(&Cell::correction(increase, rate));
         }
     }
     cells
@@ -194,16 +194,16 @@ fn rates_are_per_second_between_neighbours() {
 fn a_series_ends_until_a_later_sample() {
     let mut state = SeriesState::new(Kind::Gauge);
     state.end(UnixMillis(100));
-    state.observe(UnixMillis(1000), 1.0, 0, 0);
+    state.observe(UnixMillis(1000), 1.0, 0, UnixMillis(0));
     state.end(UnixMillis(500));
     assert_eq!(state.ended_at(), None);
     state.end(UnixMillis(2000));
     assert_eq!(state.ended_at(), Some(UnixMillis(2000)));
     // A late one is of before the end.
-    state.observe(UnixMillis(1500), 1.0, 0, 0);
-    state.observe(UnixMillis(2000), 1.0, 0, 0);
+    state.observe(UnixMillis(1500), 1.0, 0, UnixMillis(0));
+    state.observe(UnixMillis(2000), 1.0, 0, UnixMillis(0));
     assert_eq!((state.ended_at(), state.last_at), (Some(UnixMillis(2000)), UnixMillis(2000)));
-    state.observe(UnixMillis(2001), 1.0, 0, 0);
+    state.observe(UnixMillis(2001), 1.0, 0, UnixMillis(0));
     assert_eq!(state.ended_at(), None);
 }
 

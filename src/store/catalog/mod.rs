@@ -137,7 +137,6 @@ impl Catalog {
             self.apply_run(batch, &run, &mut left);
         }
         for (series, Correction { at, increase, rate }) in left.corrections {
-            let at = UnixMillis(at);
             if let Some(finest) = keeping.finest(at) {
                 let slot = self.granularities[finest].slot_start(at).0;
                 self.maps[finest.0].slot(slot).merge(series, &Cell::correction(increase, rate));
@@ -148,13 +147,13 @@ impl Catalog {
 
     fn apply_run(&mut self, batch: &AcceptedBatch, run: &Run, left: &mut Left) {
         // Without a living granularity the counter states still move on.
-        let mut slot = run.finest.map(|finest| self.maps[finest.0].slot(run.slot_start));
+        let mut slot = run.finest.map(|finest| self.maps[finest.0].slot(run.slot_start.0));
         let window_ms = batch.window_ms();
         for index in run.samples.clone() {
             let at = batch.time(index);
             let (series, value) = (batch.series[index], batch.values[index]);
             if is_stale_marker(value) {
-                self.states.end(series, UnixMillis(at));
+                self.states.end(series, at);
                 continue;
             }
             if let Some(window_ms) = window_ms
@@ -163,8 +162,7 @@ impl Catalog {
                 continue;
             }
             let start = batch.start(index);
-            let observed =
-                self.states.observe(series, UnixMillis(at), value, start, run.slot_start);
+            let observed = self.states.observe(series, at, value, start, run.slot_start);
             if let Some(slot) = &mut slot {
                 slot.merge(series, &observed.cell);
             }
@@ -179,7 +177,7 @@ impl Catalog {
         let keeping = Keeping::new(&self.granularities, now);
         let of_run = |batch: &AcceptedBatch, run: &Run| {
             run.finest.map_or(0, |finest| {
-                self.maps[finest.0].growth(run.slot_start, &batch.series[run.samples.clone()])
+                self.maps[finest.0].growth(run.slot_start.0, &batch.series[run.samples.clone()])
             })
         };
         let of_batch = |batch| {

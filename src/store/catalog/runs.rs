@@ -11,7 +11,7 @@ pub(super) struct Run {
     pub(super) samples: Range<usize>,
     /// The finest granularity that keeps them, and their slot there; of the finest of all when none does.
     pub(super) finest: Option<GranularityIndex>,
-    pub(super) slot_start: i64,
+    pub(super) slot_start: UnixMillis,
 }
 
 /// The runs of a batch. One ends where the slot does, or a finer granularity keeps what comes: slots need
@@ -27,11 +27,12 @@ pub(super) fn runs<'a>(
         if from == batch.values.len() {
             return None;
         }
-        let at = UnixMillis(batch.time(from));
+        let at = batch.time(from);
         let finest = keeping.finest(at);
         let granularity = &granularities[finest.unwrap_or(GranularityIndex::FINEST)];
-        let slot_start = granularity.slot_start(at).0;
-        let slot = slot_start..keeping.same_until(at).0.min(slot_start + granularity.width_ms);
+        let slot_start = granularity.slot_start(at);
+        let end = keeping.same_until(at).min(slot_start.plus(granularity.width_ms));
+        let slot = slot_start.0..end.0;
         // A single time is that of all samples.
         let others = batch.times.iter().skip(from);
         let length = others.take_while(|time| slot.contains(time)).count();

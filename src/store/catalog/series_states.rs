@@ -56,7 +56,7 @@ impl SeriesStates {
         at: UnixMillis,
         value: f64,
         start: i64,
-        slot_start: i64,
+        slot_start: UnixMillis,
     ) -> Observed {
         self.mark(series);
         self.states[series.0 as usize].observe(at, value, start, slot_start)
@@ -69,7 +69,12 @@ impl SeriesStates {
     }
 
     /// Judges and notes a time, see [`SeenTimes::note`].
-    pub(crate) fn note_time(&mut self, series: SeriesId, at: i64, window_ms: i64) -> TimeVerdict {
+    pub(crate) fn note_time(
+        &mut self,
+        series: SeriesId,
+        at: UnixMillis,
+        window_ms: i64,
+    ) -> TimeVerdict {
         self.mark(series);
         let index = series.0 as usize;
         if index >= self.seen.len() {
@@ -164,8 +169,8 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if restored.iter().all(Option::is_none) {
         return;
     }
-    states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, 0);
-    states.note_time(SeriesId(0), 5, 600_000);
+    states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, UnixMillis(0));
+    states.note_time(SeriesId(0), UnixMillis(5), 600_000);
     states.freeze();
     assert_eq!(states.frozen_rows(0, 2).len(), 1);
 }
@@ -182,11 +187,11 @@ mod tests {
         }
         for index in [0_u32, 1, 64, 129] {
             for at in 0..17 {
-                states.observe(SeriesId(index), UnixMillis(at), at as f64, 3, 0);
+                states.observe(SeriesId(index), UnixMillis(at), at as f64, 3, UnixMillis(0));
             }
         }
         states.end(SeriesId(64), UnixMillis(19));
-        states.note_time(SeriesId(65), 5, 1000);
+        states.note_time(SeriesId(65), UnixMillis(5), 1000);
         states.freeze();
         let rows = states.frozen_rows(0, 9);
         assert_eq!(rows.iter().map(|row| row.row).collect::<Vec<_>>(), [0, 1, 2]);
@@ -201,10 +206,10 @@ mod tests {
             assert_eq!(read.restore_states(*row, &own[..own.len() - 1]), None);
         }
         assert_eq!(read.states, states.states);
-        assert_eq!(read.note_time(SeriesId(65), 5, 1000), TimeVerdict::Duplicate);
+        assert_eq!(read.note_time(SeriesId(65), UnixMillis(5), 1000), TimeVerdict::Duplicate);
         // What changes from now on changes nothing of what was set aside.
-        states.observe(SeriesId(129), UnixMillis(99), 1.0, 3, 0);
-        states.observe(SeriesId(129), UnixMillis(100), 2.0, 3, 0);
+        states.observe(SeriesId(129), UnixMillis(99), 1.0, 3, UnixMillis(0));
+        states.observe(SeriesId(129), UnixMillis(100), 2.0, 3, UnixMillis(0));
         assert_eq!(states.frozen_rows(0, 9), rows);
         assert_eq!(states.thaw().len(), 1);
         states.freeze();

@@ -168,7 +168,7 @@ mod tests {
             let mut state = SeriesState::new(Kind::Counter);
             let cut = cut.min(readings.len());
             let observe = |state: &mut SeriesState, (at, value, age): &(i64, u32, i64)| {
-                state.observe(UnixMillis(*at), f64::from(*value), at - age, 0)
+                state.observe(UnixMillis(*at), f64::from(*value), at - age, UnixMillis(0))
             };
             for reading in &readings[..cut] {
                 observe(&mut state, reading);
@@ -193,7 +193,7 @@ mod tests {
         ) {
             let bytes = [&[code][..], &bytes].concat();
             if let Some(mut state) = decode(&mut &*bytes) {
-                state.observe(UnixMillis(5), 1.0, 0, 0);
+                state.observe(UnixMillis(5), 1.0, 0, UnixMillis(0));
                 prop_assert!(decode(&mut &*encoded(&state)).is_some());
             }
         }
@@ -212,9 +212,9 @@ mod tests {
         }
         let mut state = decode(&mut &*bytes).unwrap();
         assert_eq!(state.ended_at(), Some(UnixMillis(90_000)));
-        let late = state.observe(UnixMillis(60_000), 6.0, 7, 0);
+        let late = state.observe(UnixMillis(60_000), 6.0, 7, UnixMillis(0));
         assert_eq!((late.cell.sum, late.correction.map(|it| it.increase)), (1.0, Some(-1.0)));
-        let hidden = state.observe(UnixMillis(30_000), 3.0, 7, 0);
+        let hidden = state.observe(UnixMillis(30_000), 3.0, 7, UnixMillis(0));
         assert_eq!((hidden.cell.sum, hidden.correction), (0.0, None));
         assert_eq!(decode(&mut &bytes[..bytes.len() - 1]), None);
         // Four stretches never were.
