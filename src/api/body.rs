@@ -13,14 +13,13 @@ use futures_util::StreamExt;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    decompress::{self, Decompress},
+    decompress::{self, DECOMPRESSED, Decompress},
     refusal::Refusal,
 };
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
-/// The settings that bound the bodies of samples.
+/// The setting that bounds the bodies of samples as they are sent.
 const SENT: &str = "ingest.request_bytes_max";
-pub(super) const DECOMPRESSED: &str = "ingest.decompressed_bytes_max";
 /// Bytes to which the worker that received a body decompresses it itself, at most.
 const OWN_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a query that is sent as a form, and of a change as JSON.

@@ -6,9 +6,11 @@ use std::io::Read;
 
 use actix_web::web::Bytes;
 
-use super::{body::DECOMPRESSED, refusal::Refusal};
+use super::refusal::Refusal;
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
+/// The setting that bounds the bodies of samples once they are decompressed.
+pub(super) const DECOMPRESSED: &str = "ingest.decompressed_bytes_max";
 /// Bytes that a body is decompressed to at first, at least.
 const PIECE_BYTES: usize = 64 << 10;
 /// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.

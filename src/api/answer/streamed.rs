@@ -45,7 +45,11 @@ pub(in crate::api) fn write<T: Serialize, E>(
 ) {
     let (found, _memory) = match run() {
         Ok(found) => found,
-        Err(cause) => return drop(begun.send(Begun::Failed(cause))),
+        Err(cause) => {
+            // Before the client sees it, as with a whole answer.
+            drop(permit);
+            return drop(begun.send(Begun::Failed(cause)));
+        }
     };
     let chunk = Vec::with_capacity(FIRST_BYTES);
     let mut writer = ChunkWriter { begun: Some(begun), chunk, chunks: None, slow };
