@@ -9,7 +9,10 @@ use granary::{
     },
 };
 
-use crate::{promql::bench, setup::MINUTE};
+use crate::{
+    promql::{DAY0, bench},
+    setup::MINUTE,
+};
 
 const SETTINGS: PromqlSettings = PromqlSettings {
     timeout: Duration::from_secs(120),
@@ -30,7 +33,7 @@ fn a_role_evaluates_an_expression_within_a_budget() {
         bench.fill(id, MINUTE, |i| (i < 60).then_some(2.0));
     }
     let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
-    let now: Moment = UnixMillis(bench.start() + 30 * MINUTE).into();
+    let now: Moment = UnixMillis(DAY0 + 30 * MINUTE).into();
     let ask =
         |budget: &Budget| evaluate(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now);
     let budget = resources.budget(SETTINGS.timeout);

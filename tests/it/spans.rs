@@ -30,8 +30,8 @@ fn random_granularities(rng: &mut Rng) -> GranularitySet {
     granularities(minute.unwrap(), hour.unwrap(), day.unwrap())
 }
 
-fn open(root: &Path, set: GranularitySet) -> (Store, Appender) {
-    setup::open_with(root, &set, NOW)
+fn open(root: &Path, set: &GranularitySet) -> (Store, Appender) {
+    setup::open_with(root, set, NOW)
 }
 
 fn define(appender: &mut Appender) {
@@ -66,7 +66,7 @@ fn spans_may_change_at_each_start_and_every_slot_stays_right() {
     for seed in seed.map_or(1..7, |seed| seed..seed + 1) {
         let mut rng = Rng::with_seed(seed);
         let dir = tempfile::tempdir().unwrap();
-        let (mut store, mut appender) = open(dir.path(), random_granularities(&mut rng));
+        let (mut store, mut appender) = open(dir.path(), &random_granularities(&mut rng));
         define(&mut appender);
         let mut sent = Vec::new();
         for _ in 0..rng.usize(3..9) {
@@ -81,7 +81,7 @@ fn spans_may_change_at_each_start_and_every_slot_stays_right() {
                 compare(&store, &sent, seed);
             }
             drop((store, appender));
-            (store, appender) = open(dir.path(), random_granularities(&mut rng));
+            (store, appender) = open(dir.path(), &random_granularities(&mut rng));
             compare(&store, &sent, seed);
         }
         store.checkpoint(NOW).unwrap();
@@ -104,7 +104,7 @@ fn spans_may_change_at_each_start_and_every_slot_stays_right() {
 fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let old = granularities(["1h", "6h"], ["1d", "1w"], ["1mo", "1y"]);
-    let (store, mut appender) = open(dir.path(), old);
+    let (store, mut appender) = open(dir.path(), &old);
     define(&mut appender);
     let midnight = NOW.0 / (24 * HOUR) * 24 * HOUR;
     let yesterday = midnight - 24 * HOUR;
@@ -112,7 +112,7 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
     store.checkpoint(NOW).unwrap();
     drop((store, appender));
     let new = granularities(["30m", "1d"], ["1d", "1w"], ["1mo", "1y"]);
-    let (store, mut appender) = open(dir.path(), new);
+    let (store, mut appender) = open(dir.path(), &new);
     send(&mut appender, &[yesterday, yesterday + 8 * HOUR, yesterday + 13 * HOUR, midnight]);
     store.checkpoint(NOW).unwrap();
     let minutes: Vec<_> = store
@@ -136,7 +136,7 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
 fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_drops_it() {
     let dir = tempfile::tempdir().unwrap();
     let all = granularities(["1h", "6h"], ["1d", "1w"], ["1mo", "1y"]);
-    let (store, mut appender) = open(dir.path(), all.clone());
+    let (store, mut appender) = open(dir.path(), &all);
     define(&mut appender);
     let range = NOW.minus(40 * 24 * HOUR)..NOW;
     // Some of these are in documents of hours, the last ones in the head.
@@ -149,7 +149,7 @@ fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_dro
     let levels = [0, 2].map(|level: usize| all.as_slice()[level].clone());
     let without = GranularitySet::new(levels.to_vec()).unwrap();
     for _ in 0..2 {
-        let (store, mut appender) = open(dir.path(), without.clone());
+        let (store, mut appender) = open(dir.path(), &without);
         assert_eq!(store.all_granularities().last().unwrap().name, "1h");
         send(&mut appender, &[NOW.0 - 5 * HOUR]);
         assert_eq!(counts(&store, 2, range.clone()), hours, "it takes no samples");
@@ -161,7 +161,7 @@ fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_dro
         let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
         assert!(report.is_sound(), "{report:?}");
     }
-    let (store, appender) = open(dir.path(), without.clone());
+    let (store, appender) = open(dir.path(), &without);
     let own: Vec<_> = store
         .partitions()
         .into_iter()
@@ -176,6 +176,6 @@ fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_dro
         assert!(store.drop_partition(own.id).unwrap());
     }
     drop((store, appender));
-    let (store, _) = open(dir.path(), without);
+    let (store, _) = open(dir.path(), &without);
     assert_eq!(store.all_granularities().len(), 2, "nothing is left of it");
 }

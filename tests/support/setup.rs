@@ -69,9 +69,9 @@ pub(crate) fn define(
     now: UnixMillis,
 ) -> Vec<SeriesId> {
     let verdicts = appender.commit(series, &[], now).unwrap().definitions;
-    let known = |verdict: DefinitionVerdict| match verdict {
-        DefinitionVerdict::Known(id) => id,
-        refused => panic!("{refused:?}"),
+    let known = |verdict: DefinitionVerdict| {
+        let DefinitionVerdict::Known(id) = verdict else { panic!("{verdict:?}") };
+        id
     };
     verdicts.into_iter().map(known).collect()
 }

@@ -14,8 +14,8 @@ use granary::{
 
 use crate::setup::{self, DAY, MINUTE, samples, send, series};
 
-/// A full day in 2026.
-const DAY0: i64 = 1_795_219_200_000;
+/// A full day in 2026; samples begin with it.
+pub(crate) const DAY0: i64 = 1_795_219_200_000;
 const NOW: UnixMillis = UnixMillis(DAY0 + DAY);
 
 const LIMITS: PromqlLimits<'static> = PromqlLimits {
@@ -53,11 +53,6 @@ impl Bench {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
-    }
-
-    /// When samples begin.
-    pub(crate) fn start(&self) -> i64 {
-        DAY0
     }
 
     fn ask(
