@@ -4,7 +4,10 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use granary::model::{Cell, DocumentLayout, Kind, SeriesId, SeriesState, UnixMillis};
+use granary::{
+    model::{Cell, Kind, SeriesId, SeriesState, UnixMillis},
+    store::DocumentLayout,
+};
 use granary_protocol::{Batch, decode_batch, encode_batch};
 
 const SAMPLES: u32 = 100;

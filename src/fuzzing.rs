@@ -27,12 +27,12 @@ use crate::{
         series_cache::SeriesCache,
     },
     model::{
-        AcceptedBatch, DefinitionVerdict, DocumentLayout, GranularitySet, Kind, SenderWindow,
-        SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
+        AcceptedBatch, DefinitionVerdict, GranularitySet, Kind, SenderWindow, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, Span, UnixMillis,
     },
     policy::Admission,
     query::{self, PromqlLimits, PromqlRequest, QueryResources, Scheduler},
-    store,
+    store::{self, DocumentLayout},
 };
 
 /// A time within the retention of the default granularities.

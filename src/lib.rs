@@ -1,7 +1,8 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
-//! ARCHITECTURE.md has the map. Arrows point from the user to the used:
-//! `model` <- `policy`, `model` <- `store`, both <- `actors` <- `api` <- `daemon` <- `main`.
+//! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy.rs` holds
+//! them: `model` <- `clock`, `policy`, `store` <- `ingest`, `import`, `query`, `telemetry` <- `actors` <-
+//! `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 /// What tests share names the crate as they do.
 #[cfg(test)]

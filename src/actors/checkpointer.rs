@@ -14,7 +14,7 @@ use crate::{
 /// A checkpoint that failed is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Asks for a checkpoint now, because memory is short.
+/// Asks for a checkpoint now: memory is short, the journal is long, or a start has much to replay.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct CheckpointNow;

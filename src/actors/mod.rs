@@ -1,10 +1,11 @@
-//! The roles that run: thin shells over pure logic. The only user of actix's actors.
+//! The roles that run: thin shells over pure logic. The only home of actix's actors; the API
+//! and the daemon hold their addresses.
 //!
 //! Must never know: HTTP routes and status codes. `daemon` starts and stops them in order.
 //!
 //! | role | runs on | queue bound and overflow rule |
 //! |---|---|---|
-//! | collector | each HTTP worker | actix mailbox; its callers wait |
+//! | collector | each HTTP worker; a thread for large bodies, one for Graphite | actix mailbox; its callers wait |
 //! | writer | thread `writer` | commands and bytes; full: refused, the sender keeps the batch |
 //! | checkpointer | arbiter thread | mailbox; a request that does not fit is dropped, the timer comes |
 //! | preallocator | arbiter thread | timer only |

@@ -21,7 +21,7 @@ use crate::ingest::memory::{HeldMemory, IngestMemory};
 /// The setting that bounds the bodies of samples as they are sent.
 const SENT: &str = "ingest.request_bytes_max";
 /// Bytes to which the worker that received a body decompresses it itself, at most.
-const OWN_BYTES_MAX: usize = 1 << 20;
+const IN_PLACE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a query that is sent as a form, and of a change as JSON.
 pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 
@@ -122,7 +122,7 @@ impl Bodies {
         };
         let mut memory = self.memory.take(0)?;
         let limit = limits.decompressed_bytes_max;
-        let own_max = limit.min(OWN_BYTES_MAX);
+        let own_max = limit.min(IN_PLACE_BYTES_MAX);
         match decompress(&body.bytes, own_max, &mut memory) {
             Err(Refusal::TooLarge { limit: reached, .. })
                 if reached == own_max && own_max < limit => {}

@@ -3,7 +3,7 @@
 
 use std::{fmt, ops::Index};
 
-use super::{DocumentLayout, Span, UnixMillis};
+use super::{Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -99,8 +99,7 @@ impl Granularity {
         } else if let Some(limit) = self.slots_over_limit() {
             out.push(format!(
                 "granularity {name}: document = {document} has more than {limit} slots and would \
-                 not fit one {} byte page; use a shorter document",
-                DocumentLayout::PAGE_BYTES
+                 not fit one {DOCUMENT_PAGE_BYTES} byte page; use a shorter document"
             ));
         }
         if !partition.holds_whole(document) {
@@ -129,9 +128,14 @@ impl Granularity {
 
     fn slots_over_limit(&self) -> Option<usize> {
         let slots = (self.document.longest_ms() / self.width_ms) as usize;
-        (slots > DocumentLayout::SLOTS_MAX).then_some(DocumentLayout::SLOTS_MAX)
+        (slots > DOCUMENT_SLOTS_MAX).then_some(DOCUMENT_SLOTS_MAX)
     }
 }
+
+/// Bytes that a document may take, with what is kept beside it: a page of redb.
+pub const DOCUMENT_PAGE_BYTES: usize = 4096;
+/// Most slots of a document that fits them.
+pub const DOCUMENT_SLOTS_MAX: usize = 73;
 
 /// A partition counts the seconds from its start to a document's in 32 bits.
 const PARTITION_MS_MAX: i64 = u32::MAX as i64 * 1000;

@@ -5,7 +5,6 @@
 pub mod batch;
 pub mod cell;
 pub mod counter;
-pub mod document;
 pub mod gaps;
 pub mod granularity;
 pub mod keeping;
@@ -20,10 +19,11 @@ pub mod verdict;
 pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
 pub use counter::{Correction, Observed, Reading, SeriesState, is_stale_marker};
-pub use document::DocumentLayout;
 pub use gaps::Gaps;
 pub use granary_protocol::Kind;
-pub use granularity::{Granularity, GranularityIndex, GranularitySet};
+pub use granularity::{
+    DOCUMENT_PAGE_BYTES, DOCUMENT_SLOTS_MAX, Granularity, GranularityIndex, GranularitySet,
+};
 pub use keeping::Keeping;
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};

@@ -1,5 +1,5 @@
-//! PromQL as the daemon bounds it, for a request as for a role: from settings and a budget to the
-//! limits of one query, and an expression's value at one time.
+//! PromQL as the daemon bounds it: from settings and a budget to the limits of one query, and for a
+//! role without HTTP an expression's value at one time.
 //!
 //! Must never know: HTTP, how an expression is evaluated.
 

@@ -1,6 +1,7 @@
-//! Answers: charts, documents and lists of series, from the store.
+//! Answers from the store: charts, documents, lists of series and senders, PromQL, pipelines, tails,
+//! exports.
 //!
-//! Must never know: HTTP, settings. A request comes as a checked struct with the `budget` that it
+//! Must never know: HTTP, how settings are read. A request comes as a checked struct with the `budget` that it
 //! may use, and goes as one that serializes.
 
 mod axis;

@@ -1,6 +1,6 @@
 //! The files: journal, dictionary, catalog, head, documents, objects. FORMAT.md describes the bytes.
 //!
-//! The only user of redb and of BSON documents. Must never know: HTTP, actors, settings files.
+//! The only user of redb; of BSON documents that of `documents/open`. Must never know: HTTP, actors, settings files.
 //! The writer thread calls [`Appender`]; everybody else holds a [`Store`].
 
 mod appender;
@@ -38,7 +38,7 @@ pub use dictionary::{
     Dictionary, Matcher,
     changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate},
 };
-pub use documents::{PartitionInfo, Slot};
+pub use documents::{PartitionInfo, Slot, open::layout::DocumentLayout};
 pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium};
 pub(crate) use fuzzing::fuzz_rows;

@@ -6,7 +6,7 @@ mod pages;
 
 use std::{collections::BTreeSet, fs};
 
-use granary::model::DocumentLayout;
+use granary::store::DocumentLayout;
 use pages::{Page, pages, root};
 
 use crate::tidy::rust_files;

@@ -89,9 +89,9 @@ fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let tests = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
         // Not those that have a file of their own.
-        text[*at..].lines().nth(1).is_some_and(|line| line.ends_with('{'))
+        text.split_at(*at).1.lines().nth(1).is_some_and(|line| line.ends_with('{'))
     });
-    let code = &text[..tests.map_or(text.len(), |(at, _)| at)];
+    let (code, _) = text.split_at(tests.map_or(text.len(), |(at, _)| at));
     code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
@@ -101,9 +101,10 @@ fn names_of_the_root(code: &str, depth: usize) -> Vec<String> {
     let mut names = Vec::new();
     for root in roots.iter().filter(|root| !root.is_empty()) {
         for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back().unwrap_or(' ');
+            let (before, found) = code.split_at(at);
+            let before = before.chars().next_back().unwrap_or(' ');
             if !before.is_alphanumeric() && !"_:$".contains(before) {
-                names.extend(first_names(&code[at + root.len()..]));
+                names.extend(first_names(found.split_at(root.len()).1));
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use granary::{
-    model::{AcceptedBatch, Cell, DocumentLayout, Kind},
-    store::{Store, VerifyReport, restore, verify},
+    model::{AcceptedBatch, Cell, Kind},
+    store::{DocumentLayout, Store, VerifyReport, restore, verify},
 };
 use redb::{Builder, TableDefinition};
 

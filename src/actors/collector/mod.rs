@@ -1,7 +1,8 @@
 //! The collector: from a request's body to a durable answer.
 //!
-//! There is one on each HTTP worker. It has a body decoded, resolves the series, judges each sample
-//! and hands batches to the writer. Must never know: which protocols there are, HTTP.
+//! There is one on each HTTP worker, one for large bodies and one for Graphite. It has a body decoded, resolves the series, judges each sample
+//! and hands batches to the writer. Must never know: how a protocol is
+//! read, HTTP.
 
 mod batches;
 mod parts;

@@ -1,7 +1,7 @@
 //! The collector's way for rows: decode, make new series known, judge, write, each sample once by its
 //! time.
 //!
-//! Must never know: which protocols there are, HTTP. Rows name their series: the bytes in which a
+//! Must never know: how a protocol is read, HTTP. Rows name their series: the bytes in which a
 //! sender writes one are hashed, and a cache gives the id.
 
 use std::cell::RefCell;

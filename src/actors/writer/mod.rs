@@ -28,7 +28,7 @@ use crate::{
 };
 use role::Role;
 
-/// Commands that may wait. Full: the request is refused with 429 and the sender keeps it.
+/// Commands that may wait. Full: the request is refused as busy and the sender keeps it.
 const QUEUE_COMMANDS: usize = 1024;
 
 /// Why batches are refused until a checkpoint makes room.

@@ -37,7 +37,7 @@ pub(in crate::api) struct PulledBody {
 }
 
 impl PulledBody {
-    /// Holds the memory until the last chunk is made, or the reader is too slow.
+    /// Holds the memory until the body is dropped: it was read, or the reader is gone or too slow.
     pub(in crate::api) fn new(
         next: impl FnMut() -> Option<Bytes> + 'static,
         memory: Option<Reservation>,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Bytes of a body, decompressed, that a worker's own collector reads, at most.
-const OWN_BYTES_MAX: usize = 2 << 20;
+const OWN_COLLECTOR_BYTES_MAX: usize = 2 << 20;
 
 /// What the handlers of samples need.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub struct Collectors {
 
 impl Collectors {
     fn of(&self, body: &[u8]) -> &Addr<Collector> {
-        if body.len() > OWN_BYTES_MAX { &self.large } else { &self.own }
+        if body.len() > OWN_COLLECTOR_BYTES_MAX { &self.large } else { &self.own }
     }
 }
 

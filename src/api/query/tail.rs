@@ -2,7 +2,7 @@
 //!
 //! A subscriber is looked after when its connection takes in more, at most once a second. So a slow
 //! one misses looks, which it is told, and what it was not sent takes no memory. One that takes in
-//! nothing is cut off like any slow reader, see connections.rs.
+//! nothing is cut off like any slow reader, see `connection`.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The catalog: what is accepted but not yet in documents, in memory.
+//! The catalog: what is accepted but not yet in files of cells, in memory.
 //!
 //! It is a pure function of the journal's records, each with the time by which it was accepted:
 //! applying the same ones in the same order gives the same catalog, and recovery does just that. Cells are held at the finest granularity that still

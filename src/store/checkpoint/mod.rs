@@ -33,7 +33,7 @@ const SENDERS_AT_ONCE: usize = 1024;
 /// What a checkpoint did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointReport {
-    /// The last journal record that is now in documents.
+    /// The last journal record whose cells are in the head or in documents now.
     pub through: u64,
     /// Documents written, patched and created.
     pub documents: u64,

@@ -1,7 +1,7 @@
 //! What one evaluation may take: time, points, cells, memory.
 //!
-//! The only place where an evaluation asks for its turn and for memory. Must never know: the tree,
-//! what is computed.
+//! Where an evaluation asks for its turn and for memory; selecting and reading ask the query's budget
+//! themselves. Must never know: the tree, what is computed.
 
 use std::cell::Cell;
 

@@ -1,6 +1,7 @@
 //! Functions of range vectors: called for each series and each of its windows.
 //!
-//! Must never know: the store, the tree, what a single function computes.
+//! Here is also which functions need more of a slot than its aggregates. Must never know: the store,
+//! the tree, how a function computes.
 
 use super::{
     over_time, rates,

@@ -18,12 +18,14 @@ use crate::{
     store::{error::StoreError, faulty::FaultyMedium, file::medium::Medium},
 };
 
+/// Opens what is on a medium, as a start of the daemon does.
+type Open = fn(Arc<dyn Medium>, Vec<Granularity>) -> Result<Box<dyn Documents>, StoreError>;
+
 /// An implementation on trial.
 #[derive(Clone, Copy)]
 struct Subject {
     name: &'static str,
-    /// Opens what is on a medium, as a start of the daemon does.
-    open: fn(Arc<dyn Medium>, Vec<Granularity>) -> Result<Box<dyn Documents>, StoreError>,
+    open: Open,
     /// Damages the document of a series that begins at a time, in the bytes of its partition's file.
     damage: fn(&mut Vec<u8>, UnixMillis, SeriesId),
 }

@@ -1,9 +1,10 @@
 //! The documents of one partition: how long they are, and the layouts that they have; one, or for
 //! months one for each length.
 //!
-//! Must never know: the bytes of a document; its layout knows them.
+//! Must never know: the bytes of a document, which `layout` knows.
 
-use crate::model::{DocumentLayout, Span, UnixMillis};
+use super::layout::DocumentLayout;
+use crate::model::{Span, UnixMillis};
 
 /// The layouts of the documents of one partition.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 //!
 //! Must never know: where cells come from.
 
+pub(crate) mod layout;
 pub(crate) mod layouts;
 pub(crate) mod partition;
 mod partitions;

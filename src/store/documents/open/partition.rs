@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use redb::TableDefinition;
 
-use super::{layouts::Layouts, reader::PartitionReader, writer::DocumentWriter};
+use super::{layout::DocumentLayout, layouts::Layouts};
 use crate::{
-    model::{DocumentLayout, Granularity, PartitionId, SeriesId, Span, UnixMillis},
+    model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
-        documents::{
-            mark::Mark,
-            place::{Place, document_span},
-        },
+        documents::place::{Place, document_span},
         error::StoreError,
         file::{
             damage::Damage,
@@ -25,8 +22,8 @@ use crate::{
     },
 };
 
-const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
-const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+pub(super) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
+pub(super) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";
@@ -34,8 +31,8 @@ const DOCUMENT_KEY: &str = "document";
 const MONTHS_KEY: &str = "document_months";
 /// Documents are not longer.
 const LONGEST_MONTHS: i64 = 12_000;
-const THROUGH_KEY: &str = "applied_through";
-const UNTIL_KEY: &str = "applied_until";
+pub(super) const THROUGH_KEY: &str = "applied_through";
+pub(super) const UNTIL_KEY: &str = "applied_until";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
 /// An open partition: where it lies, and its file.
@@ -111,44 +108,6 @@ impl Partition {
         operation: &'static str,
     ) -> impl FnOnce(E) -> StoreError + use<'_, E> {
         self.file.fail(operation)
-    }
-
-    /// A consistent view of the partition.
-    pub(super) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
-        let txn = self.file.read()?;
-        self.file.guard("read", || {
-            let meta = txn.open_table(META).map_err(self.fail("read"))?;
-            let value = |key| {
-                let found = meta.get(key).map_err(self.fail("read"))?;
-                Ok::<_, StoreError>(found.map(|guard| guard.value()))
-            };
-            let mark = Mark {
-                through: value(THROUGH_KEY)?.unwrap_or(0) as u64,
-                // The first format knew no such time: it wrote all slots.
-                until: UnixMillis(value(UNTIL_KEY)?.unwrap_or(i64::MAX)),
-            };
-            let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
-            Ok(PartitionReader { partition: self.clone(), mark, documents })
-        })
-    }
-
-    /// Changes documents in one transaction, which also stores the mark when one is given.
-    pub(super) fn write<T>(
-        &self,
-        mark: Option<Mark>,
-        change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.file.transact("write", |txn| {
-            let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
-            let mut writer = DocumentWriter::new(self, table);
-            let out = change(&mut writer)?;
-            if let Some(mark) = mark {
-                let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
-                meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
-                meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
-            }
-            Ok(out)
-        })
     }
 
     /// Key of a document: seconds from the partition's start to the document's, then the series.
@@ -236,7 +195,7 @@ fn read_place(
     let is_whole = width_ms == granularity.width_ms
         && document.longest_ms() == longest_ms
         && document.holds_whole(Span::Fixed(width_ms))
-        && (1..=DocumentLayout::SLOTS_MAX as i64).contains(&slots)
+        && (1..=DOCUMENT_SLOTS_MAX as i64).contains(&slots)
         && start == id.start
         && start < end
         && [start, end].into_iter().all(|at| document.start_of(at) == at);

@@ -1,14 +1,17 @@
-//! The documents of one partition, read within a view of it.
+//! The documents and the mark of one partition, read within a view of it.
 //!
-//! Must never know: the mark's meaning.
+//! Must never know: what the mark means.
 
 use std::sync::Arc;
 
 use redb::{ReadOnlyTable, ReadableTable};
 
-use super::partition::Partition;
+use super::{
+    layout::DocumentLayout,
+    partition::{DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY},
+};
 use crate::{
-    model::{DocumentLayout, SeriesId, UnixMillis},
+    model::{SeriesId, UnixMillis},
     store::{
         documents::{DocumentVisitor, mark::Mark},
         error::StoreError,
@@ -21,6 +24,27 @@ pub(super) struct PartitionReader {
     /// What the documents have.
     pub(super) mark: Mark,
     pub(super) documents: ReadOnlyTable<u64, &'static [u8]>,
+}
+
+impl Partition {
+    /// A consistent view of the partition.
+    pub(super) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let meta = txn.open_table(META).map_err(self.fail("read"))?;
+            let value = |key| {
+                let found = meta.get(key).map_err(self.fail("read"))?;
+                Ok::<_, StoreError>(found.map(|guard| guard.value()))
+            };
+            let mark = Mark {
+                through: value(THROUGH_KEY)?.unwrap_or(0) as u64,
+                // The first format knew no such time: it wrote all slots.
+                until: UnixMillis(value(UNTIL_KEY)?.unwrap_or(i64::MAX)),
+            };
+            let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
+            Ok(PartitionReader { partition: self.clone(), mark, documents })
+        })
+    }
 }
 
 impl PartitionReader {

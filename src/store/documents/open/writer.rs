@@ -1,14 +1,14 @@
 //! Changes of the documents of one partition in one transaction.
 //!
-//! Must never know: when the transaction begins and ends.
+//! Must never know: what the mark means.
 
 use redb::{ReadableTable, Table};
 
-use super::partition::Partition;
+use super::partition::{DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
-        documents::{CellSink, Merged},
+        documents::{CellSink, Merged, mark::Mark},
         error::StoreError,
     },
 };
@@ -22,8 +22,29 @@ pub(super) struct DocumentWriter<'p, 't> {
     pub(super) merged: Merged,
 }
 
+impl Partition {
+    /// Changes documents in one transaction, which also stores the mark when one is given.
+    pub(super) fn write<T>(
+        &self,
+        mark: Option<Mark>,
+        change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.file.transact("write", |txn| {
+            let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
+            let mut writer = DocumentWriter::new(self, table);
+            let out = change(&mut writer)?;
+            if let Some(mark) = mark {
+                let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
+                meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
+                meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
+            }
+            Ok(out)
+        })
+    }
+}
+
 impl<'p, 't> DocumentWriter<'p, 't> {
-    pub(super) fn new(partition: &'p Partition, table: Table<'t, u64, &'static [u8]>) -> Self {
+    fn new(partition: &'p Partition, table: Table<'t, u64, &'static [u8]>) -> Self {
         Self { partition, table, buffer: Vec::new(), merged: Merged::default() }
     }
 

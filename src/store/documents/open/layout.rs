@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Cell, SeriesId, UnixMillis};
+use crate::model::{Cell, DOCUMENT_SLOTS_MAX, SeriesId, UnixMillis};
 
 /// Columns in the order in which they lie in a document, with the bytes of one entry.
-pub const COLUMNS: [(&str, usize); 8] = [
+const COLUMNS: [(&str, usize); 8] = [
     ("n", 4),
     ("first_at", 4),
     ("last_at", 4),
@@ -101,17 +101,12 @@ pub enum DocumentFault {
 }
 
 impl DocumentLayout {
-    /// Size of a redb page.
-    pub const PAGE_BYTES: usize = 4096;
-    /// Most slots of a document that still fits a page with the page's own header and the key.
-    pub const SLOTS_MAX: usize = 73;
-
     /// The layout of documents of `slots` slots that are `width_ms` wide.
     ///
     /// # Panics
-    /// When there are more than [`Self::SLOTS_MAX`] slots, which settings rule out.
+    /// When there are more than [`DOCUMENT_SLOTS_MAX`] slots, which settings rule out.
     pub fn new(slots: usize, width_ms: i64) -> Self {
-        assert!(slots <= Self::SLOTS_MAX, "validated by GranularitySet");
+        assert!(slots <= DOCUMENT_SLOTS_MAX, "validated by GranularitySet");
         let mut shell = vec![0; 4];
         element(&mut shell, 0x10, "v").extend_from_slice(&[0; 4]);
         let series_at = element(&mut shell, 0x12, "series").len();
@@ -298,6 +293,7 @@ fn get<const N: usize>(doc: &[u8], at: usize) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::DOCUMENT_PAGE_BYTES;
 
     const SERIES: SeriesId = SeriesId(7);
     const START: UnixMillis = UnixMillis(1_763_712_000_000);
@@ -335,8 +331,8 @@ mod tests {
     #[test]
     fn the_largest_document_fits_one_page() {
         // 4 bytes of page header, 8 of key and 8 for its end and the value's.
-        let layout = DocumentLayout::new(DocumentLayout::SLOTS_MAX, 1000);
-        assert!(layout.length() + 20 <= DocumentLayout::PAGE_BYTES, "{}", layout.length());
+        let layout = DocumentLayout::new(DOCUMENT_SLOTS_MAX, 1000);
+        assert!(layout.length() + 20 <= DOCUMENT_PAGE_BYTES, "{}", layout.length());
     }
 
     #[test]
