@@ -13,7 +13,7 @@ use granary::{
     query::{Budget, run_until_settled},
     store::{Appender, Folder, Store, StoreError, restore, verify},
 };
-use redb::{Builder, TableDefinition};
+use redb::{Builder, ReadableTable, TableDefinition};
 
 use crate::{
     media::{Faults, HookedFolder},
@@ -349,4 +349,36 @@ fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
     restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
     assert_eq!(faults(&path("restored")), [""; 0]);
     assert_eq!(open(&path("restored")).0.damaged_partitions(), [""; 0]);
+}
+
+#[test]
+fn a_number_that_says_what_a_file_has_is_not_believed_with_a_flipped_bit() {
+    const HEAD: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+    const PARTITION: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let whole = count(&open(dir.path()).0, 3);
+    assert_eq!(whole, 1800);
+    let database = |name: &str| Builder::new().open(dir.path().join(name)).unwrap();
+    let txn = database("head.redb").begin_write().unwrap();
+    {
+        let mut meta = txn.open_table(HEAD).unwrap();
+        let through = meta.get("through/1m").unwrap().unwrap().value();
+        meta.insert("through/1m", through ^ 16).unwrap();
+    }
+    txn.commit().unwrap();
+    let txn = database("partitions/1m/2026-11-21T0600.redb").begin_write().unwrap();
+    {
+        let mut meta = txn.open_table(PARTITION).unwrap();
+        let through = meta.get("applied_through").unwrap().unwrap().value();
+        meta.insert("applied_through", through ^ 16).unwrap();
+    }
+    txn.commit().unwrap();
+    // The start was refused as if the journal had lost records; now each is set aside alone.
+    let (store, _appender) = open(dir.path());
+    let said = store.damaged_partitions();
+    for file in ["head", "2026-11-21T0600"] {
+        assert!(said.iter().any(|name| name.contains(file)), "{file}: {said:?}");
+    }
+    assert!(count(&store, 0) < whole);
 }

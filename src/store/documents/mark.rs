@@ -2,7 +2,7 @@
 //!
 //! Must never know: where it is kept.
 
-use crate::model::UnixMillis;
+use crate::{model::UnixMillis, store::file::checksum::checksum};
 
 /// Documents have everything up to a journal record, of the slots that begin before a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,11 @@ pub(crate) struct Mark {
 impl Mark {
     /// Of no documents.
     pub(crate) const NONE: Self = Self { through: 0, until: UnixMillis::MIN };
+
+    /// Kept beside the mark.
+    pub(crate) fn checksum(self) -> u64 {
+        checksum(&[self.through, self.until.0 as u64])
+    }
 
     /// Whether the documents have what the head, or the frozen catalog, holds of a slot when that
     /// is everything up to the record `through`.

@@ -3,6 +3,7 @@
 //! Must never know: what is in the files.
 
 pub(crate) mod assertion;
+pub(crate) mod checksum;
 pub(crate) mod damage;
 pub(crate) mod database;
 pub(crate) mod folder;

@@ -19,6 +19,7 @@ use super::{
     catalog::cell_map::SlotCells,
     error::StoreError,
     file::{
+        checksum::checksum,
         damage::Damage,
         database::{DatabaseFile, FileOptions},
         medium::Medium,
@@ -116,6 +117,8 @@ impl Head {
             change(&mut HeadWriter { damage: &self.damage[index.0], rows, buffer: Vec::new() })?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
+            let check = checksum(&[through]);
+            meta.insert(&*check_key(name), check).map_err(fail("write"))?;
             Ok(())
         })
     }
@@ -187,8 +190,22 @@ fn rows_table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {
 
 fn through(txn: &ReadTransaction, granularity: &str) -> Result<u64, StoreError> {
     let meta = txn.open_table(META).map_err(fail("read"))?;
-    let key = through_key(granularity);
-    Ok(meta.get(&*key).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
+    let value = |key: String| {
+        Ok::<_, StoreError>(meta.get(&*key).map_err(fail("read"))?.map(|guard| guard.value()))
+    };
+    let through = value(through_key(granularity))?.unwrap_or(0);
+    // Older releases wrote none.
+    match value(check_key(granularity))? {
+        Some(check) if check != checksum(&[through]) => {
+            let problem = format!("{} is not as it was written", through_key(granularity));
+            Err(StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem })
+        }
+        _ => Ok(through),
+    }
+}
+
+fn check_key(granularity: &str) -> String {
+    format!("through_check/{granularity}")
 }
 
 fn through_key(granularity: &str) -> String {

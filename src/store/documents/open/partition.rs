@@ -33,6 +33,7 @@ const MONTHS_KEY: &str = "document_months";
 const LONGEST_MONTHS: i64 = 12_000;
 pub(super) const THROUGH_KEY: &str = "applied_through";
 pub(super) const UNTIL_KEY: &str = "applied_until";
+pub(super) const CHECK_KEY: &str = "applied_check";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
 /// An open partition: where it lies, and its file.

@@ -8,7 +8,7 @@ use redb::{ReadOnlyTable, ReadableTable};
 
 use super::{
     layout::DocumentLayout,
-    partition::{DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY},
+    partition::{CHECK_KEY, DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY},
 };
 use crate::{
     model::{SeriesId, UnixMillis},
@@ -41,6 +41,11 @@ impl Partition {
                 // The first format knew no such time: it wrote all slots.
                 until: UnixMillis(value(UNTIL_KEY)?.unwrap_or(i64::MAX)),
             };
+            // Older releases wrote none, and a new partition has none.
+            if value(CHECK_KEY)?.is_some_and(|check| check as u64 != mark.checksum()) {
+                let problem = "its mark is not as it was written".to_owned();
+                return Err(StoreError::Corrupt { file: self.file.name().to_owned(), problem });
+            }
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
             Ok(PartitionReader { partition: self.clone(), mark, documents })
         })

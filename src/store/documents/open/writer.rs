@@ -4,7 +4,7 @@
 
 use redb::{ReadableTable, Table};
 
-use super::partition::{DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY};
+use super::partition::{CHECK_KEY, DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
@@ -37,6 +37,8 @@ impl Partition {
                 let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
                 meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
                 meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
+                let check = mark.checksum() as i64;
+                meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
             }
             Ok(out)
         })
