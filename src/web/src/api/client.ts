@@ -1,0 +1,152 @@
+/**
+ * Talks to the daemon: the only place that does. Answers are typed in `types.ts`.
+ *
+ * Whether the daemon is there is a signal of its own, so that the whole page can say it.
+ */
+import { signal } from "@preact/signals";
+import type * as t from "./types";
+
+/** A request that did not get what it asked for. */
+export class ApiError extends Error {
+  constructor(
+    /** HTTP status; 0 when there was no answer. */
+    readonly status: number,
+    /** The daemon's word for it, such as `invalid`, `conflict`, `busy`. */
+    readonly word: string,
+    message: string,
+    /** The whole answer, where it was JSON. */
+    readonly body?: unknown,
+  ) {
+    super(message);
+  }
+}
+
+/** Since when the daemon does not answer; `null` while it does. */
+export const awaySince = signal<number | null>(null);
+
+/** Milliseconds that the daemon's clock is ahead of the browser's. */
+export const clockAhead = signal(0);
+
+export type Params = Record<string, string | number | boolean | undefined>;
+
+function query(params: Params): string {
+  const pairs = Object.entries(params).filter(([, value]) => value !== undefined && value !== "");
+  const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]));
+  return search.size > 0 ? `?${search.toString()}` : "";
+}
+
+async function request<T>(path: string, init: RequestInit): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", ...init });
+  } catch (cause) {
+    if (init.signal?.aborted) throw cause;
+    awaySince.value ??= Date.now();
+    throw new ApiError(0, "away", "the daemon does not answer");
+  }
+  awaySince.value = null;
+  noteClock(answer);
+  const text = await answer.text();
+  const isJson = answer.headers.get("content-type")?.includes("json") ?? false;
+  const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
+  if (!answer.ok) {
+    const said = body as Partial<t.ErrorAnswer & { errorType: string }> | undefined;
+    const message = said?.message ?? said?.error ?? `${answer.status} ${answer.statusText}`;
+    throw new ApiError(answer.status, said?.errorType ?? said?.error ?? "failed", message, body);
+  }
+  return body as T;
+}
+
+function noteClock(answer: Response) {
+  const date = Date.parse(answer.headers.get("date") ?? "");
+  // The header has seconds: a difference below two of them is none.
+  if (!Number.isNaN(date)) {
+    const ahead = date + 500 - Date.now();
+    clockAhead.value = Math.abs(ahead) < 2000 ? 0 : Math.round(ahead / 1000) * 1000;
+  }
+}
+
+/** The daemon's time, about. */
+export function now(): number {
+  return Date.now() + clockAhead.value;
+}
+
+function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+  return request<T>(path + query(params), signal ? { signal } : {});
+}
+
+function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const init: RequestInit = { method };
+  if (body !== undefined) {
+    init.headers = { "content-type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  return request<T>(path, init);
+}
+
+/** What is sent for a chart. */
+export interface ChartParams {
+  metric: string;
+  tags?: string;
+  resolution: string;
+  start: number;
+  end: number;
+  display?: string;
+  tz?: string;
+  points?: number;
+  merge?: boolean;
+  group_by?: string;
+  top?: number;
+  bottom?: number;
+}
+
+const name = encodeURIComponent;
+
+export const api = {
+  chart: (params: ChartParams, signal?: AbortSignal) =>
+    get<t.ChartAnswer>("/api/v1/chart", { ...params }, signal),
+  series: (params: { metric?: string; tags?: string }, signal?: AbortSignal) =>
+    get<t.SeriesAnswer>("/api/v1/series", params, signal),
+  find: (params: { q: string; limit?: number }, signal?: AbortSignal) =>
+    get<t.FindAnswer>("/api/v1/find", params, signal),
+  facets: (params: { metric: string; tags?: string }, signal?: AbortSignal) =>
+    get<t.FacetsAnswer>("/api/v1/facets", params, signal),
+  queryRange: (
+    params: { query: string; start: number; end: number; step: number },
+    signal?: AbortSignal,
+  ) => get<t.PromqlAnswer<t.PromqlMatrix>>("/api/v1/query_range", params, signal),
+  query: (params: { query: string; time?: number }, signal?: AbortSignal) =>
+    get<t.PromqlAnswer<t.PromqlVector>>("/api/v1/query", params, signal),
+  hosts: (params: { host?: string } = {}, signal?: AbortSignal) =>
+    get<t.HostsAnswer>("/api/v1/hosts", params, signal),
+  sparklines: (signal?: AbortSignal) =>
+    get<t.SparklinesAnswer>("/api/v1/hosts/sparklines", {}, signal),
+  removeHost: (host: string) => send<unknown>("DELETE", `/api/v1/hosts?host=${name(host)}`),
+  dashboards: (signal?: AbortSignal) => get<t.DashboardsAnswer>("/api/v1/dashboards", {}, signal),
+  dashboard: (which: string, signal?: AbortSignal) =>
+    get<t.DashboardAnswer>(`/api/v1/dashboards/${name(which)}`, {}, signal),
+  saveDashboard: (which: string, version: number | null, dashboard: t.Dashboard) =>
+    send<t.DashboardSaved>("PUT", `/api/v1/dashboards/${name(which)}`, { version, dashboard }),
+  deleteDashboard: (which: string, version: number) =>
+    send<unknown>("DELETE", `/api/v1/dashboards/${name(which)}?version=${version}`),
+  annotations: (params: { start: number; end: number; tags?: string }, signal?: AbortSignal) =>
+    get<t.AnnotationsAnswer>("/api/v1/annotations", params, signal),
+  annotate: (annotation: t.NewAnnotation) =>
+    send<{ id: string }>("POST", "/api/v1/annotations", annotation),
+  deleteAnnotation: (id: string) => send<unknown>("DELETE", `/api/v1/annotations/${name(id)}`),
+  storage: (signal?: AbortSignal) => get<t.StorageAnswer>("/api/v1/storage", {}, signal),
+  storedDocument: (
+    params: { metric: string; tags: string; resolution: string; time: number },
+    signal?: AbortSignal,
+  ) => get<t.StoredDocumentAnswer>("/api/v1/storage/document", params, signal),
+  status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
+};
+
+/** Asks whether the daemon is back; it says so by `awaySince`. */
+export async function knock(): Promise<void> {
+  try {
+    await request("/healthz", {});
+  } catch {
+    // Still away, which `awaySince` says already.
+  }
+}

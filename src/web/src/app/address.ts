@@ -1,0 +1,66 @@
+/**
+ * The address: which view is shown, and all that can be linked to. Views read parameters from it and
+ * write them to it, so that an address shows the same to whoever opens it.
+ */
+import { computed, signal } from "@preact/signals";
+
+export interface Address {
+  path: string;
+  params: URLSearchParams;
+}
+
+function read(): Address {
+  return { path: location.pathname, params: new URLSearchParams(location.search) };
+}
+
+export const address = signal<Address>(read());
+
+/** Follows the browser's own buttons, and links within the page. */
+export function followAddress(): void {
+  addEventListener("popstate", () => (address.value = read()));
+  document.addEventListener("click", (event) => {
+    const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!isPlain || event.defaultPrevented || !link || link.origin !== location.origin) return;
+    if (link.target || link.hasAttribute("download") || link.pathname.startsWith("/api/")) return;
+    event.preventDefault();
+    go(link.pathname + link.search);
+  });
+}
+
+/** Opens a view; `replace` leaves no step to go back to. */
+export function go(url: string, options: { replace?: boolean } = {}): void {
+  const url_now = location.pathname + location.search;
+  if (url === url_now) return;
+  if (options.replace) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  const moved = address.peek().path !== location.pathname;
+  address.value = read();
+  if (moved) scrollTo(0, 0);
+}
+
+/** Changes parameters of the address; `undefined` and "" take one away. */
+export function setParams(
+  changes: Record<string, string | undefined>,
+  options: { replace?: boolean } = {},
+): void {
+  const params = new URLSearchParams(address.peek().params);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === "") params.delete(name);
+    else params.set(name, value);
+  }
+  const search = params.toString();
+  go(address.peek().path + (search ? `?${search}` : ""), options);
+}
+
+/** A parameter as a signal; `fallback` where it is not in the address. */
+export function param(name: string, fallback = "") {
+  return computed(() => address.value.params.get(name) ?? fallback);
+}
+
+/** The address of a view with these parameters. */
+export function href(path: string, params: Record<string, string | undefined> = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) if (value) search.set(name, value);
+  return search.size > 0 ? `${path}?${search.toString()}` : path;
+}

@@ -1,0 +1,92 @@
+/** What stands round every view: the way to the others, the state of the daemon, the theme. */
+import { useEffect } from "preact/hooks";
+import { awaySince, knock } from "../api/client";
+import { Icon, type IconName } from "../parts/icon";
+import { address } from "./address";
+import { isDark, theme, type Theme } from "./preferences";
+import { viewOf } from "./views";
+
+const PLACES: { path: string; label: string; icon: IconName }[] = [
+  { path: "/", label: "Fleet", icon: "fleet" },
+  { path: "/explore", label: "Explore", icon: "explore" },
+  { path: "/dashboards", label: "Dashboards", icon: "dashboards" },
+  { path: "/storage", label: "Storage", icon: "storage" },
+  { path: "/status", label: "Status", icon: "status" },
+];
+
+function isAt(place: string, path: string): boolean {
+  if (place === "/") return path === "/" || path.startsWith("/hosts/");
+  return path === place || path.startsWith(`${place}/`);
+}
+
+const NEXT_THEME: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
+
+function Places() {
+  const path = address.value.path;
+  return (
+    <nav class="places" aria-label="Views">
+      <a class="brand" href="/" aria-label="Granary, fleet">
+        <Icon name="grain" />
+        <span>Granary</span>
+      </a>
+      {PLACES.map((place) => (
+        <a
+          key={place.path}
+          href={place.path}
+          class="place"
+          aria-current={isAt(place.path, path) ? "page" : undefined}
+        >
+          <Icon name={place.icon} />
+          <span>{place.label}</span>
+        </a>
+      ))}
+      <button
+        type="button"
+        class="place theme"
+        aria-label={`Theme: ${theme.value}. Change it`}
+        title={`Theme: ${theme.value}`}
+        onClick={() => (theme.value = NEXT_THEME[theme.value])}
+      >
+        <Icon name={isDark.value ? "moon" : "sun"} />
+        <span>Theme: {theme.value}</span>
+      </button>
+    </nav>
+  );
+}
+
+/** Says that the daemon is away, and asks each second whether it is back. */
+function Away() {
+  const since = awaySince.value;
+  useEffect(() => {
+    if (since === null) return;
+    const timer = setInterval(() => void knock(), 1000);
+    return () => clearInterval(timer);
+  }, [since]);
+  if (since === null) return null;
+  const at = new Date(since).toLocaleTimeString();
+  return (
+    <div class="away" role="alert">
+      <Icon name="warning" />
+      The daemon does not answer since {at}. What you see is from before; this page goes on by
+      itself when it is back.
+    </div>
+  );
+}
+
+export function Shell() {
+  const View = viewOf(address.value.path);
+  return (
+    <div class="shell">
+      <a class="skip" href="#view">
+        To the content
+      </a>
+      <Places />
+      <div class="stage">
+        <Away />
+        <main id="view" tabIndex={-1}>
+          <View />
+        </main>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,5 @@
+import { Loading } from "../parts/states";
+
+export function Storage() {
+  return <Loading />;
+}
