@@ -14,6 +14,8 @@ mod display;
 mod documents;
 mod export;
 mod expression;
+mod facets;
+mod find;
 mod go_regex;
 mod grouping;
 mod levels;
@@ -38,6 +40,8 @@ pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsForm, DocumentsRequest, Row, documents};
 pub use export::{ExportPage, ExportRequest, export};
 pub use expression::{PromqlSettings, STEPS_MAX, evaluate};
+pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
+pub use find::{FindAnswer, FindRequest, FoundMetric, find};
 pub use grouping::{Merge, Rank};
 pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{

@@ -157,6 +157,8 @@ impl Metrics {
             "chart",
             "documents",
             "series",
+            "find",
+            "facets",
             "aggregate",
             "tail",
             "promql_instant",

@@ -14,6 +14,7 @@ mod damage;
 mod documents;
 mod export;
 mod faults;
+mod finding;
 mod first_hour;
 mod import;
 mod import_resume;

@@ -8,6 +8,7 @@ mod corpus;
 #[path = "../support/counters.rs"]
 mod counters;
 mod files;
+mod finding;
 mod golden;
 mod head;
 mod long_series;

@@ -30,7 +30,7 @@ const OF_CHARTS: [&str; 8] =
 const OF_DOCUMENTS: [&str; 7] = ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
 const OF_EXPORTS: [&str; 2] = ["after", "upto"];
 
-type QueryString = Result<Query<Params>, actix_web::Error>;
+pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("chart", checked(params), parts, |params, parts, budget| {
@@ -117,7 +117,7 @@ pub(super) async fn aggregate(
     .await
 }
 
-fn checked(params: QueryString) -> Result<Params, QueryError> {
+pub(super) fn checked(params: QueryString) -> Result<Params, QueryError> {
     params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
 }
 

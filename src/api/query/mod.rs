@@ -1,8 +1,10 @@
-//! The store's own queries over HTTP: charts, documents, pages of exports, series, pipelines, tails.
+//! The store's own queries over HTTP: charts, documents, pages of exports, series, what there is to ask
+//! for, pipelines, tails.
 //!
 //! Must never know: how an answer is found.
 
 mod endpoints;
+mod finding;
 mod params;
 mod tail;
 
@@ -50,5 +52,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.route(Method::GET, "/api/v1/export", endpoints::export);
     scope.route(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.route(Method::GET, "/api/v1/series", endpoints::series);
+    scope.route(Method::GET, "/api/v1/find", finding::find);
+    scope.route(Method::GET, "/api/v1/facets", finding::facets);
     scope.route(Method::GET, "/api/v1/tail", tail::tail);
 }

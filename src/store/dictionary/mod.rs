@@ -178,10 +178,26 @@ impl Dictionary {
 
     /// The next values of a tag after one of them, ascending, at most `count`.
     pub fn values_after(&self, tag: &str, after: Option<&str>, count: usize) -> Vec<Box<str>> {
+        self.range_after(tag, after).take(count).cloned().collect()
+    }
+
+    /// Visits the same without a copy of each; returns the last one.
+    pub fn visit_values(
+        &self,
+        tag: &str,
+        after: Option<&str>,
+        count: usize,
+        mut visit: impl FnMut(&str),
+    ) -> Option<Box<str>> {
+        let next = self.range_after(tag, after).take(count);
+        next.inspect(|value| visit(value)).last().cloned()
+    }
+
+    fn range_after(&self, tag: &str, after: Option<&str>) -> impl Iterator<Item = &Box<str>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let values = self.postings.get(tag).into_iter();
-        let next = values.flat_map(|values| values.range::<str, _>((from, Bound::Unbounded)));
-        next.take(count).map(|(value, _)| value.clone()).collect()
+        let next = values.map(move |values| values.range::<str, _>((from, Bound::Unbounded)));
+        next.flatten().map(|(value, _)| value)
     }
 
     /// The names of all tags, ascending; [`METRIC_TAG`] is one of them.
