@@ -184,9 +184,30 @@ export interface TextPanel extends PanelPlace {
   text: string;
 }
 
-export type PanelQuery =
-  | { kind: "metric"; metric: string; tags: string; group_by?: string; top?: number }
-  | { kind: "promql"; expression: string; legend?: string };
+export type PanelQuery = MetricQuery | PromqlQuery;
+
+export interface MetricQuery {
+  kind: "metric";
+  metric: string;
+  /** `name=value` pairs between commas. */
+  tags: string;
+  group_by?: string;
+  /** All series as one; `group_by` says more. */
+  merge?: boolean;
+  /** The first so many series; not with `bottom`. */
+  top?: number;
+  bottom?: number;
+  /** Kept, and not drawn. */
+  hidden?: boolean;
+}
+
+export interface PromqlQuery {
+  kind: "promql";
+  expression: string;
+  /** A name for its series; `{{tag}}` stands for a tag's value. */
+  legend?: string;
+  hidden?: boolean;
+}
 
 /** `/api/v1/annotations` */
 export interface AnnotationsAnswer {
