@@ -1,0 +1,103 @@
+/**
+ * Queries in an address: `metric=up&tags=host=a&expression.2=rate(x[5m])`. The first query's
+ * parameters have no number, so that a link to one metric can be written by hand.
+ */
+import type { MetricQuery, PanelQuery, PromqlQuery } from "../api/types";
+
+/** Queries of one chart, at most. */
+export const QUERIES_MAX = 12;
+
+const NAMES = [
+  "metric",
+  "tags",
+  "group_by",
+  "merge",
+  "top",
+  "bottom",
+  "expression",
+  "legend",
+  "hidden",
+] as const;
+
+type Name = (typeof NAMES)[number];
+
+const keyOf = (name: Name, index: number) => (index === 0 ? name : `${name}.${index + 1}`);
+
+/** The parameters of these queries, with `undefined` for those that are to be taken away. */
+export function paramsOf(queries: readonly PanelQuery[]): Record<string, string | undefined> {
+  const params: Record<string, string | undefined> = {};
+  const said = queries.filter(saysSomething).slice(0, QUERIES_MAX);
+  for (let index = 0; index < QUERIES_MAX; index++) {
+    const query = said[index];
+    const values = query ? valuesOf(query) : {};
+    for (const name of NAMES) params[keyOf(name, index)] = values[name];
+  }
+  return params;
+}
+
+/** Whether there is something to ask. */
+export function saysSomething(query: PanelQuery): boolean {
+  return (query.kind === "metric" ? query.metric : query.expression).trim() !== "";
+}
+
+function valuesOf(query: PanelQuery): Partial<Record<Name, string>> {
+  const hidden = query.hidden ? { hidden: "1" } : {};
+  if (query.kind === "promql") {
+    return { expression: query.expression, ...given("legend", query.legend), ...hidden };
+  }
+  return {
+    metric: query.metric,
+    ...given("tags", query.tags),
+    ...given("group_by", query.group_by),
+    ...(query.merge ? { merge: "1" } : {}),
+    ...given("top", query.top?.toString()),
+    ...given("bottom", query.bottom?.toString()),
+    ...hidden,
+  };
+}
+
+function given(name: Name, value: string | undefined): Partial<Record<Name, string>> {
+  return value ? { [name]: value } : {};
+}
+
+/** The queries that an address has. */
+export function queriesOf(params: URLSearchParams): PanelQuery[] {
+  const queries: PanelQuery[] = [];
+  for (let index = 0; index < QUERIES_MAX; index++) {
+    const of = (name: Name) => params.get(keyOf(name, index)) ?? "";
+    const hidden = of("hidden") === "1" ? { hidden: true } : {};
+    if (of("expression")) queries.push({ ...promqlOf(of), ...hidden });
+    else if (of("metric")) queries.push({ ...metricOf(of), ...hidden });
+  }
+  return queries;
+}
+
+function promqlOf(of: (name: Name) => string): PromqlQuery {
+  const legend = of("legend");
+  return { kind: "promql", expression: of("expression"), ...(legend ? { legend } : {}) };
+}
+
+function metricOf(of: (name: Name) => string): MetricQuery {
+  const group_by = of("group_by");
+  const top = countOf(of("top"));
+  const bottom = countOf(of("bottom"));
+  return {
+    kind: "metric",
+    metric: of("metric"),
+    tags: of("tags"),
+    ...(group_by ? { group_by } : {}),
+    ...(of("merge") === "1" ? { merge: true } : {}),
+    ...(top ? { top } : bottom ? { bottom } : {}),
+  };
+}
+
+/** A number of series from 1 to 1,000. */
+export function countOf(text: string): number | undefined {
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  return count >= 1 && count <= 1000 ? count : undefined;
+}
+
+/** What a query is called where there is room for a letter. */
+export function letterOf(index: number): string {
+  return String.fromCharCode(65 + index);
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import type { PanelQuery } from "../api/types";
+import { asked, chosenOf, titled } from "./variables";
+
+const metric = (tags: string, more = {}): PanelQuery => ({
+  kind: "metric",
+  metric: "cpu",
+  tags,
+  ...more,
+});
+const promql = (expression: string): PanelQuery => ({ kind: "promql", expression });
+
+describe("a metric's query", () => {
+  test("asks for the value that was chosen", () => {
+    const tags = "host=$host,core=${core}";
+    expect(asked([metric(tags)], { host: ["a$1"], core: ["0"] })).toEqual([
+      metric("host=a$1,core=0"),
+    ]);
+  });
+
+  test("asks for any where all are chosen", () => {
+    expect(asked([metric("host=$host,core=0")], { host: [] })).toEqual([metric("core=0")]);
+  });
+
+  test("becomes one for each of several values, which stay apart when merged", () => {
+    const query = metric("host=$host", { merge: true });
+    expect(asked([query], { host: ["a", "b"] })).toEqual([
+      metric("host=a", { merge: true, group_by: "host" }),
+      metric("host=b", { merge: true, group_by: "host" }),
+    ]);
+  });
+
+  test("does not take a longer name for a shorter one", () => {
+    expect(asked([metric("host=$hostname")], { host: ["a"] })).toEqual([metric("host=$hostname")]);
+  });
+
+  test("becomes no more than fifty", () => {
+    const many = Array.from({ length: 40 }, (_, at) => `v${at}`);
+    const all = asked([metric("a=$a,b=$b")], { a: many, b: many });
+    expect(all.length).toBe(50);
+  });
+});
+
+describe("an expression", () => {
+  const check = (expression: string, host: string[], expected: string) =>
+    expect(asked([promql(expression)], { host })).toEqual([promql(expected)]);
+
+  test("compares with one value, and matches several or all", () => {
+    check('up{host="$host"}', ["a"], 'up{host="a"}');
+    check('up{host="$host"}', ["a", "b.c"], 'up{host=~"(a|b\\\\.c)"}');
+    check('up{host!="$host"}', ["a", "b"], 'up{host!~"(a|b)"}');
+    check('up{host="$host"}', [], 'up{host=~".*"}');
+    check('up{host=~"$host"}', ["a+"], 'up{host=~"a\\\\+"}');
+    check('up{host="${host}.net"}', [], 'up{host=~".*\\\\.net"}');
+  });
+
+  test("cannot be left by a value with quotes", () => {
+    check('up{host="$host"}', ['"} or x{a="'], 'up{host="\\"} or x{a=\\""}');
+  });
+
+  test("keeps what is no variable", () => {
+    check('up{host=~"a$"} > $other', ["x"], 'up{host=~"a$"} > $other');
+  });
+});
+
+test("titles name what was chosen", () => {
+  expect(titled("CPU of $host, ${x}", { host: ["a", "b"] })).toBe("CPU of a, b, ${x}");
+  expect(titled("CPU of $host", { host: [] })).toBe("CPU of all");
+});
+
+test("values come from the address, one where one is allowed", () => {
+  const params = new URLSearchParams("var.host=a&var.host=b&var.dc=x&var.dc=y&var.dc=");
+  const variables = [
+    { name: "host", tag: "host", multi: false },
+    { name: "dc", tag: "dc", multi: true },
+    { name: "other", tag: "other", multi: true },
+  ];
+  expect(chosenOf(params, variables)).toEqual({ host: ["a"], dc: ["x", "y"], other: [] });
+});

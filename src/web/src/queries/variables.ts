@@ -1,0 +1,130 @@
+/**
+ * Variables of a dashboard: `$host` or `${host}` in its queries and titles stands for what was
+ * chosen. No choice means all values.
+ */
+import type { MetricQuery, PanelQuery, Variable } from "../api/types";
+import { namesOf, selectionOf, tagsOf } from "./tags";
+
+/** Values chosen, by the names of their variables; none or an empty list is all. */
+export type Chosen = Readonly<Record<string, readonly string[]>>;
+
+/** Queries that one with variables may become. */
+export const EXPANDED_MAX = 50;
+
+/** A variable's parameter in the address, once for each value. */
+export const keyOf = (variable: string) => `var.${variable}`;
+
+export function chosenOf(params: URLSearchParams, variables: readonly Variable[]): Chosen {
+  const pairs = variables.map(({ name, multi }) => {
+    const values = params.getAll(keyOf(name)).filter((value) => value !== "");
+    return [name, multi ? values.slice(0, EXPANDED_MAX) : values.slice(0, 1)] as const;
+  });
+  return Object.fromEntries(pairs);
+}
+
+const REFERENCE = /\$(?:\{(\w+)\}|(\w+))/g;
+
+/** The variables that a text names, of those there are. */
+export function named(text: string, chosen: Chosen): string[] {
+  const names = [...text.matchAll(REFERENCE)].map((match) => match[1] ?? match[2] ?? "");
+  return [...new Set(names)].filter((name) => Object.hasOwn(chosen, name));
+}
+
+/** A title: values between commas. */
+export function titled(text: string, chosen: Chosen): string {
+  return text.replace(REFERENCE, (whole, long?: string, short?: string) => {
+    const name = long ?? short ?? "";
+    if (!Object.hasOwn(chosen, name)) return whole;
+    const values = chosen[name] ?? [];
+    return values.length === 0 ? "all" : values.join(", ");
+  });
+}
+
+/** The queries to ask: one with several values becomes one for each. */
+export function asked(queries: readonly PanelQuery[], chosen: Chosen): PanelQuery[] {
+  return queries.flatMap((query): PanelQuery[] => {
+    if (query.kind === "metric") return metricAsked(query, chosen);
+    return [{ ...query, expression: expressionAsked(query.expression, chosen) }];
+  });
+}
+
+function metricAsked(query: MetricQuery, chosen: Chosen): MetricQuery[] {
+  let all: MetricQuery[] = [{ ...query, ...grouped(query, chosen) }];
+  for (const name of named(`${query.tags} ${query.metric}`, chosen)) {
+    const values = chosen[name] ?? [];
+    if (values.length === 0) all = all.map((one) => ({ ...one, tags: without(one.tags, name) }));
+    else all = all.flatMap((one) => values.map((value) => filled(one, name, value)));
+    all = all.slice(0, EXPANDED_MAX);
+  }
+  return all;
+}
+
+/** One query for each value would be one line each: they are told apart by what they differ in. */
+function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
+  const isEither = [...selectionOf(query.tags)].filter(([, value]) =>
+    named(value, chosen).some((name) => (chosen[name]?.length ?? 0) > 1),
+  );
+  if (!query.group_by && !query.merge) return {};
+  const names = namesOf(query.group_by);
+  const added = isEither.map(([tag]) => tag).filter((tag) => !names.includes(tag));
+  return added.length > 0 ? { group_by: [...names, ...added].join(",") } : {};
+}
+
+function filled(query: MetricQuery, name: string, value: string): MetricQuery {
+  const fill = (text: string) => text.replace(referenceTo(name), () => value);
+  return { ...query, metric: fill(query.metric), tags: fill(query.tags) };
+}
+
+function referenceTo(name: string): RegExp {
+  return new RegExp(`\\$(?:\\{${name}\\}|${name}(?!\\w))`, "g");
+}
+
+/** The pairs that do not ask for this variable. */
+function without(tags: string, name: string): string {
+  const pairs = [...selectionOf(tags)].filter(([, value]) => !referenceTo(name).test(value));
+  return tagsOf(new Map(pairs));
+}
+
+const MATCHER = /(=~|!~|!=|=)(\s*)"((?:[^"\\]|\\.)*)"/g;
+
+/** A matcher `="$host"` becomes a pattern, where all or several values are chosen. */
+function expressionAsked(expression: string, chosen: Chosen): string {
+  const matched = expression.replace(
+    MATCHER,
+    (whole, operator: string, space: string, text: string) => {
+      const names = named(text, chosen);
+      if (names.length === 0) return whole;
+      const isPlain = names.every((name) => chosen[name]?.length === 1);
+      if (isPlain && !operator.includes("~")) {
+        return `${operator}${space}"${fillWith(text, chosen, ([value]) => quoted(value ?? ""))}"`;
+      }
+      const pattern = operator.startsWith("!") ? "!~" : "=~";
+      const filled = operator.includes("~") ? text : quoted(escapedAround(unquoted(text)));
+      return `${pattern}${space}"${fillWith(filled, chosen, patternOf)}"`;
+    },
+  );
+  return fillWith(matched, chosen, ([value]) => value ?? "");
+}
+
+function fillWith(
+  text: string,
+  chosen: Chosen,
+  write: (values: readonly string[]) => string,
+): string {
+  return text.replace(REFERENCE, (whole, long?: string, short?: string) => {
+    const name = long ?? short ?? "";
+    return Object.hasOwn(chosen, name) ? write(chosen[name] ?? []) : whole;
+  });
+}
+
+function patternOf(values: readonly string[]): string {
+  if (values.length === 0) return ".*";
+  const escaped = values.map((value) => quoted(escapedPattern(value)));
+  return escaped.length === 1 ? escaped.join("") : `(${escaped.join("|")})`;
+}
+
+const escapedPattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const escapedAround = (text: string) => text.replace(/[.*+?^()|[\]\\]/g, "\\$&");
+const quoted = (text: string) =>
+  text.replace(/[\\"]/g, "\\$&").replace(/\n/g, "\\n").replace(/\r/g, "\\r");
+const unquoted = (text: string) => text.replace(/\\(["\\])/g, "$1");

@@ -1,0 +1,127 @@
+/**
+ * Where panels lie: 12 columns, rows that end nowhere. Panels never overlap, and none hangs in the
+ * air: each lies at the top or on another.
+ */
+
+export const COLUMNS = 12;
+export const ROW_PX = 40;
+export const WIDTH_MIN = 2;
+export const HEIGHT_MIN = 2;
+export const HEIGHT_MAX = 40;
+
+export interface Place {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+export interface Placed extends Place {
+  id: string;
+}
+
+/** A place within the columns and sizes there are. */
+export function within(place: Place): Place {
+  const w = clamp(place.w, WIDTH_MIN, COLUMNS);
+  const h = clamp(place.h, HEIGHT_MIN, HEIGHT_MAX);
+  return { w, h, x: clamp(place.x, 0, COLUMNS - w), y: Math.max(0, Math.round(place.y)) };
+}
+
+function clamp(value: number, min: number, max: number): number {
+  return Math.min(Math.max(Math.round(value), min), max);
+}
+
+export function overlap(a: Place, b: Place): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+/** Lets all panels fall up; of those that want the same row, `first` is put before the others. */
+export function settled<P extends Placed>(panels: readonly P[], first?: string): P[] {
+  const order = [...panels].sort((a, b) => {
+    const isFirst = Number(b.id === first) - Number(a.id === first);
+    return a.y - b.y || isFirst || a.x - b.x;
+  });
+  const done = new Map<string, P>();
+  for (const panel of order) {
+    const place = within(panel);
+    let y = 0;
+    for (const other of done.values()) {
+      const isAbove = other.x < place.x + place.w && place.x < other.x + other.w;
+      if (isAbove) y = Math.max(y, other.y + other.h);
+    }
+    done.set(panel.id, { ...panel, ...place, y });
+  }
+  return panels.flatMap((panel) => done.get(panel.id) ?? []);
+}
+
+/** Puts a panel elsewhere, or gives it another size; what is in its way makes room. */
+export function put<P extends Placed>(panels: readonly P[], id: string, to: Partial<Place>): P[] {
+  const from = panels.find((panel) => panel.id === id);
+  if (!from) return [...panels];
+  const place = within({ ...from, ...to });
+  const met = panels.filter((panel) => panel.id !== id && overlap(panel, place));
+  const [other] = met;
+  const isSwap = met.length === 1 && other && other.w === place.w && other.h === place.h;
+  // Equal panels change places: else the one that was met would leave a hole beside it.
+  const isAside = isSwap && other.y === from.y && covers(place, other);
+  const moved = panels.map((panel) => {
+    if (panel.id === id) return { ...panel, ...place, ...(isAside ? at(other) : {}) };
+    return isAside && panel === other ? { ...panel, ...at(from) } : panel;
+  });
+  return settled(moved, id);
+}
+
+const at = ({ x, y }: Place) => ({ x, y });
+
+/** Whether more than half of `b` lies under `a`. */
+function covers(a: Place, b: Place): boolean {
+  return Math.abs(a.x - b.x) * 2 < b.w && Math.abs(a.y - b.y) * 2 < b.h;
+}
+
+export type Direction = "left" | "right" | "up" | "down";
+
+/** Moves a panel one step: the next place in that direction where something changes. */
+export function moved<P extends Placed>(panels: readonly P[], id: string, way: Direction): P[] {
+  const from = panels.find((panel) => panel.id === id);
+  if (!from) return [...panels];
+  if (way === "left" || way === "right") {
+    return put(panels, id, { x: from.x + (way === "left" ? -1 : 1) });
+  }
+  const last = Math.max(...panels.map((panel) => panel.y + panel.h));
+  const step = way === "up" ? -1 : 1;
+  for (let y = from.y + step; y >= 0 && y <= last; y += step) {
+    const next = put(panels, id, { y });
+    const there = next.find((panel) => panel.id === id);
+    if (there && Math.sign(there.y - from.y) === step) return next;
+  }
+  return [...panels];
+}
+
+/** Makes a panel one column or row larger or smaller. */
+export function resized<P extends Placed>(panels: readonly P[], id: string, way: Direction): P[] {
+  const from = panels.find((panel) => panel.id === id);
+  if (!from) return [...panels];
+  const w = from.w + (way === "right" ? 1 : way === "left" ? -1 : 0);
+  const h = from.h + (way === "down" ? 1 : way === "up" ? -1 : 0);
+  return put(panels, id, { w: Math.min(w, COLUMNS - from.x), h });
+}
+
+/** The first place of this size, from the top, that is free; below all others at the latest. */
+export function freePlace(panels: readonly Placed[], w: number, h: number): Place {
+  const last = Math.max(0, ...panels.map((panel) => panel.y + panel.h));
+  for (let y = 0; y <= last; y++) {
+    for (let x = 0; x + w <= COLUMNS; x++) {
+      const place = { x, y, w, h };
+      if (!panels.some((panel) => overlap(panel, place))) return place;
+    }
+  }
+  return { x: 0, y: last, w, h };
+}
+
+/** As somebody who cannot see it is told. */
+export function said(place: Place): string {
+  return (
+    `column ${place.x + 1} of ${COLUMNS}, row ${place.y + 1}, ` +
+    `${place.w} columns wide, ${place.h} rows high`
+  );
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from "vitest";
+import { blocksOf, inlinesOf, safeHref } from "./markdown";
+
+const text = (text: string) => ({ kind: "text", text });
+
+describe("a text panel", () => {
+  test("has headings, paragraphs, lists and code", () => {
+    const blocks = blocksOf("# One\ntwo\nthree\n\n- a\n- b\n1. c\n\n```\n<b>\n\n# x\n```\nend");
+    expect(blocks).toEqual([
+      { kind: "heading", level: 2, of: [text("One")] },
+      { kind: "paragraph", of: [text("two\nthree")] },
+      { kind: "list", ordered: false, items: [[text("a")], [text("b")]] },
+      { kind: "list", ordered: true, items: [[text("c")]] },
+      { kind: "code", text: "<b>\n\n# x" },
+      { kind: "paragraph", of: [text("end")] },
+    ]);
+  });
+
+  test("shows code to its end where that was forgotten", () => {
+    expect(blocksOf("```\na\nb")).toEqual([{ kind: "code", text: "a\nb" }]);
+  });
+
+  test("has bold, emphasis, code and links within a line", () => {
+    expect(inlinesOf("a **b `c`** *d* [e *f*](https://example.org/x)")).toEqual([
+      text("a "),
+      { kind: "strong", of: [text("b "), { kind: "code", text: "c" }] },
+      text(" "),
+      { kind: "em", of: [text("d")] },
+      text(" "),
+      {
+        kind: "link",
+        href: "https://example.org/x",
+        of: [text("e "), { kind: "em", of: [text("f")] }],
+      },
+    ]);
+  });
+
+  test("leaves HTML and links to anything else as text", () => {
+    for (const hostile of [
+      "<img src=x onerror=alert(1)>",
+      "[x](javascript:alert(1))",
+      "[x](//evil.example)",
+      "[x](data:text/html,hi)",
+      "[x](/api/v1/hosts)",
+    ]) {
+      const said = inlinesOf(hostile).map((part) => ("text" in part ? part.text : "?"));
+      expect(said.join("")).toBe(hostile);
+    }
+  });
+
+  test("of marks without an end is read in one go", () => {
+    const begun = performance.now();
+    for (const hostile of ["*".repeat(50_000), "[".repeat(50_000), "`a".repeat(25_000)]) {
+      blocksOf(hostile);
+    }
+    expect(performance.now() - begun).toBeLessThan(2_000);
+  });
+});
+
+test("links lead to http and https alone", () => {
+  expect(safeHref("https://a.example/?q=1")).toBe("https://a.example/?q=1");
+  for (const href of ["javascript:alert(1)", "JAVASCRIPT:x", "ftp://a", "https://", "x"]) {
+    expect(safeHref(href)).toBeUndefined();
+  }
+});
