@@ -3,7 +3,8 @@
 //! Must never know: how anything is computed or stored. The daemon binds it. There are rooms by
 //! what a caller may do, each with a scope of its own routes and with the parts that these need:
 //! `ingest` (samples), `query` (the store's own queries), `prometheus` (the same right, its API),
-//! `admin` (what changes or keeps the store as a whole), and `operations`, which are open to all.
+//! `admin` (what changes or keeps the store as a whole), and `operations` and `page`, which are open
+//! to all.
 //! What all rooms share lies beside them: connections, who may ask (`guard`), bodies, answers.
 
 mod admin;
@@ -14,6 +15,7 @@ mod decompress;
 mod guard;
 mod ingest;
 mod operations;
+mod page;
 mod prometheus;
 mod query;
 mod receive;
@@ -56,7 +58,9 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
         .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(operations::not_found));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, metrics }));
-    // Before the store's own: of two routes with a path, the first that fits is taken.
+    // Of two routes with a path, the first that fits is taken: the page's before Prometheus', and
+    // those before the store's own.
+    page::routes(Scope::new(config, ()));
     prometheus::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));
     operations::routes(Scope::new(config, admin.clone()));

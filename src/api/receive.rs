@@ -4,6 +4,7 @@ use actix_web::{
     Error,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
+    http::header,
     middleware::Next,
     web,
 };
@@ -30,12 +31,15 @@ pub async fn receive<B: MessageBody + 'static>(
         }
         Some(stranger)
     });
-    let response: ServiceResponse<BoxBody> = match stranger {
+    let mut response: ServiceResponse<BoxBody> = match stranger {
         Some(stranger) => {
             let refusal = stranger.response(request.headers());
             request.into_response(refusal)
         }
         None => next.call(request).await?.map_into_boxed_body(),
     };
+    // An answer is only ever what it says that it is.
+    let nosniff = header::HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     Ok(response.map_body(|_, body| Answered { body, _end: end }))
 }

@@ -24,6 +24,7 @@ mod levels;
 mod limits;
 #[path = "../support/manual.rs"]
 mod manual;
+mod page;
 mod peers;
 mod printed;
 mod prometheus_api;

@@ -27,7 +27,8 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 24] = [
+const NOT_RUN: [(&str, &str); 25] = [
+    ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
     ("GRANARY_KILL_ROUNDS", "runs these tests, for longer"),

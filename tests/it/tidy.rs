@@ -17,7 +17,10 @@ pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            out.extend(rust_files(&path));
+            // What npm installs is not ours, and much.
+            if !path.ends_with("node_modules") {
+                out.extend(rust_files(&path));
+            }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             out.push(path);
         }

@@ -1,0 +1,143 @@
+//! The web page as browsers, attackers and other clients get it.
+
+use std::path::Path;
+
+use ureq::{Body, http::Response};
+
+use crate::daemon::{Daemon, client};
+
+/// What a browser says that it reads.
+const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+/// What all of the page's answers say.
+const HEADERS: [(&str, &str); 5] = [
+    ("content-security-policy", "script-src 'self'"),
+    ("content-security-policy", "frame-ancestors 'none'"),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+];
+
+/// A request as it is, whatever the client would make of the answer.
+fn ask(daemon: &Daemon, method: &str, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+    let request = ureq::http::Request::builder().method(method);
+    let request = request.uri(format!("{}{path}", daemon.url));
+    let with =
+        |request: ureq::http::request::Builder, pair: &(&str, &str)| request.header(pair.0, pair.1);
+    client().run(headers.iter().fold(request, with).body(()).unwrap()).unwrap()
+}
+
+fn text(mut response: Response<Body>) -> String {
+    response.body_mut().read_to_string().unwrap()
+}
+
+fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+/// The folder from which this build reads the page, when there is one.
+fn built() -> Option<&'static Path> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/web/dist"));
+    folder.join("index.html").exists().then_some(folder)
+}
+
+#[test]
+fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
+    let daemon = Daemon::start("");
+    let mark = if built().is_some() { "<div id=\"page\">" } else { "npm run build" };
+    for path in [
+        "/",
+        "/?range=6h",
+        "/hosts/web1",
+        "/hosts/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
+        "/hosts/a%2Fb",
+        "/explore",
+        "/dashboards",
+        "/dashboards/hosts",
+        "/storage",
+        "/status",
+    ] {
+        let response = ask(&daemon, "GET", path, &[BROWSER]);
+        assert_eq!(response.status().as_u16(), 200, "{path}");
+        assert_eq!(header(&response, "content-type"), "text/html; charset=utf-8", "{path}");
+        assert_eq!(header(&response, "cache-control"), "no-cache", "{path}");
+        for (name, part) in HEADERS {
+            assert!(header(&response, name).contains(part), "{path}: {name}");
+        }
+        let body = text(response);
+        assert!(body.contains(mark) && !body.contains("onerror"), "{path}: {body}");
+    }
+    for path in ["/hosts", "/hosts/a/b", "/index.html", "/assets/", "/assets/none.js", "/api/v1/x"]
+    {
+        let response = ask(&daemon, "GET", path, &[BROWSER]);
+        assert_eq!(response.status().as_u16(), 404, "{path}");
+        assert_eq!(header(&response, "x-content-type-options"), "nosniff", "{path}");
+        assert!(text(response).contains("not_found"), "{path}");
+    }
+    // Clients of Prometheus' API see at the root what they have seen so far.
+    for headers in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json")]] {
+        let response = ask(&daemon, "GET", "/", headers);
+        assert_eq!(header(&response, "content-type"), "text/plain; charset=utf-8");
+        assert!(text(response).contains("Prometheus' HTTP API"));
+    }
+    let post = ask(&daemon, "POST", "/explore", &[BROWSER]);
+    assert_eq!(post.status().as_u16(), 404);
+}
+
+#[test]
+fn a_head_request_gets_the_same_headers_and_no_body() {
+    let daemon = Daemon::start("");
+    for path in ["/", "/explore"] {
+        let (get, head) =
+            (ask(&daemon, "GET", path, &[BROWSER]), ask(&daemon, "HEAD", path, &[BROWSER]));
+        assert_eq!(head.status().as_u16(), 200, "{path}");
+        for name in ["content-type", "content-length", "etag", "content-security-policy"] {
+            assert_eq!(header(&head, name), header(&get, name), "{path}: {name}");
+        }
+        assert_eq!(text(head), "", "{path}");
+    }
+}
+
+#[test]
+fn assets_are_kept_for_ever_and_the_document_is_asked_for_again() {
+    let daemon = Daemon::start("");
+    let Some(folder) = built() else {
+        eprintln!("SKIPPED: the page is not built; npm ci && npm run build in src/web");
+        return;
+    };
+    let document = text(ask(&daemon, "GET", "/", &[BROWSER]));
+    let named = |ending: &str| {
+        let paths = document.split('"').filter(|part| part.starts_with("/assets/"));
+        paths.filter(|path| path.ends_with(ending)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (scripts, styles) = (named(".js"), named(".css"));
+    assert!(!scripts.is_empty() && !styles.is_empty(), "{document}");
+    for path in scripts.iter().chain(&styles) {
+        let file = std::fs::read(folder.join(path.trim_start_matches('/'))).unwrap();
+        for (accepted, encoding) in [("gzip, deflate, br", "br"), ("gzip", "gzip"), ("", "")] {
+            let headers = [("Accept-Encoding", accepted)];
+            let response = ask(&daemon, "GET", path, &headers);
+            assert_eq!(response.status().as_u16(), 200, "{path}");
+            assert!(header(&response, "cache-control").contains("immutable"), "{path}");
+            assert_eq!(header(&response, "content-encoding"), encoding, "{path}");
+            let tag = header(&response, "etag").to_owned();
+            let length: usize = header(&response, "content-length").parse().unwrap();
+            let ending = match encoding {
+                "br" => ".br",
+                "gzip" => ".gz",
+                _ => "",
+            };
+            let form = folder.join(format!("{}{ending}", path.trim_start_matches('/')));
+            assert_eq!(length as u64, std::fs::metadata(form).unwrap().len(), "{path}{ending}");
+            assert!(encoding.is_empty() || length < file.len(), "{path}{ending}");
+            let again = [("Accept-Encoding", accepted), ("If-None-Match", &tag)];
+            let again = ask(&daemon, "GET", path, &again);
+            assert_eq!(again.status().as_u16(), 304, "{path}");
+            assert_eq!(text(again), "", "{path}");
+        }
+        let compressed = ask(&daemon, "GET", &format!("{path}.br"), &[]);
+        assert_eq!(compressed.status().as_u16(), 404, "{path}.br");
+    }
+    let tag = header(&ask(&daemon, "GET", "/", &[BROWSER]), "etag").to_owned();
+    let again = ask(&daemon, "GET", "/explore", &[BROWSER, ("If-None-Match", &tag)]);
+    assert_eq!(again.status().as_u16(), 304);
+}
