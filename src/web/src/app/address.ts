@@ -23,6 +23,8 @@ export function followAddress(): void {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     if (!isPlain || event.defaultPrevented || !link || link.origin !== location.origin) return;
     if (link.target || link.hasAttribute("download") || link.pathname.startsWith("/api/")) return;
+    // Within the view that is shown: the browser's own.
+    if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
     go(link.pathname + link.search);
   });

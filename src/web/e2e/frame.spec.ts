@@ -1,0 +1,38 @@
+/** What stands round every view. */
+import { VIEWS } from "./support/views";
+import { expect, test } from "./support/test";
+
+test("each view is reached by its link, and its place is marked", async ({ page }) => {
+  await page.goto("/");
+  const places = page.getByRole("navigation", { name: "Views" });
+  for (const view of VIEWS) {
+    if (!view.link) continue;
+    await places.getByRole("link", { name: view.link, exact: true }).click();
+    await expect(page).toHaveURL(view.path);
+    await expect(places.locator("[aria-current=page]")).toHaveText(view.link);
+  }
+  await page.goBack();
+  await expect(page).toHaveURL("/storage");
+});
+
+test("a theme that was chosen is still there after a reload", async ({ page }) => {
+  await page.goto("/");
+  const theme = page.getByRole("button", { name: /^Theme/ });
+  const background = () =>
+    page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+  const dark = await background();
+  await theme.click();
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
+  expect(await background()).not.toBe(dark);
+  await page.reload();
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
+});
+
+test("the content is reached past the navigation by the first tab stop", async ({ page }) => {
+  await page.goto("/status");
+  await page.keyboard.press("Tab");
+  await expect(page.getByRole("link", { name: "To the content" })).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(page.locator("main")).toBeFocused();
+});

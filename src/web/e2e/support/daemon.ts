@@ -1,0 +1,193 @@
+/**
+ * The real daemon on a free port, with data of its own, and a real host agent beside it.
+ *
+ * `GRANARY_BIN` names the folder of the binaries; without it they are those that cargo built.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ChartAnswer, Tags } from "../../src/api/types";
+import { eventually } from "./eventually";
+
+const BINARIES =
+  process.env["GRANARY_BIN"] ?? join(import.meta.dirname, "../../../../target/debug");
+/** Memory where there is some: what is tested is the page, not the disk. */
+const SCRATCH = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
+/**
+ * The granularities of the defaults, each kept for so long that the last change of clocks of any
+ * zone is within it; and no shells, of which there would be many.
+ */
+const SETTINGS = [
+  "[preallocation]\nenabled = false\n",
+  ...[
+    ["1m", "1h", "6h", "48h"],
+    ["5m", "4h", "1d", "400d"],
+    ["1h", "1d", "1w", "60w"],
+    ["1d", "1mo", "1y", "5y"],
+  ].map(
+    ([slot, document, partition, retention]) =>
+      `[[granularity]]\nslot = '${slot}'\ndocument = '${document}'\n` +
+      `partition = '${partition}'\nretention = '${retention}'\n`,
+  ),
+].join("\n");
+
+/** A sample as it is posted. */
+export interface Sample {
+  metric: string;
+  tags: Tags;
+  kind?: "gauge" | "counter" | "delta";
+  unit?: string;
+  time: number;
+  value: number;
+}
+
+export interface Ping {
+  agent: string;
+  host?: string;
+  program: string;
+  version: string;
+  started: number;
+  booted?: number;
+  interval_ms: number;
+  sent: number;
+  tags?: Tags;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port is free");
+  return address.port;
+}
+
+export class Daemon {
+  private child: ChildProcess | undefined;
+  private agents: ChildProcess[] = [];
+  private batches = 0;
+  private readonly epoch = Date.now();
+
+  private constructor(
+    readonly folder: string,
+    readonly url: string,
+  ) {}
+
+  static async start(settings = SETTINGS): Promise<Daemon> {
+    const folder = await mkdtemp(join(SCRATCH, "granary-page-"));
+    await writeFile(join(folder, "granary.toml"), settings);
+    const daemon = new Daemon(folder, `http://127.0.0.1:${await freePort()}`);
+    await daemon.run();
+    return daemon;
+  }
+
+  /** Starts the process on the same data and port, and waits until it is ready. */
+  async run(): Promise<void> {
+    const log = await open(join(this.folder, "log"), "a");
+    const words = ["serve", "--data-dir", join(this.folder, "data")];
+    words.push("--listen", this.url.replace("http://", ""));
+    words.push("--config", join(this.folder, "granary.toml"));
+    const child = spawn(join(BINARIES, "granary"), words, { stdio: ["ignore", "ignore", log.fd] });
+    await log.close();
+    this.child = child;
+    await eventually("the daemon is ready", async () => {
+      if (child.exitCode !== null) throw new Error(`the daemon ended: ${await this.log()}`);
+      return fetch(`${this.url}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    });
+  }
+
+  log(): Promise<string> {
+    return readFile(join(this.folder, "log"), "utf8");
+  }
+
+  /** kill -9. */
+  async kill(): Promise<void> {
+    const child = this.child;
+    this.child = undefined;
+    if (!child || child.exitCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  /** Ends everything and removes the data. */
+  async end(): Promise<void> {
+    for (const agent of this.agents) agent.kill("SIGKILL");
+    await this.kill();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** A real agent of this machine, which samples each second; returns once it was heard. */
+  async sampleThisMachine(agent: string): Promise<void> {
+    const words = ["--url", this.url, "--agent-id", agent, "--interval", "1s"];
+    words.push("--spool-dir", join(this.folder, `spool-${agent}`));
+    const child = spawn(join(BINARIES, "granary-agent-host"), words, { stdio: "ignore" });
+    this.agents.push(child);
+    await eventually(`${agent} was heard`, async () => {
+      if (child.exitCode !== null) throw new Error("the agent ended");
+      const answer = await fetch(`${this.url}/api/v1/series?tags=host=${agent}`);
+      return ((await answer.json()) as { total: number }).total > 0;
+    });
+  }
+
+  /** A fleet of `granary bench`; returns when its rounds are sent. */
+  async bench(...words: string[]): Promise<void> {
+    const child = spawn(join(BINARIES, "granary"), ["bench", "--url", this.url, ...words], {
+      stdio: "ignore",
+    });
+    const [code] = (await once(child, "exit")) as [number | null];
+    if (code !== 0) throw new Error(`granary bench ${words.join(" ")}: ${code ?? "was killed"}`);
+  }
+
+  async ask(path: string, init?: RequestInit): Promise<unknown> {
+    const answer = await fetch(this.url + path, init);
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+
+  post(path: string, body: unknown, method = "POST"): Promise<unknown> {
+    return this.ask(path, {
+      method,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  }
+
+  chart(params: Record<string, string>): Promise<ChartAnswer> {
+    const search = new URLSearchParams(params).toString();
+    return this.ask(`/api/v1/chart?${search}`) as Promise<ChartAnswer>;
+  }
+
+  /** Posts samples, all of which must be taken. */
+  async accept(samples: Sample[]): Promise<void> {
+    for (let from = 0; from < samples.length; from += 20_000) {
+      const part = samples.slice(from, from + 20_000);
+      this.batches += 1;
+      const batch = { agent: "page-tests", epoch: this.epoch, seq: this.batches, samples: part };
+      const answer = (await this.post("/api/v1/ingest", batch)) as { accepted: number };
+      if (answer.accepted !== part.length) {
+        throw new Error(`of ${part.length} samples: ${JSON.stringify(answer)}`);
+      }
+    }
+  }
+
+  /** Posts pings, all of which must be taken. */
+  async ping(pings: Ping[]): Promise<void> {
+    for (let from = 0; from < pings.length; from += 1000) {
+      const part = pings.slice(from, from + 1000);
+      const answer = (await this.post("/api/v1/ping", { pings: part })) as { accepted: number };
+      if (answer.accepted !== part.length) {
+        throw new Error(`of ${part.length} pings: ${JSON.stringify(answer)}`);
+      }
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/** Waits for what comes by itself, by looking again until a deadline. */
+
+const DEADLINE_MS = 30_000;
+const PAUSE_MS = 20;
+
+export async function eventually(
+  what: string,
+  holds: () => Promise<boolean> | boolean,
+  deadlineMs = DEADLINE_MS,
+): Promise<void> {
+  const until = Date.now() + deadlineMs;
+  while (!(await holds())) {
+    if (Date.now() > until) throw new Error(`${what}: not within ${deadlineMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
