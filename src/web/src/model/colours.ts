@@ -1,0 +1,55 @@
+/** Colours of series: ten of each theme, and then the same ten with dashes. */
+
+/** On a light ground; told apart also by those who see no red, green or blue. */
+export const LIGHT = [
+  "#1b66b5", "#d4580a", "#14806a", "#8b3fa8", "#a37a00",
+  "#0c8aa6", "#bb2649", "#5b6470", "#c8509b", "#57791a",
+] as const;
+
+/** On a dark ground, the same in the same order. */
+export const DARK = [
+  "#6aaef5", "#ff9a52", "#4cc9a6", "#cf94ea", "#e8c547",
+  "#62cfe8", "#ff7f92", "#aeb7c2", "#f9a3d2", "#b0d15f",
+] as const;
+
+const DASHES: readonly number[][] = [[], [6, 4], [2, 3], [10, 4, 2, 4]];
+
+export interface Look {
+  colour: string;
+  dash: number[];
+}
+
+/** The look of a place in the order: colours come again with other dashes. */
+export function lookOf(place: number, dark: boolean): Look {
+  const palette = dark ? DARK : LIGHT;
+  const colour = palette[place % palette.length] ?? palette[0];
+  const dash = DASHES[Math.floor(place / palette.length) % DASHES.length] ?? [];
+  return { colour, dash: [...dash] };
+}
+
+/** Gives each series a place, which it keeps when others come or go. */
+export class Places {
+  private readonly taken = new Map<string, number>();
+
+  /** Series that are gone keep their place for their return, up to this many. */
+  constructor(private readonly keysMax = 2000) {}
+
+  /** The places of these series, new ones in the lowest that no present series has. */
+  assign(keys: readonly string[]): number[] {
+    if (this.taken.size > this.keysMax) this.forgetAllBut(keys);
+    const used = new Set(keys.map((key) => this.taken.get(key)).filter((p) => p !== undefined));
+    let next = 0;
+    for (const key of keys) {
+      if (this.taken.has(key)) continue;
+      while (used.has(next)) next++;
+      used.add(next);
+      this.taken.set(key, next);
+    }
+    return keys.map((key) => this.taken.get(key) ?? 0);
+  }
+
+  private forgetAllBut(keys: readonly string[]) {
+    const present = new Set(keys);
+    for (const key of [...this.taken.keys()]) if (!present.has(key)) this.taken.delete(key);
+  }
+}

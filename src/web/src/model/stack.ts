@@ -1,0 +1,47 @@
+/** Sums of series one upon the other, for areas. */
+
+export type Values = (number | null | undefined)[];
+
+/**
+ * The upper edge of each series' area: its numbers and those of all shown series before it. Where a
+ * series has no number it adds nothing; where none has one there is no area.
+ */
+export function stacked(series: readonly Values[], shown: readonly boolean[]): Values[] {
+  const length = series[0]?.length ?? 0;
+  const sums = new Array<number>(length).fill(0);
+  const isSomething = new Array<boolean>(length).fill(false);
+  series.forEach((values, k) => {
+    if (!shown[k]) return;
+    values.forEach((value, i) => {
+      if (value !== null && value !== undefined) isSomething[i] = true;
+    });
+  });
+  return series.map((values, k) =>
+    values.map((value, i) => {
+      if (!isSomething[i]) return null;
+      if (shown[k]) sums[i] = (sums[i] ?? 0) + (value ?? 0);
+      return sums[i] ?? 0;
+    }),
+  );
+}
+
+/** Places of points that have no neighbour: a line would not show them. */
+export function alone(values: Values): number[] {
+  const found: number[] = [];
+  let before: number | null = null;
+  let isBeforeAlone = false;
+  // `undefined` is a time that only other series have: it does not part a line.
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (value === undefined) continue;
+    if (value === null) {
+      if (before !== null && isBeforeAlone) found.push(before);
+      before = null;
+      continue;
+    }
+    isBeforeAlone = before === null;
+    before = i;
+  }
+  if (before !== null && isBeforeAlone) found.push(before);
+  return found;
+}

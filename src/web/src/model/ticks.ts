@@ -1,0 +1,112 @@
+/** Where the ticks of a time axis stand, and what is written beneath them, in a zone's own clocks. */
+import {
+  DAY,
+  HOUR,
+  MINUTE,
+  MONTHS,
+  clockAt,
+  dayText,
+  instantOf,
+  offsetAt,
+  timeText,
+  zoneName,
+} from "./zone";
+
+export interface Tick {
+  at: number;
+  /** One line or two. */
+  text: string;
+}
+
+/** Steps in milliseconds, of whole days, and of whole months. */
+const STEPS: { unit: "time" | "day" | "month"; count: number; about: number }[] = [
+  ...[1, 2, 5, 10, 15, 30].map((n) => ({ unit: "time" as const, count: n * MINUTE, about: n * MINUTE })),
+  ...[1, 2, 3, 6, 12].map((n) => ({ unit: "time" as const, count: n * HOUR, about: n * HOUR })),
+  ...[1, 2, 7, 14].map((n) => ({ unit: "day" as const, count: n, about: n * DAY })),
+  ...[1, 2, 3, 6, 12, 24, 60, 120].map((n) => ({
+    unit: "month" as const,
+    count: n,
+    about: n * 30.4 * DAY,
+  })),
+];
+
+type Step = (typeof STEPS)[number];
+
+/** Ticks between two instants, at most `ticks_max` of them. */
+export function timeTicks(zone: string, start: number, end: number, ticksMax: number): Tick[] {
+  const needed = (end - start) / Math.max(ticksMax, 1);
+  const step = STEPS.find(({ about }) => about >= needed) ?? STEPS.at(-1);
+  if (!step || end <= start) return [];
+  return label(zone, step, places(zone, step, start, end));
+}
+
+function places(zone: string, step: Step, start: number, end: number): number[] {
+  if (step.unit === "time") return timesOfDay(zone, step.count, start, end);
+  const first = clockAt(zone, start);
+  const found: number[] = [];
+  for (let k = 0; found.length < 1000; k++) {
+    const at =
+      step.unit === "day"
+        ? instantOf(zone, first.year, first.month, firstDay(first, step.count) + k * step.count)
+        : instantOf(zone, first.year, firstMonth(first, step.count) + k * step.count, 1);
+    if (at > end) break;
+    if (at >= start) found.push(at);
+  }
+  return found;
+}
+
+/**
+ * Times that are whole steps after midnight by the clock. Every quarter of an hour is looked at, so
+ * that an hour that comes twice has its ticks twice, and one that is left out has none.
+ */
+function timesOfDay(zone: string, step: number, start: number, end: number): number[] {
+  const stride = Math.min(step, 15 * MINUTE);
+  const found: number[] = [];
+  for (let at = Math.ceil(start / stride) * stride; at <= end; at += stride) {
+    if ((at + offsetAt(zone, at)) % step === 0) found.push(at);
+  }
+  return found;
+}
+
+/** The day of the month from which days are counted: weeks begin on Monday. */
+function firstDay(clock: { year: number; month: number; day: number }, count: number): number {
+  const number = Math.floor(Date.UTC(clock.year, clock.month - 1, clock.day) / DAY);
+  const sinceMonday = number + 3;
+  return clock.day - (count % 7 === 0 ? sinceMonday % count : number % count);
+}
+
+function firstMonth(clock: { year: number; month: number }, count: number): number {
+  return clock.month - ((clock.year * 12 + clock.month - 1) % count);
+}
+
+function label(zone: string, step: Step, at: number[]): Tick[] {
+  let before: { day: string; year: number; offset: number } | undefined;
+  return at.map((instant) => {
+    const clock = clockAt(zone, instant);
+    const now = { day: dayText(clock), year: clock.year, offset: offsetAt(zone, instant) };
+    const isFirst = before === undefined;
+    const changed = before !== undefined && before.offset !== now.offset;
+    const isNewDay = before?.day !== now.day;
+    const isNewYear = before?.year !== now.year;
+    before = now;
+    const second =
+      step.unit === "time"
+        ? isNewDay
+          ? now.day
+          : changed
+            ? zoneName(zone, instant)
+            : ""
+        : isNewYear && (isFirst || step.unit === "day" || step.count < 12)
+          ? String(now.year)
+          : "";
+    const text =
+      step.unit === "time"
+        ? timeText(clock)
+        : step.unit === "day"
+          ? now.day
+          : step.count < 12
+            ? (MONTHS[clock.month - 1] ?? "")
+            : String(now.year);
+    return { at: instant, text: second && second !== text ? `${text}\n${second}` : text };
+  });
+}

@@ -1,0 +1,258 @@
+/**
+ * The time frame of a view: which slots, of which stretch of time, in whose clocks. It is written in
+ * the address. Pure: time is an argument.
+ */
+import type { Display } from "../api/types";
+import { DAY, HOUR, MINUTE, addMonths, clockAt, instantOf, isZone, startOfDay } from "./zone";
+
+export type Resolution = "1m" | "5m" | "1h" | "1d";
+
+/** A length of time up to now. */
+export type Range =
+  | "1h" | "6h" | "12h" | "24h" | "48h"
+  | "1d" | "1w" | "2w"
+  | "1mo" | "2mo" | "3mo" | "6mo"
+  | "1y" | "2y" | "5y";
+
+export const RESOLUTIONS: readonly { value: Resolution; label: string; slot: number; ranges: readonly Range[] }[] = [
+  { value: "1m", label: "1 min", slot: MINUTE, ranges: ["1h", "6h", "12h", "24h", "48h"] },
+  { value: "5m", label: "5 min", slot: 5 * MINUTE, ranges: ["6h", "12h", "24h", "48h", "1w", "2w"] },
+  { value: "1h", label: "1 hr", slot: HOUR, ranges: ["1d", "1w", "2w", "1mo", "2mo"] },
+  { value: "1d", label: "1 day", slot: DAY, ranges: ["1mo", "2mo", "3mo", "6mo", "1y", "2y", "5y"] },
+];
+
+export const RANGE_LABELS: Record<Range, string> = {
+  "1h": "1 hr", "6h": "6 hr", "12h": "12 hr", "24h": "24 hr", "48h": "48 hr",
+  "1d": "1 day", "1w": "1 wk", "2w": "2 wks",
+  "1mo": "1 mo", "2mo": "2 mos", "3mo": "3 mos", "6mo": "6 mos",
+  "1y": "1 yr", "2y": "2 yrs", "5y": "5 yrs",
+};
+
+/** The range of a resolution when none is named. */
+const FIRST_RANGES: Record<Resolution, Range> = { "1m": "1h", "5m": "24h", "1h": "1w", "1d": "3mo" };
+
+/** Which number of counters and deltas is shown; gauges always show their average. */
+export type FrameDisplay = Extract<Display, "avg_per_sec" | "total">;
+
+export interface Choice {
+  resolution: Resolution;
+  /** What is followed when no stretch is fixed; what one comes back to. */
+  range: Range;
+  /** A stretch that stands still, as after a zoom. */
+  fixed: { start: number; end: number } | undefined;
+  /** The kind's own where it is `undefined`. */
+  display: FrameDisplay | undefined;
+  zone: string;
+}
+
+/** What is asked for and drawn: whole slots, `end` exclusive. */
+export interface Window {
+  start: number;
+  end: number;
+  resolution: Resolution;
+  zone: string;
+}
+
+/** The longest and the shortest stretch that can be looked at. */
+const STRETCH_MAX = 5 * 366 * DAY;
+const STRETCH_MIN = 2 * MINUTE;
+/** A zoom that would show fewer slots than this takes finer ones. */
+const ZOOM_SLOTS_MIN = 30;
+
+function of(resolution: Resolution) {
+  return RESOLUTIONS.find(({ value }) => value === resolution) ?? first;
+}
+
+const [first] = RESOLUTIONS as [(typeof RESOLUTIONS)[number]];
+
+export const rangesOf = (resolution: Resolution) => of(resolution).ranges;
+export const slotOf = (resolution: Resolution) => of(resolution).slot;
+
+/** The next coarser resolution, which is answered sooner. */
+export function coarser(resolution: Resolution): Resolution | undefined {
+  const place = RESOLUTIONS.findIndex(({ value }) => value === resolution);
+  return RESOLUTIONS[place + 1]?.value;
+}
+
+/** About how long a range is. */
+function lengthOf(range: Range): number {
+  const months = monthsOf(range);
+  if (months > 0) return months * 30.4 * DAY;
+  const count = Number.parseInt(range, 10);
+  return count * (range.endsWith("h") ? HOUR : range.endsWith("d") ? DAY : 7 * DAY);
+}
+
+function monthsOf(range: Range): number {
+  const count = Number.parseInt(range, 10);
+  return range.endsWith("mo") ? count : range.endsWith("y") ? 12 * count : 0;
+}
+
+/** The range of a resolution that is nearest to a length. */
+function nearest(resolution: Resolution, length: number): Range {
+  const { ranges } = of(resolution);
+  const distance = (range: Range) => Math.abs(Math.log(lengthOf(range) / length));
+  return ranges.reduce((best, range) => (distance(range) < distance(best) ? range : best));
+}
+
+/** Chooses other slots: the range stays as long as they allow. */
+export function withResolution(choice: Choice, resolution: Resolution): Choice {
+  const keeps = rangesOf(resolution).includes(choice.range);
+  const range = keeps ? choice.range : nearest(resolution, lengthOf(choice.range));
+  return { ...choice, resolution, range };
+}
+
+/** Chooses how far back from now is shown: what is shown follows the clock again. */
+export function withRange(choice: Choice, range: Range): Choice {
+  return rangesOf(choice.resolution).includes(range) ? { ...choice, range, fixed: undefined } : choice;
+}
+
+/** Shows a stretch, in finer slots when few would be left. */
+export function zoomed(choice: Choice, start: number, end: number): Choice {
+  const [from, to] = start <= end ? [start, end] : [end, start];
+  const length = Math.min(Math.max(to - from, STRETCH_MIN), STRETCH_MAX);
+  const middle = (from + to) / 2;
+  const fixed = { start: Math.round(middle - length / 2), end: Math.round(middle + length / 2) };
+  let resolution = choice.resolution;
+  for (const finer of [...RESOLUTIONS].reverse()) {
+    if (finer.slot >= slotOf(resolution)) continue;
+    if (length / slotOf(resolution) < ZOOM_SLOTS_MIN) resolution = finer.value;
+  }
+  return { ...withResolution(choice, resolution), fixed };
+}
+
+/** Widens a stretch; slots become coarser when there would be too many. */
+export function widened(choice: Choice, shown: Window, factor: number, now: number): Choice {
+  const length = Math.min((shown.end - shown.start) * factor, STRETCH_MAX);
+  const middle = (shown.start + shown.end) / 2;
+  const end = Math.min(middle + length / 2, ceilSlot(shown.resolution, shown.zone, now));
+  let resolution = choice.resolution;
+  for (const { value, slot, ranges } of RESOLUTIONS) {
+    const longest = lengthOf(ranges.at(-1) ?? "1h");
+    if (slot > slotOf(resolution) && length > lengthOf(rangesOf(resolution).at(-1) ?? "1h") * 1.5) {
+      resolution = value;
+    }
+    if (length <= longest * 1.5) break;
+  }
+  const fixed = { start: Math.round(end - length), end: Math.round(end) };
+  return { ...withResolution(choice, resolution), fixed };
+}
+
+/** Moves by a part of what is shown; at the present it follows the clock again. */
+export function panned(choice: Choice, shown: Window, part: number, now: number): Choice {
+  const length = shown.end - shown.start;
+  const last = ceilSlot(shown.resolution, shown.zone, now);
+  const end = Math.min(shown.end + part * length, last);
+  const reachesNow = part > 0 && end >= last;
+  if (reachesNow && !choice.fixed) return choice;
+  return { ...choice, fixed: { start: Math.round(end - length), end: Math.round(end) } };
+}
+
+function floorSlot(resolution: Resolution, zone: string, instant: number): number {
+  if (resolution === "1d") return startOfDay(zone, instant);
+  const slot = slotOf(resolution);
+  return Math.floor(instant / slot) * slot;
+}
+
+function ceilSlot(resolution: Resolution, zone: string, instant: number): number {
+  const floor = floorSlot(resolution, zone, instant);
+  if (floor === instant) return instant;
+  return resolution === "1d" ? startOfDay(zone, instant, 1) : floor + slotOf(resolution);
+}
+
+/** What a choice shows at this moment. */
+export function windowOf(choice: Choice, now: number): Window {
+  const { resolution, zone, range } = choice;
+  if (choice.fixed) {
+    const start = floorSlot(resolution, zone, choice.fixed.start);
+    const end = ceilSlot(resolution, zone, choice.fixed.end);
+    return { start, end, resolution, zone };
+  }
+  const end = ceilSlot(resolution, zone, now);
+  return { start: rangeBefore(choice, end, range), end, resolution, zone };
+}
+
+function rangeBefore({ resolution, zone }: Choice, end: number, range: Range): number {
+  const months = monthsOf(range);
+  if (months > 0) return floorSlot(resolution, zone, addMonths(zone, end, -months));
+  return end - lengthOf(range);
+}
+
+/** The parameter of the API. */
+export function resolutionOfApi(resolution: Resolution): string {
+  return resolution === "1d" ? "day" : resolution;
+}
+
+/** The slots between two times, for what has no axis of its own. */
+export function slotStarts({ start, end, resolution, zone }: Window): number[] {
+  const starts: number[] = [];
+  if (resolution === "1d") {
+    const { year, month, day } = clockAt(zone, start);
+    for (let k = 0; k < 10_000; k++) {
+      const at = instantOf(zone, year, month, day + k);
+      if (at >= end) break;
+      starts.push(at);
+    }
+    return starts;
+  }
+  const slot = slotOf(resolution);
+  for (let at = start; at < end && starts.length < 100_000; at += slot) starts.push(at);
+  return starts;
+}
+
+export interface Defaults {
+  resolution?: string | undefined;
+  range?: string | undefined;
+  zone: string;
+}
+
+/** Reads what the address says; what it does not say, or says wrongly, is as it is by default. */
+export function readChoice(params: URLSearchParams, defaults: Defaults): Choice {
+  const resolution =
+    asResolution(params.get("resolution")) ?? asResolution(defaults.resolution) ?? "1m";
+  const allowed = rangesOf(resolution);
+  const asRange = (text: string | null | undefined) => allowed.find((range) => range === text);
+  const range =
+    asRange(params.get("range")) ?? asRange(defaults.range) ?? FIRST_RANGES[resolution];
+  const said = params.get("tz");
+  const display = params.get("display");
+  return {
+    resolution,
+    range,
+    fixed: readFixed(params),
+    display: display === "avg_per_sec" || display === "total" ? display : undefined,
+    zone: said !== null && isZone(said) ? said : defaults.zone,
+  };
+}
+
+function asResolution(text: string | null | undefined): Resolution | undefined {
+  const word = text === "day" ? "1d" : text;
+  return RESOLUTIONS.find(({ value }) => value === word)?.value;
+}
+
+function readFixed(params: URLSearchParams): Choice["fixed"] {
+  const start = asInstant(params.get("start"));
+  const end = asInstant(params.get("end"));
+  if (start === undefined || end === undefined || end <= start) return undefined;
+  return { start: Math.max(start, end - STRETCH_MAX), end };
+}
+
+/** Unix milliseconds, or a date as ISO 8601 writes it. */
+function asInstant(text: string | null): number | undefined {
+  if (text === null || text === "") return undefined;
+  const instant = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
+  return Number.isFinite(instant) && Math.abs(instant) < 8e15 ? instant : undefined;
+}
+
+/** What is written in the address for a choice; the defaults' own are left out. */
+export function writeChoice(choice: Choice, defaults: Defaults): Record<string, string | undefined> {
+  const plain = readChoice(new URLSearchParams(), defaults);
+  const isPlain = choice.resolution === plain.resolution && choice.range === plain.range;
+  return {
+    resolution: isPlain ? undefined : choice.resolution,
+    range: isPlain ? undefined : choice.range,
+    start: choice.fixed ? String(choice.fixed.start) : undefined,
+    end: choice.fixed ? String(choice.fixed.end) : undefined,
+    display: choice.display,
+    tz: choice.zone === defaults.zone ? undefined : choice.zone,
+  };
+}

@@ -1,0 +1,164 @@
+/**
+ * Clocks of time zones: what they show at an instant, and when they show it. An instant is Unix
+ * milliseconds, a zone an IANA name.
+ */
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** Clocks are changed at quarters of an hour only. */
+const QUARTER = 15 * MINUTE;
+
+/** What a clock shows. `month` is 1 to 12. */
+export interface Clock {
+  year: number;
+  month: number;
+  day: number;
+  hour: number;
+  minute: number;
+  second: number;
+}
+
+const readers = new Map<string, Intl.DateTimeFormat>();
+const offsets = new Map<string, Map<number, number>>();
+/** Quarters of an hour whose offset is remembered, of a zone; then all are forgotten. */
+const OFFSETS_MAX = 50_000;
+
+export function isZone(zone: string): boolean {
+  try {
+    reader(zone);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function reader(zone: string): Intl.DateTimeFormat {
+  let found = readers.get(zone);
+  if (!found) {
+    found = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    });
+    readers.set(zone, found);
+  }
+  return found;
+}
+
+/** Milliseconds that the zone's clocks are ahead of UTC. */
+export function offsetAt(zone: string, instant: number): number {
+  if (zone === "UTC") return 0;
+  let known = offsets.get(zone);
+  if (!known) offsets.set(zone, (known = new Map()));
+  const quarter = Math.floor(instant / QUARTER);
+  let offset = known.get(quarter);
+  if (offset === undefined) {
+    if (known.size >= OFFSETS_MAX) known.clear();
+    offset = readOffset(zone, quarter * QUARTER);
+    known.set(quarter, offset);
+  }
+  return offset;
+}
+
+function readOffset(zone: string, instant: number): number {
+  const part: Record<string, number> = {};
+  for (const { type, value } of reader(zone).formatToParts(instant)) part[type] = Number(value);
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part;
+  return Date.UTC(year, month - 1, day, hour, minute, second) - instant;
+}
+
+/** What the zone's clocks show. */
+export function clockAt(zone: string, instant: number): Clock {
+  const shown = new Date(instant + offsetAt(zone, instant));
+  return {
+    year: shown.getUTCFullYear(),
+    month: shown.getUTCMonth() + 1,
+    day: shown.getUTCDate(),
+    hour: shown.getUTCHours(),
+    minute: shown.getUTCMinutes(),
+    second: shown.getUTCSeconds(),
+  };
+}
+
+/**
+ * When the zone's clocks show this: the first time, where they show it twice; where they never do,
+ * as much later as they were put forward. Months and days may be out of bounds: day 32 is of the
+ * next month.
+ */
+export function instantOf(zone: string, year: number, month: number, day: number, hour = 0, minute = 0) {
+  const shown = Date.UTC(year, month - 1, day, hour, minute);
+  const before = shown - offsetAt(zone, shown - DAY);
+  const after = shown - offsetAt(zone, shown + DAY);
+  const isShownBefore = before + offsetAt(zone, before) === shown;
+  const isShownAfter = after + offsetAt(zone, after) === shown;
+  return isShownAfter && !isShownBefore ? after : before;
+}
+
+/** Start of the day that the zone's clocks show. */
+export function startOfDay(zone: string, instant: number, daysLater = 0): number {
+  const { year, month, day } = clockAt(zone, instant);
+  return instantOf(zone, year, month, day + daysLater);
+}
+
+/** The same time of day, months later; the last day of a month that has fewer days. */
+export function addMonths(zone: string, instant: number, months: number): number {
+  const { year, month, day, hour, minute } = clockAt(zone, instant);
+  const daysOfMonth = new Date(Date.UTC(year, month + months, 0)).getUTCDate();
+  return instantOf(zone, year, month + months, Math.min(day, daysOfMonth), hour, minute);
+}
+
+const two = (number: number) => String(number).padStart(2, "0");
+
+/** `+01:00` */
+export function offsetText(zone: string, instant: number): string {
+  const minutes = Math.round(offsetAt(zone, instant) / MINUTE);
+  const size = Math.abs(minutes);
+  return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+}
+
+/** `2026-03-29T01:00:00+01:00`: for machines, and without doubt. */
+export function isoIn(zone: string, instant: number): string {
+  const c = clockAt(zone, instant);
+  const date = `${String(c.year).padStart(4, "0")}-${two(c.month)}-${two(c.day)}`;
+  const offset = zone === "UTC" ? "Z" : offsetText(zone, instant);
+  return `${date}T${two(c.hour)}:${two(c.minute)}:${two(c.second)}${offset}`;
+}
+
+export const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const WEEKDAYS = "Sun Mon Tue Wed Thu Fri Sat".split(" ");
+
+/** `04:05` */
+export function timeText(clock: Clock): string {
+  return `${two(clock.hour)}:${two(clock.minute)}`;
+}
+
+/** `29 Mar` */
+export function dayText(clock: Clock): string {
+  return `${clock.day} ${MONTHS[clock.month - 1] ?? ""}`;
+}
+
+/** `Sun 29 Mar 2026` */
+export function dateText(clock: Clock): string {
+  const weekday = new Date(Date.UTC(clock.year, clock.month - 1, clock.day)).getUTCDay();
+  return `${WEEKDAYS[weekday] ?? ""} ${dayText(clock)} ${clock.year}`;
+}
+
+const shortNames = new Map<string, Intl.DateTimeFormat>();
+
+/** What people call the zone's time then: `CET`, `GMT-3:30`. */
+export function zoneName(zone: string, instant: number): string {
+  let format = shortNames.get(zone);
+  if (!format) {
+    format = new Intl.DateTimeFormat("en-GB", { timeZone: zone, timeZoneName: "short" });
+    shortNames.set(zone, format);
+  }
+  const part = format.formatToParts(instant).find(({ type }) => type === "timeZoneName");
+  return part?.value ?? zone;
+}
