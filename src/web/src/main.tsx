@@ -6,6 +6,7 @@ import { Shell } from "./app/shell";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/controls.css";
+import "./styles/chart.css";
 
 keepPreferences();
 followAddress();

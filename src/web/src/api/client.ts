@@ -98,6 +98,8 @@ export interface ChartParams {
   group_by?: string;
   top?: number;
   bottom?: number;
+  /** What `top` and `bottom` compare. */
+  by?: string;
 }
 
 const name = encodeURIComponent;

@@ -2,14 +2,30 @@
 
 /** On a light ground; told apart also by those who see no red, green or blue. */
 export const LIGHT = [
-  "#1b66b5", "#d4580a", "#14806a", "#8b3fa8", "#a37a00",
-  "#0c8aa6", "#bb2649", "#5b6470", "#c8509b", "#57791a",
+  "#1b66b5",
+  "#d4580a",
+  "#14806a",
+  "#8b3fa8",
+  "#a37a00",
+  "#0c8aa6",
+  "#bb2649",
+  "#5b6470",
+  "#c8509b",
+  "#57791a",
 ] as const;
 
 /** On a dark ground, the same in the same order. */
 export const DARK = [
-  "#6aaef5", "#ff9a52", "#4cc9a6", "#cf94ea", "#e8c547",
-  "#62cfe8", "#ff7f92", "#aeb7c2", "#f9a3d2", "#b0d15f",
+  "#6aaef5",
+  "#ff9a52",
+  "#4cc9a6",
+  "#cf94ea",
+  "#e8c547",
+  "#62cfe8",
+  "#ff7f92",
+  "#aeb7c2",
+  "#f9a3d2",
+  "#b0d15f",
 ] as const;
 
 const DASHES: readonly number[][] = [[], [6, 4], [2, 3], [10, 4, 2, 4]];

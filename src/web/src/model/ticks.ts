@@ -20,7 +20,11 @@ export interface Tick {
 
 /** Steps in milliseconds, of whole days, and of whole months. */
 const STEPS: { unit: "time" | "day" | "month"; count: number; about: number }[] = [
-  ...[1, 2, 5, 10, 15, 30].map((n) => ({ unit: "time" as const, count: n * MINUTE, about: n * MINUTE })),
+  ...[1, 2, 5, 10, 15, 30].map((n) => ({
+    unit: "time" as const,
+    count: n * MINUTE,
+    about: n * MINUTE,
+  })),
   ...[1, 2, 3, 6, 12].map((n) => ({ unit: "time" as const, count: n * HOUR, about: n * HOUR })),
   ...[1, 2, 7, 14].map((n) => ({ unit: "day" as const, count: n, about: n * DAY })),
   ...[1, 2, 3, 6, 12, 24, 60, 120].map((n) => ({

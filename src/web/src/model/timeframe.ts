@@ -9,27 +9,69 @@ export type Resolution = "1m" | "5m" | "1h" | "1d";
 
 /** A length of time up to now. */
 export type Range =
-  | "1h" | "6h" | "12h" | "24h" | "48h"
-  | "1d" | "1w" | "2w"
-  | "1mo" | "2mo" | "3mo" | "6mo"
-  | "1y" | "2y" | "5y";
+  | "1h"
+  | "6h"
+  | "12h"
+  | "24h"
+  | "48h"
+  | "1d"
+  | "1w"
+  | "2w"
+  | "1mo"
+  | "2mo"
+  | "3mo"
+  | "6mo"
+  | "1y"
+  | "2y"
+  | "5y";
 
-export const RESOLUTIONS: readonly { value: Resolution; label: string; slot: number; ranges: readonly Range[] }[] = [
+export const RESOLUTIONS: readonly {
+  value: Resolution;
+  label: string;
+  slot: number;
+  ranges: readonly Range[];
+}[] = [
   { value: "1m", label: "1 min", slot: MINUTE, ranges: ["1h", "6h", "12h", "24h", "48h"] },
-  { value: "5m", label: "5 min", slot: 5 * MINUTE, ranges: ["6h", "12h", "24h", "48h", "1w", "2w"] },
+  {
+    value: "5m",
+    label: "5 min",
+    slot: 5 * MINUTE,
+    ranges: ["6h", "12h", "24h", "48h", "1w", "2w"],
+  },
   { value: "1h", label: "1 hr", slot: HOUR, ranges: ["1d", "1w", "2w", "1mo", "2mo"] },
-  { value: "1d", label: "1 day", slot: DAY, ranges: ["1mo", "2mo", "3mo", "6mo", "1y", "2y", "5y"] },
+  {
+    value: "1d",
+    label: "1 day",
+    slot: DAY,
+    ranges: ["1mo", "2mo", "3mo", "6mo", "1y", "2y", "5y"],
+  },
 ];
 
 export const RANGE_LABELS: Record<Range, string> = {
-  "1h": "1 hr", "6h": "6 hr", "12h": "12 hr", "24h": "24 hr", "48h": "48 hr",
-  "1d": "1 day", "1w": "1 wk", "2w": "2 wks",
-  "1mo": "1 mo", "2mo": "2 mos", "3mo": "3 mos", "6mo": "6 mos",
-  "1y": "1 yr", "2y": "2 yrs", "5y": "5 yrs",
+  "1h": "1 hr",
+  "6h": "6 hr",
+  "12h": "12 hr",
+  "24h": "24 hr",
+  "48h": "48 hr",
+  "1d": "1 day",
+  "1w": "1 wk",
+  "2w": "2 wks",
+  "1mo": "1 mo",
+  "2mo": "2 mos",
+  "3mo": "3 mos",
+  "6mo": "6 mos",
+  "1y": "1 yr",
+  "2y": "2 yrs",
+  "5y": "5 yrs",
 };
 
 /** The range of a resolution when none is named. */
-const FIRST_RANGES: Record<Resolution, Range> = { "1m": "1h", "5m": "24h", "1h": "1w", "1d": "3mo" };
+const FIRST_RANGES: Record<Resolution, Range> = {
+  "1m": "1h",
+  "5m": "24h",
+  "1h": "1w",
+  "1d": "3mo",
+};
 
 /** Which number of counters and deltas is shown; gauges always show their average. */
 export type FrameDisplay = Extract<Display, "avg_per_sec" | "total">;
@@ -103,7 +145,9 @@ export function withResolution(choice: Choice, resolution: Resolution): Choice {
 
 /** Chooses how far back from now is shown: what is shown follows the clock again. */
 export function withRange(choice: Choice, range: Range): Choice {
-  return rangesOf(choice.resolution).includes(range) ? { ...choice, range, fixed: undefined } : choice;
+  return rangesOf(choice.resolution).includes(range)
+    ? { ...choice, range, fixed: undefined }
+    : choice;
 }
 
 /** Shows a stretch, in finer slots when few would be left. */
@@ -211,8 +255,7 @@ export function readChoice(params: URLSearchParams, defaults: Defaults): Choice 
     asResolution(params.get("resolution")) ?? asResolution(defaults.resolution) ?? "1m";
   const allowed = rangesOf(resolution);
   const asRange = (text: string | null | undefined) => allowed.find((range) => range === text);
-  const range =
-    asRange(params.get("range")) ?? asRange(defaults.range) ?? FIRST_RANGES[resolution];
+  const range = asRange(params.get("range")) ?? asRange(defaults.range) ?? FIRST_RANGES[resolution];
   const said = params.get("tz");
   const display = params.get("display");
   return {
@@ -244,7 +287,10 @@ function asInstant(text: string | null): number | undefined {
 }
 
 /** What is written in the address for a choice; the defaults' own are left out. */
-export function writeChoice(choice: Choice, defaults: Defaults): Record<string, string | undefined> {
+export function writeChoice(
+  choice: Choice,
+  defaults: Defaults,
+): Record<string, string | undefined> {
   const plain = readChoice(new URLSearchParams(), defaults);
   const isPlain = choice.resolution === plain.resolution && choice.range === plain.range;
   return {

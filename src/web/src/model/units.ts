@@ -59,7 +59,8 @@ function scaleFor(unit: Unit, size: number): Scale {
     return { factor: 1024 ** -k, suffix: ` ${BINARY[k] ?? "B"}${per}` };
   }
   if (SECONDS.includes(unit.word)) {
-    const [seconds, name] = TIMES.find(([from]) => size >= from) ?? (size > 0 ? [1e-9, "ns"] : [1, "s"]);
+    const [seconds, name] =
+      TIMES.find(([from]) => size >= from) ?? (size > 0 ? [1e-9, "ns"] : [1, "s"]);
     return { factor: 1 / seconds, suffix: ` ${name}` };
   }
   const k = power(size, 1000, DECIMAL.length);
@@ -136,7 +137,9 @@ export function tickSteps(unit: Unit): number[] {
   }
   if (SECONDS.includes(unit.word)) {
     const minutes = [1, 2, 5, 10, 15, 30].flatMap((n) => [n, n * 60]);
-    const longer = [1, 2, 3, 6, 12].map((n) => n * 3600).concat([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map((n) => n * 86_400));
+    const longer = [1, 2, 3, 6, 12]
+      .map((n) => n * 3600)
+      .concat([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map((n) => n * 86_400));
     return [...decimal.filter((step) => step < 1), ...minutes, ...longer].sort((a, b) => a - b);
   }
   return decimal;

@@ -55,8 +55,8 @@ function reader(zone: string): Intl.DateTimeFormat {
 /** Milliseconds that the zone's clocks are ahead of UTC. */
 export function offsetAt(zone: string, instant: number): number {
   if (zone === "UTC") return 0;
-  let known = offsets.get(zone);
-  if (!known) offsets.set(zone, (known = new Map()));
+  const known = offsets.get(zone) ?? new Map<number, number>();
+  if (known.size === 0) offsets.set(zone, known);
   const quarter = Math.floor(instant / QUARTER);
   let offset = known.get(quarter);
   if (offset === undefined) {
@@ -92,7 +92,14 @@ export function clockAt(zone: string, instant: number): Clock {
  * as much later as they were put forward. Months and days may be out of bounds: day 32 is of the
  * next month.
  */
-export function instantOf(zone: string, year: number, month: number, day: number, hour = 0, minute = 0) {
+export function instantOf(
+  zone: string,
+  year: number,
+  month: number,
+  day: number,
+  hour = 0,
+  minute = 0,
+) {
   const shown = Date.UTC(year, month - 1, day, hour, minute);
   const before = shown - offsetAt(zone, shown - DAY);
   const after = shown - offsetAt(zone, shown + DAY);

@@ -1,0 +1,272 @@
+/** A chart: head, plot, legend. What moves with the pointer is in `live.ts`. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Display, PanelQuery } from "../api/types";
+import { Icon } from "../parts/icon";
+import type { ChartData } from "./data";
+import type { TimeFrame } from "./frame";
+import { Legend } from "./legend";
+import { LiveChart, type ChartWish } from "./live";
+import type { Threshold } from "./marks";
+import { Menu } from "./menu";
+import { copy, linkTo, savePicture, saveTable } from "./save";
+import { isolated, keepState, slug, toggled, type ChartState } from "./state";
+
+export interface ChartProps {
+  /** Its name in the address; made of the title by default. Unique on a page. */
+  id?: string;
+  title: string;
+  queries: readonly PanelQuery[];
+  /** Shared by all charts of the view. */
+  frame: TimeFrame;
+  /** Which number is shown; the kind's own by default. */
+  display?: Display | undefined;
+  stacked?: boolean | undefined;
+  log?: boolean | undefined;
+  /** Instead of the unit that the series have. */
+  unit?: string | undefined;
+  /** Whether gauges have a band from their least to their greatest. */
+  band?: boolean | undefined;
+  threshold?: Threshold | undefined;
+  /** Makes other series of those that were loaded; always the same function. */
+  derive?: ((data: ChartData) => ChartData) | undefined;
+  /** Takes the height of what it is in. */
+  fill?: boolean | undefined;
+  /** More buttons in its head. */
+  actions?: ComponentChildren;
+  /** Told of each answer. */
+  onData?: ((data: ChartData) => void) | undefined;
+}
+
+function wishOf(props: ChartProps): ChartWish {
+  return {
+    id: props.id ?? slug(props.title),
+    title: props.title,
+    queries: props.queries,
+    display: props.display,
+    stacked: props.stacked ?? false,
+    log: props.log ?? false,
+    unit: props.unit,
+    band: props.band ?? true,
+    threshold: props.threshold,
+    derive: props.derive,
+  };
+}
+
+export function Chart(props: ChartProps) {
+  const { title, frame } = props;
+  const live = useMemo(() => new LiveChart(frame, wishOf(props)), [frame, title]);
+  const wish = wishOf(props);
+  const text = JSON.stringify(wish);
+  useEffect(() => void (live.wish.value = wish), [live, text, wish.derive]);
+
+  const root = useRef<HTMLElement>(null);
+  const plot = useRef<HTMLDivElement>(null);
+  const overlay = useRef<HTMLDivElement>(null);
+  const time = useRef<HTMLSpanElement>(null);
+  const tip = useRef<HTMLDivElement>(null);
+  const spoken = useRef<HTMLDivElement>(null);
+  const change = (next: Partial<ChartState>) =>
+    keepState(live.wish.peek().id, { ...live.state.peek(), ...next });
+  const fullScreen = () => toggleFull(root.current, live.state.peek().full, change);
+
+  useEffect(() => {
+    const elements = {
+      root: root.current,
+      plot: plot.current,
+      overlay: overlay.current,
+      time: time.current,
+      tip: tip.current,
+      spoken: spoken.current,
+    };
+    if (Object.values(elements).some((element) => element === null)) return;
+    return live.mount(elements as Parameters<LiveChart["mount"]>[0], fullScreen);
+  }, [live]);
+  useEffect(() => {
+    return live.data.subscribe((data) => data && props.onData?.(data));
+  }, [live, props.onData]);
+  useLeaveFull(live.state.value.full, () => change({ full: false }));
+
+  const onRow = useMemo(
+    () => (key: string, isShift: boolean) => {
+      const { id } = live.wish.peek();
+      const keys = live.rows.peek().map((row) => row.key);
+      const state = live.state.peek();
+      keepState(id, isShift ? toggled(state, key, keys) : isolated(state, key));
+    },
+    [live],
+  );
+  const { full } = live.state.value;
+  const classes = ["chart", "card", props.fill && "is-fill", full && "is-full"];
+  return (
+    <section
+      class={classes.filter(Boolean).join(" ")}
+      aria-label={title}
+      data-chart={title}
+      ref={root}
+    >
+      <header class="chart-head">
+        <h3 title={title}>{title}</h3>
+        <span class="chart-time num" ref={time} />
+        <div class="chart-actions">
+          {props.actions}
+          <button
+            type="button"
+            class="button quiet icon-only"
+            aria-label={full ? "Leave full screen" : "Full screen"}
+            title={full ? "Leave full screen" : "Full screen (F)"}
+            aria-pressed={full}
+            onClick={fullScreen}
+          >
+            <Icon name={full ? "close" : "expand"} />
+          </button>
+          <More live={live} change={change} />
+        </div>
+      </header>
+      <div class="chart-plot" ref={plot}>
+        <div
+          class="plot-over"
+          ref={overlay}
+          tabIndex={0}
+          role="application"
+          aria-roledescription="chart"
+          aria-label={`${title}. Arrow keys read values, plus and minus zoom, 0 goes back, F fills the screen.`}
+        />
+        <div class="plot-tip" ref={tip} hidden />
+        <Notice live={live} />
+      </div>
+      <Legend rows={live.rows.value} onRow={onRow} onRows={live.attachLegend} />
+      <Notes live={live} />
+      <div class="hidden-text" aria-live="polite" ref={spoken} />
+    </section>
+  );
+}
+
+/** Why there is nothing to see, or what is wrong with what is seen. */
+function Notice({ live }: { live: LiveChart }) {
+  const data = live.data.value;
+  const error = live.error.value;
+  const isLoading = live.isLoading.value;
+  const bar = isLoading && (!data || data.isCoarse) ? <div class="chart-bar" /> : null;
+  if (error) {
+    const isOld = data !== undefined && data.series.length > 0;
+    return (
+      <div class={isOld ? "chart-notice is-small" : "chart-notice"} role="alert">
+        <Icon name="warning" />
+        {error.message}
+      </div>
+    );
+  }
+  if (!data) return bar ?? null;
+  const isEmpty = data.series.every(({ values }) =>
+    values.every((v) => v === null || v === undefined),
+  );
+  if (!isEmpty || isLoading) return bar;
+  const [note] = data.series.length === 0 ? data.notes : [];
+  return (
+    <div class="chart-notice">
+      No samples in this stretch of time
+      {note && <small>{note}</small>}
+    </div>
+  );
+}
+
+/** What the daemon says about the answer. */
+function Notes({ live }: { live: LiveChart }) {
+  const data = live.data.value;
+  if (!data || data.series.length === 0) return null;
+  const { left } = data;
+  const notes = [
+    ...(left > 0 ? [`${left} more series are not drawn: name tags, or take the top ones`] : []),
+    ...data.notes.filter((note) => !note.startsWith("no ")),
+  ];
+  if (notes.length === 0) return null;
+  return (
+    <ul class="chart-notes">
+      {notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
+  );
+}
+
+function More({ live, change }: { live: LiveChart; change: (next: Partial<ChartState>) => void }) {
+  const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
+  const wish = live.wish.value;
+  const orUndefined = (value: boolean, own: boolean) => (value === own ? undefined : value);
+  const window = () => live.frame.window.peek();
+  return (
+    <Menu
+      label="More"
+      items={[
+        {
+          label: "Logarithmic axis",
+          checked: isLog,
+          disabled: isStacked,
+          onSelect: () => change({ log: orUndefined(!isLog, wish.log) }),
+        },
+        {
+          label: "Stacked areas",
+          checked: isStacked,
+          onSelect: () => change({ stacked: orUndefined(!isStacked, wish.stacked) }),
+        },
+        { label: "Copy link", onSelect: () => void copy(linkTo(window(), false)) },
+        {
+          label: "Copy link to this stretch of time",
+          onSelect: () => void copy(linkTo(window(), true)),
+        },
+        { label: "Save as PNG", onSelect: () => picture(live) },
+        {
+          label: "Save as CSV",
+          onSelect: () => {
+            const data = live.data.peek();
+            if (data) saveTable(wish.title, data, live.shown);
+          },
+        },
+      ]}
+    >
+      <Icon name="more" />
+    </Menu>
+  );
+}
+
+function picture(live: LiveChart): void {
+  const canvas = live.plot?.canvas;
+  const { title } = live.wish.peek();
+  const window = live.frame.window.peek();
+  if (canvas) void savePicture({ title, window, canvas, rows: live.rows.peek() });
+}
+
+function toggleFull(
+  root: HTMLElement | null,
+  isFull: boolean,
+  change: (next: Partial<ChartState>) => void,
+): void {
+  if (isFull) {
+    change({ full: false });
+    if (document.fullscreenElement) void document.exitFullscreen();
+    return;
+  }
+  change({ full: true });
+  // Where the browser refuses, the chart fills the page.
+  root?.requestFullscreen().catch(() => undefined);
+}
+
+/** A chart leaves the full screen by Escape, also when it only fills the page. */
+function useLeaveFull(isFull: boolean, leave: () => void): void {
+  useEffect(() => {
+    if (!isFull) return;
+    const left = () => {
+      if (!document.fullscreenElement) leave();
+    };
+    const escape = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && !event.defaultPrevented) leave();
+    };
+    document.addEventListener("fullscreenchange", left);
+    document.addEventListener("keydown", escape);
+    return () => {
+      document.removeEventListener("fullscreenchange", left);
+      document.removeEventListener("keydown", escape);
+    };
+  }, [isFull]);
+}

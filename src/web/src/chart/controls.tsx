@@ -1,0 +1,123 @@
+/** The controls of a time frame: resolution, range, display, zone, and the ways along time. */
+import { Icon } from "../parts/icon";
+import { preferredZone } from "../app/preferences";
+import {
+  RANGE_LABELS,
+  RESOLUTIONS,
+  rangesOf,
+  withRange,
+  withResolution,
+  type FrameDisplay,
+} from "../model/timeframe";
+import type { TimeFrame } from "./frame";
+import { stretchText } from "./save";
+import { ZonePicker } from "./zone-picker";
+
+interface ChoicesProps<T extends string> {
+  label: string;
+  choices: readonly { value: T; label: string }[];
+  value: T | undefined;
+  onChoose: (value: T) => void;
+}
+
+/** One of several side by side. */
+function Choices<T extends string>({ label, choices, value, onChoose }: ChoicesProps<T>) {
+  return (
+    <div class="choices" role="group" aria-label={label}>
+      {choices.map((choice) => (
+        <button
+          key={choice.value}
+          type="button"
+          aria-pressed={choice.value === value}
+          onClick={() => onChoose(choice.value)}
+        >
+          {choice.label}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+const DISPLAYS: readonly { value: FrameDisplay | "own"; label: string }[] = [
+  { value: "own", label: "auto" },
+  { value: "avg_per_sec", label: "avg/sec" },
+  { value: "total", label: "total" },
+];
+
+export function TimeControls({ frame }: { frame: TimeFrame }) {
+  const choice = frame.choice.value;
+  const window = frame.window.value;
+  const canGoBack = frame.steps.value.length > 0 || choice.fixed !== undefined;
+  const ranges = rangesOf(choice.resolution).map((value) => ({
+    value,
+    label: RANGE_LABELS[value],
+  }));
+  return (
+    <div class="time-controls">
+      <Choices
+        label="Resolution"
+        choices={RESOLUTIONS}
+        value={choice.resolution}
+        onChoose={(resolution) => frame.set(withResolution(choice, resolution))}
+      />
+      <Choices
+        label="Range"
+        choices={ranges}
+        value={choice.fixed ? undefined : choice.range}
+        onChoose={(range) => frame.set(withRange(choice, range))}
+      />
+      <Choices
+        label="Display"
+        choices={DISPLAYS}
+        value={choice.display ?? "own"}
+        onChoose={(display) =>
+          frame.set({ ...choice, display: display === "own" ? undefined : display })
+        }
+      />
+      <ZonePicker
+        zone={choice.zone}
+        onChoose={(zone) => {
+          preferredZone.value = zone;
+          frame.set({ ...choice, zone });
+        }}
+      />
+      <div class="time-along">
+        <span class="time-stretch num">{stretchText(window)}</span>
+        <div class="choices" role="group" aria-label="Along time">
+          <Step label="Earlier" icon="left" onClick={() => frame.pan(-0.5)} />
+          <Step label="Later" icon="right" onClick={() => frame.pan(0.5)} />
+          <Step label="Zoom in" icon="plus" onClick={() => frame.magnify(2)} />
+          <Step label="Zoom out" icon="minus" onClick={() => frame.magnify(0.5)} />
+        </div>
+        <button
+          type="button"
+          class="button"
+          disabled={!canGoBack}
+          title="As before the zoom (double click on a chart)"
+          onClick={() => frame.back()}
+        >
+          Back
+        </button>
+        {choice.fixed ? (
+          <button type="button" class="button" onClick={() => frame.follow()}>
+            Now
+          </button>
+        ) : null}
+      </div>
+    </div>
+  );
+}
+
+interface StepProps {
+  label: string;
+  icon: "left" | "right" | "plus" | "minus";
+  onClick: () => void;
+}
+
+function Step({ label, icon, onClick }: StepProps) {
+  return (
+    <button type="button" aria-label={label} title={label} onClick={onClick}>
+      <Icon name={icon} />
+    </button>
+  );
+}

@@ -1,0 +1,218 @@
+/** What a chart draws: series over the same times, made from the answers of the daemon. */
+import type { ChartAnswer, ChartSeries, Kind, PromqlMatrix, Tags } from "../api/types";
+import type { Values } from "../model/stack";
+import type { Window } from "../model/timeframe";
+import { unitOf, type Unit } from "../model/units";
+
+export interface DrawnSeries {
+  /** Which series and number this is; the same from one answer to the next. */
+  key: string;
+  metric: string;
+  tags: Tags;
+  kind: Kind | undefined;
+  /** Of what the numbers are; `promql` where only the expression knows. */
+  display: string;
+  unit: Unit;
+  label: string;
+  values: Values;
+  /** The least and the greatest of each slot. */
+  band?: { min: Values; max: Values };
+}
+
+export interface ChartData {
+  /** What was asked for. */
+  window: Window;
+  /** Slot starts. */
+  times: number[];
+  series: DrawnSeries[];
+  /** Slots of the answer; wider ones than asked for while those load. */
+  resolution: string;
+  isCoarse: boolean;
+  /** Start of the slot under way. */
+  incompleteFrom: number | undefined;
+  /** What the daemon says about the answer. */
+  notes: string[];
+  /** Series of the answer that are too many to be drawn. */
+  left: number;
+}
+
+/** An answer to one query. */
+export interface Part {
+  times: number[];
+  series: DrawnSeries[];
+  resolution: string;
+  incompleteFrom: number | undefined;
+  notes: string[];
+}
+
+/** More lines than this say nothing and cost much. */
+export const DRAWN_MAX = 100;
+
+/** `metric{a="b"}` */
+export function seriesName(metric: string, tags: Tags): string {
+  const pairs = Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1));
+  const inside = pairs.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
+  return inside ? `${metric}{${inside}}` : metric;
+}
+
+function drawn(series: ChartSeries, unit: string | undefined): DrawnSeries {
+  return {
+    key: `${seriesName(series.metric, series.tags)} ${series.display}`,
+    metric: series.metric,
+    tags: series.tags,
+    kind: series.kind,
+    display: series.display,
+    unit: unitOf(unit ?? series.unit, series.display),
+    label: "",
+    values: series.points.map(([, value]) => value),
+  };
+}
+
+/** The answer of `/api/v1/chart`; averages take the least and greatest with them as their band. */
+export function partOfChart(answer: ChartAnswer, unit?: string): Part {
+  const bands = new Map<string, { min?: Values; max?: Values }>();
+  const hasAverages = answer.series.some(({ display }) => display === "avg");
+  const isBand = ({ display }: ChartSeries) =>
+    hasAverages && (display === "min" || display === "max");
+  for (const series of answer.series.filter(isBand)) {
+    const name = seriesName(series.metric, series.tags);
+    const band = bands.get(name) ?? {};
+    band[series.display as "min" | "max"] = series.points.map(([, value]) => value);
+    bands.set(name, band);
+  }
+  const series = answer.series
+    .filter((one) => !isBand(one))
+    .map((one) => {
+      const line = drawn(one, unit);
+      const { min, max } = bands.get(seriesName(one.metric, one.tags)) ?? {};
+      return min && max ? { ...line, band: { min, max } } : line;
+    });
+  return {
+    times: answer.series[0]?.points.map(([start]) => start) ?? [],
+    series,
+    resolution: answer.resolution,
+    incompleteFrom: answer.incomplete_from,
+    notes: answer.notes,
+  };
+}
+
+export interface PromqlAsked {
+  expression: string;
+  legend: string | undefined;
+  unit: string | undefined;
+  /** Times at which it was evaluated. */
+  times: number[];
+}
+
+/** The answer of `/api/v1/query_range`: numbers at the times that were asked for. */
+export function partOfPromql(matrix: PromqlMatrix, asked: PromqlAsked, resolution: string): Part {
+  const places = new Map(asked.times.map((time, place) => [time, place]));
+  const series = matrix.result.map(({ metric, values }) => {
+    const { __name__: name, ...tags } = metric;
+    const line: Values = asked.times.map(() => null);
+    for (const [seconds, text] of values) {
+      const place = places.get(Math.round(seconds * 1000));
+      const value = numberOf(text);
+      if (place !== undefined && Number.isFinite(value)) line[place] = value;
+    }
+    return {
+      key: `${asked.expression} ${seriesName(name ?? "", tags)}`,
+      metric: name ?? "",
+      tags,
+      kind: undefined,
+      display: "promql",
+      unit: unitOf(asked.unit ?? "", ""),
+      label: asked.legend ? filled(asked.legend, metric) : "",
+      values: line,
+    };
+  });
+  return { times: asked.times, series, resolution, incompleteFrom: undefined, notes: [] };
+}
+
+function numberOf(text: string): number {
+  if (text === "+Inf") return Infinity;
+  return text === "-Inf" ? -Infinity : Number(text);
+}
+
+/** `{{tag}}` is that tag's value. */
+function filled(legend: string, tags: Tags): string {
+  return legend.replaceAll(/\{\{\s*([^{}\s]+)\s*\}\}/g, (_, name: string) => tags[name] ?? "");
+}
+
+/** All parts over the same times. A time that a part does not have is `undefined` there. */
+export function joined(parts: readonly Part[], window: Window): ChartData {
+  const withTimes = parts.filter(({ times }) => times.length > 0);
+  const times = unionOf(withTimes.map((part) => part.times));
+  const series = withTimes.flatMap((part) =>
+    part.series.map((one) => spread(one, part.times, times)),
+  );
+  const notes = [...new Set(parts.flatMap((part) => part.notes))];
+  return {
+    window,
+    times,
+    series: named(unique(series).slice(0, DRAWN_MAX)),
+    resolution: parts[0]?.resolution ?? window.resolution,
+    isCoarse: false,
+    incompleteFrom: parts.find((part) => part.incompleteFrom !== undefined)?.incompleteFrom,
+    notes,
+    left: Math.max(series.length - DRAWN_MAX, 0),
+  };
+}
+
+function unionOf(all: readonly number[][]): number[] {
+  const [first, ...others] = all;
+  if (!first) return [];
+  const isFirst = (times: number[]) =>
+    times.length === first.length && times.every((time, i) => time === first[i]);
+  if (others.every(isFirst)) return first;
+  return [...new Set(all.flat())].sort((a, b) => a - b);
+}
+
+function spread(series: DrawnSeries, from: number[], to: number[]): DrawnSeries {
+  if (from === to || from.length === to.length) return series;
+  const places = new Map(from.map((time, place) => [time, place]));
+  const place = (values: Values) =>
+    to.map((time) => {
+      const at = places.get(time);
+      return at === undefined ? undefined : values[at];
+    });
+  const { band } = series;
+  return {
+    ...series,
+    values: place(series.values),
+    ...(band ? { band: { min: place(band.min), max: place(band.max) } } : {}),
+  };
+}
+
+/** Two queries may find the same series: each has a key of its own. */
+function unique(series: DrawnSeries[]): DrawnSeries[] {
+  const times = new Map<string, number>();
+  return series.map((one) => {
+    const count = (times.get(one.key) ?? 0) + 1;
+    times.set(one.key, count);
+    return count === 1 ? one : { ...one, key: `${one.key} #${count}` };
+  });
+}
+
+/** Calls each series what tells it from the others: its metric, its number, its own tags. */
+export function named(series: DrawnSeries[]): DrawnSeries[] {
+  const differs = (read: (one: DrawnSeries) => string | undefined) =>
+    new Set(series.map(read)).size > 1;
+  const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
+  const telling = tagNames.filter((name) => differs(({ tags }) => tags[name]));
+  const isMetricTelling = differs(({ metric }) => metric);
+  const isDisplayTelling = differs((one) => one.display) && !isMetricTelling;
+  return series.map((one) => {
+    if (one.label) return one;
+    const own = telling.filter((name) => one.tags[name] !== undefined);
+    const values = own.map((name) =>
+      telling.length > 1 ? `${name}=${one.tags[name] ?? ""}` : (one.tags[name] ?? ""),
+    );
+    const words = [
+      ...(isMetricTelling ? [one.metric] : []),
+      ...values,
+      ...(isDisplayTelling ? [one.display] : []),
+    ].filter((word) => word !== "");
+    return { ...one, label: words.join(" ") || one.metric || seriesName("", one.tags) || "value" };
+  });
+}

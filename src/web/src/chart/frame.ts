@@ -1,0 +1,184 @@
+/**
+ * The time frame that all charts of a view share, alive: read from the address and written to it,
+ * following the daemon's clock, with the steps of a zoom to go back.
+ */
+import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { api, awaySince, now } from "../api/client";
+import type { Annotation } from "../api/types";
+import { address, setParams } from "../app/address";
+import { preferredZone } from "../app/preferences";
+import {
+  panned,
+  readChoice,
+  slotOf,
+  widened,
+  windowOf,
+  writeChoice,
+  zoomed,
+  type Choice,
+  type Window,
+} from "../model/timeframe";
+import { Cursor } from "./cursor";
+
+/** How often charts ask again: a sixth of a slot, within these. */
+const REFRESH_MS = { min: 10_000, max: 60_000 };
+/** How long what is read stands still after the pointer was last moved. */
+const READING_MS = 30_000;
+
+export interface FrameOptions {
+  /** The resolution and range where the address names none. */
+  resolution?: string | undefined;
+  range?: string | undefined;
+  /** Which annotations are drawn, as of the API; all by default. */
+  annotationTags?: string | undefined;
+}
+
+export class TimeFrame {
+  readonly choice: ReadonlySignal<Choice>;
+  readonly window: ReadonlySignal<Window>;
+  /** Whether charts ask again by themselves. */
+  readonly isLive = signal(true);
+  /** What charts ask for: another object also when they should ask for the same again. */
+  readonly asked: ReadonlySignal<Window & { turn: number }>;
+  readonly annotations = signal<Annotation[]>([]);
+  readonly cursor = new Cursor();
+  /** Steps of zooms that one can go back. */
+  readonly steps = signal<Choice[]>([]);
+  private readonly moment = signal(now());
+  private readonly turn = signal(0);
+  private readonly defaults: ReadonlySignal<{ resolution?: string; range?: string; zone: string }>;
+
+  constructor(readonly options: FrameOptions) {
+    this.defaults = computed(() => ({
+      ...(options.resolution ? { resolution: options.resolution } : {}),
+      ...(options.range ? { range: options.range } : {}),
+      zone: preferredZone.value,
+    }));
+    const text = computed(() =>
+      JSON.stringify(readChoice(address.value.params, this.defaults.value)),
+    );
+    // Through text, so that what else changes in the address changes nothing here.
+    this.choice = computed(() => JSON.parse(text.value) as Choice);
+    const shown = computed(() => JSON.stringify(windowOf(this.choice.value, this.moment.value)));
+    this.window = computed(() => JSON.parse(shown.value) as Window);
+    this.asked = computed(() => ({ ...this.window.value, turn: this.turn.value }));
+  }
+
+  set(choice: Choice, options: { replace?: boolean } = {}): void {
+    this.moment.value = now();
+    setParams(writeChoice(choice, this.defaults.peek()), options);
+  }
+
+  /** Shows a stretch; `back` returns from it. */
+  zoom(start: number, end: number): void {
+    const before = this.choice.peek();
+    this.steps.value = [...this.steps.peek(), before].slice(-50);
+    this.set(zoomed(before, start, end));
+  }
+
+  /** Magnifies the middle; below 1 it shows more. */
+  magnify(times: number): void {
+    const { start, end } = this.window.peek();
+    if (times > 1) {
+      const [middle, half] = [(start + end) / 2, (end - start) / 2 / times];
+      this.zoom(middle - half, middle + half);
+    } else {
+      this.set(widened(this.choice.peek(), this.window.peek(), 1 / times, now()));
+    }
+  }
+
+  /** The stretch before the last zoom; without one what the clock is at. */
+  back(): void {
+    const steps = [...this.steps.peek()];
+    const before = steps.pop();
+    this.steps.value = steps;
+    if (before) this.set(before);
+    else this.follow();
+  }
+
+  /** Follows the clock again. */
+  follow(): void {
+    const { fixed, ...choice } = this.choice.peek();
+    if (fixed) this.set({ ...choice, fixed: undefined });
+  }
+
+  /** Moves by parts of what is shown, positive ones to later times. */
+  pan(parts: number): void {
+    this.set(panned(this.choice.peek(), this.window.peek(), parts, now()), { replace: true });
+  }
+
+  /** Charts ask again; what is shown moves on with the clock unless somebody reads a value. */
+  refresh(): void {
+    if (!this.cursor.isRead(READING_MS)) this.moment.value = now();
+    this.turn.value++;
+  }
+
+  /** Keeps the frame alive while its view is shown. */
+  run(): () => void {
+    let timer: ReturnType<typeof setTimeout>;
+    const wait = () => {
+      const sixth = slotOf(this.choice.peek().resolution) / 6;
+      timer = setTimeout(tick, Math.min(Math.max(sixth, REFRESH_MS.min), REFRESH_MS.max));
+    };
+    const tick = () => {
+      if (!document.hidden && this.isLive.peek()) this.refresh();
+      wait();
+    };
+    const seen = () => {
+      if (document.hidden || !this.isLive.peek()) return;
+      clearTimeout(timer);
+      tick();
+    };
+    wait();
+    document.addEventListener("visibilitychange", seen);
+    const back = whenBack(() => this.refresh());
+    const drawn = this.followAnnotations();
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+      back();
+      drawn();
+    };
+  }
+
+  /** One request for all charts of the view. */
+  private followAnnotations(): () => void {
+    let abort = new AbortController();
+    const stop = effect(() => {
+      const { start, end } = this.asked.value;
+      abort.abort();
+      abort = new AbortController();
+      const tags = this.options.annotationTags;
+      api.annotations({ start, end, ...(tags ? { tags } : {}) }, abort.signal).then(
+        ({ annotations }) => {
+          const isSame = JSON.stringify(annotations) === JSON.stringify(this.annotations.peek());
+          if (!isSame) this.annotations.value = annotations;
+        },
+        () => {
+          // Charts are drawn without them: what failed is said where values are missing.
+        },
+      );
+    });
+    return () => {
+      stop();
+      abort.abort();
+    };
+  }
+}
+
+/** Calls when the daemon answers again after it did not. */
+function whenBack(call: () => void): () => void {
+  let wasAway = awaySince.peek() !== null;
+  return awaySince.subscribe((away) => {
+    if (wasAway && away === null) setTimeout(call, 0);
+    wasAway = away !== null;
+  });
+}
+
+/** The time frame of a view, made once for each `key`. */
+export function useTimeFrame(options: FrameOptions = {}, key = ""): TimeFrame {
+  const frame = useMemo(() => new TimeFrame(options), [key]);
+  useEffect(() => frame.run(), [frame]);
+  return frame;
+}

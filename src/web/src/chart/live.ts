@@ -1,0 +1,316 @@
+/**
+ * A chart at work: asks for its data when it is seen, draws it, follows the pointer. Everything that
+ * happens often happens here, outside of components.
+ */
+import { batch, computed, effect, signal, type ReadonlySignal } from "@preact/signals";
+import { ApiError } from "../api/client";
+import type { Display, PanelQuery } from "../api/types";
+import { isDark } from "../app/preferences";
+import { Places, lookOf } from "../model/colours";
+import { valueText } from "../model/units";
+import { clockAt, dateText, timeText, zoneName } from "../model/zone";
+import type { Pointed } from "./cursor";
+import { seriesName, type ChartData } from "./data";
+import type { TimeFrame } from "./frame";
+import { LegendValues, type LegendRow } from "./legend";
+import { load, type Asked } from "./load";
+import { annotationsAt, type Threshold } from "./marks";
+import { Overlay } from "./overlay";
+import { Plot } from "./plot";
+import { listen } from "./pointer";
+import { enter } from "./registry";
+import { readState, seen, type ChartState } from "./state";
+import { address } from "../app/address";
+
+/** What a chart is asked to show. */
+export interface ChartWish {
+  id: string;
+  title: string;
+  queries: readonly PanelQuery[];
+  display: Display | undefined;
+  stacked: boolean;
+  log: boolean;
+  unit: string | undefined;
+  band: boolean;
+  threshold: Threshold | undefined;
+  /** Makes other series of those that were loaded. */
+  derive: ((data: ChartData) => ChartData) | undefined;
+}
+
+/** The elements of a chart that are written to outside of components. */
+export interface ChartElements {
+  root: HTMLElement;
+  plot: HTMLElement;
+  overlay: HTMLElement;
+  time: HTMLElement;
+  tip: HTMLElement;
+  spoken: HTMLElement;
+}
+
+/** A chart that is as near as this to what is seen is loaded. */
+const NEAR_PX = 200;
+
+export class LiveChart {
+  readonly wish;
+  readonly data = signal<ChartData | undefined>(undefined);
+  readonly error = signal<ApiError | undefined>(undefined);
+  readonly isLoading = signal(true);
+  readonly state: ReadonlySignal<ChartState>;
+  readonly isStacked: ReadonlySignal<boolean>;
+  readonly isLog: ReadonlySignal<boolean>;
+  /** The legend; the same object while no row differs. */
+  readonly rows: ReadonlySignal<LegendRow[]>;
+  readonly legend = new LegendValues();
+  plot: Plot | undefined;
+  private overlay: Overlay | undefined;
+  private elements: ChartElements | undefined;
+  private readonly isSeen = signal(false);
+  private readonly places = new Places();
+  private pointedPlace = -2;
+  /** Of the frame, when it asked last. */
+  private turn = -1;
+
+  constructor(
+    readonly frame: TimeFrame,
+    wish: ChartWish,
+  ) {
+    this.wish = signal(wish);
+    const id = computed(() => this.wish.value.id);
+    const state = computed(() => JSON.stringify(readState(address.value.params, id.value)));
+    this.state = computed(() => JSON.parse(state.value) as ChartState);
+    this.isStacked = computed(() => this.state.value.stacked ?? this.wish.value.stacked);
+    this.isLog = computed(() => this.state.value.log ?? this.wish.value.log);
+    const rows = computed(() => JSON.stringify(this.makeRows()));
+    this.rows = computed(() => JSON.parse(rows.value) as LegendRow[]);
+  }
+
+  private makeRows(): LegendRow[] {
+    const series = this.data.value?.series ?? [];
+    const places = this.places.assign(series.map(({ key }) => key));
+    const shown = seen(
+      this.state.value,
+      series.map(({ key }) => key),
+    );
+    return series.map((one, k) => ({
+      key: one.key,
+      label: one.label,
+      full: one.metric ? seriesName(one.metric, one.tags) : one.key,
+      look: lookOf(places[k] ?? 0, isDark.value),
+      unit: one.unit,
+      shown: shown[k] ?? true,
+    }));
+  }
+
+  /** Whether each series is seen. */
+  get shown(): boolean[] {
+    return this.rows.peek().map(({ shown }) => shown);
+  }
+
+  /** Comes to life on these elements; what is returned ends it. */
+  mount(elements: ChartElements, fullScreen: () => void): () => void {
+    const plot = new Plot(elements.plot);
+    const overlay = new Overlay(elements.overlay, plot);
+    this.plot = plot;
+    this.overlay = overlay;
+    this.elements = elements;
+    plot.onArea = () => overlay.fit();
+    const sizes = new ResizeObserver(() => {
+      plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
+    });
+    sizes.observe(elements.plot);
+    const views = new IntersectionObserver(
+      (entries) => (this.isSeen.value = entries.at(-1)?.isIntersecting ?? false),
+      { rootMargin: `${NEAR_PX}px` },
+    );
+    views.observe(elements.root);
+    const stops = [
+      () => sizes.disconnect(),
+      () => views.disconnect(),
+      this.keepLoading(),
+      effect(() => this.draw()),
+      this.frame.cursor.listen((pointed) => this.point(pointed)),
+      enter(this.wish.peek().title, () => plot.drawn),
+      listen(elements.overlay, {
+        plot,
+        overlay,
+        frame: this.frame,
+        source: this,
+        near: (y) => this.near(y),
+        fullScreen,
+      }),
+      () => plot.destroy(),
+    ];
+    return () => stops.forEach((stop) => stop());
+  }
+
+  private keepLoading(): () => void {
+    let abort = new AbortController();
+    const question = computed(() => {
+      const { queries, display, unit, band } = this.wish.value;
+      return JSON.stringify({ queries, display, unit, band });
+    });
+    const stop = effect(() => {
+      const { turn, ...window } = this.frame.asked.value;
+      const { display: frameDisplay } = this.frame.choice.value;
+      const asked = JSON.parse(question.value) as Pick<ChartWish, "queries" | "band"> &
+        Partial<Pick<ChartWish, "display" | "unit">>;
+      if (!this.isSeen.value) return;
+      abort.abort();
+      abort = new AbortController();
+      const { queries, band, display, unit } = asked;
+      void this.ask({ queries, band, display, unit, window, frameDisplay }, turn, abort.signal);
+    });
+    return () => {
+      stop();
+      abort.abort();
+    };
+  }
+
+  private async ask(asked: Asked, turn: number, abort: AbortSignal): Promise<void> {
+    this.isLoading.value = true;
+    // A refresh has what it shows; another window has not.
+    const isNew = turn === this.turn || this.data.peek() === undefined;
+    this.turn = turn;
+    const take = (data: ChartData) => {
+      if (abort.aborted) return;
+      const { derive } = this.wish.peek();
+      this.data.value = derive ? derive(data) : data;
+    };
+    try {
+      const data = await load(asked, abort, isNew ? take : undefined);
+      batch(() => {
+        take(data);
+        this.error.value = undefined;
+        this.isLoading.value = false;
+      });
+    } catch (cause) {
+      if (abort.aborted) return;
+      this.error.value =
+        cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
+      this.isLoading.value = false;
+    }
+  }
+
+  private draw(): void {
+    const data = this.data.value;
+    const rows = this.rows.value;
+    const window = this.frame.window.value;
+    const annotations = this.frame.annotations.value;
+    const { threshold } = this.wish.value;
+    const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
+    const elements = this.elements;
+    if (!data || !this.plot || !elements) return;
+    this.plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
+    this.plot.update({
+      data,
+      window,
+      places: this.places.assign(data.series.map(({ key }) => key)),
+      shown: rows.map(({ shown }) => shown),
+      stacked,
+      log: log && !stacked,
+      dark,
+      marks: { incompleteFrom: data.incompleteFrom, annotations, threshold },
+      isRead: () => this.frame.cursor.at !== null,
+    });
+    this.overlay?.fit();
+    this.overlay?.look(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
+    this.pointedPlace = -2;
+    // After the legend has its rows, and uPlot its scales.
+    requestAnimationFrame(() => this.point(this.frame.cursor.at));
+  }
+
+  /** The rows of the legend on the page are others. */
+  readonly attachLegend = (list: HTMLElement | null): void => {
+    this.legend.attach(list);
+    this.pointedPlace = -2;
+    this.point(this.frame.cursor.at);
+  };
+
+  /** The last slot that is over. */
+  private lastPlace(data: ChartData): number {
+    const end = data.incompleteFrom ?? Infinity;
+    for (let place = data.times.length - 1; place >= 0; place--) {
+      if ((data.times[place] ?? 0) < end) return place;
+    }
+    return data.times.length - 1;
+  }
+
+  private point(pointed: Pointed | null): void {
+    const data = this.data.peek();
+    const { plot, overlay, elements } = this;
+    if (!data || !plot || !overlay || !elements || !this.isSeen.peek()) return;
+    const pointedAt = pointed ? plot.placeOf(pointed.time) : undefined;
+    const isSource = pointed?.source === this;
+    overlay.point(pointed, pointedAt, data.times[pointedAt ?? 0] ?? 0, isSource);
+    const place = pointedAt ?? this.lastPlace(data);
+    const key = pointedAt === undefined ? -1 : place;
+    if (key !== this.pointedPlace) {
+      this.pointedPlace = key;
+      const units = data.series.map(({ unit }) => unit);
+      this.legend.write((row) => data.series[row]?.values[place], units);
+      const time = data.times[place];
+      const text = time === undefined ? "" : this.timeText(time, pointedAt === undefined);
+      if (elements.time.textContent !== text) elements.time.textContent = text;
+      if (pointed?.byKeys && isSource) this.speak(place, text);
+    }
+    if (!isSource) this.showTip(undefined);
+  }
+
+  private timeText(time: number, isLast: boolean): string {
+    const { zone, resolution } = this.frame.window.peek();
+    const clock = clockAt(zone, time);
+    const text =
+      resolution === "1d"
+        ? dateText(clock)
+        : `${dateText(clock)} ${timeText(clock)} ${zoneName(zone, time)}`;
+    return isLast ? `last: ${text}` : text;
+  }
+
+  private speak(place: number, time: string): void {
+    const series = this.data.peek()?.series ?? [];
+    const shown = this.shown;
+    const values = series
+      .filter((_, k) => shown[k])
+      .slice(0, 10)
+      .map(({ label, values, unit }) => `${label} ${valueText(values[place], unit)}`);
+    if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
+  }
+
+  /** The pointer is at this height: marks the series nearest to it, tells annotations. */
+  private near(y: number | undefined): void {
+    const pointed = this.frame.cursor.at;
+    const plot = this.plot;
+    if (y === undefined || !pointed || !plot) {
+      this.legend.mark(-1);
+      this.showTip(undefined);
+      return;
+    }
+    const place = plot.placeOf(pointed.time);
+    let nearest = -1;
+    let least = 40;
+    this.rows.peek().forEach(({ shown }, k) => {
+      const at = shown && place !== undefined ? plot.yOf(k, place) : undefined;
+      const distance = at === undefined ? Infinity : Math.abs(at - y);
+      if (distance < least) [nearest, least] = [k, distance];
+    });
+    this.legend.mark(nearest);
+    this.showTip(pointed.time);
+  }
+
+  private showTip(time: number | undefined): void {
+    const { elements, plot } = this;
+    if (!elements || !plot) return;
+    const tolerance = time === undefined ? 0 : plot.timeAt(5) - plot.timeAt(0);
+    const found =
+      time === undefined
+        ? []
+        : annotationsAt(this.frame.annotations.peek(), time, tolerance).slice(0, 4);
+    const text = found.map((one) => `${this.timeText(one.time, false)}\n${one.text}`).join("\n");
+    if (elements.tip.textContent !== text) elements.tip.textContent = text;
+    elements.tip.hidden = text === "";
+    if (text === "" || time === undefined) return;
+    const { left, width } = plot.area;
+    const x = Math.min(left + plot.xOf(time) + 8, left + width - elements.tip.offsetWidth);
+    elements.tip.style.transform = `translateX(${Math.max(x, 0)}px)`;
+  }
+}

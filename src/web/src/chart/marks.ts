@@ -1,0 +1,122 @@
+/** What a chart draws besides its series: the slot under way, annotations, a threshold. */
+import type uPlot from "uplot";
+import type { Annotation } from "../api/types";
+
+export interface Threshold {
+  value: number;
+  label?: string;
+}
+
+export interface Marks {
+  /** Start of the slot under way. */
+  incompleteFrom: number | undefined;
+  annotations: readonly Annotation[];
+  threshold: Threshold | undefined;
+}
+
+export interface MarkColours {
+  hatch: string;
+  threshold: string;
+  annotation: Record<Annotation["source"], string>;
+}
+
+/** Pixels between the lines of a hatched area. */
+const HATCH = 7;
+
+/** Draws what lies beneath the series. */
+export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  if (marks.incompleteFrom !== undefined) {
+    hatch(u, u.valToPos(marks.incompleteFrom, "x", true), colours.hatch);
+  }
+  for (const annotation of marks.annotations) {
+    if (annotation.end === null) continue;
+    const left = u.valToPos(annotation.time, "x", true);
+    const right = u.valToPos(annotation.end, "x", true);
+    ctx.globalAlpha = 0.12;
+    ctx.fillStyle = colours.annotation[annotation.source];
+    ctx.fillRect(left, bbox.top, Math.max(right - left, 1), bbox.height);
+  }
+  ctx.restore();
+}
+
+function hatch({ ctx, bbox }: uPlot, from: number, colour: string): void {
+  const left = Math.max(from, bbox.left);
+  const right = bbox.left + bbox.width;
+  if (left >= right) return;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, bbox.top, right - left, bbox.height);
+  ctx.clip();
+  ctx.beginPath();
+  for (let x = left - bbox.height; x < right; x += HATCH * ratio) {
+    ctx.moveTo(x, bbox.top + bbox.height);
+    ctx.lineTo(x + bbox.height, bbox.top);
+  }
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = ratio;
+  ctx.stroke();
+  ctx.restore();
+}
+
+/** Draws what lies upon the series. */
+export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
+  const { ctx, bbox } = u;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  for (const { time, source } of marks.annotations) {
+    const x = Math.round(u.valToPos(time, "x", true)) + 0.5;
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = ctx.fillStyle = colours.annotation[source];
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([3 * ratio, 3 * ratio]);
+    line(ctx, x, bbox.top, x, bbox.top + bbox.height);
+    flag(ctx, x, bbox.top, 5 * ratio);
+  }
+  if (marks.threshold) drawThreshold(u, marks.threshold, colours.threshold);
+  ctx.restore();
+}
+
+function drawThreshold(u: uPlot, { value }: Threshold, colour: string): void {
+  const { ctx, bbox } = u;
+  const y = Math.round(u.valToPos(value, "y", true)) + 0.5;
+  if (y < bbox.top || y > bbox.top + bbox.height) return;
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+  line(ctx, bbox.left, y, bbox.left + bbox.width, y);
+}
+
+function line(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number) {
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  ctx.lineTo(x1, y1);
+  ctx.stroke();
+}
+
+function flag(ctx: CanvasRenderingContext2D, x: number, y: number, size: number) {
+  ctx.beginPath();
+  ctx.moveTo(x - size, y);
+  ctx.lineTo(x + size, y);
+  ctx.lineTo(x, y + size * 1.4);
+  ctx.closePath();
+  ctx.fill();
+}
+
+/** The annotations at a time, within a tolerance. */
+export function annotationsAt(
+  annotations: readonly Annotation[],
+  time: number,
+  tolerance: number,
+): Annotation[] {
+  return annotations.filter(({ time: start, end }) =>
+    end === null
+      ? Math.abs(start - time) <= tolerance
+      : time >= start - tolerance && time <= end + tolerance,
+  );
+}

@@ -1,0 +1,88 @@
+/** A button that opens a list of things to do; closed by Escape and by what is done elsewhere. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+export interface MenuItem {
+  label: string;
+  /** Of things that are on or off. */
+  checked?: boolean;
+  disabled?: boolean;
+  onSelect: () => void;
+}
+
+interface MenuProps {
+  label: string;
+  items: MenuItem[];
+  children: ComponentChildren;
+}
+
+export function Menu({ label, items, children }: MenuProps) {
+  const isOpen = useSignal(false);
+  const root = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const close = (isFocused: boolean) => {
+    isOpen.value = false;
+    if (isFocused) button.current?.focus();
+  };
+  useEffect(() => {
+    if (!isOpen.value) return;
+    root.current?.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
+    const away = (event: PointerEvent) => {
+      if (event.target instanceof Node && !root.current?.contains(event.target)) close(false);
+    };
+    document.addEventListener("pointerdown", away);
+    return () => document.removeEventListener("pointerdown", away);
+  }, [isOpen.value]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const all = [...(root.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
+    const at = all.findIndex((item) => item === document.activeElement);
+    // The focus goes on to what comes next.
+    if (event.key === "Tab") close(false);
+    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape" && isOpen.value) close(true);
+    else if (move && isOpen.value) all[(at + move + all.length) % all.length]?.focus();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class="menu" ref={root} onKeyDown={onKeyDown}>
+      <button
+        type="button"
+        class="button quiet icon-only"
+        ref={button}
+        aria-label={label}
+        title={label}
+        aria-haspopup="menu"
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        {children}
+      </button>
+      {isOpen.value && (
+        <div class="menu-list card" role="menu" aria-label={label}>
+          {items.map((item) => (
+            <button
+              key={item.label}
+              type="button"
+              role={item.checked === undefined ? "menuitem" : "menuitemcheckbox"}
+              aria-checked={item.checked}
+              disabled={item.disabled}
+              tabIndex={-1}
+              onClick={() => {
+                close(true);
+                item.onSelect();
+              }}
+            >
+              <span class="menu-check" aria-hidden="true">
+                {item.checked ? "✓" : ""}
+              </span>
+              {item.label}
+            </button>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,370 @@
+/**
+ * The drawing of a chart: uPlot with the page's axes, colours and marks. It is given what to show
+ * and changes only what differs, so that a refresh moves nothing that stays.
+ */
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { lookOf } from "../model/colours";
+import { alone, stacked, type Values } from "../model/stack";
+import { timeTicks } from "../model/ticks";
+import type { Window } from "../model/timeframe";
+import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
+import type { ChartData } from "./data";
+import { drawAbove, drawBeneath, type MarkColours, type Marks } from "./marks";
+
+export interface Shown {
+  data: ChartData;
+  window: Window;
+  /** Place of each series in the palette. */
+  places: number[];
+  /** Whether each series is shown. */
+  shown: boolean[];
+  stacked: boolean;
+  log: boolean;
+  dark: boolean;
+  marks: Marks;
+  /** Whether the axis must not move under somebody who reads a value. */
+  isRead: () => boolean;
+}
+
+/** Room for the numbers beside the axis, so that charts above each other line up. */
+const Y_AXIS_PX = 64;
+const X_AXIS_PX = 38;
+/** Least pixels between two ticks. */
+const TICK_PX = 76;
+const NO_UNIT: Unit = { word: "", perSecond: false };
+
+export class Plot {
+  private u: uPlot | undefined;
+  private state: Shown | undefined;
+  private form = "";
+  private size = { width: 0, height: 0 };
+  private top: { window: string; min: number; max: number } | undefined;
+  private lonely: number[][] = [];
+  /** Place of the first series of lines among uPlot's: bands come before. */
+  private firstLine = 1;
+  /** Called when the plot's area has another place or size. */
+  onArea: () => void = () => undefined;
+
+  constructor(private readonly host: HTMLElement) {}
+
+  get area(): { left: number; top: number; width: number; height: number } {
+    if (!this.u) return { left: 0, top: 0, width: 0, height: 0 };
+    const { left, top, width, height } = this.u.bbox;
+    const ratio = uPlot.pxRatio;
+    return { left: left / ratio, top: top / ratio, width: width / ratio, height: height / ratio };
+  }
+
+  get canvas(): HTMLCanvasElement | undefined {
+    return this.u?.ctx.canvas;
+  }
+
+  /** What uPlot was given: times, then each series. */
+  get drawn(): { times: number[]; series: { key: string; values: Values }[] } {
+    const data = this.u?.data ?? [[]];
+    const series = this.state?.data.series ?? [];
+    return {
+      times: data[0] as number[],
+      series: series.map(({ key }, k) => ({ key, values: data[this.firstLine + k] as Values })),
+    };
+  }
+
+  /** Pixels from the left of the area. */
+  xOf(time: number): number {
+    return this.u?.valToPos(time, "x") ?? 0;
+  }
+
+  timeAt(x: number): number {
+    return this.u?.posToVal(x, "x") ?? 0;
+  }
+
+  /** Pixels from the top of the area at which a series has its point. */
+  yOf(series: number, place: number): number | undefined {
+    const value = this.u?.data[this.firstLine + series]?.[place];
+    if (value === null || value === undefined || !this.u) return undefined;
+    return this.u.valToPos(value, "y");
+  }
+
+  /** The point nearest to a time. */
+  placeOf(time: number): number | undefined {
+    const times = this.u?.data[0];
+    if (!times?.length || !this.u) return undefined;
+    return this.u.valToIdx(time);
+  }
+
+  resize(width: number, height: number): void {
+    if (width === this.size.width && height === this.size.height) return;
+    this.size = { width, height };
+    if (this.u) this.u.setSize(this.size);
+    else if (this.state) this.update(this.state);
+  }
+
+  update(state: Shown): void {
+    const before = this.state;
+    this.state = state;
+    if (this.size.width <= 0 || this.size.height <= 0) return;
+    const form = formOf(state);
+    if (!this.u || form !== this.form) {
+      this.form = form;
+      this.build();
+      return;
+    }
+    const isSameShown = before?.shown.every((shown, k) => shown === state.shown[k]) ?? false;
+    if (!isSameShown) this.showSeries(state.shown);
+    if (before?.data !== state.data || (state.stacked && !isSameShown)) {
+      this.u.setData(this.aligned(), true);
+    } else {
+      const { start, end } = state.window;
+      this.u.setScale("x", { min: start, max: end });
+      this.u.redraw(false, true);
+    }
+  }
+
+  destroy(): void {
+    this.u?.destroy();
+    this.u = undefined;
+  }
+
+  private showSeries(shown: readonly boolean[]): void {
+    const u = this.u;
+    if (!u) return;
+    u.batch(() => {
+      for (const [k, isShown] of shown.entries()) {
+        for (const place of this.placesInPlot(k)) {
+          if (u.series[place]?.show !== isShown) u.setSeries(place, { show: isShown }, false);
+        }
+      }
+    });
+  }
+
+  /** uPlot's series of one of ours: its line, and the edges of its band. */
+  private placesInPlot(series: number): number[] {
+    const places = [this.firstLine + series];
+    const data = this.state?.data.series ?? [];
+    if (data[series]?.band) {
+      const before = data.slice(0, series).filter(({ band }) => band).length;
+      places.push(1 + 2 * before, 2 + 2 * before);
+    }
+    return places;
+  }
+
+  private build(): void {
+    this.u?.destroy();
+    this.top = undefined;
+    if (!this.state) return;
+    const data = this.aligned();
+    this.u = new uPlot(this.options(this.state), data, this.host);
+  }
+
+  private aligned(): uPlot.AlignedData {
+    const state = this.state;
+    if (!state) return [[]];
+    const { data, shown } = state;
+    const bands = state.stacked
+      ? []
+      : data.series.flatMap(({ band }) => (band ? [band.min, band.max] : []));
+    const own = data.series.map(({ values }) => values);
+    const lines = state.stacked ? stacked(own, shown) : own;
+    this.firstLine = 1 + bands.length;
+    this.lonely = lines.map(alone);
+    return [data.times, ...bands, ...lines];
+  }
+
+  private options(state: Shown): uPlot.Options {
+    const { data } = state;
+    const colours = readColours();
+    const looks = state.places.map((place) => lookOf(place, state.dark));
+    const bandSeries: uPlot.Series[] = [];
+    const bands: uPlot.Band[] = [];
+    const lines: uPlot.Series[] = data.series.map((series, k) => {
+      const { colour, dash } = looks[k] ?? lookOf(0, state.dark);
+      const show = state.shown[k] ?? true;
+      if (series.band && !state.stacked) {
+        const first = 1 + bandSeries.length;
+        bandSeries.push({ show, points: { show: false } }, { show, points: { show: false } });
+        bands.push({ series: [first + 1, first], fill: withAlpha(colour, 0.16) });
+      }
+      return {
+        show,
+        stroke: colour,
+        width: state.stacked ? 1 : 1.5,
+        ...(state.stacked ? {} : { dash }),
+        points: {
+          show: false,
+          size: 5,
+          fill: colour,
+          filter: () => this.lonely[k] ?? null,
+        },
+      };
+    });
+    if (state.stacked) stackBands(lines, bands, state, looks);
+    return {
+      ...this.size,
+      ms: 1,
+      series: [{}, ...bandSeries, ...lines],
+      bands,
+      legend: { show: false },
+      cursor: { show: false },
+      select: { show: false, left: 0, top: 0, width: 0, height: 0 },
+      padding: [8, 10, 0, 0],
+      scales: { x: this.xScale(), y: this.yScale(state) },
+      axes: this.axes(state, colours),
+      hooks: {
+        drawClear: [(u) => drawBeneath(u, this.marks(), colours)],
+        draw: [(u) => drawAbove(u, this.marks(), colours)],
+        setSize: [() => this.onArea()],
+        ready: [() => this.onArea()],
+      },
+    };
+  }
+
+  private marks(): Marks {
+    return (
+      this.state?.marks ?? { incompleteFrom: undefined, annotations: [], threshold: undefined }
+    );
+  }
+
+  private xScale(): uPlot.Scale {
+    return {
+      time: false,
+      range: () => {
+        const { start, end } = this.state?.window ?? { start: 0, end: 1 };
+        return [start, end];
+      },
+    };
+  }
+
+  private yScale(state: Shown): uPlot.Scale {
+    const unit = state.data.series[0]?.unit ?? NO_UNIT;
+    if (state.log) {
+      return {
+        // Logarithmic: a const enum, which cannot be named here.
+        // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
+        distr: 3,
+        // Zero has no place on this axis: it lies on the bottom.
+        clamp: (_u, _value, min) => min,
+        range: (_u, min, max) => logRange(min, max),
+      };
+    }
+    return { range: (_u, min, max) => this.yRange(min, max, unit) };
+  }
+
+  private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
+    const threshold = this.state?.marks.threshold?.value;
+    const numbers = [dataMin, dataMax, threshold].filter((n) => n !== null && n !== undefined);
+    const most = Math.max(...numbers, 0);
+    const least = Math.min(...numbers, 0);
+    let max = most > 0 || least === 0 ? topOf(most, unit) : 0;
+    let min = least < 0 ? least * 1.08 : 0;
+    const window = JSON.stringify(this.state?.window);
+    if (this.top?.window === window && this.state?.isRead()) {
+      max = Math.max(max, this.top.max);
+      min = Math.min(min, this.top.min);
+    }
+    this.top = { window, min, max };
+    return [min, max];
+  }
+
+  private axes(state: Shown, colours: Colours): uPlot.Axis[] {
+    const unit = state.data.series[0]?.unit ?? NO_UNIT;
+    const common: uPlot.Axis = {
+      stroke: colours.muted,
+      font: `11px ${colours.font}`,
+      grid: { stroke: colours.line, width: 1 },
+    };
+    const ticksOf = (u: uPlot, min: number, max: number) =>
+      timeTicks(
+        this.state?.window.zone ?? "UTC",
+        min,
+        max,
+        Math.max(Math.floor(u.bbox.width / uPlot.pxRatio / TICK_PX), 2),
+      );
+    const x: uPlot.Axis = {
+      ...common,
+      size: X_AXIS_PX,
+      gap: 4,
+      lineGap: 1.25,
+      ticks: { stroke: colours.line, width: 1, size: 4 },
+      splits: (u, _axis, min, max) => ticksOf(u, min, max).map(({ at }) => at),
+      values: (u) => {
+        const { min = 0, max = 0 } = u.scales["x"] ?? {};
+        return ticksOf(u, min, max).map(({ text }) => text);
+      },
+    };
+    const y: uPlot.Axis = {
+      ...common,
+      size: Y_AXIS_PX,
+      gap: 6,
+      space: 34,
+      ticks: { show: false },
+      ...(state.log ? {} : { incrs: tickSteps(unit) }),
+      values: (_u, splits) => (state.log ? logTickTexts(splits, unit) : tickTexts(splits, unit)),
+    };
+    return [x, y];
+  }
+}
+
+/** What a plot is built for: anything else is changed without building it anew. */
+function formOf(state: Shown): string {
+  const { data, places, stacked, log, dark } = state;
+  const series = data.series.map(({ key, band, unit }) => [key, band !== undefined, unit]);
+  return JSON.stringify([series, places, stacked, log, dark, stacked ? state.shown : []]);
+}
+
+/** Fills between each shown line and the one below it. */
+function stackBands(
+  lines: uPlot.Series[],
+  bands: uPlot.Band[],
+  { shown }: Shown,
+  looks: { colour: string }[],
+): void {
+  let below: number | undefined;
+  for (const [k, line] of lines.entries()) {
+    if (!shown[k]) continue;
+    const fill = withAlpha(looks[k]?.colour ?? "#888888", 0.55);
+    if (below === undefined) line.fill = fill;
+    else bands.push({ series: [k + 1, below + 1], fill });
+    below = k;
+  }
+}
+
+function logRange(min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null || max <= 0) return [1, 10];
+  const low = 10 ** Math.floor(Math.log10(min > 0 ? min : max / 1000));
+  const high = 10 ** Math.ceil(Math.log10(max));
+  return high > low ? [low, high] : [low, low * 10];
+}
+
+function withAlpha(colour: string, alpha: number): string {
+  return (
+    colour +
+    Math.round(alpha * 255)
+      .toString(16)
+      .padStart(2, "0")
+  );
+}
+
+interface Colours extends MarkColours {
+  muted: string;
+  line: string;
+  font: string;
+}
+
+/** The theme's colours, from the styles. */
+function readColours(): Colours {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    muted: read("--muted"),
+    line: read("--line"),
+    font: read("--font"),
+    hatch: read("--line"),
+    threshold: read("--bad"),
+    annotation: {
+      user: read("--accent"),
+      agent_restart: read("--muted"),
+      host_reboot: read("--bad"),
+      gap: read("--warn"),
+    },
+  };
+}

@@ -1,0 +1,134 @@
+/** What pointer and keys do over a plot: point, choose a stretch, move along, go back. */
+import type { TimeFrame } from "./frame";
+import type { Overlay } from "./overlay";
+import type { Plot } from "./plot";
+
+export interface Gestures {
+  plot: Plot;
+  overlay: Overlay;
+  frame: TimeFrame;
+  /** The key of the chart among those that share a cursor. */
+  source: object;
+  /** Pixels from the top of the area, of a pointer that moved. */
+  near: (y: number | undefined) => void;
+  fullScreen: () => void;
+}
+
+/** A drag that is shorter was a click. */
+const DRAG_PX = 5;
+
+/** Listens on the overlay; what is returned stops it. */
+export function listen(root: HTMLElement, gestures: Gestures): () => void {
+  const drag = new Drag(gestures);
+  const { frame, plot, source, near } = gestures;
+  const abort = new AbortController();
+  const on = <K extends keyof HTMLElementEventMap>(
+    name: K,
+    call: (event: HTMLElementEventMap[K]) => void,
+  ) => root.addEventListener(name, call, { signal: abort.signal });
+
+  on("pointermove", (event) => {
+    const { left, top } = root.getBoundingClientRect();
+    const x = event.clientX - left;
+    if (drag.isOn) drag.to(x);
+    frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
+    near(event.clientY - top);
+  });
+  on("pointerdown", (event) => {
+    const { left } = root.getBoundingClientRect();
+    if (event.button !== 0) return;
+    if (event.pointerType === "touch") {
+      frame.cursor.move({ time: plot.timeAt(event.clientX - left), source, byKeys: false });
+      return;
+    }
+    root.setPointerCapture(event.pointerId);
+    drag.begin(event.clientX - left, event.shiftKey);
+  });
+  on("pointerup", () => drag.end());
+  on("pointercancel", () => drag.cancel());
+  on("pointerleave", () => {
+    if (drag.isOn) return;
+    frame.cursor.leave(source);
+    near(undefined);
+  });
+  on("dblclick", () => frame.back());
+  on("blur", () => frame.cursor.leave(source));
+  on("keydown", (event) => {
+    if (event.key === "Escape" && drag.isOn) drag.cancel();
+    else if (!key(event, gestures)) return;
+    event.preventDefault();
+  });
+  return () => abort.abort();
+}
+
+class Drag {
+  private start: { x: number; isPan: boolean; startTime: number } | undefined;
+  private x = 0;
+
+  constructor(private readonly gestures: Gestures) {}
+
+  get isOn(): boolean {
+    return this.start !== undefined;
+  }
+
+  begin(x: number, isPan: boolean): void {
+    this.x = x;
+    this.start = { x, isPan, startTime: this.gestures.plot.timeAt(x) };
+  }
+
+  to(x: number): void {
+    const { plot, overlay } = this.gestures;
+    this.x = Math.min(Math.max(x, 0), plot.area.width);
+    if (!this.start) return;
+    if (!this.start.isPan) overlay.choose(this.start.x, this.x);
+    else overlay.root.classList.add("is-panned");
+  }
+
+  end(): void {
+    const { plot, frame } = this.gestures;
+    const start = this.start;
+    this.cancel();
+    if (!start || Math.abs(this.x - start.x) < DRAG_PX) return;
+    if (start.isPan) frame.pan((start.x - this.x) / plot.area.width);
+    else frame.zoom(plot.timeAt(start.x), plot.timeAt(this.x));
+  }
+
+  cancel(): void {
+    this.start = undefined;
+    this.gestures.overlay.choseNothing();
+    this.gestures.overlay.root.classList.remove("is-panned");
+  }
+}
+
+/** Does what a key is for; says whether it is for anything. */
+function key(event: KeyboardEvent, { plot, frame, source, fullScreen }: Gestures): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  const step = (places: number) => {
+    const { times } = plot.drawn;
+    const last = times.length - 1;
+    if (last < 0) return;
+    const { at } = frame.cursor;
+    const from = at === null ? (places > 0 ? -1 : last + 1) : (plot.placeOf(at.time) ?? last);
+    const time = times[Math.min(Math.max(from + places, 0), last)];
+    if (time !== undefined) frame.cursor.move({ time, source, byKeys: true });
+  };
+  const actions: Record<string, () => void> = {
+    ArrowLeft: () => (event.shiftKey ? frame.pan(-0.25) : step(-1)),
+    ArrowRight: () => (event.shiftKey ? frame.pan(0.25) : step(1)),
+    PageUp: () => step(-10),
+    PageDown: () => step(10),
+    Home: () => step(-Infinity),
+    End: () => step(Infinity),
+    "+": () => frame.magnify(2),
+    "=": () => frame.magnify(2),
+    "-": () => frame.magnify(0.5),
+    "0": () => frame.back(),
+    Backspace: () => frame.back(),
+    f: fullScreen,
+    F: fullScreen,
+    Escape: () => frame.cursor.leave(source),
+  };
+  const action = actions[event.key];
+  action?.();
+  return action !== undefined && event.key !== "Escape";
+}

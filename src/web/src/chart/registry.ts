@@ -1,0 +1,36 @@
+/** The charts that are on the page, by title: what a test asks what is really drawn. */
+import type { Values } from "../model/stack";
+
+export interface Drawn {
+  times: number[];
+  series: { key: string; values: Values }[];
+}
+
+/** Each entry reads uPlot's own arrays when it is asked. */
+export const charts = new Map<string, Drawn>();
+
+declare global {
+  interface Window {
+    granaryCharts?: Map<string, Drawn>;
+  }
+}
+
+window.granaryCharts = charts;
+
+/** Enters a chart under its title; a second one of the same title is `TITLE (2)`. */
+export function enter(title: string, read: () => Drawn): () => void {
+  let name = title;
+  for (let k = 2; charts.has(name); k++) name = `${title} (${k})`;
+  const entry: Drawn = {
+    get times() {
+      return read().times;
+    },
+    get series() {
+      return read().series;
+    },
+  };
+  charts.set(name, entry);
+  return () => {
+    if (charts.get(name) === entry) charts.delete(name);
+  };
+}

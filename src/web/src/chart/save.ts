@@ -1,0 +1,129 @@
+/** A chart as a picture or as a table, and links to it. */
+import { csv } from "../model/csv";
+import type { Window } from "../model/timeframe";
+import { clockAt, dateText, isoIn, timeText, zoneName } from "../model/zone";
+import type { ChartData } from "./data";
+import { seriesName } from "./data";
+import type { LegendRow } from "./legend";
+import { slug } from "./state";
+
+/** `Sun 29 Mar 2026 04:00 – 05:00 CEST` */
+export function stretchText({ start, end, zone }: Window): string {
+  const [from, to] = [clockAt(zone, start), clockAt(zone, end)];
+  const last = dateText(from) === dateText(to) ? timeText(to) : `${dateText(to)} ${timeText(to)}`;
+  return `${dateText(from)} ${timeText(from)} – ${last} ${zoneName(zone, end)}`;
+}
+
+/** What is drawn, as a table: one row for each slot. */
+export function tableOf(data: ChartData, shown: readonly boolean[]): string {
+  const { zone } = data.window;
+  const columns: { name: string; values: (number | null | undefined)[] }[] = [];
+  data.series.forEach((series, k) => {
+    if (!shown[k]) return;
+    const name = columnName(series);
+    columns.push({ name: `${name} ${series.display}`, values: series.values });
+    if (series.band) {
+      columns.push({ name: `${name} min`, values: series.band.min });
+      columns.push({ name: `${name} max`, values: series.band.max });
+    }
+  });
+  return csv({
+    head: ["time", ...columns.map(({ name }) => name)],
+    times: data.times.map((time) => isoIn(zone, time)),
+    columns: columns.map(({ values }) => values),
+  });
+}
+
+function columnName({ metric, tags, label }: ChartData["series"][number]): string {
+  return metric ? seriesName(metric, tags) : label;
+}
+
+export function saveFile(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+export function saveTable(title: string, data: ChartData, shown: readonly boolean[]): void {
+  const text = tableOf(data, shown);
+  saveFile(`${slug(title)}.csv`, new Blob([text], { type: "text/csv;charset=utf-8" }));
+}
+
+export interface Picture {
+  title: string;
+  window: Window;
+  canvas: HTMLCanvasElement;
+  rows: readonly LegendRow[];
+}
+
+/** Draws title, stretch, plot and legend on the theme's ground. */
+export async function savePicture(picture: Picture): Promise<void> {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name: string) => style.getPropertyValue(name).trim();
+  const { canvas, title } = picture;
+  const ratio = devicePixelRatio;
+  const rows = picture.rows.filter(({ shown }) => shown);
+  const width = canvas.width + 32 * ratio;
+  const columns = Math.max(Math.floor(width / (240 * ratio)), 1);
+  const legend = Math.ceil(rows.length / columns) * 20 * ratio;
+  const whole = document.createElement("canvas");
+  whole.width = width;
+  whole.height = canvas.height + 76 * ratio + legend;
+  const ctx = whole.getContext("2d");
+  if (!ctx) return;
+  ctx.fillStyle = read("--surface");
+  ctx.fillRect(0, 0, whole.width, whole.height);
+  ctx.fillStyle = read("--text");
+  ctx.font = `600 ${15 * ratio}px ${read("--font")}`;
+  ctx.fillText(title, 16 * ratio, 26 * ratio, width - 32 * ratio);
+  ctx.fillStyle = read("--muted");
+  ctx.font = `${12 * ratio}px ${read("--font")}`;
+  ctx.fillText(stretchText(picture.window), 16 * ratio, 45 * ratio, width - 32 * ratio);
+  ctx.drawImage(canvas, 16 * ratio, 56 * ratio);
+  rows.forEach((row, k) => {
+    const x = 16 * ratio + (k % columns) * (width / columns);
+    const y = canvas.height + (74 + 20 * Math.floor(k / columns)) * ratio;
+    ctx.strokeStyle = row.look.colour;
+    ctx.lineWidth = 3 * ratio;
+    ctx.setLineDash(row.look.dash.map((n) => n * ratio));
+    ctx.beginPath();
+    ctx.moveTo(x, y - 4 * ratio);
+    ctx.lineTo(x + 16 * ratio, y - 4 * ratio);
+    ctx.stroke();
+    ctx.fillStyle = read("--text");
+    ctx.fillText(row.label, x + 22 * ratio, y, width / columns - 34 * ratio);
+  });
+  const blob = await new Promise<Blob | null>((done) => whole.toBlob(done, "image/png"));
+  if (blob) saveFile(`${slug(title)}.png`, blob);
+}
+
+/** The address of what is shown, with its zone; `isFixed` for a link that does not follow the clock. */
+export function linkTo(window: Window, isFixed: boolean): string {
+  const url = new URL(location.href);
+  url.searchParams.set("tz", window.zone);
+  if (isFixed) {
+    url.searchParams.set("resolution", window.resolution);
+    url.searchParams.set("start", String(window.start));
+    url.searchParams.set("end", String(window.end));
+  }
+  return url.href;
+}
+
+/** Puts a text on the clipboard; also where the page is not served by https. */
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    field.className = "hidden-text";
+    document.body.append(field);
+    field.select();
+    // The one way on plain http, where browsers have no clipboard for pages.
+    // eslint-disable-next-line @typescript-eslint/no-deprecated
+    document.execCommand("copy");
+    field.remove();
+  }
+}

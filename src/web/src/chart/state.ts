@@ -1,0 +1,102 @@
+/**
+ * What a reader changed of one chart: which series are seen, the axis, whether it fills the screen.
+ * It lies in the address, so that a link shows the same. Series are named by a short hash.
+ */
+import { computed, type ReadonlySignal } from "@preact/signals";
+import { address, setParams } from "../app/address";
+
+export interface ChartState {
+  /** Series that alone are seen; all where it is empty. */
+  only: string[];
+  /** Series that are not seen. */
+  hide: string[];
+  /** Whether the axis is logarithmic, where the reader chose. */
+  log: boolean | undefined;
+  stacked: boolean | undefined;
+  full: boolean;
+}
+
+/** The name of a chart in the address. */
+export function slug(title: string): string {
+  const words = title.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  return words.join("-").slice(0, 60) || "chart";
+}
+
+/** FNV-1a of 32 bits, as six letters and digits. */
+export function hash(text: string): string {
+  let sum = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) {
+    sum ^= text.charCodeAt(i);
+    sum = Math.imul(sum, 0x01000193);
+  }
+  return (sum >>> 0).toString(36);
+}
+
+const HASHES_MAX = 100;
+
+function hashes(text: string | null): string[] {
+  return (text ?? "")
+    .split(".")
+    .filter((one) => /^[0-9a-z]{1,7}$/.test(one))
+    .slice(0, HASHES_MAX);
+}
+
+function flag(text: string | null): boolean | undefined {
+  return text === "1" ? true : text === "0" ? false : undefined;
+}
+
+export function readState(params: URLSearchParams, id: string): ChartState {
+  return {
+    only: hashes(params.get(`only.${id}`)),
+    hide: hashes(params.get(`hide.${id}`)),
+    log: flag(params.get(`log.${id}`)),
+    stacked: flag(params.get(`stacked.${id}`)),
+    full: params.get("full") === id,
+  };
+}
+
+function written(value: boolean | undefined): string | undefined {
+  return value === undefined ? undefined : value ? "1" : "0";
+}
+
+export function writeState(state: ChartState, id: string): Record<string, string | undefined> {
+  return {
+    [`only.${id}`]: state.only.join(".") || undefined,
+    [`hide.${id}`]: state.hide.join(".") || undefined,
+    [`log.${id}`]: written(state.log),
+    [`stacked.${id}`]: written(state.stacked),
+    full: state.full ? id : undefined,
+  };
+}
+
+export function useState(id: string): ReadonlySignal<ChartState> {
+  return computed(() => readState(address.value.params, id));
+}
+
+export function keepState(id: string, state: ChartState): void {
+  setParams(writeState(state, id), { replace: true });
+}
+
+/** Whether each series is seen. */
+export function seen(state: ChartState, keys: readonly string[]): boolean[] {
+  const names = keys.map(hash);
+  const isOnly = names.some((name) => state.only.includes(name));
+  return names.map((name) => (isOnly ? state.only.includes(name) : !state.hide.includes(name)));
+}
+
+/** A click: this series alone, or all again. */
+export function isolated(state: ChartState, key: string): ChartState {
+  const name = hash(key);
+  const isAlone = state.only.length === 1 && state.only[0] === name;
+  return { ...state, only: isAlone ? [] : [name], hide: [] };
+}
+
+/** A click with shift: this series not, or again. */
+export function toggled(state: ChartState, key: string, keys: readonly string[]): ChartState {
+  const name = hash(key);
+  const seenNow = seen(state, keys);
+  const hidden = keys.filter((_, k) => !seenNow[k]).map(hash);
+  const hide = hidden.includes(name) ? hidden.filter((one) => one !== name) : [...hidden, name];
+  const isNothingLeft = hide.length >= keys.length;
+  return { ...state, only: [], hide: isNothingLeft ? [] : hide };
+}

@@ -1,0 +1,69 @@
+/** Series that are made of others: shares of all, times of one operation. */
+import type { ChartData, DrawnSeries } from "../../chart/data";
+import type { Values } from "../../model/stack";
+
+const PERCENT = { word: "percent", perSecond: false };
+const SECONDS = { word: "seconds", perSecond: false };
+
+type Slot = number | null | undefined;
+
+function both(a: Values, b: Values, make: (a: number, b: number) => number | null): Values {
+  return a.map((left, i): Slot => {
+    const right = b[i];
+    if (left === undefined || right === undefined) return undefined;
+    return left === null || right === null ? null : make(left, right);
+  });
+}
+
+function last(metric: string): string {
+  return metric.split("_").at(-1) ?? metric;
+}
+
+/**
+ * Times of all states as percent of their sum, which is what all cores had. Idle time is not drawn:
+ * it is what is left up to the top.
+ */
+export function shares(data: ChartData): ChartData {
+  const sums = data.times.map((_, i) =>
+    data.series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0),
+  );
+  const series = data.series
+    .filter(({ metric }) => !metric.endsWith("_idle"))
+    .map((one) => ({
+      ...one,
+      label: last(one.metric),
+      unit: PERCENT,
+      values: both(one.values, sums, (value, sum) => (sum > 0 ? (100 * value) / sum : null)),
+    }));
+  return { ...data, series };
+}
+
+/** Seconds in a second as percent of the time. */
+export function percentOf(data: ChartData): ChartData {
+  const series = data.series.map((one) => ({
+    ...one,
+    unit: PERCENT,
+    values: one.values.map((value): Slot => (typeof value === "number" ? value * 100 : value)),
+  }));
+  return { ...data, series };
+}
+
+/** The time of one operation: time spent by operations made. Without any there is no time. */
+export function byOperation(data: ChartData): ChartData {
+  const find = (metric: string, like: DrawnSeries) =>
+    data.series.find((one) => one.metric === metric && sameTags(one, like));
+  const series = data.series
+    .filter(({ metric }) => metric.includes("_latency_"))
+    .flatMap((time): DrawnSeries[] => {
+      const operations = find(time.metric.replace("_latency_", "_iops_"), time);
+      if (!operations) return [];
+      const values = both(time.values, operations.values, (a, b) => (b > 0 ? a / b : null));
+      const label = `${time.tags["disk"] ?? ""} ${last(time.metric)}`.trim();
+      return [{ ...time, label, unit: SECONDS, values }];
+    });
+  return { ...data, series };
+}
+
+function sameTags(a: DrawnSeries, b: DrawnSeries): boolean {
+  return JSON.stringify(a.tags) === JSON.stringify(b.tags);
+}

@@ -1,0 +1,137 @@
+/** The charts of a host, in the order in which one looks for what is wrong. */
+import type { ChartProps } from "../../chart/chart";
+import type { MetricQuery } from "../../api/types";
+import { byOperation, percentOf, shares } from "./derive";
+
+export type HostChart = Omit<ChartProps, "frame">;
+
+/** A chart of any host: the metrics of which it is made. */
+type Plain = Omit<HostChart, "queries"> & { metrics: readonly string[] };
+
+export interface Section {
+  title: string;
+  charts: HostChart[];
+}
+
+const SECTIONS: { title: string; charts: Plain[] }[] = [
+  {
+    title: "Processor",
+    charts: [
+      {
+        title: "CPU",
+        metrics: ["user", "nice", "kernel", "iowait", "irq", "softirq", "steal", "idle"].map(
+          (state) => `system_cpu_${state}`,
+        ),
+        stacked: true,
+        derive: shares,
+        display: "avg_per_sec",
+      },
+      {
+        title: "Load",
+        metrics: ["system_load_1m", "system_load_5m", "system_load_15m"],
+        band: false,
+      },
+      {
+        title: "Processes",
+        metrics: ["system_processes_running", "system_processes_blocked"],
+        band: false,
+      },
+      { title: "Context switches", metrics: ["system_context_switches", "system_interrupts"] },
+    ],
+  },
+  {
+    title: "Memory",
+    charts: [
+      {
+        title: "Memory",
+        metrics: ["anonymous", "shared", "slab", "page_tables", "kernel_stack", "buffers"]
+          .map((part) => `system_memory_${part}`)
+          .concat("system_memory_cached", "system_memory_free"),
+        stacked: true,
+        band: false,
+      },
+      { title: "Memory used", metrics: ["system_memory_used", "system_memory_total"], band: true },
+      { title: "Swap", metrics: ["swap_usage_used", "swap_usage_total"] },
+      { title: "Swapping", metrics: ["swap_io_in", "swap_io_out"] },
+    ],
+  },
+  {
+    title: "Network",
+    charts: [
+      { title: "Network received", metrics: ["system_network_bytes_in"] },
+      { title: "Network sent", metrics: ["system_network_bytes_out"] },
+      {
+        title: "Network errors and drops",
+        metrics: ["errors_in", "errors_out", "drops_in", "drops_out"].map(
+          (what) => `system_network_${what}`,
+        ),
+      },
+      { title: "TCP connections", metrics: ["tcp_connections"], band: false },
+      {
+        title: "TCP trouble",
+        metrics: ["tcp_segments_retransmitted", "tcp_attempt_fails", "tcp_established_resets"],
+      },
+    ],
+  },
+  {
+    title: "Disks",
+    charts: [
+      { title: "Disk operations", metrics: ["system_disk_iops_read", "system_disk_iops_write"] },
+      { title: "Disk bytes", metrics: ["system_disk_bytes_read", "system_disk_bytes_written"] },
+      {
+        title: "Disk latency",
+        metrics: [
+          "system_disk_latency_read",
+          "system_disk_iops_read",
+          "system_disk_latency_write",
+          "system_disk_iops_write",
+        ],
+        derive: byOperation,
+        display: "avg_per_sec",
+      },
+      {
+        title: "Disk utilisation",
+        metrics: ["system_disk_utilization"],
+        derive: percentOf,
+        display: "avg_per_sec",
+      },
+    ],
+  },
+  {
+    title: "File systems",
+    charts: [
+      {
+        title: "File systems used",
+        metrics: ["disk_partition_space_percent_used"],
+        band: false,
+      },
+      { title: "File systems free", metrics: ["disk_partition_space_free"], band: false },
+    ],
+  },
+  {
+    title: "Pressure",
+    charts: [
+      {
+        title: "Pressure",
+        metrics: ["cpu", "memory", "io"].map((what) => `system_pressure_${what}_some`),
+      },
+    ],
+  },
+];
+
+/** A value of a tag in the API's `name=value` pairs. */
+export function tagsOf(host: string): string {
+  return `host=${host}`;
+}
+
+/** The sections of which a host sends anything. */
+export function sectionsOf(host: string, metrics: ReadonlySet<string>): Section[] {
+  const query = (metric: string): MetricQuery => ({ kind: "metric", metric, tags: tagsOf(host) });
+  return SECTIONS.map(({ title, charts }) => ({
+    title,
+    charts: charts
+      .map((chart) => ({ ...chart, metrics: chart.metrics.filter((name) => metrics.has(name)) }))
+      .filter((chart) => chart.metrics.length > 0)
+      .map(({ metrics, ...chart }) => ({ ...chart, queries: metrics.map(query) })),
+  })).filter(({ charts }) => charts.length > 0);
+}
