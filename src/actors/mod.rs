@@ -10,6 +10,7 @@
 //! | checkpointer | arbiter thread | mailbox; a request that does not fit is dropped, the timer comes |
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
+//! | host keeper | arbiter thread | timer only |
 //! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
 
@@ -17,6 +18,7 @@ mod checkpointer;
 mod collector;
 mod graphite;
 mod health;
+mod hosts;
 mod lifeline;
 mod preallocator;
 mod retention;
@@ -30,6 +32,7 @@ pub use collector::{
 };
 pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};
+pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use preallocator::Preallocator;
 pub use retention::Retention;

@@ -52,12 +52,12 @@ pub struct ApiParts {
 /// The routes, for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
     let ApiParts { host_names, bodies, query, admin } = parts;
-    let metrics = admin.metrics.clone();
+    let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
     config
         .app_data(web::Data::from(host_names))
         .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(operations::not_found));
-    ingest::routes(Scope::new(config, IngestParts { collectors, bodies, metrics }));
+    ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
     // Of two routes with a path, the first that fits is taken: the page's before Prometheus', and
     // those before the store's own.
     page::routes(Scope::new(config, ()));

@@ -10,6 +10,7 @@ use actix_web::{
 use serde_json::json;
 
 use super::{AdminParts, answer, scope::Scope};
+use crate::model::HostState;
 
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
@@ -20,6 +21,13 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
 
 async fn metrics(parts: web::Data<AdminParts>) -> HttpResponse {
     parts.metrics.body_memory_bytes.set(parts.bodies.used_bytes() as i64);
+    let hosts = parts.hosts.totals();
+    for state in HostState::ALL {
+        let labels = [state.as_str()];
+        parts.metrics.hosts.with_label_values(&labels).set(hosts.of(state) as i64);
+    }
+    let forgotten = &parts.metrics.hosts_forgotten;
+    forgotten.inc_by(parts.hosts.forgotten().saturating_sub(forgotten.get()));
     let clock = parts.clock.report();
     parts.metrics.clock_doubted.set(i64::from(clock.doubted));
     parts.metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);

@@ -94,6 +94,7 @@ pub(crate) struct RawLimits {
     pub(crate) queries_max: usize,
     pub(crate) query_timeout: String,
     pub(crate) tails_max: usize,
+    pub(crate) hosts_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -55,6 +55,7 @@ pub struct Settings {
     pub query_timeout: Duration,
     pub promql: PromqlSettings,
     pub tails_max: usize,
+    pub hosts_max: usize,
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
@@ -122,6 +123,7 @@ impl Settings {
             query_timeout: faults.duration("limits.query_timeout", &limits.query_timeout),
             promql: promql(&raw.promql, &mut faults),
             tails_max: faults.some("limits.tails_max", limits.tails_max),
+            hosts_max: faults.some("limits.hosts_max", limits.hosts_max),
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: faults.at_least(
                 "preallocation.documents_per_second",

@@ -18,7 +18,7 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, Health, Lifeline, Lifelines,
+        Collector, CollectorParts, GraphiteListeners, Health, KnownHosts, Lifeline, Lifelines,
         SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
     api::{
@@ -39,6 +39,7 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     health: &Health,
+    hosts: KnownHosts,
 ) -> ApiParts {
     let snapshots = SnapshotSettings {
         folder: SnapshotFolder::new(settings.data_dir.join(&settings.snapshot_dir)),
@@ -65,6 +66,7 @@ pub(super) fn api_parts(
         clock: clock.clone(),
         metrics: metrics.clone(),
         bodies: bodies.clone(),
+        hosts: hosts.clone(),
         limits,
         promql: settings.promql,
         resources: QueryResources::new(scheduler, settings.promql.memory_max),
@@ -82,6 +84,7 @@ pub(super) fn api_parts(
         clock,
         metrics,
         health: health.clone(),
+        hosts,
         snapshots,
         bodies: bodies.clone(),
         series_limits: settings.series_limits,
@@ -168,8 +171,8 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
 /// one worker, and one of each thing else that a worker may not wait for.
 fn blocking_threads(settings: &Settings) -> usize {
-    // Metrics, a snapshot, a change, the clock, a large body.
-    const OTHERS: usize = 5;
+    // Metrics, a snapshot, a change, the clock, a large body, a host.
+    const OTHERS: usize = 6;
     settings.queries_max + settings.tails_max + OTHERS
 }
 

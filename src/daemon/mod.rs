@@ -16,8 +16,9 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, Preallocator,
-        Retention, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
+        KnownHosts, Lifelines, Preallocator, Retention, Stop, TrustedClock, Watcher, Writer,
+        WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock},
@@ -66,6 +67,7 @@ struct Daemon {
     checkpointer: Addr<Checkpointer>,
     preallocator: Option<Addr<Preallocator>>,
     retention: Addr<Retention>,
+    host_keeper: Addr<HostKeeper>,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -85,8 +87,7 @@ impl Daemon {
         let trusted = TrustedClock::new(settings.clock, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
-        let (lifelines, watcher) = lifelines();
-        let mut arbiters = Vec::new();
+        let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
         let checkpointer = Checkpointer::new(CheckpointerParts {
             store: store.clone(),
             clock: clock.clone(),
@@ -110,10 +111,7 @@ impl Daemon {
         })
         .context("start the writer thread")?;
         let preallocator = settings.preallocation_enabled.then(|| {
-            let line = lifelines.for_role("preallocator");
-            let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
-            let per_second = settings.preallocation_per_second;
-            let role = Preallocator::new(store, clock, health, line, per_second);
+            let role = preallocator(&settings, &store, &clock, &health, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
         let retention = Retention {
@@ -124,7 +122,11 @@ impl Daemon {
             interval: settings.retention_interval,
         };
         let retention = start_on_arbiter(&mut arbiters, retention);
-        let parts = api_parts(&settings, store, writer_handle.clone(), trusted, metrics, &health);
+        let hosts = open_hosts(&settings, &store, &trusted)?;
+        let keeper = HostKeeper::new(hosts.clone(), lifelines.for_role("host keeper"));
+        let host_keeper = start_on_arbiter(&mut arbiters, keeper);
+        let writer_too = writer_handle.clone();
+        let parts = api_parts(&settings, store, writer_too, trusted, metrics, &health, hosts);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
         let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
@@ -139,6 +141,7 @@ impl Daemon {
             checkpointer,
             preallocator,
             retention,
+            host_keeper,
             arbiters,
             health,
             watcher,
@@ -178,6 +181,7 @@ impl Daemon {
             within("the preallocator", step, preallocator.send(Stop)).await;
         }
         within("retention", step, self.retention.send(Stop)).await;
+        within("the host keeper", step, self.host_keeper.send(Stop)).await;
         // 4. A checkpoint, so that the next start has nothing to replay.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;
@@ -214,6 +218,15 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
     Ok((store, appender, report.last_run))
 }
 
+fn open_hosts(
+    settings: &Settings,
+    store: &Store,
+    clock: &TrustedClock,
+) -> anyhow::Result<KnownHosts> {
+    KnownHosts::open(store, settings.hosts_max, clock.clone())
+        .context("read the hosts that are known")
+}
+
 /// Damaged partitions are set aside; what stops a start is damage to the journal.
 fn with_remedy(cause: StoreError) -> anyhow::Error {
     let damaged = cause.is_damage();
@@ -225,6 +238,18 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
         );
     }
     error
+}
+
+fn preallocator(
+    settings: &Settings,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    health: &Health,
+    lifelines: &Lifelines,
+) -> Preallocator {
+    let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
+    let line = lifelines.for_role("preallocator");
+    Preallocator::new(store, clock, health, line, settings.preallocation_per_second)
 }
 
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>

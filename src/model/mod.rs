@@ -7,6 +7,7 @@ pub mod cell;
 pub mod counter;
 pub mod gaps;
 pub mod granularity;
+pub mod host;
 pub mod keeping;
 pub mod partition;
 pub mod seen;
@@ -23,6 +24,10 @@ pub use gaps::Gaps;
 pub use granary_protocol::Kind;
 pub use granularity::{
     DOCUMENT_PAGE_BYTES, DOCUMENT_SLOTS_MAX, Granularity, GranularityIndex, GranularitySet,
+};
+pub use host::{
+    AgentRecord, AgentStatus, HostChanges, HostEvent, HostEventEntry, HostEventKind, HostRecord,
+    HostRecords, HostState, HostStatus, HostTotals, KeptHosts, Listening,
 };
 pub use keeping::Keeping;
 pub use partition::PartitionId;

@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod coverage;
+pub mod hosts;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;
@@ -13,5 +14,6 @@ mod times;
 pub mod trust;
 
 pub use admission::{Admission, RefusalReason};
+pub use hosts::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS};
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};
 pub use trust::{Change, Doubt, Trust, TrustRules};

@@ -18,6 +18,7 @@ mod facets;
 mod find;
 mod go_regex;
 mod grouping;
+mod hosts;
 mod levels;
 mod listing;
 mod matchers;
@@ -43,6 +44,7 @@ pub use expression::{PromqlSettings, STEPS_MAX, evaluate};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use find::{FindAnswer, FindRequest, FoundMetric, find};
 pub use grouping::{Merge, Rank};
+pub use hosts::HostsAnswer;
 pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{
     ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,

@@ -22,7 +22,8 @@ use super::{
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
-    Gaps, Granularity, GranularityIndex, GranularitySet, PartitionId, SeriesId, UnixMillis,
+    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, KeptHosts, PartitionId,
+    SeriesId, UnixMillis,
 };
 
 /// Series that are looked at under the catalog's lock: batches wait meanwhile.
@@ -228,5 +229,21 @@ impl Store {
         expected: Option<u64>,
     ) -> Result<Result<(), ObjectRefusal>, StoreError> {
         self.inner.objects.delete(kind, name, expected)
+    }
+
+    /// The hosts as they were kept last; damaged ones are left out.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn hosts(&self) -> Result<KeptHosts, StoreError> {
+        self.inner.objects.hosts()
+    }
+
+    /// Keeps what changed of hosts, durably.
+    ///
+    /// # Errors
+    /// When the file cannot be written: the changes may be there or not.
+    pub fn keep_hosts(&self, changes: &HostChanges) -> Result<(), StoreError> {
+        self.inner.objects.keep_hosts(changes)
     }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 41] = [
+pub const METRIC_NAMES: [(&str, &str); 45] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -47,6 +47,10 @@ pub const METRIC_NAMES: [(&str, &str); 41] = [
     ("granary_queries_total", "Queries begun, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
     ("granary_requests_refused_total", "Requests that a strange web page may have sent, by reason"),
+    ("granary_hosts", "Hosts that ping, by state"),
+    ("granary_hosts_forgotten_total", "Hosts forgotten to make room"),
+    ("granary_pings_accepted_total", "Pings of agents taken in"),
+    ("granary_pings_refused_total", "Pings refused for what they say"),
     ("granary_connections", "Open connections"),
     ("granary_connections_total", "Connections accepted"),
     ("granary_datagrams_dropped_total", "Datagrams that were lost, by reason"),
@@ -76,6 +80,10 @@ pub struct Metrics {
     pub queries: IntCounterVec,
     pub queries_refused: IntCounterVec,
     pub requests_refused: IntCounterVec,
+    pub hosts: IntGaugeVec,
+    pub hosts_forgotten: IntCounter,
+    pub pings_accepted: IntCounter,
+    pub pings_refused: IntCounter,
     pub connections: IntGauge,
     pub connections_accepted: IntCounter,
     pub body_memory_bytes: IntGauge,
@@ -120,6 +128,10 @@ impl Metrics {
             queries: counters(r, "granary_queries_total", &["endpoint"])?,
             queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
             requests_refused: counters(r, "granary_requests_refused_total", &["reason"])?,
+            hosts: gauges(r, "granary_hosts", &["state"])?,
+            hosts_forgotten: counter(r, "granary_hosts_forgotten_total")?,
+            pings_accepted: counter(r, "granary_pings_accepted_total")?,
+            pings_refused: counter(r, "granary_pings_refused_total")?,
             connections: gauge(r, "granary_connections")?,
             connections_accepted: counter(r, "granary_connections_total")?,
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
@@ -133,28 +145,37 @@ impl Metrics {
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
             registry,
         };
-        // Every label that can occur is there from the start, at zero.
+        metrics.begin_at_zero();
+        Ok(metrics)
+    }
+
+    /// Every label that can occur is there from the start, at zero.
+    fn begin_at_zero(&self) {
         for outcome in IngestOutcome::ALL {
-            metrics.ingest_requests.with_label_values(&[outcome.as_str()]);
+            self.ingest_requests.with_label_values(&[outcome.as_str()]);
         }
         for loss in DatagramLoss::ALL {
-            metrics.datagrams_dropped.with_label_values(&[loss.as_str()]);
+            self.datagrams_dropped.with_label_values(&[loss.as_str()]);
         }
         for outcome in QueryOutcome::ALL {
-            metrics.queries_refused.with_label_values(&[outcome.as_str()]);
+            self.queries_refused.with_label_values(&[outcome.as_str()]);
         }
         for protocol in Protocol::ALL.map(Protocol::as_str) {
-            metrics.samples_accepted.with_label_values(&[protocol]);
-            metrics.samples_duplicate.with_label_values(&[protocol]);
+            self.samples_accepted.with_label_values(&[protocol]);
+            self.samples_duplicate.with_label_values(&[protocol]);
             for reason in RefusalReason::ALL {
-                metrics.samples_refused.with_label_values(&[protocol, reason.as_str()]);
+                self.samples_refused.with_label_values(&[protocol, reason.as_str()]);
             }
         }
+        for state in ["up", "late", "down"] {
+            self.hosts.with_label_values(&[state]);
+        }
         for reason in ["host", "origin"] {
-            metrics.requests_refused.with_label_values(&[reason]);
+            self.requests_refused.with_label_values(&[reason]);
         }
         for endpoint in [
             "chart",
+            "hosts",
             "documents",
             "series",
             "find",
@@ -170,9 +191,8 @@ impl Metrics {
             "promql_metadata",
             "promql_status",
         ] {
-            metrics.queries.with_label_values(&[endpoint]);
+            self.queries.with_label_values(&[endpoint]);
         }
-        Ok(metrics)
     }
 
     /// The text that Prometheus reads.

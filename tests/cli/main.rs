@@ -16,6 +16,7 @@ mod export;
 mod faults;
 mod finding;
 mod first_hour;
+mod hosts;
 mod import;
 mod import_resume;
 mod json;

@@ -8,8 +8,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, Kind, SeriesId,
-        SeriesInfo,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, HostChanges,
+        HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo,
     },
     store::{ObjectKind, Store, verify},
 };
@@ -108,6 +108,12 @@ fn the_objects_of_every_format_that_has_them_are_there() {
         let store = open(dir.path(), NOW).0;
         let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
         assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
+        // None were kept then; a directory of that time takes them.
+        assert_eq!(store.hosts().unwrap(), KeptHosts::default());
+        let host = ("web1".into(), HostRecord { first_seen: 5, ..HostRecord::default() });
+        let changes = HostChanges { changed: vec![host.clone()], ..HostChanges::default() };
+        store.keep_hosts(&changes).unwrap();
+        assert_eq!(store.hosts().unwrap().records, [host]);
     }
 }
 

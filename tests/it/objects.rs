@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use granary::store::{ObjectKind, Store, restore, verify};
+use granary::{
+    model::{AgentRecord, HostChanges, HostRecord, KeptHosts, Listening},
+    store::{ObjectKind, Store, restore, verify},
+};
 
 use crate::setup::{self, NOW};
 
@@ -54,4 +57,47 @@ fn objects_are_in_snapshots_and_checked() {
     let missing = report.faults.iter().any(|fault| fault.file == "objects.redb");
     assert!(missing, "{:?}", report.faults);
     assert_eq!(open(&data).damaged_partitions(), ["objects.redb.missing"]);
+}
+
+/// A host that pinged at a time.
+fn changes(name: &str, pinged: i64) -> HostChanges {
+    let agent = AgentRecord { agent: name.to_owned(), pinged, ..AgentRecord::default() };
+    let record = HostRecord { agents: vec![agent], ..HostRecord::default() };
+    HostChanges {
+        changed: vec![(name.into(), record)],
+        removed: Vec::new(),
+        listening: Listening { since: 1, until: pinged, listened_ms: 5 },
+    }
+}
+
+fn pinged(store: &Store) -> Vec<(String, i64)> {
+    let records = store.hosts().unwrap().records.into_iter();
+    records.map(|(name, record)| (name.to_string(), record.agents[0].pinged)).collect()
+}
+
+#[test]
+fn hosts_are_in_snapshots_and_checked_and_stand_beside_objects() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, copy, back) =
+        (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));
+    let store = open(&data);
+    assert_eq!(store.hosts().unwrap(), KeptHosts::default());
+    let version = put(&store, "hosts", None, "one");
+    store.keep_hosts(&changes("web1", 10)).unwrap();
+    store.keep_hosts(&changes("web2", 20)).unwrap();
+    store.snapshot(&copy, NOW, &mut |_| {}).unwrap();
+    put(&store, "hosts", Some(version), "two");
+    let removed = HostChanges { removed: vec!["web2".into()], ..changes("web1", 30) };
+    store.keep_hosts(&removed).unwrap();
+    drop(store);
+    restore(&copy, &back, &mut |_| {}).unwrap();
+    let (now, before) = (open(&data), open(&back));
+    assert_eq!(pinged(&now), [("web1".to_owned(), 30)]);
+    assert_eq!(pinged(&before), [("web1".to_owned(), 10), ("web2".to_owned(), 20)]);
+    assert_eq!(now.hosts().unwrap().listening.until, 30);
+    assert_eq!(text(&now, "hosts").unwrap(), "two");
+    drop((now, before));
+    for folder in [&data, &copy, &back] {
+        assert_eq!(verify(folder, NOW, &mut |_| {}).unwrap().faults, []);
+    }
 }

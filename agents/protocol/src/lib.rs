@@ -1,4 +1,4 @@
-//! The native batch: what an agent sends to the daemon and what it gets back.
+//! The native batch: what an agent sends to the daemon and what it gets back; and its pings.
 //!
 //! A request body is one or more batches, one BSON document after the other, optionally
 //! compressed with zstd as a whole. Each batch carries the sender's `(agent, epoch, seq)`, so a
@@ -11,12 +11,17 @@ mod batch;
 mod decode;
 mod encode;
 mod json;
+mod ping;
 
 pub use answer::{ErrorAnswer, IngestAnswer, Refusal};
 pub use batch::{Batch, Kind, SeriesDefinition, UnknownKind};
 pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches};
 pub use encode::encode_batch;
 pub use json::{JsonBatch, Unread, decode_json};
+pub use ping::{
+    PING_PATH, PINGS_PER_REQUEST_MAX, Ping, PingAnswer, PingBody, RefusedPing, decode_pings,
+    ping_interval,
+};
 
 /// Path of the ingest endpoint.
 pub const INGEST_PATH: &str = "/api/v1/ingest";

@@ -3,6 +3,7 @@
 //! Must never know: how any of it is done.
 
 mod clock;
+mod hosts;
 mod senders;
 mod series;
 mod snapshot;
@@ -11,7 +12,7 @@ use actix_web::http::Method;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{Health, Snapshots, TrustedClock, WriterHandle},
+    actors::{Health, KnownHosts, Snapshots, TrustedClock, WriterHandle},
     model::SeriesLimits,
     query::QueryLimits,
     store::Store,
@@ -27,6 +28,7 @@ pub struct AdminParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub health: Health,
+    pub hosts: KnownHosts,
     pub snapshots: Snapshots,
     pub bodies: Bodies,
     pub series_limits: SeriesLimits,
@@ -36,6 +38,7 @@ pub struct AdminParts {
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::DELETE, "/api/v1/series", series::delete_matching);
+    scope.route(Method::DELETE, "/api/v1/hosts", hosts::remove);
     scope.route(Method::GET, "/api/v1/senders", senders::list);
     scope.route(Method::DELETE, "/api/v1/senders", senders::remove_matching);
     scope.route(Method::POST, "/api/v1/admin/senders/remove", senders::remove);

@@ -6,6 +6,7 @@ mod collectd;
 mod influx;
 mod native;
 mod otlp;
+mod ping;
 mod remote_write;
 mod rows;
 
@@ -15,7 +16,7 @@ use actix_web::{HttpResponse, http::Method, web};
 use super::refusal::Refusal;
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::Collector,
+    actors::{Collector, KnownHosts},
     clock::Stopwatch,
     telemetry::{IngestOutcome, Metrics},
 };
@@ -29,6 +30,7 @@ const OWN_COLLECTOR_BYTES_MAX: usize = 2 << 20;
 pub struct IngestParts {
     pub collectors: Collectors,
     pub bodies: Bodies,
+    pub hosts: KnownHosts,
     pub metrics: Metrics,
 }
 
@@ -51,6 +53,7 @@ impl Collectors {
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, IngestParts>) {
     scope.route(Method::POST, "/api/v1/ingest", native::ingest);
+    scope.route(Method::POST, "/api/v1/ping", ping::ping);
     scope.route(Method::POST, "/api/v1/write", remote_write::write);
     scope.route(Method::POST, "/prometheus/api/v1/write", remote_write::write);
     scope.route(Method::POST, "/v1/metrics", otlp::write);

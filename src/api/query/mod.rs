@@ -5,6 +5,7 @@
 
 mod endpoints;
 mod finding;
+mod hosts;
 mod params;
 mod tail;
 
@@ -19,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::TrustedClock,
+    actors::{KnownHosts, TrustedClock},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -33,6 +34,7 @@ pub struct QueryParts {
     pub clock: TrustedClock,
     pub metrics: Metrics,
     pub bodies: Bodies,
+    pub hosts: KnownHosts,
     pub limits: QueryLimits,
     pub promql: PromqlSettings,
     pub resources: QueryResources,
@@ -54,5 +56,6 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.route(Method::GET, "/api/v1/series", endpoints::series);
     scope.route(Method::GET, "/api/v1/find", finding::find);
     scope.route(Method::GET, "/api/v1/facets", finding::facets);
+    scope.route(Method::GET, "/api/v1/hosts", hosts::hosts);
     scope.route(Method::GET, "/api/v1/tail", tail::tail);
 }

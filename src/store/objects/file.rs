@@ -21,7 +21,7 @@ use crate::{
 };
 
 const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The last version that was given to an object.
 const LAST_KEY: &str = "last_version";
 /// Number of objects.
@@ -65,11 +65,11 @@ fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
+pub(super) fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
     StoreError::redb(operation, OBJECTS_FILE)
 }
 
-fn read<T>(
+pub(super) fn read<T>(
     file: &DatabaseFile,
     read: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {

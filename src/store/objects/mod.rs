@@ -1,5 +1,6 @@
 //! Objects that people make: dashboards, rules, silences, users, annotations. Versioned records
-//! with compare-and-set, in a file of their own, durable when a change is answered.
+//! with compare-and-set, in a file of their own, durable when a change is answered. In the same file
+//! are the hosts that ping, which have no versions.
 //!
 //! Each change gives its object the next version of the whole store, so no version comes twice,
 //! also not when an object is deleted and made again: who changes one names the version that was
@@ -12,6 +13,7 @@
 //! there first. Must never know: what is in an object.
 
 mod file;
+mod hosts;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,7 @@ use super::{
     file::{database::DatabaseFile, medium::Medium, names::OBJECTS_FILE},
     journal::register::Register,
 };
-use crate::model::UnixMillis;
+use crate::model::{HostChanges, KeptHosts, UnixMillis};
 use file::Change;
 
 /// Bytes of a name.
@@ -203,9 +205,24 @@ impl Objects {
         Ok(self.change(&Change { kind, name, expected, new: None })?.map(drop))
     }
 
-    /// Checks every object and what is counted of them; hands out what is wrong.
+    /// The hosts as they were kept last; damaged ones are left out.
+    pub(crate) fn hosts(&self) -> Result<KeptHosts, StoreError> {
+        self.read(KeptHosts::default(), |file| hosts::read(file, &mut |_| {}))
+    }
+
+    /// Keeps what changed of hosts.
+    pub(crate) fn keep_hosts(&self, changes: &HostChanges) -> Result<(), StoreError> {
+        let file = self.file.read().clone();
+        let file = file.map_or_else(|| self.create(), Ok)?;
+        self.or_set_aside(&file, hosts::write(&file, changes))
+    }
+
+    /// Checks every object, what is counted of them, and every host; hands out what is wrong.
     pub(crate) fn check(&self, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
-        self.read((), |file| file::check(file, fault))
+        self.read((), |file| {
+            file::check(file, fault)?;
+            hosts::read(file, fault).map(drop)
+        })
     }
 
     /// Copies the file, if there is one; returns its bytes.

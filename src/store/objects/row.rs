@@ -38,6 +38,6 @@ pub(super) fn decode(row: &[u8], key: &str) -> Option<Object> {
     })
 }
 
-fn checksum(content: &[u8], key: &str) -> [u8; 8] {
+pub(super) fn checksum(content: &[u8], key: &str) -> [u8; 8] {
     xxh3_64_with_seed(content, xxh3_64(key.as_bytes())).to_le_bytes()
 }

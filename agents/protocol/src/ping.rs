@@ -1,0 +1,155 @@
+//! The ping: an agent says that it is there, whether it has samples or not.
+//!
+//! A ping is not numbered and kept by no spool: one that is lost is made up for by the next.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Path of the endpoint.
+pub const PING_PATH: &str = "/api/v1/ping";
+
+/// Pings that one request body may hold.
+pub const PINGS_PER_REQUEST_MAX: usize = 1000;
+
+/// How often an agent pings: every 30 s, or as often as it samples, at least once a minute.
+pub fn ping_interval(sampling: Duration) -> Duration {
+    sampling.clamp(Duration::from_secs(30), Duration::from_secs(60))
+}
+
+/// What an agent says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ping {
+    /// The sender's name, as in its batches.
+    pub agent: String,
+    /// The host it runs on; the agent's name when it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Which kind of agent, such as `host`.
+    pub program: String,
+    /// The program's version.
+    pub version: String,
+    /// When the agent was started, Unix milliseconds.
+    pub started: i64,
+    /// When its host was booted, Unix milliseconds, where the agent knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booted: Option<i64>,
+    /// How often it samples, in milliseconds.
+    pub interval_ms: u64,
+    /// What the agent's clock says, Unix milliseconds.
+    pub sent: i64,
+    /// Tags of the host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A request's pings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct PingBody {
+    /// Up to [`PINGS_PER_REQUEST_MAX`].
+    pub pings: Vec<Ping>,
+}
+
+/// The answer to pings (status 200): one that is refused spoils no other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PingAnswer {
+    /// How many were taken.
+    pub accepted: u64,
+    /// Those that were not.
+    #[serde(default)]
+    pub refused: Vec<RefusedPing>,
+}
+
+/// A ping that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedPing {
+    /// Whose it is, or where it stands when that cannot be read.
+    pub agent: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBody<'a> {
+    #[serde(borrow)]
+    pings: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct OnlyAgent {
+    agent: String,
+}
+
+/// Reads a request's body; each ping is read, or refused, for itself.
+///
+/// # Errors
+/// When the body is no JSON of this form, or holds too many pings.
+pub fn decode_pings(body: &[u8]) -> Result<Vec<Result<Ping, RefusedPing>>, String> {
+    let raw: RawBody<'_> = serde_json::from_slice(body).map_err(|cause| cause.to_string())?;
+    if raw.pings.len() > PINGS_PER_REQUEST_MAX {
+        return Err(format!("more than {PINGS_PER_REQUEST_MAX} pings in one request"));
+    }
+    let read = |(index, raw): (usize, &RawValue)| {
+        serde_json::from_str(raw.get()).map_err(|cause| {
+            let named = serde_json::from_str::<OnlyAgent>(raw.get());
+            let agent = named.map_or_else(|_| format!("pings.{index}"), |own| own.agent);
+            RefusedPing { agent, reason: cause.to_string() }
+        })
+    };
+    Ok(raw.pings.into_iter().enumerate().map(read).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ping(agent: &str) -> Ping {
+        Ping {
+            agent: agent.to_owned(),
+            program: "host".to_owned(),
+            version: "0.1.0".to_owned(),
+            started: 5,
+            interval_ms: 10_000,
+            sent: 7,
+            tags: [("role".to_owned(), "db".to_owned())].into(),
+            ..Ping::default()
+        }
+    }
+
+    #[test]
+    fn a_ping_that_cannot_be_read_spoils_no_other() {
+        let body = PingBody { pings: vec![ping("a"), ping("b"), ping("c")] };
+        let mut json = serde_json::to_value(&body).unwrap();
+        let text = json.to_string();
+        assert_eq!(
+            decode_pings(text.as_bytes()).unwrap().into_iter().collect::<Result<Vec<_>, _>>(),
+            Ok(body.pings)
+        );
+        json["pings"][0]["started"] = "soon".into();
+        json["pings"][2] = 3.into();
+        let read = decode_pings(json.to_string().as_bytes()).unwrap();
+        assert_eq!(read[0].as_ref().unwrap_err().agent, "a");
+        assert_eq!(read[1], Ok(ping("b")));
+        assert_eq!(read[2].as_ref().unwrap_err().agent, "pings.2");
+    }
+
+    #[test]
+    fn a_body_is_bounded() {
+        let body = |count| PingBody { pings: vec![ping("a"); count] };
+        let json = |count| serde_json::to_vec(&body(count)).unwrap();
+        assert_eq!(decode_pings(&json(PINGS_PER_REQUEST_MAX)).unwrap().len(), 1000);
+        assert!(decode_pings(&json(PINGS_PER_REQUEST_MAX + 1)).is_err());
+        assert!(decode_pings(b"[]").is_err());
+    }
+
+    #[test]
+    fn an_agent_pings_at_least_once_a_minute() {
+        for (sampling, pings) in [(1, 30), (10, 30), (45, 45), (3600, 60)] {
+            let sampling = Duration::from_secs(sampling);
+            assert_eq!(ping_interval(sampling), Duration::from_secs(pings));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The hosts that ping: in memory for all who ask, and kept in the store once a minute.
+//!
+//! `policy/hosts` decides. A ping is not durable when it is answered: after a crash the hosts are as
+//! of the last minute, and those minutes count as the daemon's time away. Must never know: HTTP.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use granary_protocol::{Ping, PingAnswer, RefusedPing};
+use parking_lot::{Mutex, RwLock};
+
+use super::{Lifeline, Stop, TrustedClock};
+use crate::{
+    clock::Stopwatch,
+    model::{HostEventEntry, HostStatus, HostTotals, UnixMillis},
+    policy::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS},
+    store::{Store, StoreError},
+};
+
+/// How often what changed is kept.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// The hosts that ping. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct KnownHosts(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    hosts: RwLock<Hosts>,
+    clock: TrustedClock,
+    /// Since when the daemon listens.
+    watch: Stopwatch,
+    store: Store,
+    /// Held while changes are taken and written: their order is that of the file.
+    keeping: Mutex<()>,
+}
+
+impl KnownHosts {
+    /// Silence after which a host is late, in milliseconds.
+    pub const LATE_AFTER_MS: i64 = LATE_AFTER_MS;
+    /// Silence after which a host is down, in milliseconds.
+    pub const DOWN_AFTER_MS: i64 = DOWN_AFTER_MS;
+
+    /// The hosts that were kept; at most so many are known.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn open(store: &Store, hosts_max: usize, clock: TrustedClock) -> Result<Self, StoreError> {
+        let kept = store.hosts()?;
+        let hosts = RwLock::new(Hosts::new(hosts_max, kept, clock.moment().believed));
+        let (watch, store) = (Stopwatch::start(), store.clone());
+        Ok(Self(Arc::new(Inner { hosts, clock, watch, store, keeping: Mutex::new(()) })))
+    }
+
+    fn now(&self) -> Hearing {
+        Hearing {
+            // A clock that is doubted may jump, and hosts are not down for that.
+            at: self.0.clock.moment().believed,
+            listened_ms: self.0.watch.millis() as i64,
+        }
+    }
+
+    /// Takes in pings, as they could be read.
+    pub fn ping(&self, pings: Vec<Result<Ping, RefusedPing>>) -> PingAnswer {
+        let now = self.now();
+        let mut answer = PingAnswer::default();
+        for ping in pings {
+            let taken = ping.and_then(|ping| {
+                let agent = ping.agent.clone();
+                let refused = |reason| RefusedPing { agent, reason };
+                // Others may ask in between.
+                self.0.hosts.write().ping(ping, now).map_err(refused)
+            });
+            match taken {
+                Ok(()) => answer.accepted += 1,
+                Err(refused) => answer.refused.push(refused),
+            }
+        }
+        answer
+    }
+
+    /// The hosts by name, all or one, and what the time is.
+    pub fn list(&self, name: Option<&str>) -> (UnixMillis, Vec<HostStatus>) {
+        let now = self.now();
+        (now.at, self.0.hosts.read().list(name, now))
+    }
+
+    /// How many hosts are in each state.
+    pub fn totals(&self) -> HostTotals {
+        self.0.hosts.read().totals(self.now())
+    }
+
+    /// Hosts that made room for others since the start.
+    pub fn forgotten(&self) -> u64 {
+        self.0.hosts.read().forgotten()
+    }
+
+    /// What happened within a range of time to hosts with all of these tags, of which `host` is the
+    /// name: the latest `count`, in order of time.
+    pub fn events(
+        &self,
+        range: &Range<UnixMillis>,
+        tags: &[(String, String)],
+        count: usize,
+    ) -> Vec<HostEventEntry> {
+        self.0.hosts.read().events(range, tags, count, self.now())
+    }
+
+    /// Removes a host until its next ping, durably; false when there is none.
+    ///
+    /// # Errors
+    /// When that cannot be written: the host is gone, and may come back with a restart.
+    pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
+        let is_removed = self.0.hosts.write().remove(name);
+        if is_removed {
+            self.keep()?;
+        }
+        Ok(is_removed)
+    }
+
+    /// Writes what changed.
+    fn keep(&self) -> Result<(), StoreError> {
+        let _keeping = self.0.keeping.lock();
+        let changes = {
+            let mut hosts = self.0.hosts.write();
+            if hosts.is_empty() {
+                return Ok(());
+            }
+            hosts.take_changes(self.now())
+        };
+        self.0.store.keep_hosts(&changes).inspect_err(|_| {
+            self.0.hosts.write().take_back(changes);
+        })
+    }
+}
+
+/// The role that keeps them. It blocks its thread while it writes, so it needs an arbiter of its
+/// own.
+#[derive(Debug)]
+pub struct HostKeeper {
+    hosts: KnownHosts,
+    lifeline: Lifeline,
+    failing: bool,
+}
+
+impl HostKeeper {
+    /// A role that has not begun.
+    pub fn new(hosts: KnownHosts, lifeline: Lifeline) -> Self {
+        Self { hosts, lifeline, failing: false }
+    }
+
+    fn keep(&mut self) {
+        let outcome = self.hosts.keep();
+        match &outcome {
+            Err(cause) if !self.failing => {
+                let cause: &dyn std::error::Error = cause;
+                tracing::error!(cause, "cannot keep hosts; it will be tried again");
+            }
+            Ok(()) if self.failing => tracing::info!("hosts can be kept again"),
+            Err(_) | Ok(()) => {}
+        }
+        self.failing = outcome.is_err();
+    }
+}
+
+impl Actor for HostKeeper {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(KEEP_EVERY, |role, _| role.keep());
+    }
+}
+
+impl Handler<Stop> for HostKeeper {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        self.keep();
+        self.lifeline.release();
+        ctx.stop();
+    }
+}

@@ -1,0 +1,244 @@
+//! What is known of hosts by their agents' pings: which are up, late or down, and what happened to
+//! them.
+//!
+//! A host is silent while the daemon listens and hears none of its agents; the daemon's own time
+//! away, between two runs, does not count. So silence is measured by how long the daemon has
+//! listened, which nobody can set, and the wall clock only says when something was. Must never
+//! know: where hosts are kept, who asks.
+
+mod admission;
+mod host;
+mod presence;
+#[cfg(test)]
+mod tests;
+
+pub use presence::{DOWN_AFTER_MS, LATE_AFTER_MS, state_of};
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    ops::Range,
+    sync::Arc,
+};
+
+use granary_protocol::Ping;
+
+use crate::model::{
+    HostChanges, HostEvent, HostEventEntry, HostEventKind, HostStatus, HostTotals, KeptHosts,
+    Listening, UnixMillis,
+};
+use host::Host;
+
+/// A time at which the daemon listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hearing {
+    /// By the wall clock.
+    pub at: UnixMillis,
+    /// How long it has listened by then, in milliseconds.
+    pub listened_ms: i64,
+}
+
+/// The hosts, at most so many.
+#[derive(Debug)]
+pub struct Hosts {
+    count_max: usize,
+    /// When this run began to listen.
+    since: i64,
+    by_name: BTreeMap<Arc<str>, Host>,
+    /// By when they were heard, the longest silent first.
+    order: BTreeMap<u64, Arc<str>>,
+    next_order: u64,
+    /// Hosts that are kept and are to be removed.
+    removed: BTreeSet<Arc<str>>,
+    forgotten: u64,
+}
+
+impl Hosts {
+    /// What was kept, for a daemon that begins to listen.
+    pub fn new(hosts_max: usize, kept: KeptHosts, now: UnixMillis) -> Self {
+        let mut own = Self {
+            count_max: hosts_max,
+            since: now.0,
+            by_name: BTreeMap::new(),
+            order: BTreeMap::new(),
+            next_order: 0,
+            removed: BTreeSet::new(),
+            forgotten: 0,
+        };
+        let host = |(name, record)| (name, Host::of_record(record, kept.listening));
+        let mut hosts: Vec<(Arc<str>, Host)> = kept.records.into_iter().map(host).collect();
+        hosts.sort_by_key(|(_, host)| Reverse(host.silent_before_ms()));
+        for (name, host) in hosts {
+            own.insert(name, host);
+        }
+        own
+    }
+
+    /// Takes in a ping.
+    ///
+    /// # Errors
+    /// When it is not taken: what is wrong with it.
+    pub fn ping(&mut self, ping: Ping, now: Hearing) -> Result<(), String> {
+        admission::check(&ping)?;
+        let name: Arc<str> = ping.host.as_deref().unwrap_or(&ping.agent).into();
+        let mut host = match self.by_name.remove(&name) {
+            Some(host) => {
+                self.order.remove(&host.order);
+                host
+            }
+            None => Host::new(self.removed.remove(&name)),
+        };
+        host.ping(ping, now, self.since);
+        self.insert(name, host);
+        Ok(())
+    }
+
+    /// Puts a host behind all that were heard before, where those silent longest make room.
+    fn insert(&mut self, name: Arc<str>, mut host: Host) {
+        while self.by_name.len() >= self.count_max.max(1) {
+            let Some((_, longest)) = self.order.pop_first() else { break };
+            self.drop_host(&longest);
+            self.forgotten += 1;
+        }
+        host.order = self.next_order;
+        self.next_order += 1;
+        self.order.insert(host.order, name.clone());
+        self.by_name.insert(name, host);
+    }
+
+    fn drop_host(&mut self, name: &Arc<str>) {
+        if let Some(host) = self.by_name.remove(name) {
+            self.order.remove(&host.order);
+            if host.is_kept {
+                self.removed.insert(name.clone());
+            }
+        }
+    }
+
+    /// Removes a host until its next ping; false when there is none.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let found = self.by_name.get_key_value(name).map(|(name, _)| name.clone());
+        found.is_some_and(|name| {
+            self.drop_host(&name);
+            true
+        })
+    }
+
+    /// The hosts by name, all or one.
+    pub fn list(&self, name: Option<&str>, now: Hearing) -> Vec<HostStatus> {
+        let status = |(name, host): (&Arc<str>, &Host)| host.status(name, now);
+        match name {
+            None => self.by_name.iter().map(status).collect(),
+            Some(name) => self.by_name.get_key_value(name).map(status).into_iter().collect(),
+        }
+    }
+
+    /// How many hosts are in each state.
+    pub fn totals(&self, now: Hearing) -> HostTotals {
+        let mut totals = HostTotals::default();
+        for host in self.by_name.values() {
+            totals.add(host.state(now));
+        }
+        totals
+    }
+
+    /// Hosts that made room for others.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// What happened within a range of time to hosts with all of these tags, of which `host` is the
+    /// name: the latest `count`, in order of time.
+    pub fn events(
+        &self,
+        range: &Range<UnixMillis>,
+        tags: &[(String, String)],
+        count: usize,
+        now: Hearing,
+    ) -> Vec<HostEventEntry> {
+        let is_within =
+            |own: &HostEvent| own.at < range.end.0 && own.until.unwrap_or(own.at) >= range.start.0;
+        // The latest ones so far, the oldest of them on top.
+        let mut latest: BinaryHeap<Reverse<(HostEvent, &Arc<str>)>> = BinaryHeap::new();
+        for (name, host) in &self.by_name {
+            let mut within = host.events(now, self.since).filter(is_within).peekable();
+            if within.peek().is_none() || !has_tags(name, host, tags) {
+                continue;
+            }
+            for event in within {
+                latest.push(Reverse((event, name)));
+                if latest.len() > count {
+                    latest.pop();
+                }
+            }
+        }
+        // In reverse: the oldest comes last.
+        let latest = latest.into_sorted_vec().into_iter().rev();
+        latest.map(|Reverse((event, name))| self.entry(name, event)).collect()
+    }
+
+    fn entry(&self, name: &Arc<str>, event: HostEvent) -> HostEventEntry {
+        let HostEvent { at, until, kind, program } = event;
+        let text = match kind {
+            HostEventKind::AgentRestart => format!("agent {program} of {name} was started again"),
+            HostEventKind::HostReboot => format!("{name} was booted"),
+            HostEventKind::Gap => format!("no agent of {name} was heard"),
+        };
+        let mut tags = self.by_name.get(name).map(Host::tags).unwrap_or_default();
+        tags.insert("host".to_owned(), name.to_string());
+        let id = format!("{}/{at}/{name}", kind.as_str());
+        HostEventEntry { time: at, end: until, id, text, tags, source: kind }
+    }
+
+    /// What is to be kept anew, which counts as kept from now on.
+    pub fn take_changes(&mut self, now: Hearing) -> HostChanges {
+        let mut changes = HostChanges {
+            removed: std::mem::take(&mut self.removed).into_iter().collect(),
+            listening: Listening {
+                since: self.since,
+                until: now.at.0,
+                listened_ms: now.listened_ms,
+            },
+            ..HostChanges::default()
+        };
+        for (name, host) in self.by_name.iter_mut().filter(|(_, host)| host.is_changed) {
+            changes.changed.push((name.clone(), host.record(now)));
+            (host.is_changed, host.is_kept) = (false, true);
+        }
+        changes
+    }
+
+    /// What was to be kept could not be: it is to be tried again.
+    pub fn take_back(&mut self, changes: HostChanges) {
+        for (name, _) in changes.changed {
+            match self.by_name.get_mut(&name) {
+                Some(host) => host.is_changed = true,
+                // It may be kept by now.
+                None => drop(self.removed.insert(name)),
+            }
+        }
+        for name in changes.removed {
+            match self.by_name.get_mut(&name) {
+                Some(host) => host.is_kept = true,
+                None => drop(self.removed.insert(name)),
+            }
+        }
+    }
+
+    /// Whether there is anything to keep, or was.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Whether a host has all of these tags, its name as `host`.
+fn has_tags(name: &str, host: &Host, tags: &[(String, String)]) -> bool {
+    if tags.is_empty() {
+        return true;
+    }
+    let own = host.tags();
+    tags.iter().all(|(tag, value)| match tag.as_str() {
+        "host" => name == value,
+        tag => own.get(tag) == Some(value),
+    })
+}

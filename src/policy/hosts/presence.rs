@@ -1,0 +1,18 @@
+//! When a host is up, late or down, by how long it was silent.
+
+use crate::model::HostState;
+
+/// A host that is silent for longer is late: agents ping each 30 s, at least once a minute.
+pub const LATE_AFTER_MS: i64 = 90_000;
+
+/// A host that is silent for longer is down.
+pub const DOWN_AFTER_MS: i64 = 240_000;
+
+/// The state of what was silent for so long.
+pub fn state_of(silent_ms: i64) -> HostState {
+    match silent_ms {
+        ..LATE_AFTER_MS => HostState::Up,
+        LATE_AFTER_MS..DOWN_AFTER_MS => HostState::Late,
+        _ => HostState::Down,
+    }
+}

@@ -1,0 +1,369 @@
+//! States and events against a naive model that remembers all that ever happened.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use granary_protocol::Ping;
+use proptest::prelude::*;
+
+use super::{host::EVENTS_MAX, *};
+use crate::model::{HostState, KeptHosts};
+
+const START: i64 = 1_795_000_000_000;
+
+fn ping(host: &str, agent: &str, at: UnixMillis) -> Ping {
+    Ping {
+        agent: agent.to_owned(),
+        host: Some(host.to_owned()),
+        program: "host".to_owned(),
+        version: "1".to_owned(),
+        started: 1000,
+        booted: Some(500),
+        interval_ms: 10_000,
+        sent: at.0,
+        ..Ping::default()
+    }
+}
+
+/// What may happen.
+#[derive(Debug, Clone)]
+enum Step {
+    /// An agent of a host pings, perhaps started or booted anew.
+    Ping { host: usize, agent: usize, restart: bool, reboot: bool },
+    /// Time passes.
+    Wait(i64),
+    /// The wall clock is set.
+    Set(i64),
+    /// Changes are kept.
+    Keep,
+    /// Changes are taken and cannot be written.
+    FailToKeep,
+    /// The daemon is away for a time; stopped in order, or not.
+    Restart { away: i64, in_order: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..3_usize, 0..2_usize, prop::bool::weighted(0.1), prop::bool::weighted(0.1))
+            .prop_map(|(host, agent, restart, reboot)| Step::Ping { host, agent, restart, reboot }),
+        8 => (1..200_000_i64).prop_map(Step::Wait),
+        1 => (-500_000..500_000_i64).prop_map(Step::Set),
+        2 => Just(Step::Keep),
+        1 => Just(Step::FailToKeep),
+        2 => (0..1_000_000_i64, any::<bool>())
+            .prop_map(|(away, in_order)| Step::Restart { away, in_order }),
+    ]
+}
+
+/// All that happened, without any cleverness.
+#[derive(Debug, Clone, Default)]
+struct Model {
+    hosts: BTreeMap<String, ModelHost>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ModelHost {
+    /// By agent: when it was started and booted, and what its clock said at last.
+    agents: BTreeMap<String, (i64, i64, i64)>,
+    /// When it pinged last, by the wall clock.
+    pinged: i64,
+    /// How long the daemon listened since, in this run and in all.
+    silent_in_run: i64,
+    silent: i64,
+    /// Whether it pinged in this run.
+    is_heard: bool,
+    events: Vec<HostEvent>,
+}
+
+fn event(kind: HostEventKind, at: i64, until: Option<i64>) -> HostEvent {
+    let program = if kind == HostEventKind::AgentRestart { "host" } else { "" };
+    HostEvent { at: until.map_or(at, |until| at.min(until)), until, kind, program: program.into() }
+}
+
+impl Model {
+    fn wait(&mut self, ms: i64) {
+        for host in self.hosts.values_mut() {
+            host.silent_in_run += ms;
+            host.silent += ms;
+        }
+    }
+
+    fn ping(&mut self, name: &str, ping: &Ping, now: i64, since: i64) {
+        let host = self.hosts.entry(name.to_owned()).or_default();
+        if host.silent >= DOWN_AFTER_MS {
+            let from = if host.is_heard { host.pinged } else { since };
+            host.events.push(event(HostEventKind::Gap, from, Some(now)));
+        }
+        let told = (ping.started, ping.booted.unwrap(), ping.sent);
+        if let Some((started, booted, sent)) = host.agents.insert(ping.agent.clone(), told) {
+            if told.1 != booted && told.1 > sent {
+                let own = event(HostEventKind::HostReboot, told.1.min(now), None);
+                let mut known = host.events.iter();
+                if !known.any(|e| e.kind == own.kind && (e.at - own.at).abs() < 60_000) {
+                    host.events.push(own);
+                }
+            } else if told.0 != started {
+                host.events.push(event(HostEventKind::AgentRestart, told.0.min(now), None));
+            }
+        }
+        (host.pinged, host.silent_in_run, host.silent, host.is_heard) = (now, 0, 0, true);
+    }
+
+    /// The run that began at a time ended at another.
+    fn end_run(&mut self, since: i64, until: i64) {
+        for host in self.hosts.values_mut() {
+            if host.silent_in_run >= DOWN_AFTER_MS {
+                let from = if host.is_heard { host.pinged } else { since };
+                host.events.push(event(HostEventKind::Gap, from, Some(until)));
+            }
+            (host.silent_in_run, host.is_heard) = (0, false);
+        }
+    }
+}
+
+/// The hosts with a store that keeps them in memory.
+struct World {
+    hosts: Hosts,
+    kept: BTreeMap<Arc<str>, crate::model::HostRecord>,
+    listening: Listening,
+    /// The model as of what is kept.
+    model_kept: (Model, i64, i64),
+    model: Model,
+    wall: i64,
+    since: i64,
+    listened: i64,
+}
+
+impl World {
+    fn new() -> Self {
+        let hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+        Self {
+            hosts,
+            kept: BTreeMap::new(),
+            listening: Listening::default(),
+            model_kept: (Model::default(), START, START),
+            model: Model::default(),
+            wall: START,
+            since: START,
+            listened: 0,
+        }
+    }
+
+    fn now(&self) -> Hearing {
+        Hearing { at: UnixMillis(self.wall), listened_ms: self.listened }
+    }
+
+    fn keep(&mut self) {
+        let changes = self.hosts.take_changes(self.now());
+        self.kept.extend(changes.changed);
+        changes.removed.iter().for_each(|name| drop(self.kept.remove(name)));
+        self.listening = changes.listening;
+        self.model_kept = (self.model.clone(), self.since, self.wall);
+    }
+
+    fn go(&mut self, step: &Step) {
+        match *step {
+            Step::Ping { host, agent, restart, reboot } => {
+                // No two pings come at one time.
+                self.go(&Step::Wait(1));
+                let (name, agent) = (format!("h{host}"), format!("a{agent}"));
+                let mut own = ping(&name, &agent, UnixMillis(self.wall));
+                let known = self.model.hosts.get(&name).and_then(|host| host.agents.get(&agent));
+                if let Some((started, booted, sent)) = known {
+                    let latest = self.wall.max(*sent + 1);
+                    own.started = if restart || reboot { latest } else { *started };
+                    own.booted = Some(if reboot { latest } else { *booted });
+                }
+                self.model.ping(&name, &own, self.wall, self.since);
+                self.hosts.ping(own, self.now()).unwrap();
+            }
+            Step::Wait(ms) => {
+                self.wall += ms;
+                self.listened += ms;
+                self.model.wait(ms);
+            }
+            Step::Set(ms) => self.wall += ms,
+            Step::Keep => self.keep(),
+            Step::FailToKeep => {
+                let changes = self.hosts.take_changes(self.now());
+                self.hosts.take_back(changes);
+            }
+            Step::Restart { away, in_order } => {
+                if in_order {
+                    self.keep();
+                }
+                let (model, since, until) = self.model_kept.clone();
+                self.model = model;
+                self.model.end_run(since, until);
+                self.wall += away;
+                let records = self.kept.clone().into_iter().collect();
+                let kept = KeptHosts { records, listening: self.listening };
+                self.hosts = Hosts::new(10, kept, UnixMillis(self.wall));
+                (self.since, self.listened) = (self.wall, 0);
+            }
+        }
+    }
+
+    fn check(&self) {
+        let now = self.now();
+        let listed = self.hosts.list(None, now);
+        assert_eq!(listed.len(), self.model.hosts.len());
+        for (status, (name, model)) in listed.iter().zip(&self.model.hosts) {
+            let state = match model.silent {
+                ..90_000 => HostState::Up,
+                90_000..240_000 => HostState::Late,
+                _ => HostState::Down,
+            };
+            assert_eq!((&status.host, status.state), (name, state), "{model:?}");
+            assert_eq!(status.pinged, model.pinged);
+            let all = UnixMillis::EARLIEST..UnixMillis::LATEST;
+            let tags = [("host".to_owned(), name.clone())];
+            let found = self.hosts.events(&all, &tags, 1000, now).into_iter();
+            let mut found: Vec<_> = found.map(|own| (own.time, own.end, own.source)).collect();
+            let skipped = model.events.len().saturating_sub(EVENTS_MAX);
+            let mut expected: Vec<_> = model.events[skipped..].to_vec();
+            if state == HostState::Down {
+                let from = if model.is_heard { model.pinged } else { self.since };
+                expected.push(event(HostEventKind::Gap, from, Some(self.wall)));
+            }
+            let mut expected: Vec<_> =
+                expected.into_iter().map(|own| (own.at, own.until, own.kind)).collect();
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn states_and_events_are_those_of_a_naive_model(
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let mut world = World::new();
+        for step in &steps {
+            world.go(step);
+            world.check();
+        }
+    }
+
+    #[test]
+    fn the_hosts_that_are_silent_longest_make_room(
+        pings in prop::collection::vec(0..9_usize, 1..60),
+        hosts_max in 1..6_usize,
+    ) {
+        let mut hosts = Hosts::new(hosts_max, KeptHosts::default(), UnixMillis(START));
+        let (mut heard, mut kept): (VecDeque<String>, BTreeSet<String>) = Default::default();
+        for (at, host) in (0..).zip(pings) {
+            let now = Hearing { at: UnixMillis(START + at), listened_ms: at };
+            let name = format!("h{host}");
+            hosts.ping(ping(&name, "a", now.at), now).unwrap();
+            heard.retain(|own| *own != name);
+            heard.push_back(name);
+            if heard.len() > hosts_max {
+                heard.pop_front();
+            }
+            let changes = hosts.take_changes(now);
+            changes.removed.iter().for_each(|name| assert!(kept.remove(&**name), "{name}"));
+            kept.extend(changes.changed.iter().map(|(name, _)| name.to_string()));
+            let known: BTreeSet<_> = heard.iter().cloned().collect();
+            let listed = hosts.list(None, now).into_iter().map(|own| own.host);
+            prop_assert_eq!(listed.collect::<BTreeSet<_>>(), known.clone());
+            prop_assert_eq!(&kept, &known);
+        }
+    }
+}
+
+fn at(listened_ms: i64) -> Hearing {
+    Hearing { at: UnixMillis(START + listened_ms), listened_ms }
+}
+
+#[test]
+fn a_host_is_up_while_one_of_its_agents_is() {
+    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    hosts.ping(ping("web1", "web1", at(0).at), at(0)).unwrap();
+    let statsd = Ping { program: "statsd".to_owned(), ..ping("web1", "web1", at(0).at) };
+    hosts.ping(statsd.clone(), at(100_000)).unwrap();
+    let listed = hosts.list(Some("web1"), at(100_000)).remove(0);
+    assert_eq!(listed.state, HostState::Up);
+    let states: Vec<_> = listed.agents.iter().map(|own| (&*own.program, own.state)).collect();
+    assert_eq!(states, [("host", HostState::Late), ("statsd", HostState::Up)]);
+    assert!(hosts.list(Some("web2"), at(0)).is_empty());
+    assert_eq!(hosts.totals(at(340_000)), HostTotals { down: 1, ..HostTotals::default() });
+    assert!(hosts.remove("web1") && !hosts.remove("web1"));
+    hosts.ping(statsd, at(400_000)).unwrap();
+    assert_eq!(hosts.list(None, at(400_000))[0].first_seen, START + 400_000);
+}
+
+#[test]
+fn the_daemons_time_away_is_no_silence() {
+    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    for name in ["living", "silent"] {
+        hosts.ping(ping(name, name, at(0).at), at(0)).unwrap();
+    }
+    hosts.ping(ping("living", "living", at(300_000).at), at(300_000)).unwrap();
+    let changes = hosts.take_changes(at(310_000));
+    let kept = KeptHosts { records: changes.changed, listening: changes.listening };
+    // A day later.
+    let mut hosts = Hosts::new(10, kept, UnixMillis(START + 86_400_000));
+    let now =
+        |listened_ms| Hearing { at: UnixMillis(START + 86_400_000 + listened_ms), listened_ms };
+    let state = |hosts: &Hosts, name: &str, ms| hosts.list(Some(name), now(ms))[0].state;
+    assert_eq!(state(&hosts, "living", 79_999), HostState::Up);
+    assert_eq!(state(&hosts, "living", 80_000), HostState::Late);
+    assert_eq!(state(&hosts, "silent", 0), HostState::Down);
+    hosts.ping(ping("silent", "silent", now(20_000).at), now(20_000)).unwrap();
+    let all = UnixMillis::EARLIEST..UnixMillis::LATEST;
+    let silent = [("host".to_owned(), "silent".to_owned())];
+    let gaps = hosts.events(&all, &silent, 10, now(20_000)).into_iter();
+    let gaps: Vec<_> = gaps.map(|own| (own.time - START, own.end.unwrap() - START)).collect();
+    assert_eq!(gaps, [(0, 310_000), (86_400_000, 86_420_000)]);
+}
+
+#[test]
+fn a_clock_that_is_set_is_no_reboot() {
+    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    let own = ping("web1", "web1", at(0).at);
+    hosts.ping(own.clone(), at(0)).unwrap();
+    let set = Ping { booted: Some(700), sent: own.sent + 200, ..own.clone() };
+    hosts.ping(set.clone(), at(1000)).unwrap();
+    let all = UnixMillis::EARLIEST..UnixMillis::LATEST;
+    assert_eq!(hosts.events(&all, &[], 10, at(1000)), []);
+    let booted = Ping { booted: Some(set.sent + 1), started: set.sent + 2, ..set };
+    hosts.ping(booted, at(2000)).unwrap();
+    let events = hosts.events(&all, &[("host".into(), "web1".into())], 10, at(2000));
+    let kinds: Vec<_> = events.iter().map(|own| own.source).collect();
+    assert_eq!(kinds, [HostEventKind::HostReboot]);
+    assert_eq!(events[0].tags["host"], "web1");
+    assert_eq!(hosts.events(&all, &[("host".into(), "web2".into())], 10, at(2000)), []);
+}
+
+#[test]
+fn what_a_ping_says_is_bounded() {
+    let good = ping("web1", "web1", at(0).at);
+    let tags = |count: usize, bytes: usize| {
+        (0..count).map(|n| (format!("t{n}"), "x".repeat(bytes))).collect::<BTreeMap<_, _>>()
+    };
+    let bad = [
+        Ping { agent: String::new(), ..good.clone() },
+        Ping { host: Some("a\nb".to_owned()), ..good.clone() },
+        Ping { host: Some("x".repeat(257)), ..good.clone() },
+        Ping { program: "x".repeat(65), ..good.clone() },
+        Ping { started: -1, ..good.clone() },
+        Ping { booted: Some(i64::MAX), ..good.clone() },
+        Ping { interval_ms: 0, ..good.clone() },
+        Ping { tags: tags(33, 1), ..good.clone() },
+        Ping { tags: tags(30, 100), ..good.clone() },
+    ];
+    let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
+    for ping in bad {
+        assert!(hosts.ping(ping.clone(), at(0)).is_err(), "{ping:?}");
+    }
+    assert!(hosts.is_empty());
+    for agent in 0..100 {
+        let own = Ping { agent: format!("a{agent}"), tags: tags(30, 10), ..good.clone() };
+        hosts.ping(own, at(agent)).unwrap();
+    }
+    let listed = hosts.list(None, at(100)).remove(0);
+    let names: Vec<_> = listed.agents.iter().map(|own| &*own.agent).collect();
+    assert_eq!(names, ["a92", "a93", "a94", "a95", "a96", "a97", "a98", "a99"]);
+}

@@ -1,0 +1,148 @@
+//! The hosts that ping, in the file of objects: a row each, as JSON with a checksum.
+//!
+//! Must never know: when hosts are kept, what their records say.
+
+use redb::{ReadableTable, TableDefinition, TableError};
+
+use super::{
+    file::{META, fail, read as read_file},
+    row::checksum,
+};
+use crate::{
+    model::{HostChanges, HostRecord, KeptHosts, Listening},
+    store::{error::StoreError, file::database::DatabaseFile},
+};
+
+/// By name. Not there in files of older releases.
+const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
+/// When the daemon that wrote last listened: from when, and until when at least.
+const SINCE_KEY: &str = "hosts_since";
+const UNTIL_KEY: &str = "hosts_until";
+/// How long that was, in milliseconds.
+const LISTENED_KEY: &str = "hosts_listened";
+
+const OPERATION: &str = "keep hosts";
+
+/// All hosts; says what is wrong with those that are damaged.
+pub(super) fn read(
+    file: &DatabaseFile,
+    fault: &mut dyn FnMut(String),
+) -> Result<KeptHosts, StoreError> {
+    read_file(file, |txn| {
+        let hosts = match txn.open_table(HOSTS) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(KeptHosts::default()),
+            found => found.map_err(fail("read"))?,
+        };
+        let meta = txn.open_table(META).map_err(fail("read"))?;
+        let time = |key| {
+            let found = meta.get(key).map_err(fail("read"))?;
+            Ok::<_, StoreError>(found.map_or(0, |guard| guard.value() as i64))
+        };
+        let mut kept = KeptHosts {
+            listening: Listening {
+                since: time(SINCE_KEY)?,
+                until: time(UNTIL_KEY)?,
+                listened_ms: time(LISTENED_KEY)?,
+            },
+            ..KeptHosts::default()
+        };
+        for entry in hosts.iter().map_err(fail("read"))? {
+            let (name, row) = entry.map_err(fail("read"))?;
+            match decode(row.value(), name.value()) {
+                Some(record) => kept.records.push((name.value().into(), record)),
+                None => fault(format!("host {:?}: its checksum does not fit", name.value())),
+            }
+        }
+        Ok(kept)
+    })
+}
+
+/// Writes what changed in one transaction.
+pub(super) fn write(file: &DatabaseFile, changes: &HostChanges) -> Result<(), StoreError> {
+    file.transact(OPERATION, |txn| {
+        let mut hosts = txn.open_table(HOSTS).map_err(fail(OPERATION))?;
+        for (name, record) in &changes.changed {
+            hosts.insert(&**name, &*encode(record, name)).map_err(fail(OPERATION))?;
+        }
+        for name in &changes.removed {
+            hosts.remove(&**name).map_err(fail(OPERATION))?;
+        }
+        let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+        let Listening { since, until, listened_ms } = changes.listening;
+        for (key, time) in [(SINCE_KEY, since), (UNTIL_KEY, until), (LISTENED_KEY, listened_ms)] {
+            meta.insert(key, time as u64).map_err(fail(OPERATION))?;
+        }
+        Ok(())
+    })
+}
+
+fn encode(record: &HostRecord, name: &str) -> Vec<u8> {
+    // Records have no maps with keys that are no text, which alone cannot be written.
+    let mut row = serde_json::to_vec(record).unwrap_or_default();
+    row.extend_from_slice(&checksum(&row, name));
+    row
+}
+
+/// `None` when the row is not as it was written for this host.
+fn decode(row: &[u8], name: &str) -> Option<HostRecord> {
+    let (json, sum) = row.split_last_chunk::<8>()?;
+    if *sum != checksum(json, name) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AgentRecord, HostEvent, HostEventKind};
+
+    fn record() -> HostRecord {
+        HostRecord {
+            first_seen: 1,
+            kept_ms: 9,
+            agents: vec![AgentRecord {
+                agent: "web1".to_owned(),
+                program: "host".to_owned(),
+                version: "0.1.0".to_owned(),
+                started: 2,
+                booted: Some(3),
+                interval_ms: 10_000,
+                sent: 4,
+                pinged: 5,
+                silent_ms: 6,
+                tags: [("role".to_owned(), "db".to_owned())].into(),
+            }],
+            events: vec![HostEvent {
+                at: 7,
+                until: Some(8),
+                kind: HostEventKind::Gap,
+                program: String::new(),
+            }],
+        }
+    }
+
+    #[test]
+    fn rows_are_as_the_format_says() {
+        let text = r#"{"first_seen":1,"kept_ms":9,"agents":[{"agent":"web1","program":"host","#
+            .to_owned()
+            + r#""version":"0.1.0","started":2,"booted":3,"interval_ms":10000,"sent":4,"pinged":5,"#
+            + r#""silent_ms":6,"tags":{"role":"db"}}],"events":[{"at":7,"until":8,"kind":"gap"}]}"#;
+        let row = encode(&record(), "web1");
+        assert_eq!(std::str::from_utf8(&row[..row.len() - 8]), Ok(&*text));
+        assert_eq!(row[row.len() - 8..], checksum(text.as_bytes(), "web1"));
+        assert_eq!(decode(&row, "web1"), Some(record()));
+    }
+
+    #[test]
+    fn a_row_that_is_not_as_it_was_written_is_none() {
+        let row = encode(&record(), "web1");
+        assert_eq!(decode(&row, "web2"), None);
+        assert_eq!(decode(&row[1..], "web1"), None);
+        for at in 0..row.len() {
+            let mut flipped = row.clone();
+            flipped[at] ^= 1;
+            assert_eq!(decode(&flipped, "web1"), None, "byte {at}");
+        }
+    }
+}
