@@ -1,5 +1,174 @@
-import { Loading } from "../parts/states";
+/** The fleet: every host, whether it is up, and how it did in the last hour. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { address, setParams } from "../app/address";
+import { api } from "../api/client";
+import { useResource } from "../api/resource";
+import type { HostsAnswer, SparklinesAnswer } from "../api/types";
+import { Empty, Failed } from "../parts/states";
+import { choiceOf } from "./fleet/choice";
+import { Filters } from "./fleet/filters";
+import { FirstHost } from "./fleet/first-host";
+import { FleetTable } from "./fleet/fleet-table";
+import { filtered, heldOrder, isSameOrder, ranksOf, rowsOf, sorted } from "./fleet/order";
+import { RemoveHost } from "./fleet/remove-host";
+import { Totals } from "./fleet/totals";
+import { counted } from "../model/words";
+import "../styles/tiles.css";
+import "./fleet/fleet.css";
+
+const HOSTS_EVERY_MS = 10_000;
+/** The lines have a point a minute. */
+const LINES_EVERY_MS = 20_000;
 
 export function Fleet() {
-  return <Loading />;
+  const hosts = useResource("hosts", (signal) => api.hosts({}, signal), HOSTS_EVERY_MS).value;
+  const lines = useResource("lines", api.sparklines, LINES_EVERY_MS).value;
+  const removing = useSignal<string | undefined>(undefined);
+  useEffect(() => {
+    document.title = "Fleet · Granary";
+  }, []);
+  const remove = useMemo(() => (host: string) => (removing.value = host), []);
+  return (
+    <div class="fleet">
+      <div class="head">
+        <h1>Fleet</h1>
+        {hosts.error && hosts.data && (
+          <p class="stale-note" role="status">
+            Not refreshed: {hosts.error.message}
+          </p>
+        )}
+      </div>
+      <Totals hosts={hosts.data} />
+      {hosts.data ? (
+        <Hosts answer={hosts.data} lines={lines.data} linesFailed={!!lines.error} remove={remove} />
+      ) : hosts.error ? (
+        <section class="card">
+          <Failed message={`The hosts cannot be shown: ${hosts.error.message}`}>
+            <button type="button" class="button" onClick={hosts.reload}>
+              Try again
+            </button>
+          </Failed>
+        </section>
+      ) : (
+        <Skeleton />
+      )}
+      <RemoveHost host={removing} removed={hosts.reload} />
+    </div>
+  );
+}
+
+function Skeleton() {
+  return (
+    <section class="card skeleton" role="status" aria-label="Loading the hosts">
+      {Array.from({ length: 12 }, (_, index) => (
+        <div key={index} class="skeleton-row" aria-hidden="true">
+          <i />
+          <i />
+          <i />
+          <i />
+          <i />
+        </div>
+      ))}
+    </section>
+  );
+}
+
+interface HostsProps {
+  answer: HostsAnswer;
+  lines: SparklinesAnswer | undefined;
+  linesFailed: boolean;
+  remove: (host: string) => void;
+}
+
+function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
+  const params = address.value.params;
+  const choice = useMemo(() => choiceOf(params), [params]);
+  const rows = useMemo(() => rowsOf(answer.hosts, lines?.hosts), [answer, lines]);
+  const ranks = useRanks(answer);
+  const fitting = useMemo(() => filtered(rows, choice), [rows, choice]);
+  const inOrder = useMemo(() => sorted(fitting, choice, ranks), [fitting, choice, ranks]);
+  const isHeld = useSignal(false);
+  const asked = `${params.toString()} ${lines ? "with lines" : ""}`;
+  const byName = useMemo(() => new Map(rows.map((row) => [row.host.host, row])), [rows]);
+  const fresh = useMemo(() => inOrder.map(({ host }) => host.host), [inOrder]);
+  const { order, isStale, renew } = useHeld(fresh, byName, asked, isHeld.value);
+  if (answer.hosts.length === 0) return <FirstHost />;
+  const shown = order.map((name) => byName.get(name)).filter((row) => row !== undefined);
+  return (
+    <>
+      <Filters rows={rows} choice={choice} />
+      <div class="fleet-count" role="status">
+        <span>
+          {shown.length === rows.length
+            ? counted(rows.length, "host")
+            : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "host")}`}
+        </span>
+        {linesFailed && !lines && (
+          <span class="warn">The last hour is not there: no sparklines</span>
+        )}
+        {isStale && (
+          <span class="order-note">
+            The order is out of date
+            <button type="button" class="button small" onClick={renew}>
+              Put in order
+            </button>
+          </span>
+        )}
+      </div>
+      {shown.length === 0 ? (
+        <section class="card">
+          <Empty title="No host fits">
+            <p>{counted(rows.length, "host")} are there, none with all of what is chosen.</p>
+            <button
+              type="button"
+              class="button"
+              onClick={() => setParams({ q: undefined, state: undefined, tags: undefined })}
+            >
+              Show all
+            </button>
+          </Empty>
+        </section>
+      ) : (
+        <FleetTable
+          rows={shown}
+          choice={choice}
+          hasLines={lines !== undefined || linesFailed}
+          hold={(held) => (isHeld.value = held)}
+          remove={remove}
+        />
+      )}
+    </>
+  );
+}
+
+/** Places of the names in their own order, found again when there are other names. */
+function useRanks(answer: HostsAnswer): Map<string, number> {
+  const known = useRef<{ names: string[]; ranks: Map<string, number> }>({
+    names: [],
+    ranks: new Map(),
+  });
+  const names = answer.hosts.map(({ host }) => host);
+  if (!isSameOrder(names, known.current.names)) known.current = { names, ranks: ranksOf(names) };
+  return known.current.ranks;
+}
+
+/**
+ * The order on screen. While it is held, because somebody points at a row or walks the rows, it
+ * stays as it was: nothing moves under the mouse. A choice of theirs orders at once.
+ */
+function useHeld(
+  fresh: readonly string[],
+  there: ReadonlyMap<string, unknown>,
+  asked: string,
+  isHeld: boolean,
+) {
+  const held = useRef<{ order: readonly string[]; key: string }>({ order: [], key: "" });
+  const renewed = useSignal(0);
+  const key = `${asked} ${renewed.value}`;
+  const isNew = held.current.key !== key || held.current.order.length === 0;
+  if (!isHeld || isNew) held.current = { order: fresh, key };
+  const order = isHeld ? heldOrder(held.current.order, new Set(there.keys())) : fresh;
+  const renew = () => renewed.value++;
+  return { order, isStale: isHeld && !isSameOrder(order, fresh), renew };
 }

@@ -1,5 +1,140 @@
-import { Loading } from "../parts/states";
+/** How the daemon is: health, ingest, limits, and who sends what. */
+import { useEffect } from "preact/hooks";
+import type { StatusAnswer } from "../api/types";
+import { Ago } from "../parts/ago";
+import { Icon } from "../parts/icon";
+import { Failed, Loading } from "../parts/states";
+import { bytesText, countText, lengthText } from "../model/words";
+import { Ingest } from "./status/ingest";
+import { Limits } from "./status/limits";
+import { Refused } from "./status/refused";
+import { Senders } from "./status/senders";
+import { shareOf } from "./status/shares";
+import { sum } from "./status/rates";
+import { Meter } from "./status/meter";
+import { useStatus } from "./status/use-status";
+import "../styles/tiles.css";
+import "./status/status.css";
 
 export function Status() {
-  return <Loading />;
+  const { data, rates, error, reload } = useStatus(5_000);
+  useEffect(() => {
+    document.title = "Status · Granary";
+  }, []);
+  return (
+    <div class="status-view">
+      <div class="head">
+        <h1>Status</h1>
+        {error && data && (
+          <p class="stale-note" role="status">
+            Not refreshed: {error.message}
+          </p>
+        )}
+        {data && (
+          <p class="muted num">
+            Granary {data.version}, up {lengthText(data.now - data.started)}, answered{" "}
+            <Ago at={data.now} />
+          </p>
+        )}
+      </div>
+      {data ? (
+        <>
+          <Health health={data.health} />
+          <Tiles status={data} rates={rates} />
+          <div class="columns">
+            <Ingest status={data} rates={rates} />
+            <Limits limits={data.limits} />
+          </div>
+          <Refused refused={data.refused} />
+          <Senders senders={data.senders} />
+        </>
+      ) : error ? (
+        <section class="card">
+          <Failed message={`The status cannot be shown: ${error.message}`}>
+            <button type="button" class="button" onClick={reload}>
+              Try again
+            </button>
+          </Failed>
+        </section>
+      ) : (
+        <section class="card">
+          <Loading what="the status" />
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Health({ health }: { health: StatusAnswer["health"] }) {
+  const isWell = health.conditions.length === 0;
+  return (
+    <section class={isWell ? "card health well" : "card health unwell"} aria-label="Health">
+      <Icon name={isWell ? "check" : "warning"} />
+      <div>
+        <h2>{isWell ? "All is well" : `The daemon is ${health.state}`}</h2>
+        {isWell ? (
+          <p class="muted">Samples are accepted and durable; nothing waits for an operator.</p>
+        ) : (
+          <ul>
+            {health.conditions.map(({ name, message }) => (
+              <li key={name}>
+                <strong>{name.replaceAll("_", " ")}</strong>: {message}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function milliseconds(ms: number | null): string {
+  return ms === null ? "–" : lengthText(ms, 1);
+}
+
+function Tiles({ status, rates }: { status: StatusAnswer; rates: Map<string, number> | null }) {
+  const { queue, commits, requests, queries, memory } = status;
+  return (
+    <div class="tiles">
+      <div class="tile">
+        <span class="tile-label">Samples a second</span>
+        <span class="tile-value num">{rates ? countText(sum(rates.values())) : "…"}</span>
+        <span class="tile-hint num">
+          {countText(sum(status.protocols.map(({ accepted }) => accepted)))} since the start
+        </span>
+      </div>
+      <div class="tile">
+        <span class="tile-label">Commit, p99</span>
+        <span class="tile-value num">{milliseconds(commits.p99_ms)}</span>
+        <span class="tile-hint num">
+          p50 {milliseconds(commits.p50_ms)}, longest {milliseconds(commits.max_ms)}
+        </span>
+      </div>
+      <div class="tile">
+        <span class="tile-label">Request, p99</span>
+        <span class="tile-value num">{milliseconds(requests.p99_ms)}</span>
+        <span class="tile-hint num">p50 {milliseconds(requests.p50_ms)}</span>
+      </div>
+      <div class="tile">
+        <span class="tile-label">Queue to the writer</span>
+        <span class="tile-value num">{bytesText(queue.bytes)}</span>
+        <Meter share={shareOf(queue.bytes, queue.bytes_max)} />
+        <span class="tile-hint num">of {bytesText(queue.bytes_max)}</span>
+      </div>
+      <div class="tile">
+        <span class="tile-label">Queries under way</span>
+        <span class="tile-value num">{queries.under_way}</span>
+        <Meter share={shareOf(queries.memory_bytes, queries.memory_max)} />
+        <span class="tile-hint num">
+          of {queries.queries_max}; {bytesText(queries.memory_bytes)} of{" "}
+          {bytesText(queries.memory_max)}
+        </span>
+      </div>
+      <div class="tile">
+        <span class="tile-label">Memory</span>
+        <span class="tile-value num">{bytesText(memory.resident)}</span>
+        <span class="tile-hint">resident</span>
+      </div>
+    </div>
+  );
 }

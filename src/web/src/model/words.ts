@@ -1,0 +1,77 @@
+/** Lengths of time and figures in the few characters that a row, a tile or a bar has for them. */
+
+const SECOND = 1000;
+/** From the largest; two neighbours are written together. */
+const STEPS: [number, string][] = [
+  [365 * 86_400 * SECOND, "y"],
+  [86_400 * SECOND, "d"],
+  [3600 * SECOND, "h"],
+  [60 * SECOND, "min"],
+  [SECOND, "s"],
+];
+
+/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next one where it is not 0. */
+export function lengthText(ms: number, units = 2): string {
+  const size = Math.max(0, ms);
+  if (size < SECOND) return `${size < 10 ? trimmed(size, 1) : Math.round(size)} ms`;
+  const first = STEPS.findIndex(([step]) => size >= step);
+  let rest = size;
+  const words: string[] = [];
+  for (const [step, name] of STEPS.slice(first, first + units)) {
+    const count = Math.floor(rest / step);
+    rest -= count * step;
+    if (count > 0) words.push(`${count} ${name}`);
+  }
+  return words.join(" ");
+}
+
+/** `12 s ago`, in one unit. */
+export function agoText(ms: number): string {
+  return ms < SECOND ? "now" : `${lengthText(ms, 1)} ago`;
+}
+
+/** `in 3 h`, and what should have been already as `due`. */
+export function inText(ms: number): string {
+  return ms < SECOND ? "due" : `in ${lengthText(ms, 1)}`;
+}
+
+function trimmed(value: number, decimals: number): string {
+  return String(Number(value.toFixed(decimals)));
+}
+
+/** Two digits at least, three at most: `3.4`, `34`, `340`. */
+function short(value: number): string {
+  return value < 9.95 ? trimmed(value, 1) : String(Math.round(value));
+}
+
+/** `34 %`, `3.4 %` */
+export function percentText(value: number | null | undefined): string {
+  return value === null || value === undefined ? "–" : `${short(value)} %`;
+}
+
+const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** `1.2 MiB` */
+export function bytesText(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  let size = value;
+  let power = 0;
+  while (size >= 999.5 && power < BYTES.length - 1) {
+    size /= 1024;
+    power++;
+  }
+  return `${power === 0 ? String(Math.round(size)) : short(size)} ${BYTES[power] ?? ""}`;
+}
+
+/** `1,234`, and from a million on `1.2 M` */
+export function countText(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (value >= 999_500_000) return `${short(value / 1e9)} G`;
+  if (value >= 999_500) return `${short(value / 1e6)} M`;
+  return Math.round(value).toLocaleString("en");
+}
+
+/** `1 host`, `2 hosts` */
+export function counted(count: number, thing: string): string {
+  return `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,10 @@
+/** What is wider than a small screen: it scrolls by itself, by keys too. */
+import type { ComponentChildren } from "preact";
+
+export function ScrollX({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="scroll-x" role="region" aria-label={label} tabIndex={0}>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+/** What is chosen in the fleet, read from the address and written to it. */
+import type { HostState } from "../../api/types";
+import { COLUMNS, descendingFirst, type Choice, type Column } from "./order";
+
+const STATES: readonly string[] = ["up", "late", "down"];
+
+export function choiceOf(params: URLSearchParams): Choice {
+  const state = params.get("state") ?? "";
+  const sort = params.get("sort") ?? "";
+  const descending = sort.startsWith("-");
+  const named = descending ? sort.slice(1) : sort;
+  const column = COLUMNS.find((column) => column === named);
+  return {
+    q: params.get("q") ?? "",
+    state: STATES.includes(state) ? (state as HostState) : undefined,
+    tags: tagsOf(params.get("tags") ?? ""),
+    column: column ?? "state",
+    descending: column === undefined ? true : descending,
+  };
+}
+
+/** `cpu`, or `-cpu` from the largest on; the worst states first need no word. */
+export function sortParam(column: Column, descending: boolean): string | undefined {
+  if (column === "state" && descending) return undefined;
+  return descending ? `-${column}` : column;
+}
+
+/** Another column, or the same the other way round. */
+export function nextSort(choice: Choice, column: Column): string | undefined {
+  const descending = choice.column === column ? !choice.descending : descendingFirst(column);
+  return sortParam(column, descending);
+}
+
+function escaped(text: string): string {
+  return text.replace(/[%,=]/g, (letter) => encodeURIComponent(letter));
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `role=db,role=cache,dc=eu`; commas, equal and percent signs within are escaped. */
+export function tagsOf(param: string): Map<string, Set<string>> {
+  const tags = new Map<string, Set<string>>();
+  for (const pair of param.split(",")) {
+    const at = pair.indexOf("=");
+    if (at < 1) continue;
+    const name = unescaped(pair.slice(0, at));
+    const values = tags.get(name) ?? new Set();
+    values.add(unescaped(pair.slice(at + 1)));
+    tags.set(name, values);
+  }
+  return tags;
+}
+
+export function tagsParam(tags: Choice["tags"]): string {
+  return [...tags]
+    .flatMap(([name, values]) => [...values].map((value) => `${escaped(name)}=${escaped(value)}`))
+    .join(",");
+}
+
+/** The tags with one value more, or one less. */
+export function withTag(tags: Choice["tags"], name: string, value: string): string {
+  const changed = new Map([...tags].map(([name, values]) => [name, new Set(values)]));
+  const values = changed.get(name) ?? new Set<string>();
+  if (!values.delete(value)) values.add(value);
+  if (values.size > 0) changed.set(name, values);
+  else changed.delete(name);
+  return tagsParam(changed);
+}

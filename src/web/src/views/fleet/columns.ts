@@ -1,0 +1,15 @@
+/** What the columns of the fleet are called. */
+import type { Column } from "./order";
+
+export const COLUMN_NAMES: Record<Column, { short: string; long: string }> = {
+  state: { short: "State", long: "state" },
+  host: { short: "Host", long: "name" },
+  pinged: { short: "Last ping", long: "last ping" },
+  version: { short: "Version", long: "version" },
+  uptime: { short: "Uptime", long: "uptime" },
+  cpu: { short: "CPU", long: "CPU" },
+  memory: { short: "Memory", long: "memory" },
+  disk: { short: "Disk", long: "disk" },
+  network: { short: "Network", long: "network" },
+  filesystem: { short: "Fullest file system", long: "fullest file system" },
+};

@@ -1,0 +1,169 @@
+/** Search, and tags to choose from: each says how many hosts it would show. */
+import { useSignal, type Signal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { setParams } from "../../app/address";
+import { Icon } from "../../parts/icon";
+import { nextSort, withTag } from "./choice";
+import { COLUMNS, tagCounts, type Choice, type Row, type TagCounts } from "./order";
+import { COLUMN_NAMES } from "./columns";
+
+/** Chips to choose in the row; all others are behind the button. */
+const CHIPS_MAX = 12;
+/** Values of a tag that are listed, the most hosts first. */
+const VALUES_MAX = 50;
+
+export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
+  const tags = useMemo(() => tagCounts(rows, choice), [rows, choice]);
+  const isOpen = useSignal(false);
+  return (
+    <>
+      <div class="fleet-filters">
+        <Search choice={choice} />
+        <SortBy choice={choice} />
+        {tags.length > 0 && <Chips tags={tags} choice={choice} isOpen={isOpen} />}
+      </div>
+      {isOpen.value && <AllTags tags={tags} choice={choice} />}
+    </>
+  );
+}
+
+function Search({ choice }: { choice: Choice }) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const focus = (event: KeyboardEvent) => {
+      const target = event.target instanceof HTMLElement ? event.target : undefined;
+      const isWriting = target?.closest("input, textarea, select, dialog, [contenteditable]");
+      if (event.key !== "/" || isWriting || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      input.current?.focus();
+    };
+    addEventListener("keydown", focus);
+    return () => removeEventListener("keydown", focus);
+  }, []);
+  return (
+    <label class="search">
+      <Icon name="search" />
+      <span class="hidden-text">Search hosts</span>
+      <input
+        ref={input}
+        type="search"
+        placeholder="Name or tag"
+        value={choice.q}
+        aria-keyshortcuts="/"
+        onInput={(event) => setParams({ q: event.currentTarget.value }, { replace: true })}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </label>
+  );
+}
+
+/** Stands in for the heads of columns where there are cards. */
+function SortBy({ choice }: { choice: Choice }) {
+  return (
+    <label class="field sort-by">
+      <span class="hidden-text">Sort by</span>
+      <select
+        value={choice.column}
+        onChange={(event) => {
+          const column = COLUMNS.find((column) => column === event.currentTarget.value);
+          if (column) setParams({ sort: nextSort(choice, column) });
+        }}
+      >
+        {COLUMNS.map((column) => (
+          <option key={column} value={column}>
+            By {COLUMN_NAMES[column].long}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface Chip {
+  name: string;
+  value: string;
+  hosts: number;
+  chosen: boolean;
+}
+
+interface ChipsProps {
+  tags: TagCounts[];
+  choice: Choice;
+  /** Whether all tags are shown. */
+  isOpen: Signal<boolean>;
+}
+
+function Chips({ tags, choice, isOpen }: ChipsProps) {
+  const chipsOf = ({ name, values }: TagCounts) =>
+    values.map((value): Chip => ({ name, ...value }));
+  const chosen = tags.flatMap(chipsOf).filter((chip) => chip.chosen);
+  const common: Chip[] = [];
+  for (const tag of tags) {
+    // All values of a tag or none; one that tells single hosts apart is no good as a chip.
+    const others = chipsOf(tag).filter((chip) => !chip.chosen && chip.hosts > 0);
+    if (common.length + others.length <= CHIPS_MAX) common.push(...others);
+  }
+  return (
+    <div class="chips" role="group" aria-label="Filter by tag">
+      <button
+        type="button"
+        class="chip"
+        aria-expanded={isOpen.value}
+        aria-controls="fleet-tags"
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        All tags
+        <Icon name={isOpen.value ? "up" : "down"} />
+      </button>
+      {[...chosen, ...common].map((chip) => (
+        <TagChip key={`${chip.name}=${chip.value}`} chip={chip} choice={choice} />
+      ))}
+      {chosen.length > 0 && (
+        <button
+          type="button"
+          class="button quiet small"
+          onClick={() => setParams({ tags: undefined })}
+        >
+          Clear tags
+        </button>
+      )}
+    </div>
+  );
+}
+
+function TagChip({ chip, choice, short }: { chip: Chip; choice: Choice; short?: boolean }) {
+  return (
+    <button
+      type="button"
+      class="chip"
+      aria-pressed={chip.chosen}
+      onClick={() => setParams({ tags: withTag(choice.tags, chip.name, chip.value) })}
+    >
+      <span class="chip-text">{short ? chip.value : `${chip.name}=${chip.value}`}</span>
+      <span class="chip-count num">{chip.hosts.toLocaleString("en")}</span>
+      {chip.chosen && <Icon name="close" />}
+    </button>
+  );
+}
+
+function AllTags({ tags, choice }: { tags: TagCounts[]; choice: Choice }) {
+  return (
+    <section class="card all-tags" id="fleet-tags" aria-label="All tags">
+      {tags.map(({ name, values }) => (
+        <fieldset key={name}>
+          <legend>{name}</legend>
+          <div class="tag-values">
+            {values.slice(0, VALUES_MAX).map((value) => (
+              <TagChip key={value.value} chip={{ name, ...value }} choice={choice} short />
+            ))}
+          </div>
+          {values.length > VALUES_MAX && (
+            <p class="muted">
+              and {(values.length - VALUES_MAX).toLocaleString("en")} more values: search finds them
+            </p>
+          )}
+        </fieldset>
+      ))}
+    </section>
+  );
+}

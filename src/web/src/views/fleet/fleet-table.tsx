@@ -1,0 +1,141 @@
+/** The rows of the fleet: a grid that scrolls with the page, by mouse and by keys. */
+import { useSignal } from "@preact/signals";
+import { useCallback, useEffect, useRef } from "preact/hooks";
+import { go, setParams } from "../../app/address";
+import { Icon } from "../../parts/icon";
+import { rowOfKey } from "../../parts/row-window";
+import { VirtualRows } from "../../parts/virtual-rows";
+import { narrow } from "../../parts/narrow";
+import { nextSort } from "./choice";
+import { COLUMN_NAMES } from "./columns";
+import { HostRow, hostPath } from "./host-row";
+import { COLUMNS, type Choice, type Column, type Row } from "./order";
+
+const ROW_HEIGHT = 44;
+const CARD_HEIGHT = 96;
+/** The page's own places lie over the lower end of small screens. */
+const PLACES_HEIGHT = 60;
+
+interface Props {
+  rows: Row[];
+  choice: Choice;
+  /** Whether sparklines are there, so that none is none and not one that loads. */
+  hasLines: boolean;
+  /** Said while somebody points at a row or walks the rows. */
+  hold: (held: boolean) => void;
+  remove: (host: string) => void;
+}
+
+export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
+  const isNarrow = narrow.value;
+  const rowHeight = isNarrow ? CARD_HEIGHT : ROW_HEIGHT;
+  const grid = useRef<HTMLDivElement>(null);
+  const head = useRef<HTMLDivElement>(null);
+  /** The host that the keys are at, whatever its place. */
+  const at = useSignal<string | undefined>(undefined);
+  const active = at.value === undefined ? -1 : rows.findIndex(({ host }) => host.host === at.value);
+  const held = useHold(hold);
+
+  const bringIntoView = (index: number) => {
+    const top = grid.current?.getBoundingClientRect().top ?? 0;
+    const headHeight = head.current?.offsetHeight ?? 0;
+    const rowTop = top + headHeight + index * rowHeight;
+    const low = innerHeight - (isNarrow ? PLACES_HEIGHT : 0);
+    if (rowTop < headHeight) scrollBy({ top: rowTop - headHeight, behavior: "instant" });
+    else if (rowTop + rowHeight > low)
+      scrollBy({ top: rowTop + rowHeight - low, behavior: "instant" });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isGrid = event.target === grid.current;
+    const row = rows[active];
+    if (event.key === "Enter" && isGrid && row) {
+      event.preventDefault();
+      go(hostPath(row.host.host));
+      return;
+    }
+    const page = Math.max(1, Math.floor(innerHeight / rowHeight) - 2);
+    const to = isGrid ? rowOfKey(event.key, active, rows.length, page) : undefined;
+    if (to === undefined) return;
+    event.preventDefault();
+    at.value = rows[to]?.host.host;
+    bringIntoView(to);
+  };
+  const onFocus = (event: FocusEvent) => {
+    held.focus(true);
+    if (event.target === grid.current && active < 0) at.value = rows[0]?.host.host;
+  };
+  const removeRow = useCallback(remove, [remove]);
+  return (
+    <div
+      ref={grid}
+      class={isNarrow ? "card fleet-table narrow" : "card fleet-table"}
+      role="grid"
+      aria-label="Hosts"
+      aria-rowcount={rows.length + 1}
+      aria-colcount={COLUMNS.length + 1}
+      aria-activedescendant={active >= 0 ? `host-${active}` : undefined}
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+      onFocusIn={onFocus}
+      onFocusOut={() => held.focus(false)}
+      onPointerEnter={(event) => held.pointer(event.pointerType === "mouse")}
+      onPointerLeave={() => held.pointer(false)}
+    >
+      <div class="fleet-head" role="rowgroup" ref={head}>
+        <div class="fleet-row" role="row" aria-rowindex={1}>
+          {COLUMNS.map((column) => (
+            <ColumnHead key={column} column={column} choice={choice} />
+          ))}
+          <div role="columnheader" class="cell col-menu">
+            <span class="hidden-text">Menu</span>
+          </div>
+        </div>
+      </div>
+      <VirtualRows
+        count={rows.length}
+        rowHeight={rowHeight}
+        active={active}
+        row={(index, top) => (
+          <HostRow
+            row={rows[index]}
+            index={index}
+            top={top}
+            isActive={index === active}
+            hasLines={hasLines}
+            remove={removeRow}
+          />
+        )}
+      />
+    </div>
+  );
+}
+
+/** Held while the pointer is over the list, or the keys are in it. */
+function useHold(hold: (held: boolean) => void) {
+  const by = useRef({ pointer: false, focus: false });
+  useEffect(() => () => hold(false), []);
+  const set = (what: "pointer" | "focus", is: boolean) => {
+    by.current[what] = is;
+    hold(by.current.pointer || by.current.focus);
+  };
+  return {
+    pointer: (is: boolean) => set("pointer", is),
+    focus: (is: boolean) => set("focus", is),
+  };
+}
+
+function ColumnHead({ column, choice }: { column: Column; choice: Choice }) {
+  const isSorted = choice.column === column;
+  const direction = choice.descending ? "descending" : "ascending";
+  // The address of the same hosts in the other order: a link to share, opened without a step back.
+  const onClick = () => setParams({ sort: nextSort(choice, column) }, { replace: true });
+  return (
+    <div role="columnheader" class={`cell col-${column}`} aria-sort={isSorted ? direction : "none"}>
+      <button type="button" class="sort" onClick={onClick}>
+        {COLUMN_NAMES[column].short}
+        {isSorted && <Icon name={choice.descending ? "down" : "up"} />}
+      </button>
+    </div>
+  );
+}

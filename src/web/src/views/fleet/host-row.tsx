@@ -1,0 +1,135 @@
+/** One host: a row, or a card on small screens. Drawn again only when something of it changed. */
+import { Component } from "preact";
+import { href } from "../../app/address";
+import type { HostLines, HostState, Spark } from "../../api/types";
+import { Ago, second } from "../../parts/ago";
+import { Sparkline } from "../../parts/sparkline";
+import { bytesText, lengthText, percentText } from "../../model/words";
+import { RowMenu } from "./row-menu";
+import type { Row } from "./order";
+
+interface Props {
+  row: Row | undefined;
+  index: number;
+  /** Pixels below the list's top. */
+  top: number;
+  isActive: boolean;
+  hasLines: boolean;
+  remove: (host: string) => void;
+}
+
+const WORDS: Record<HostState, string> = { up: "Up", late: "Late", down: "Down" };
+
+export function hostPath(host: string): string {
+  return href(`/hosts/${encodeURIComponent(host)}`);
+}
+
+export class HostRow extends Component<Props> {
+  override shouldComponentUpdate(next: Props) {
+    const now = this.props;
+    return (
+      next.row !== now.row ||
+      next.index !== now.index ||
+      next.top !== now.top ||
+      next.isActive !== now.isActive ||
+      next.hasLines !== now.hasLines
+    );
+  }
+
+  override render({ row, index, top, isActive, hasLines, remove }: Props) {
+    if (!row) return null;
+    const { host, lines } = row;
+    return (
+      <div
+        class={isActive ? `fleet-row active is-${host.state}` : `fleet-row is-${host.state}`}
+        role="row"
+        id={`host-${index}`}
+        aria-rowindex={index + 2}
+        style={{ transform: `translateY(${top}px)` }}
+      >
+        <div role="gridcell" class={`cell col-state ${host.state}`}>
+          <span class={`dot ${host.state}`} aria-hidden="true" />
+          {WORDS[host.state]}
+        </div>
+        <div role="rowheader" class="cell col-host">
+          <a href={hostPath(host.host)} tabIndex={isActive ? 0 : -1} title={titleOf(row)}>
+            {host.host}
+          </a>
+        </div>
+        <div role="gridcell" class="cell col-pinged num">
+          <Ago at={host.pinged} />
+        </div>
+        <div role="gridcell" class="cell col-version num">
+          {host.version || "–"}
+        </div>
+        <div role="gridcell" class="cell col-uptime num">
+          {host.booted === null || host.state === "down"
+            ? "–"
+            : lengthText(second.peek() - host.booted)}
+        </div>
+        <LineCell name="cpu" spark={lines?.cpu} full={100} hasLines={hasLines} />
+        <LineCell name="memory" spark={lines?.memory} full={100} hasLines={hasLines} />
+        <LineCell name="disk" spark={lines?.disk} full={100} hasLines={hasLines} />
+        <LineCell name="network" spark={lines?.network} hasLines={hasLines} />
+        <FilesystemCell filesystem={lines?.filesystem} />
+        <div role="gridcell" class="cell col-menu">
+          <RowMenu host={host} isActive={isActive} remove={remove} />
+        </div>
+      </div>
+    );
+  }
+}
+
+function titleOf({ host }: Row): string {
+  const tags = Object.entries(host.tags).map(([name, value]) => `${name}=${value}`);
+  return [host.host, ...tags].join("\n");
+}
+
+interface LineCellProps {
+  name: "cpu" | "memory" | "disk" | "network";
+  spark: Spark | undefined;
+  full?: number;
+  hasLines: boolean;
+}
+
+const LINE_NAMES = { cpu: "CPU", memory: "Memory", disk: "Disk", network: "Network" };
+
+function LineCell({ name, spark, full, hasLines }: LineCellProps) {
+  const last = spark?.last ?? null;
+  const text = name === "network" && last !== null ? `${bytesText(last)}/s` : percentText(last);
+  const isHigh = name !== "network" && last !== null && last >= 90;
+  return (
+    <div role="gridcell" class={`cell col-line col-${name}`}>
+      <span class="line-name">{LINE_NAMES[name]}</span>
+      {hasLines && !spark ? (
+        <span class="no-line" title="No samples in the last hour" />
+      ) : (
+        <Sparkline spark={spark} {...(full === undefined ? {} : { full })} />
+      )}
+      <span class={isHigh ? "line-value num high" : "line-value num"}>
+        {hasLines || spark ? text : ""}
+      </span>
+    </div>
+  );
+}
+
+function FilesystemCell({ filesystem }: { filesystem: HostLines["filesystem"] }) {
+  if (!filesystem) {
+    return (
+      <div role="gridcell" class="cell col-filesystem">
+        –
+      </div>
+    );
+  }
+  const percent = Math.max(0, Math.min(100, filesystem.used_percent));
+  const level = percent >= 95 ? "bad" : percent >= 85 ? "warn" : "";
+  return (
+    <div role="gridcell" class="cell col-filesystem" title={filesystem.mount}>
+      <span class="mount mono">{filesystem.mount}</span>
+      <span class={`num percent ${level}`}>{percentText(percent)}</span>
+      <span class={`meter ${level}`} aria-hidden="true">
+        <span style={{ width: `${percent}%` }} />
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import type { Host, HostLines } from "../../api/types";
+import { choiceOf } from "./choice";
+import { filtered, heldOrder, ranksOf, rowsOf, sorted, tagCounts } from "./order";
+
+function host(name: string, changes: Partial<Host> = {}): Host {
+  return {
+    host: name,
+    state: "up",
+    pinged: 1000,
+    first_seen: 0,
+    booted: 0,
+    tags: {},
+    version: "1",
+    agents: [],
+    ...changes,
+  };
+}
+
+const cpu = (last: number | null): HostLines => ({ cpu: { last, max: 100, line: "" } });
+
+function shown(hosts: Host[], search: string, lines: Record<string, HostLines> = {}): string[] {
+  const choice = choiceOf(new URLSearchParams(search));
+  const ranks = ranksOf(hosts.map(({ host }) => host));
+  return sorted(filtered(rowsOf(hosts, lines), choice), choice, ranks).map((row) => row.host.host);
+}
+
+describe("order", () => {
+  it("shows the worst states first unless told otherwise, and those alike by name", () => {
+    const hosts = [
+      host("web-10"),
+      host("web-2"),
+      host("a", { state: "late" }),
+      host("z", { state: "down" }),
+    ];
+    expect(shown(hosts, "")).toEqual(["z", "a", "web-2", "web-10"]);
+  });
+
+  it("puts hosts without a value last in both directions", () => {
+    const hosts = [host("none"), host("low"), host("high"), host("null")];
+    const lines = { low: cpu(0), high: cpu(90), null: cpu(null) };
+    expect(shown(hosts, "sort=-cpu", lines)).toEqual(["high", "low", "none", "null"]);
+    expect(shown(hosts, "sort=cpu", lines)).toEqual(["low", "high", "none", "null"]);
+  });
+
+  it("sorts names the other way round when asked to", () => {
+    expect(shown([host("a"), host("b"), host("c")], "sort=-host")).toEqual(["c", "b", "a"]);
+  });
+
+  it("puts the longest silence and the longest uptime first where it descends", () => {
+    const hosts = [host("old", { pinged: 1, booted: 5 }), host("new", { pinged: 9, booted: 1 })];
+    expect(shown(hosts, "sort=-pinged")).toEqual(["old", "new"]);
+    expect(shown(hosts, "sort=-uptime")).toEqual(["new", "old"]);
+  });
+});
+
+describe("filter", () => {
+  const hosts = [
+    host("db-1", { tags: { role: "db", dc: "eu" } }),
+    host("db-2", { tags: { role: "db", dc: "us" }, state: "down" }),
+    host("web-1", { tags: { role: "web", dc: "eu" } }),
+    host("bare"),
+  ];
+
+  it("finds hosts that have every word in name or tags", () => {
+    expect(shown(hosts, "q=DB+dc%3Deu")).toEqual(["db-1"]);
+    expect(shown(hosts, "q=nothing")).toEqual([]);
+  });
+
+  it("takes one value of each name that is chosen", () => {
+    expect(shown(hosts, "tags=role=db,role=web,dc=eu")).toEqual(["db-1", "web-1"]);
+    expect(shown(hosts, "tags=role=db&state=down")).toEqual(["db-2"]);
+  });
+
+  it("counts what each value would show with the other choices as they are", () => {
+    const choice = choiceOf(new URLSearchParams("tags=role=db"));
+    expect(tagCounts(rowsOf(hosts, undefined), choice)).toEqual([
+      {
+        name: "dc",
+        values: [
+          { value: "eu", hosts: 1, chosen: false },
+          { value: "us", hosts: 1, chosen: false },
+        ],
+      },
+      {
+        name: "role",
+        values: [
+          { value: "db", hosts: 2, chosen: true },
+          { value: "web", hosts: 1, chosen: false },
+        ],
+      },
+    ]);
+  });
+
+  it("keeps a choice that no host has any more, so that it can be taken back", () => {
+    const choice = choiceOf(new URLSearchParams("tags=role=gone"));
+    const role = tagCounts(rowsOf(hosts, undefined), choice).find(({ name }) => name === "role");
+    expect(role?.values.find(({ value }) => value === "gone")).toEqual({
+      value: "gone",
+      hosts: 0,
+      chosen: true,
+    });
+  });
+
+  it("takes hosts named after what objects have for hosts", () => {
+    const odd = [host("constructor"), host("__proto__")];
+    expect(shown(odd, "sort=-cpu")).toEqual(["__proto__", "constructor"]);
+    expect(shown(odd, "tags=toString=x")).toEqual([]);
+  });
+});
+
+describe("order that is held", () => {
+  it("stays as it was, without the hosts that are gone, new ones left out", () => {
+    expect(heldOrder(["c", "a", "b"], new Set(["a", "b", "c", "d"]))).toEqual(["c", "a", "b"]);
+    expect(heldOrder(["c", "a", "b"], new Set(["a", "b"]))).toEqual(["a", "b"]);
+  });
+});

@@ -1,0 +1,168 @@
+/** Which hosts the fleet shows, and in which order: pure functions of the answers and the choice. */
+import type { Host, HostLines, HostState, Tags } from "../../api/types";
+
+export const COLUMNS = [
+  "state",
+  "host",
+  "pinged",
+  "version",
+  "uptime",
+  "cpu",
+  "memory",
+  "disk",
+  "network",
+  "filesystem",
+] as const;
+
+export type Column = (typeof COLUMNS)[number];
+
+/** What somebody chose: all of it is in the address. */
+export interface Choice {
+  /** Words that are all in the name or the tags. */
+  q: string;
+  state: HostState | undefined;
+  /** Values by tag name: one of them, of each name. */
+  tags: ReadonlyMap<string, ReadonlySet<string>>;
+  column: Column;
+  descending: boolean;
+}
+
+/** A row of the fleet. */
+export interface Row {
+  host: Host;
+  lines: HostLines | undefined;
+  /** Where words are searched in, in lower case. */
+  text: string;
+}
+
+const BADNESS: Record<HostState, number> = { up: 0, late: 1, down: 2 };
+
+/** Columns that begin with their smallest value when they are chosen. */
+const ASCENDING_FIRST: readonly Column[] = ["host", "version"];
+
+export function descendingFirst(column: Column): boolean {
+  return !ASCENDING_FIRST.includes(column);
+}
+
+export function rowsOf(
+  hosts: readonly Host[],
+  lines: Record<string, HostLines> | undefined,
+): Row[] {
+  return hosts.map((host) => ({
+    host,
+    lines: lines && Object.hasOwn(lines, host.host) ? lines[host.host] : undefined,
+    text: `${host.host} ${Object.entries(host.tags)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(" ")}`.toLowerCase(),
+  }));
+}
+
+function hasTags(tags: Tags, chosen: Choice["tags"], except?: string): boolean {
+  for (const [name, values] of chosen) {
+    if (name === except) continue;
+    const value = Object.hasOwn(tags, name) ? tags[name] : undefined;
+    if (value === undefined || !values.has(value)) return false;
+  }
+  return true;
+}
+
+/** The rows that fit; `except` leaves one tag's choice out, to count what else could be chosen. */
+export function filtered(rows: readonly Row[], choice: Choice, except?: string): Row[] {
+  const words = choice.q.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter(
+    ({ host, text }) =>
+      (choice.state === undefined || host.state === choice.state) &&
+      words.every((word) => text.includes(word)) &&
+      hasTags(host.tags, choice.tags, except),
+  );
+}
+
+/** What a column is sorted by; `undefined` stands last in both directions. */
+function keyOf({ host, lines }: Row, column: Column): number | string | undefined {
+  switch (column) {
+    case "state":
+      return BADNESS[host.state];
+    case "host":
+      return undefined;
+    case "pinged":
+      return -host.pinged;
+    case "version":
+      return host.version;
+    case "uptime":
+      return host.booted === null || host.state === "down" ? undefined : -host.booted;
+    case "filesystem":
+      return lines?.filesystem?.used_percent;
+    default:
+      return lines?.[column]?.last ?? undefined;
+  }
+}
+
+/** Names as people count: `web-2` before `web-10`. */
+const byName = new Intl.Collator("en", { numeric: true }).compare;
+
+function compareKeys(a: number | string, b: number | string): number {
+  return typeof a === "number" && typeof b === "number" ? a - b : byName(String(a), String(b));
+}
+
+/** The rows in order; those alike by name. `ranks` are the names' places in their own order. */
+export function sorted(
+  rows: readonly Row[],
+  choice: Pick<Choice, "column" | "descending">,
+  ranks: ReadonlyMap<string, number>,
+): Row[] {
+  const sign = choice.descending ? -1 : 1;
+  const nameSign = choice.column === "host" ? sign : 1;
+  const keyed = rows.map((row) => ({
+    row,
+    key: keyOf(row, choice.column),
+    rank: ranks.get(row.host.host) ?? 0,
+  }));
+  keyed.sort((a, b) => {
+    if (a.key === undefined || b.key === undefined) {
+      if (a.key !== b.key) return a.key === undefined ? 1 : -1;
+      return nameSign * (a.rank - b.rank);
+    }
+    return sign * compareKeys(a.key, b.key) || nameSign * (a.rank - b.rank);
+  });
+  return keyed.map(({ row }) => row);
+}
+
+/** The place of each name: comparing them is dear, and they seldom change. */
+export function ranksOf(names: readonly string[]): Map<string, number> {
+  return new Map([...names].sort(byName).map((name, place) => [name, place]));
+}
+
+/** A tag with the values that hosts have, the most hosts first. */
+export interface TagCounts {
+  name: string;
+  values: { value: string; hosts: number; chosen: boolean }[];
+}
+
+/** Counts what each value would show, the other choices as they are. */
+export function tagCounts(rows: readonly Row[], choice: Choice): TagCounts[] {
+  const names = new Set(rows.flatMap(({ host }) => Object.keys(host.tags)));
+  return [...names].sort(byName).map((name) => {
+    const chosen = choice.tags.get(name);
+    const counts = new Map<string, number>([...(chosen ?? [])].map((value) => [value, 0]));
+    for (const { host } of filtered(rows, choice, name)) {
+      const value = Object.hasOwn(host.tags, name) ? host.tags[name] : undefined;
+      if (value !== undefined) counts.set(value, (counts.get(value) ?? 0) + 1);
+    }
+    const values = [...counts].map(([value, hosts]) => ({
+      value,
+      hosts,
+      chosen: chosen?.has(value) ?? false,
+    }));
+    values.sort((a, b) => b.hosts - a.hosts || byName(a.value, b.value));
+    return { name, values };
+  });
+}
+
+/** The order that is shown while it is held: what is still there, as it stood. */
+export function heldOrder(held: readonly string[], fresh: ReadonlySet<string>): string[] {
+  return held.filter((name) => fresh.has(name));
+}
+
+export function isSameOrder(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((name, place) => name === b[place]);
+}

@@ -1,0 +1,75 @@
+/** Samples by protocol, and what became of requests. */
+import type { StatusAnswer } from "../../api/types";
+import { ScrollX } from "../../parts/scroll-x";
+import { Empty } from "../../parts/states";
+import { countText } from "../../model/words";
+
+interface Props {
+  status: StatusAnswer;
+  rates: Map<string, number> | null;
+}
+
+export function Ingest({ status, rates }: Props) {
+  const protocols = [...status.protocols].sort((a, b) => b.accepted - a.accepted);
+  const heard = protocols.filter((p) => p.accepted + p.duplicate + p.refused > 0);
+  const silent = protocols.filter((p) => p.accepted + p.duplicate + p.refused === 0);
+  const outcomes = Object.entries(status.requests.outcomes)
+    .filter(([, count]) => count > 0)
+    .sort((a, b) => b[1] - a[1]);
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Ingest by protocol</h2>
+      </div>
+      {heard.length === 0 ? (
+        <Empty title="Nothing was sent yet">
+          <p>Since the daemon started no protocol has brought a sample.</p>
+        </Empty>
+      ) : (
+        <ScrollX label="Ingest by protocol">
+          <table class="rows">
+            <thead>
+              <tr>
+                <th scope="col">Protocol</th>
+                <th scope="col" class="num">
+                  Samples/s
+                </th>
+                <th scope="col" class="num">
+                  Accepted
+                </th>
+                <th scope="col" class="num">
+                  Duplicate
+                </th>
+                <th scope="col" class="num">
+                  Refused
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {heard.map((p) => (
+                <tr key={p.protocol}>
+                  <th scope="row">{p.protocol}</th>
+                  <td class="num">{rates ? countText(rates.get(p.protocol) ?? 0) : "…"}</td>
+                  <td class="num">{countText(p.accepted)}</td>
+                  <td class="num">{countText(p.duplicate)}</td>
+                  <td class={p.refused > 0 ? "num warn" : "num"}>{countText(p.refused)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </ScrollX>
+      )}
+      <div class="card-foot muted">
+        {silent.length > 0 && (
+          <p>Nothing by {silent.map(({ protocol }) => protocol).join(", ")}.</p>
+        )}
+        {outcomes.length > 0 && (
+          <p class="num">
+            Requests:{" "}
+            {outcomes.map(([outcome, count]) => `${countText(count)} ${outcome}`).join(", ")}.
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}

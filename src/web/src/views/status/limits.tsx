@@ -1,0 +1,43 @@
+/** The limits, the nearest first, and the setting of each. */
+import type { StatusAnswer } from "../../api/types";
+import { Icon } from "../../parts/icon";
+import { bytesText, countText, percentText } from "../../model/words";
+import { Meter } from "./meter";
+import { levelOf, nearestFirst, shareOf } from "./shares";
+
+function amount(value: number, setting: string): string {
+  return /bytes|memory/.test(setting) ? bytesText(value) : countText(value);
+}
+
+export function Limits({ limits }: { limits: StatusAnswer["limits"] }) {
+  const near = limits.filter(({ used, max }) => levelOf(shareOf(used, max)) !== "").length;
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Limits</h2>
+        {near > 0 && (
+          <span class="badge warn">
+            <Icon name="warning" />
+            {near} near
+          </span>
+        )}
+      </div>
+      <ul class="limits">
+        {nearestFirst(limits).map(({ name, used, max, setting }) => {
+          const share = shareOf(used, max);
+          return (
+            <li key={`${name} ${setting}`}>
+              <span class="limit-name">{name}</span>
+              <span class="num limit-used">
+                {amount(used, setting)} of {amount(max, setting)}
+              </span>
+              <span class={`num limit-share ${levelOf(share)}`}>{percentText(share * 100)}</span>
+              <Meter share={share} />
+              <code class="muted limit-setting">{setting}</code>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}

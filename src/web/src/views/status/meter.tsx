@@ -1,0 +1,11 @@
+/** How full something is, as a bar that warns where it is nearly full. */
+import { levelOf } from "./shares";
+
+export function Meter({ share, plain }: { share: number; plain?: boolean }) {
+  const width = Math.max(0, Math.min(1, share)) * 100;
+  return (
+    <span class={`meter ${plain ? "accent" : levelOf(share)}`} aria-hidden="true">
+      <span style={{ width: `${width}%` }} />
+    </span>
+  );
+}

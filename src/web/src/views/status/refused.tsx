@@ -1,0 +1,45 @@
+/** Samples that were refused: why, how many, and some of them. */
+import type { StatusAnswer } from "../../api/types";
+import { Ago } from "../../parts/ago";
+import { countText } from "../../model/words";
+
+export function Refused({ refused }: { refused: StatusAnswer["refused"] }) {
+  const reasons = [...refused].filter(({ count }) => count > 0).sort((a, b) => b.count - a.count);
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Refused samples</h2>
+        <span class="muted">since the start, with the last examples</span>
+      </div>
+      {reasons.length === 0 ? (
+        <p class="nothing">
+          <span class="good">None.</span> Every sample that came was accepted, or known already.
+        </p>
+      ) : (
+        <ul class="refused">
+          {reasons.map(({ protocol, reason, count, examples }) => (
+            <li key={`${protocol} ${reason}`}>
+              <div class="refused-head">
+                <span class="num refused-count">{countText(count)}</span>
+                <strong>{reason.replaceAll("_", " ")}</strong>
+                <span class="badge">{protocol}</span>
+              </div>
+              {examples.length > 0 && (
+                <ul class="examples">
+                  {examples.map(({ at, text }, index) => (
+                    <li key={`${at} ${index}`}>
+                      <span class="muted num when">
+                        <Ago at={at} />
+                      </span>
+                      <code>{text}</code>
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}

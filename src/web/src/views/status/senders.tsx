@@ -1,0 +1,104 @@
+/** Who sends how much: by series, to see who causes the cardinality, or by samples. */
+import { useSignal } from "@preact/signals";
+import { param, setParams } from "../../app/address";
+import type { StatusAnswer } from "../../api/types";
+import { Ago } from "../../parts/ago";
+import { Icon } from "../../parts/icon";
+import { ScrollX } from "../../parts/scroll-x";
+import { countText, counted, percentText } from "../../model/words";
+import { Meter } from "./meter";
+import { sendersBy, shareOf, type SenderColumn } from "./shares";
+import { sum } from "./rates";
+
+const COLUMNS: { column: SenderColumn; name: string; isNumber: boolean }[] = [
+  { column: "agent", name: "Sender", isNumber: false },
+  { column: "series", name: "Series", isNumber: true },
+  { column: "samples", name: "Samples", isNumber: true },
+  { column: "heard", name: "Heard", isNumber: true },
+];
+
+/** Senders that are listed before somebody asks for all. */
+const FIRST = 12;
+
+const by = param("senders", "series");
+
+export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
+  const column = COLUMNS.find(({ column }) => column === by.value)?.column ?? "series";
+  const isWhole = useSignal(false);
+  const listed = sendersBy(senders.top, column);
+  const shown = isWhole.value ? listed : listed.slice(0, FIRST);
+  const series = sum(senders.top.map((sender) => sender.series));
+  const samples = sum(senders.top.map((sender) => sender.samples));
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Senders</h2>
+        <span class="muted num">
+          {senders.top.length < senders.total
+            ? `${senders.top.length} of ${counted(senders.total, "sender")}, those with the most series`
+            : counted(senders.total, "sender")}
+        </span>
+      </div>
+      {listed.length === 0 ? (
+        <p class="nothing">No sender was heard yet.</p>
+      ) : (
+        <ScrollX label="Senders">
+          <table class="rows senders">
+            <thead>
+              <tr>
+                {COLUMNS.map(({ column: which, name, isNumber }) => (
+                  <th
+                    key={which}
+                    scope="col"
+                    class={isNumber ? "num" : undefined}
+                    aria-sort={
+                      which !== column ? "none" : which === "agent" ? "ascending" : "descending"
+                    }
+                  >
+                    <button
+                      type="button"
+                      class="sort"
+                      onClick={() => setParams({ senders: which }, { replace: true })}
+                    >
+                      {name}
+                      {which === column && <Icon name={which === "agent" ? "up" : "down"} />}
+                    </button>
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((sender) => (
+                <tr key={sender.agent}>
+                  <th scope="row">{sender.agent}</th>
+                  <ShareCell value={sender.series} whole={series} of="series" />
+                  <ShareCell value={sender.samples} whole={samples} of="samples" />
+                  <td class="num muted">
+                    <Ago at={sender.heard} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </ScrollX>
+      )}
+      {shown.length < listed.length && (
+        <div class="card-foot">
+          <button type="button" class="button small" onClick={() => (isWhole.value = true)}>
+            Show all {listed.length}
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function ShareCell({ value, whole, of }: { value: number; whole: number; of: string }) {
+  const share = shareOf(value, whole);
+  return (
+    <td class="num share" title={`${percentText(share * 100)} of the ${of} of those listed`}>
+      <span>{countText(value)}</span>
+      <Meter share={share} plain />
+    </td>
+  );
+}

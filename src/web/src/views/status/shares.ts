@@ -1,0 +1,34 @@
+/** Shares of a whole and of limits. */
+import type { StatusAnswer } from "../../api/types";
+
+/** From here on a limit is near, and from there on nearly reached. */
+const NEAR = 0.8;
+const REACHED = 0.95;
+
+/** A part of a whole; 0 where there is no whole. */
+export function shareOf(part: number, whole: number): number {
+  return whole > 0 ? part / whole : 0;
+}
+
+export type Level = "" | "warn" | "bad";
+
+export function levelOf(share: number): Level {
+  return share >= REACHED ? "bad" : share >= NEAR ? "warn" : "";
+}
+
+type Limit = StatusAnswer["limits"][number];
+
+/** The nearest limits first; those that say 0 are none, and come last. */
+export function nearestFirst(limits: readonly Limit[]): Limit[] {
+  const share = ({ used, max }: Limit) => shareOf(used, max);
+  return [...limits].sort((a, b) => share(b) - share(a) || a.name.localeCompare(b.name));
+}
+
+type Sender = StatusAnswer["senders"]["top"][number];
+export type SenderColumn = "agent" | "series" | "samples" | "heard";
+
+export function sendersBy(senders: readonly Sender[], column: SenderColumn): Sender[] {
+  return [...senders].sort((a, b) =>
+    column === "agent" ? a.agent.localeCompare(b.agent) : b[column] - a[column],
+  );
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { ratesOf, type Counted } from "./rates";
+import { levelOf, nearestFirst, sendersBy, shareOf } from "./shares";
+
+const answer = (now: number, accepted: number, started = 0): Counted => ({
+  now,
+  started,
+  protocols: [{ protocol: "native", accepted, duplicate: 0, refused: 0 }],
+});
+
+describe("rates", () => {
+  it("are what was accepted between two answers, by the daemon's clock", () => {
+    expect(ratesOf(answer(1000, 100), answer(3000, 300))).toEqual(new Map([["native", 100]]));
+  });
+
+  it("are not known from one answer, from the same one, or across a restart", () => {
+    expect(ratesOf(undefined, answer(1000, 1))).toBe(null);
+    expect(ratesOf(answer(1000, 1), answer(1000, 1))).toBe(null);
+    expect(ratesOf(answer(1000, 900), answer(2000, 10, 1500))).toBe(null);
+  });
+
+  it("count a protocol that is new from nothing", () => {
+    const before = { ...answer(0, 0), protocols: [] };
+    expect(ratesOf(before, answer(1000, 7))).toEqual(new Map([["native", 7]]));
+  });
+});
+
+describe("limits", () => {
+  it("stand with the nearest first", () => {
+    const limit = (name: string, used: number, max: number) => ({ name, used, max, setting: "" });
+    const limits = [limit("far", 1, 100), limit("near", 9, 10), limit("none", 5, 0)];
+    expect(nearestFirst(limits).map(({ name }) => name)).toEqual(["near", "far", "none"]);
+  });
+
+  it("warn from four fifths on", () => {
+    expect([0.79, 0.8, 0.95].map(levelOf)).toEqual(["", "warn", "bad"]);
+    expect(shareOf(1, 0)).toBe(0);
+  });
+});
+
+it("sorts senders by what is asked", () => {
+  const a = { agent: "a", series: 1, samples: 9, heard: 5 };
+  const b = { agent: "b", series: 2, samples: 3, heard: 7 };
+  expect(sendersBy([a, b], "series")).toEqual([b, a]);
+  expect(sendersBy([b, a], "samples")).toEqual([a, b]);
+  expect(sendersBy([b, a], "agent")).toEqual([a, b]);
+});
