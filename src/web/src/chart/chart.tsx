@@ -9,6 +9,7 @@ import { Legend } from "./legend";
 import { LiveChart, type ChartWish } from "./live";
 import type { Threshold } from "./marks";
 import { Menu } from "./menu";
+import { unitText } from "../model/units";
 import { copy, linkTo, savePicture, saveTable } from "./save";
 import { isolated, keepState, slug, toggled, type ChartState } from "./state";
 
@@ -107,6 +108,7 @@ export function Chart(props: ChartProps) {
     >
       <header class="chart-head">
         <h3 title={title}>{title}</h3>
+        <UnitName live={live} />
         <span class="chart-time num" ref={time} />
         <div class="chart-actions">
           {props.actions}
@@ -181,13 +183,25 @@ function Notes({ live }: { live: LiveChart }) {
     ...data.notes.filter((note) => !note.startsWith("no ")),
   ];
   if (notes.length === 0) return null;
+  const [first, ...others] = notes;
+  if (others.length === 0) return <p class="chart-notes">{first}</p>;
   return (
-    <ul class="chart-notes">
-      {notes.map((note) => (
-        <li key={note}>{note}</li>
-      ))}
-    </ul>
+    <details class="chart-notes">
+      <summary>{notes.length} notes on these numbers</summary>
+      <ul>
+        {notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+    </details>
   );
+}
+
+/** The unit of all series, where their numbers do not say it. */
+function UnitName({ live }: { live: LiveChart }) {
+  const names = new Set(live.rows.value.map(({ unit }) => unitText(unit)));
+  const [name] = names;
+  return names.size === 1 && name ? <span class="chart-unit muted">{name}</span> : null;
 }
 
 function More({ live, change }: { live: LiveChart; change: (next: Partial<ChartState>) => void }) {

@@ -201,6 +201,7 @@ export function named(series: DrawnSeries[]): DrawnSeries[] {
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
   const telling = tagNames.filter((name) => differs(({ tags }) => tags[name]));
   const isMetricTelling = differs(({ metric }) => metric);
+  const short = shortNames(series.map(({ metric }) => metric));
   const isDisplayTelling = differs((one) => one.display) && !isMetricTelling;
   return series.map((one) => {
     if (one.label) return one;
@@ -209,10 +210,23 @@ export function named(series: DrawnSeries[]): DrawnSeries[] {
       telling.length > 1 ? `${name}=${one.tags[name] ?? ""}` : (one.tags[name] ?? ""),
     );
     const words = [
-      ...(isMetricTelling ? [one.metric] : []),
+      ...(isMetricTelling ? [short(one.metric)] : []),
       ...values,
       ...(isDisplayTelling ? [one.display] : []),
     ].filter((word) => word !== "");
     return { ...one, label: words.join(" ") || one.metric || seriesName("", one.tags) || "value" };
   });
+}
+
+/** Names without the words with which all of them begin. */
+function shortNames(names: readonly string[]): (name: string) => string {
+  const [first = "", ...others] = [...new Set(names)];
+  const words = first.split(/(?<=[_.:])/);
+  let common = "";
+  for (const word of words.slice(0, -1)) {
+    const longer = common + word;
+    if (!others.every((name) => name.startsWith(longer) && name !== longer)) break;
+    common = longer;
+  }
+  return (name) => name.slice(common.length).replaceAll("_", " ") || name;
 }

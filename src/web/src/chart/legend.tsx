@@ -5,7 +5,7 @@
  */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { memo } from "./memo";
-import { valueText, type Unit } from "../model/units";
+import { shortText, type Unit } from "../model/units";
 import type { Look } from "../model/colours";
 
 export interface LegendRow {
@@ -40,7 +40,7 @@ export class LegendValues {
   write(read: (row: number) => number | null | undefined, units: readonly Unit[]): void {
     this.nodes.forEach((node, k) => {
       const unit = units[k];
-      const text = unit ? valueText(read(k), unit) : "";
+      const text = unit ? shortText(read(k), unit) : "";
       if (node.data !== text) node.data = text;
     });
   }

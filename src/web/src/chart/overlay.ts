@@ -46,11 +46,12 @@ export class Overlay {
     while (this.dots.length > count) this.dots.pop()?.remove();
     while (this.dots.length < count) {
       const dot = part("plot-dot");
+      dot.hidden = true;
       this.dots.push(dot);
       this.line.append(dot);
     }
     this.dots.forEach((dot, k) => dot.style.setProperty("background", looks[k]?.colour ?? ""));
-    this.place = -1;
+    this.again();
   }
 
   /** Shows the pointed time at the point of this place; dots where the pointer itself is. */

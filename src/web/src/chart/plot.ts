@@ -32,6 +32,7 @@ const Y_AXIS_PX = 64;
 const X_AXIS_PX = 38;
 /** Least pixels between two ticks. */
 const TICK_PX = 76;
+const EDGE_PX = 12;
 const NO_UNIT: Unit = { word: "", perSecond: false };
 
 export class Plot {
@@ -288,7 +289,11 @@ export class Plot {
       splits: (u, _axis, min, max) => ticksOf(u, min, max).map(({ at }) => at),
       values: (u) => {
         const { min = 0, max = 0 } = u.scales["x"] ?? {};
-        return ticksOf(u, min, max).map(({ text }) => text);
+        const right = u.bbox.width / uPlot.pxRatio;
+        return ticksOf(u, min, max).map(({ at, text }) =>
+          // A text that would be cut off at the edge is left out.
+          u.valToPos(at, "x") > right - EDGE_PX ? "" : text,
+        );
       },
     };
     const y: uPlot.Axis = {

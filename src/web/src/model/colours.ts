@@ -3,29 +3,29 @@
 /** On a light ground; told apart also by those who see no red, green or blue. */
 export const LIGHT = [
   "#1b66b5",
-  "#d4580a",
+  "#ef5700",
   "#14806a",
-  "#8b3fa8",
-  "#a37a00",
+  "#5e2379",
+  "#808900",
   "#0c8aa6",
   "#bb2649",
   "#5b6470",
   "#c8509b",
-  "#57791a",
+  "#586e1c",
 ] as const;
 
 /** On a dark ground, the same in the same order. */
 export const DARK = [
-  "#6aaef5",
-  "#ff9a52",
-  "#4cc9a6",
-  "#cf94ea",
-  "#e8c547",
-  "#62cfe8",
+  "#69a6f2",
+  "#fd9855",
+  "#50c5a3",
+  "#e3b8ff",
+  "#f0c040",
+  "#56cad8",
   "#ff7f92",
   "#aeb7c2",
-  "#f9a3d2",
-  "#b0d15f",
+  "#faa1d4",
+  "#a9d561",
 ] as const;
 
 const DASHES: readonly number[][] = [[], [6, 4], [2, 3], [10, 4, 2, 4]];

@@ -161,7 +161,16 @@ export function zoomed(choice: Choice, start: number, end: number): Choice {
     if (finer.slot >= slotOf(resolution)) continue;
     if (length / slotOf(resolution) < ZOOM_SLOTS_MIN) resolution = finer.value;
   }
-  return { ...withResolution(choice, resolution), fixed };
+  return { ...withResolution(choice, resolution), fixed: snapped(choice, resolution, fixed) };
+}
+
+/** Whole slots. */
+function snapped(
+  { zone }: Choice,
+  resolution: Resolution,
+  { start, end }: { start: number; end: number },
+) {
+  return { start: floorSlot(resolution, zone, start), end: ceilSlot(resolution, zone, end) };
 }
 
 /** Widens a stretch; slots become coarser when there would be too many. */
@@ -178,17 +187,19 @@ export function widened(choice: Choice, shown: Window, factor: number, now: numb
     if (length <= longest * 1.5) break;
   }
   const fixed = { start: Math.round(end - length), end: Math.round(end) };
-  return { ...withResolution(choice, resolution), fixed };
+  return { ...withResolution(choice, resolution), fixed: snapped(choice, resolution, fixed) };
 }
 
 /** Moves by a part of what is shown; at the present it follows the clock again. */
 export function panned(choice: Choice, shown: Window, part: number, now: number): Choice {
-  const length = shown.end - shown.start;
-  const last = ceilSlot(shown.resolution, shown.zone, now);
-  const end = Math.min(shown.end + part * length, last);
-  const reachesNow = part > 0 && end >= last;
-  if (reachesNow && !choice.fixed) return choice;
-  return { ...choice, fixed: { start: Math.round(end - length), end: Math.round(end) } };
+  const { start, end, resolution, zone } = shown;
+  const last = ceilSlot(resolution, zone, now);
+  const way = Math.min(part * (end - start), last - end);
+  if (part > 0 && way <= 0) return choice;
+  // To the nearest slot, so that as many are shown as before.
+  const move = (instant: number) =>
+    floorSlot(resolution, zone, instant + way + slotOf(resolution) / 2);
+  return { ...choice, fixed: { start: move(start), end: move(end) } };
 }
 
 function floorSlot(resolution: Resolution, zone: string, instant: number): number {

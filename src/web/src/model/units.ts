@@ -100,8 +100,19 @@ export function tickTexts(ticks: readonly (number | null)[], unit: Unit): string
   }, Infinity);
   const decimals = Number.isFinite(distance) ? decimalsFor(distance) : 0;
   return ticks.map((tick) =>
-    tick === null ? "" : minus((tick * factor).toFixed(decimals)) + suffix,
+    tick === null ? "" : tick === 0 ? "0" : minus((tick * factor).toFixed(decimals)) + suffix,
   );
+}
+
+/** A number beside others of its unit: a unit that is a long word is said once, elsewhere. */
+export function shortText(value: number | null | undefined, unit: Unit): string {
+  return valueText(value, { ...unit, word: shortWord(unit) });
+}
+
+/** The unit where numbers do not say it themselves: `packets/s`. */
+export function unitText(unit: Unit): string {
+  const isSaid = shortWord(unit) === unit.word || NONE.includes(unit.word);
+  return isSaid ? "" : unit.word + (unit.perSecond ? "/s" : "");
 }
 
 /** Ticks of a logarithmic axis: each in its own multiple. */

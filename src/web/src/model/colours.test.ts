@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import { DARK, LIGHT, Places, lookOf } from "./colours";
+
+function channels(colour: string): [number, number, number] {
+  const read = (at: number) => {
+    const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  };
+  return [read(1), read(3), read(5)];
+}
+
+function luminance([r, g, b]: [number, number, number]): number {
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+function contrast(a: string, b: string): number {
+  const [x, y] = [luminance(channels(a)), luminance(channels(b))];
+  return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+}
+
+type Matrix = [number, number, number][];
+/** Viénot's and Brettel's simulations in linear light. */
+const SIGHTS: Record<string, Matrix> = {
+  full: [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+  ],
+  "without red": [
+    [0.1121, 0.8853, -0.0005],
+    [0.1127, 0.8897, -0.0001],
+    [0.0045, 0, 1.0019],
+  ],
+  "without green": [
+    [0.292, 0.7054, -0.0003],
+    [0.2934, 0.7089, 0],
+    [-0.0208, 0.0213, 1.0021],
+  ],
+  "without blue": [
+    [1.0173, 0.027, -0.0443],
+    [-0.0064, 0.8564, 0.1576],
+    [0.0546, 0.1832, 0.7625],
+  ],
+};
+
+/** Oklab: distances in it are about as people see them. */
+function oklab([r, g, b]: [number, number, number]): [number, number, number] {
+  const l = Math.cbrt(0.4122 * r + 0.5363 * g + 0.0514 * b);
+  const m = Math.cbrt(0.2119 * r + 0.6807 * g + 0.1074 * b);
+  const s = Math.cbrt(0.0883 * r + 0.2817 * g + 0.63 * b);
+  return [
+    0.2105 * l + 0.7936 * m - 0.0041 * s,
+    1.978 * l - 2.4286 * m + 0.4506 * s,
+    0.0259 * l + 0.7828 * m - 0.8087 * s,
+  ];
+}
+
+function distance(a: string, b: string, sight: Matrix): number {
+  const seen = (colour: string) => {
+    const [r, g, bl] = channels(colour);
+    const row = ([x, y, z]: [number, number, number]) => Math.max(x * r + y * g + z * bl, 0);
+    return oklab(sight.map(row) as [number, number, number]);
+  };
+  const [x, y] = [seen(a), seen(b)];
+  return Math.hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
+}
+
+describe("the palettes", () => {
+  it.each([
+    ["light", LIGHT, "#ffffff"],
+    ["dark", DARK, "#191e17"],
+  ])("of the %s theme stand out from their ground", (_, palette, ground) => {
+    for (const colour of palette) expect(contrast(colour, ground)).toBeGreaterThan(3);
+  });
+
+  it.each(Object.keys(SIGHTS))("have first colours that are told apart with sight %s", (sight) => {
+    for (const palette of [LIGHT, DARK]) {
+      const first = palette.slice(0, 4);
+      const pairs = first.flatMap((a, k) => first.slice(k + 1).map((b) => [a, b] as const));
+      for (const [a, b] of pairs) {
+        expect(distance(a, b, SIGHTS[sight] ?? []), `${a} ${b}`).toBeGreaterThan(0.08);
+      }
+    }
+  });
+
+  it.each(Object.keys(SIGHTS))("have ten colours that differ with sight %s", (sight) => {
+    for (const palette of [LIGHT, DARK]) {
+      const pairs = palette.flatMap((a, k) => palette.slice(k + 1).map((b) => [a, b] as const));
+      for (const [a, b] of pairs) {
+        expect(distance(a, b, SIGHTS[sight] ?? []), `${a} ${b}`).toBeGreaterThan(0.03);
+      }
+    }
+  });
+
+  it("come again with dashes", () => {
+    expect(lookOf(10, false).colour).toBe(lookOf(0, false).colour);
+    expect(lookOf(10, false).dash).not.toEqual(lookOf(0, false).dash);
+  });
+});
+
+describe("places", () => {
+  it("stay with their series when others come or go", () => {
+    const places = new Places();
+    expect(places.assign(["a", "b", "c"])).toEqual([0, 1, 2]);
+    expect(places.assign(["c", "x", "b"])).toEqual([2, 0, 1]);
+    expect(places.assign(["b", "c"])).toEqual([1, 2]);
+  });
+
+  it("are all different while there are places", () => {
+    const places = new Places();
+    places.assign(["a", "b"]);
+    const all = places.assign(Array.from({ length: 20 }, (_, k) => `s${k}`));
+    expect(new Set(all).size).toBe(20);
+  });
+
+  it("of series that are long gone are forgotten", () => {
+    const places = new Places(10);
+    for (let k = 0; k < 50; k++) places.assign([`s${k}`]);
+    expect(places.assign(["new"])).toEqual([0]);
+  });
+});

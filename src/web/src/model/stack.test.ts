@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { alone, stacked } from "./stack";
+
+describe("stacks", () => {
+  it("are sums of what is shown below", () => {
+    expect(
+      stacked(
+        [
+          [1, 2],
+          [10, 20],
+          [100, 200],
+        ],
+        [true, true, true],
+      ),
+    ).toEqual([
+      [1, 2],
+      [11, 22],
+      [111, 222],
+    ]);
+    expect(
+      stacked(
+        [
+          [1, 2],
+          [10, 20],
+          [100, 200],
+        ],
+        [true, false, true],
+      )[2],
+    ).toEqual([101, 202]);
+  });
+
+  it("have a gap only where no series has a number", () => {
+    expect(
+      stacked(
+        [
+          [1, null, null],
+          [2, 3, null],
+        ],
+        [true, true],
+      ),
+    ).toEqual([
+      [1, 0, null],
+      [3, 3, null],
+    ]);
+  });
+
+  it("keep zero as zero", () => {
+    expect(stacked([[0], [0]], [true, true])).toEqual([[0], [0]]);
+  });
+});
+
+describe("points that stand alone", () => {
+  it("have gaps or ends on both sides", () => {
+    expect(alone([1, null, 2, 3, null, 4])).toEqual([0, 5]);
+    expect(alone([1, 2])).toEqual([]);
+    expect(alone([null, 7, null])).toEqual([1]);
+    expect(alone([5])).toEqual([0]);
+    expect(alone([])).toEqual([]);
+  });
+
+  it("are not parted by times that others have", () => {
+    expect(alone([1, undefined, 2, null, undefined, 3, undefined])).toEqual([5]);
+  });
+});

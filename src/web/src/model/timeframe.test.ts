@@ -1,0 +1,169 @@
+import { describe, expect, it } from "vitest";
+import {
+  RANGE_LABELS,
+  RESOLUTIONS,
+  panned,
+  readChoice,
+  slotStarts,
+  widened,
+  windowOf,
+  withRange,
+  withResolution,
+  writeChoice,
+  zoomed,
+  type Choice,
+} from "./timeframe";
+import { DAY, HOUR, MINUTE } from "./zone";
+
+const zone = "Europe/Berlin";
+const read = (search: string) => readChoice(new URLSearchParams(search), { zone });
+const now = Date.parse("2026-11-22T04:32:10Z");
+
+describe("resolutions and ranges", () => {
+  it("are coupled as in MMS", () => {
+    const table = RESOLUTIONS.map(({ label, ranges }) => [
+      label,
+      ranges.map((range) => RANGE_LABELS[range]),
+    ]);
+    expect(table).toEqual([
+      ["1 min", ["1 hr", "6 hr", "12 hr", "24 hr", "48 hr"]],
+      ["5 min", ["6 hr", "12 hr", "24 hr", "48 hr", "1 wk", "2 wks"]],
+      ["1 hr", ["1 day", "1 wk", "2 wks", "1 mo", "2 mos"]],
+      ["1 day", ["1 mo", "2 mos", "3 mos", "6 mos", "1 yr", "2 yrs", "5 yrs"]],
+    ]);
+  });
+
+  it("keep a range that the new resolution has, else take the nearest", () => {
+    expect(withResolution(read("resolution=1m&range=12h"), "5m").range).toBe("12h");
+    expect(withResolution(read("resolution=1m&range=1h"), "5m").range).toBe("6h");
+    expect(withResolution(read("resolution=5m&range=2w"), "1m").range).toBe("48h");
+    expect(withResolution(read("resolution=1m&range=24h"), "1h").range).toBe("1d");
+    expect(withResolution(read("resolution=1d&range=5y"), "1h").range).toBe("2mo");
+  });
+
+  it("refuse a range that the resolution has not", () => {
+    const choice = read("resolution=1m&range=6h");
+    expect(withRange(choice, "2w")).toBe(choice);
+    expect(read("resolution=1m&range=5y").range).toBe("1h");
+  });
+});
+
+describe("the address", () => {
+  it("gives back what was written", () => {
+    const choices: Choice[] = [
+      { ...read(""), resolution: "5m", range: "1w", display: "total" },
+      { ...read(""), fixed: { start: 60_000, end: 120_000 }, zone: "America/St_Johns" },
+    ];
+    for (const choice of choices) {
+      const params = new URLSearchParams();
+      for (const [name, value] of Object.entries(writeChoice(choice, { zone }))) {
+        if (value !== undefined) params.set(name, value);
+      }
+      expect(readChoice(params, { zone })).toEqual(choice);
+    }
+  });
+
+  it("has nothing of what is so anyway", () => {
+    expect(Object.values(writeChoice(read(""), { zone })).every((v) => v === undefined)).toBe(true);
+  });
+
+  it("may be wrong, which changes nothing", () => {
+    const wrong = read("resolution=3m&range=-1&start=x&end=9&tz=Mars/Base&display=sum");
+    expect(wrong).toEqual(read(""));
+    expect(read("start=200&end=100").fixed).toBeUndefined();
+  });
+
+  it("takes dates as well as milliseconds", () => {
+    const { fixed } = read("start=2026-03-29T00:00:00Z&end=1774746000000");
+    expect(fixed).toEqual({ start: Date.parse("2026-03-29T00:00:00Z"), end: 1774746000000 });
+  });
+});
+
+describe("a window", () => {
+  it("that follows the clock ends with the slot under way", () => {
+    const { start, end } = windowOf(read("range=1h"), now);
+    expect(new Date(end).toISOString()).toBe("2026-11-22T04:33:00.000Z");
+    expect(end - start).toBe(HOUR);
+  });
+
+  it("of days begins and ends at midnight of the zone", () => {
+    const window = windowOf(read("resolution=1d&range=1mo"), now);
+    expect(new Date(window.start).toISOString()).toBe("2026-10-22T22:00:00.000Z");
+    expect(new Date(window.end).toISOString()).toBe("2026-11-22T23:00:00.000Z");
+    const lengths = slotStarts(window).map(
+      (at, k, all) => ((all[k + 1] ?? window.end) - at) / HOUR,
+    );
+    expect(lengths.filter((hours) => hours === 25)).toHaveLength(1);
+    expect(lengths.filter((hours) => hours === 24)).toHaveLength(30);
+  });
+
+  it.each([
+    ["Europe/Berlin", "2026-03-29", 23],
+    ["Europe/Berlin", "2026-10-25", 25],
+    ["America/St_Johns", "2026-03-08", 23],
+    ["America/St_Johns", "2026-11-01", 25],
+    ["Australia/Lord_Howe", "2026-10-04", 23.5],
+    ["Australia/Lord_Howe", "2026-04-05", 24.5],
+  ])("in %s on %s has a day of %d hours", (tz, date, hours) => {
+    const noon = Date.parse(`${date}T12:00:00Z`);
+    const fixed = { start: noon - 3 * DAY, end: noon + 3 * DAY };
+    const choice: Choice = { ...read("resolution=1d"), zone: tz, fixed };
+    const window = windowOf(choice, now);
+    const lengths = slotStarts(window).map(
+      (at, k, all) => ((all[k + 1] ?? window.end) - at) / HOUR,
+    );
+    expect(lengths.filter((length) => length !== 24)).toEqual([hours]);
+  });
+});
+
+describe("zoom", () => {
+  it("shows whole slots of the chosen stretch", () => {
+    const start = Date.parse("2026-11-22T01:25:20Z");
+    const { fixed } = zoomed(read("range=6h"), start, start + 90 * MINUTE);
+    expect(new Date(fixed?.start ?? 0).toISOString()).toBe("2026-11-22T01:25:00.000Z");
+    expect(new Date(fixed?.end ?? 0).toISOString()).toBe("2026-11-22T02:56:00.000Z");
+  });
+
+  it("takes finer slots when few would be left", () => {
+    const day = read("resolution=1d&range=1y");
+    expect(zoomed(day, now - 60 * DAY, now).resolution).toBe("1d");
+    expect(zoomed(day, now - 10 * DAY, now).resolution).toBe("1h");
+    expect(zoomed(day, now - DAY, now).resolution).toBe("5m");
+    expect(zoomed(day, now - HOUR, now).resolution).toBe("1m");
+  });
+
+  it("does not care from which side it was drawn", () => {
+    const choice = read("");
+    expect(zoomed(choice, now, now - HOUR)).toEqual(zoomed(choice, now - HOUR, now));
+  });
+
+  it("has a least length", () => {
+    const { fixed } = zoomed(read(""), now, now + 1);
+    expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBeGreaterThanOrEqual(2 * MINUTE);
+  });
+
+  it("out takes coarser slots when there would be too many", () => {
+    const choice = read("resolution=1m&range=48h");
+    const wide = widened(choice, windowOf(choice, now), 4, now);
+    expect(wide.resolution).toBe("5m");
+    expect(wide.fixed?.end).toBe(Date.parse("2026-11-22T04:35:00Z"));
+  });
+});
+
+describe("pan", () => {
+  const choice = read("range=1h");
+  const shown = windowOf(choice, now);
+
+  it("keeps the number of slots", () => {
+    const { fixed } = panned(choice, shown, -0.333, now);
+    expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBe(HOUR);
+    expect(shown.end - (fixed?.end ?? 0)).toBe(20 * MINUTE);
+  });
+
+  it("ends at the present", () => {
+    expect(panned(choice, shown, 0.5, now)).toBe(choice);
+    const before = panned(choice, shown, -0.25, now);
+    const after = panned(before, windowOf(before, now), 2, now);
+    expect(after.fixed?.end).toBe(shown.end);
+  });
+});
