@@ -6,6 +6,7 @@ export default tseslint.config(
   {
     languageOptions: { parserOptions: { project: ["./tsconfig.json", "./e2e/tsconfig.json"] } },
     rules: {
+      "@typescript-eslint/no-unused-vars": ["error", { ignoreRestSiblings: true }],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
     },

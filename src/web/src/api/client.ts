@@ -144,6 +144,31 @@ export const api = {
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 
+/** Entries that are asked for to choose from, at most. */
+const CHOICES_MAX = 5000;
+
+/** All values of a tag, of the series of one metric if that is named. */
+export async function valuesOfTag(
+  tag: string,
+  metric?: string,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const match = metric ? { "match[]": `{__name__=${JSON.stringify(metric)}}` } : {};
+  const params = { limit: CHOICES_MAX, ...match };
+  const path = `/api/v1/label/${name(tag)}/values`;
+  return (await get<t.PromqlAnswer<string[]>>(path, params, signal)).data ?? [];
+}
+
+/** For libraries that ask Prometheus' API themselves: within limits, and from this daemon alone. */
+export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Response> {
+  const asked = new URL(input instanceof Request ? input.url : input, location.origin);
+  const url = new URL(asked.pathname + asked.search, location.origin);
+  url.searchParams.set("limit", String(CHOICES_MAX));
+  const late = AbortSignal.timeout(10_000);
+  const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
+  return fetch(url, { ...init, credentials: "same-origin", signal });
+}
+
 /** Asks whether the daemon is back; it says so by `awaySince`. */
 export async function knock(): Promise<void> {
   try {

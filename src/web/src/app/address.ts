@@ -3,6 +3,7 @@
  * write them to it, so that an address shows the same to whoever opens it.
  */
 import { computed, signal } from "@preact/signals";
+import { mayLeave } from "./guard";
 
 export interface Address {
   path: string;
@@ -17,7 +18,11 @@ export const address = signal<Address>(read());
 
 /** Follows the browser's own buttons, and links within the page. */
 export function followAddress(): void {
-  addEventListener("popstate", () => (address.value = read()));
+  addEventListener("popstate", () => {
+    const { path, params } = address.peek();
+    if (location.pathname === path || mayLeave()) address.value = read();
+    else history.pushState(null, "", params.size > 0 ? `${path}?${params.toString()}` : path);
+  });
   document.addEventListener("click", (event) => {
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
     const link = event.target instanceof Element ? event.target.closest("a") : null;
@@ -34,6 +39,8 @@ export function followAddress(): void {
 export function go(url: string, options: { replace?: boolean } = {}): void {
   const url_now = location.pathname + location.search;
   if (url === url_now) return;
+  const [path = ""] = url.split("?");
+  if (path !== location.pathname && !mayLeave()) return;
   if (options.replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
   const moved = address.peek().path !== location.pathname;

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Display, PanelQuery } from "../api/types";
 import { Icon } from "../parts/icon";
-import type { ChartData } from "./data";
+import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { Legend } from "./legend";
 import { LiveChart, type ChartWish } from "./live";
@@ -37,6 +37,8 @@ export interface ChartProps {
   actions?: ComponentChildren;
   /** Told of each answer. */
   onData?: ((data: ChartData) => void) | undefined;
+  /** Told which queries were not answered, and why. */
+  onFailures?: ((failures: Failure[]) => void) | undefined;
 }
 
 function wishOf(props: ChartProps): ChartWish {
@@ -86,6 +88,9 @@ export function Chart(props: ChartProps) {
   useEffect(() => {
     return live.data.subscribe((data) => data && props.onData?.(data));
   }, [live, props.onData]);
+  useEffect(() => {
+    return live.failures.subscribe((failures) => props.onFailures?.(failures));
+  }, [live, props.onFailures]);
   useLeaveFull(live.state.value.full, () => change({ full: false }));
 
   const onRow = useMemo(

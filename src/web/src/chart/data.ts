@@ -36,6 +36,13 @@ export interface ChartData {
   left: number;
 }
 
+/** A query that was not answered. */
+export interface Failure {
+  /** Its place among the queries of the chart. */
+  at: number;
+  message: string;
+}
+
 /** An answer to one query. */
 export interface Part {
   times: number[];

@@ -10,7 +10,7 @@ import { Places, lookOf } from "../model/colours";
 import { valueText } from "../model/units";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import type { Pointed } from "./cursor";
-import { seriesName, type ChartData } from "./data";
+import { seriesName, type ChartData, type Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { LegendValues, type LegendRow } from "./legend";
 import { load, type Asked } from "./load";
@@ -54,6 +54,8 @@ export class LiveChart {
   readonly wish;
   readonly data = signal<ChartData | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
+  /** Queries that were not answered. */
+  readonly failures = signal<Failure[]>([]);
   readonly isLoading = signal(true);
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
@@ -158,7 +160,9 @@ export class LiveChart {
       abort.abort();
       abort = new AbortController();
       const { queries, band, display, unit } = asked;
-      void this.ask({ queries, band, display, unit, window, frameDisplay }, turn, abort.signal);
+      const onFailures = (failures: Failure[]) => (this.failures.value = failures);
+      const all = { queries, band, display, unit, window, frameDisplay, onFailures };
+      void this.ask(all, turn, abort.signal);
     });
     return () => {
       stop();

@@ -10,7 +10,7 @@ import {
   type FrameDisplay,
   type Window,
 } from "../model/timeframe";
-import { joined, partOfChart, partOfPromql, type ChartData, type Part } from "./data";
+import { joined, partOfChart, partOfPromql, type ChartData, type Failure, type Part } from "./data";
 
 export interface Asked {
   queries: readonly PanelQuery[];
@@ -22,6 +22,8 @@ export interface Asked {
   unit: string | undefined;
   /** Whether gauges have their band of least and greatest. */
   band: boolean;
+  /** Told which queries were not answered, each time that all are through. */
+  onFailures?: ((failures: Failure[]) => void) | undefined;
 }
 
 /** With more lines than this bands would hide each other. */
@@ -48,7 +50,7 @@ export async function load(
     preview && coarse
       ? setTimeout(() => {
           const window = { ...asked.window, resolution: coarse };
-          loadAll({ ...asked, window, band: false }, signal).then(
+          loadAll({ ...asked, window, band: false, onFailures: undefined }, signal).then(
             (data) => {
               if (!isDone) preview({ ...data, window: asked.window, isCoarse: true });
             },
@@ -67,12 +69,25 @@ export async function load(
 }
 
 async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
-  const shown = asked.queries.filter(({ hidden }) => !hidden);
-  const parts = await Promise.all(
-    shown.map((query) =>
-      query.kind === "metric" ? loadMetric(query, asked, signal) : loadPromql(query, asked, signal),
-    ),
-  );
+  const failures: Failure[] = [];
+  const causes: Error[] = [];
+  const ask = async (query: PanelQuery, at: number): Promise<Part[]> => {
+    if (query.hidden) return [];
+    try {
+      if (query.kind === "metric") return [await loadMetric(query, asked, signal)];
+      return [await loadPromql(query, asked, signal)];
+    } catch (cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause));
+      causes.push(error);
+      failures.push({ at, message: error.message });
+      return [];
+    }
+  };
+  const parts = (await Promise.all(asked.queries.map(ask))).flat();
+  signal.throwIfAborted();
+  asked.onFailures?.(failures);
+  // One query that fails takes no other with it.
+  if (parts.length === 0 && causes[0]) throw causes[0];
   return joined(parts, asked.window);
 }
 

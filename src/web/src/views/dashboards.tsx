@@ -1,5 +1,166 @@
-import { Loading } from "../parts/states";
+/** The dashboards there are; to open one, make one, bring one in, or take one away. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { ApiError, api } from "../api/client";
+import { useResource } from "../api/resource";
+import type { DashboardEntry } from "../api/types";
+import { go } from "../app/address";
+import { Confirm } from "../parts/dialog";
+import { Icon } from "../parts/icon";
+import { Empty, Failed, Loading } from "../parts/states";
+import "../styles/dashboards.css";
+import { emptyDashboard } from "./dashboard/draft";
+import { ImportDialog } from "./dashboards/import-dialog";
+import { NameDialog } from "./dashboard/name-dialog";
+
+type Open = { dialog: "new" | "import" } | { dialog: "delete"; entry: DashboardEntry };
 
 export function Dashboards() {
-  return <Loading />;
+  const found = useResource("dashboards", (signal) => api.dashboards(signal), 30_000);
+  const open = useSignal<Open | undefined>(undefined);
+  const words = useSignal("");
+  useEffect(() => {
+    document.title = "Dashboards · Granary";
+  }, []);
+  const { data, error, reload } = found.value;
+  const close = () => (open.value = undefined);
+  const all = data?.dashboards ?? [];
+  const shown = all.filter(({ name, title }) =>
+    `${name} ${title}`.toLowerCase().includes(words.value.trim().toLowerCase()),
+  );
+  const taken = all.map(({ name }) => name);
+  return (
+    <>
+      <header class="head">
+        <h1>Dashboards</h1>
+        <input
+          type="search"
+          class="dashboards-search"
+          aria-label="Search dashboards"
+          placeholder="Search dashboards"
+          value={words.value}
+          onInput={(event) => (words.value = event.currentTarget.value)}
+        />
+        <button type="button" class="button" onClick={() => (open.value = { dialog: "import" })}>
+          <Icon name="upload" /> Import
+        </button>
+        <button
+          type="button"
+          class="button primary"
+          onClick={() => (open.value = { dialog: "new" })}
+        >
+          <Icon name="plus" /> New dashboard
+        </button>
+      </header>
+      {!data && error ? (
+        <Failed message={error.message}>
+          <button type="button" class="button" onClick={reload}>
+            Try again
+          </button>
+        </Failed>
+      ) : !data ? (
+        <Loading what="dashboards" />
+      ) : shown.length === 0 ? (
+        <Empty title={words.value ? `No dashboard with “${words.value}”` : "No dashboards yet"}>
+          <p>A dashboard holds charts and texts that belong together.</p>
+        </Empty>
+      ) : (
+        <List entries={shown} onDelete={(entry) => (open.value = { dialog: "delete", entry })} />
+      )}
+      {open.value?.dialog === "new" ? <NewDialog taken={taken} onClose={close} /> : null}
+      {open.value?.dialog === "import" ? <ImportDialog taken={taken} onClose={close} /> : null}
+      {open.value?.dialog === "delete" ? (
+        <DeleteDialog entry={open.value.entry} onClose={close} onDone={reload} />
+      ) : null}
+    </>
+  );
+}
+
+function List(props: { entries: DashboardEntry[]; onDelete: (entry: DashboardEntry) => void }) {
+  return (
+    <ul class="dashboards">
+      {props.entries.map((entry) => (
+        <li key={entry.name} class="card dashboards-entry">
+          <span class="dashboards-icon" aria-hidden="true">
+            <Icon name="dashboards" />
+          </span>
+          <span class="dashboards-title">
+            <a href={`/dashboards/${entry.name}`}>{entry.title || entry.name}</a>
+            <small class="muted">{changedOf(entry)}</small>
+          </span>
+          {entry.builtin ? (
+            <span class="badge">Built-in</span>
+          ) : (
+            <button
+              type="button"
+              class="button quiet icon-only"
+              aria-label={`Delete ${entry.title}`}
+              title="Delete"
+              onClick={() => props.onDelete(entry)}
+            >
+              <Icon name="trash" />
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function changedOf({ name, builtin, changed }: DashboardEntry): string {
+  if (builtin || changed === null) return `/${name} · comes with Granary`;
+  const at = new Date(changed).toLocaleString(undefined, {
+    dateStyle: "medium",
+    timeStyle: "short",
+  });
+  return `/${name} · changed ${at}`;
+}
+
+function NewDialog({ taken, onClose }: { taken: string[]; onClose: () => void }) {
+  return (
+    <NameDialog
+      heading="New dashboard"
+      action="Create"
+      title=""
+      taken={taken}
+      onClose={onClose}
+      onSave={async (name, title) => {
+        await api.saveDashboard(name, null, emptyDashboard(title));
+        go(`/dashboards/${name}?edit=1`);
+      }}
+    />
+  );
+}
+
+function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDone: () => void }) {
+  const { entry, onClose, onDone } = props;
+  const busy = useSignal(false);
+  const error = useSignal<string | undefined>(undefined);
+  const remove = async () => {
+    busy.value = true;
+    try {
+      await api.deleteDashboard(entry.name, entry.version ?? 0);
+      onDone();
+      onClose();
+    } catch (cause) {
+      const isConflict = cause instanceof ApiError && cause.word === "conflict";
+      error.value = isConflict
+        ? "Somebody changed it since this list was loaded. Look at it again before you delete it."
+        : String(cause instanceof Error ? cause.message : cause);
+      if (isConflict) onDone();
+      busy.value = false;
+    }
+  };
+  return (
+    <Confirm
+      title={`Delete “${entry.title}”?`}
+      action="Delete"
+      busy={busy.value}
+      error={error.value}
+      onYes={() => void remove()}
+      onNo={onClose}
+    >
+      <p>Everybody loses this dashboard. What it shows stays stored.</p>
+    </Confirm>
+  );
 }

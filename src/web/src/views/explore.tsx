@@ -1,5 +1,139 @@
-import { Loading } from "../parts/states";
+/** Any metric or expression, drawn and as a table. All of it is in the address. */
+import { useComputed, useSignal } from "@preact/signals";
+import { useCallback, useEffect } from "preact/hooks";
+import type { ChartPanel, PanelQuery } from "../api/types";
+import { address, param, setParams } from "../app/address";
+import { Chart } from "../chart/chart";
+import { TimeControls } from "../chart/controls";
+import type { ChartData, Failure } from "../chart/data";
+import { useTimeFrame } from "../chart/frame";
+import { readState } from "../chart/state";
+import { AnnotateButton } from "../parts/annotate";
+import { Icon } from "../parts/icon";
+import { Empty } from "../parts/states";
+import { letterOf, saysSomething } from "../queries/address";
+import { Facets } from "../queries/facets";
+import { displayOf, NumberChoice } from "../queries/number-choice";
+import { NO_METRIC, QueryRows } from "../queries/query-rows";
+import { useQueries } from "../queries/use-queries";
+import "../styles/explore.css";
+import { chartPanel } from "./dashboard/draft";
+import { SaveDialog } from "./explore/save-dialog";
+import { DataTable } from "./explore/table";
+
+const number = param("number");
 
 export function Explore() {
-  return <Loading />;
+  const { queries, change } = useQueries(NO_METRIC);
+  const frame = useTimeFrame();
+  const active = useSignal(0);
+  const data = useSignal<ChartData | undefined>(undefined);
+  const failures = useSignal<Failure[]>([]);
+  const panel = useSignal<ChartPanel | undefined>(undefined);
+  useEffect(() => {
+    document.title = "Explore · Granary";
+  }, []);
+  const said = useComputed(() => queries.value.filter(saysSomething));
+  const shown = useComputed(() => said.value.filter(({ hidden }) => !hidden));
+  const onData = useCallback((next: ChartData) => (data.value = next), []);
+  const onFailures = useCallback((next: Failure[]) => (failures.value = next), []);
+  const at = Math.min(active.value, queries.value.length - 1);
+  const query = queries.value[at];
+  const title = titleOf(said.value);
+  const display = displayOf(number.value);
+  const hasTags = query?.kind === "metric" && query.metric !== "";
+  return (
+    <>
+      <header class="head">
+        <h1>Explore</h1>
+        <AnnotateButton frame={frame} />
+        <button
+          type="button"
+          class="button primary"
+          disabled={said.value.length === 0}
+          onClick={() => (panel.value = panelOf(title, said.value))}
+        >
+          <Icon name="dashboards" /> Save to a dashboard
+        </button>
+      </header>
+      <TimeControls frame={frame} />
+      <section class="card" aria-label="Queries">
+        <QueryRows
+          queries={queries.value}
+          onChange={change}
+          active={at}
+          onActive={(next) => (active.value = next)}
+          errors={errorsOf(queries.value, failures.value)}
+        >
+          <NumberChoice value={display} onChange={(next) => setParams({ number: next })} />
+        </QueryRows>
+      </section>
+      <div class={hasTags ? "explore with-tags" : "explore"}>
+        {hasTags ? (
+          <Facets
+            query={query}
+            letter={letterOf(at)}
+            onChange={(next) => change(queries.value.with(at, next))}
+          />
+        ) : null}
+        <div class="explore-shown">
+          {shown.value.length === 0 ? (
+            <section class="card">
+              <Empty title={said.value.length > 0 ? "All queries are hidden" : "What is it about?"}>
+                <p>
+                  {said.value.length > 0
+                    ? "Show one of them again to see it drawn."
+                    : "Search for a metric by words of its name, or ask in PromQL."}
+                </p>
+              </Empty>
+            </section>
+          ) : (
+            <>
+              <Chart
+                id="explore"
+                title={title}
+                queries={said.value}
+                frame={frame}
+                display={display}
+                fill
+                onData={onData}
+                onFailures={onFailures}
+              />
+              {data.value && data.value.series.length > 0 ? (
+                <DataTable data={data.value} title={title} />
+              ) : null}
+            </>
+          )}
+        </div>
+      </div>
+      {panel.value ? (
+        <SaveDialog panel={panel.value} onClose={() => (panel.value = undefined)} />
+      ) : null}
+    </>
+  );
+}
+
+/** What a chart of these queries is called; the same while an expression is written. */
+function titleOf(queries: readonly PanelQuery[]): string {
+  const names = queries.map((query) => (query.kind === "metric" ? query.metric : "PromQL"));
+  return [...new Set(names)].slice(0, 3).join(", ") || "Explore";
+}
+
+/** The chart as it is drawn, for a dashboard. */
+function panelOf(title: string, queries: PanelQuery[]): ChartPanel {
+  const { log, stacked } = readState(address.peek().params, "explore");
+  const display = displayOf(number.peek());
+  return {
+    ...chartPanel(title, queries),
+    ...(display ? { display } : {}),
+    ...(log ? { log } : {}),
+    ...(stacked ? { stacked } : {}),
+  };
+}
+
+/** What went wrong, by the rows of its queries. */
+function errorsOf(rows: readonly PanelQuery[], failures: readonly Failure[]) {
+  const places = rows.flatMap((query, row) => (saysSomething(query) ? [row] : []));
+  const errors = failures.map(({ at, message }) => [places[at] ?? at, message] as const);
+  return Object.fromEntries(errors);
 }

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { fieldOf, instantOfField } from "./field-time";
+
+test("a field shows the zone's clocks, and is read by them", () => {
+  const noon = Date.parse("2026-03-28T12:00:00Z");
+  expect(fieldOf("Europe/Berlin", noon)).toBe("2026-03-28T13:00");
+  expect(fieldOf("Asia/Kolkata", noon)).toBe("2026-03-28T17:30");
+  for (const zone of ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"]) {
+    for (let hour = 0; hour < 72; hour++) {
+      const instant = noon + hour * 3_600_000;
+      expect(instantOfField(zone, fieldOf(zone, instant)), `${zone} ${hour}`).toBe(instant);
+    }
+  }
+});
+
+test("a field that is not filled in means no time", () => {
+  for (const text of ["", "2026-03-28", "soon"])
+    expect(instantOfField("UTC", text)).toBeUndefined();
+});

@@ -1,0 +1,15 @@
+/** Times in fields of `datetime-local`, which know no zone: they show a zone's clocks. */
+import { instantOf, isoIn } from "./zone";
+
+/** `2026-03-29T01:00` */
+export function fieldOf(zone: string, instant: number): string {
+  return isoIn(zone, instant).slice(0, 16);
+}
+
+/** The instant that a field means; `undefined` where it is not filled in. */
+export function instantOfField(zone: string, text: string): number | undefined {
+  const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(text);
+  if (!match) return undefined;
+  const [year, month, day, hour, minute] = match.slice(1).map(Number);
+  return instantOf(zone, year ?? 0, month ?? 1, day ?? 1, hour, minute);
+}

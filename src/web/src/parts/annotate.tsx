@@ -1,0 +1,210 @@
+/** Notes at a time or a stretch of time, such as a deploy: made and taken away here, drawn on charts. */
+import { useSignal } from "@preact/signals";
+import { api, now } from "../api/client";
+import type { Annotation } from "../api/types";
+import type { TimeFrame } from "../chart/frame";
+import { fieldOf, instantOfField } from "../model/field-time";
+import { clockAt, dateText, timeText, zoneName } from "../model/zone";
+import { selectionOf } from "../queries/tags";
+import { Dialog, Problem } from "./dialog";
+import { Icon } from "./icon";
+
+interface Props {
+  /** Charts of it draw what is noted here. */
+  frame: TimeFrame;
+  /** Tags that a note has to begin with, as `name=value,name=value`. */
+  tags?: string;
+}
+
+export function AnnotateButton({ frame, tags = "" }: Props) {
+  const isOpen = useSignal(false);
+  return (
+    <>
+      <button type="button" class="button" onClick={() => (isOpen.value = true)}>
+        <Icon name="flag" /> Annotate
+      </button>
+      {isOpen.value ? (
+        <AnnotateDialog frame={frame} tags={tags} onClose={() => (isOpen.value = false)} />
+      ) : null}
+    </>
+  );
+}
+
+/** The longest text that the daemon keeps. */
+const TEXT_MAX = 1000;
+
+function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: () => void }) {
+  const { zone, fixed } = frame.choice.peek();
+  const shown = frame.window.peek();
+  const text = useSignal("");
+  const isSpan = useSignal(fixed !== undefined);
+  const start = useSignal(fieldOf(zone, fixed ? shown.start : now()));
+  const end = useSignal(fieldOf(zone, fixed ? shown.end : now()));
+  const tagText = useSignal(tags);
+  const error = useSignal<string | undefined>(undefined);
+  const busy = useSignal(false);
+
+  const save = async () => {
+    const from = instantOfField(zone, start.value);
+    const to = isSpan.value ? instantOfField(zone, end.value) : undefined;
+    const fault = faultOf(text.value, from, isSpan.value ? (to ?? null) : undefined);
+    error.value = fault;
+    if (fault !== undefined || from === undefined) return;
+    busy.value = true;
+    try {
+      await api.annotate({
+        time: from,
+        ...(to === undefined ? {} : { end: to }),
+        text: text.value.trim(),
+        tags: Object.fromEntries(selectionOf(tagText.value)),
+      });
+      frame.refresh();
+      onClose();
+    } catch (cause) {
+      error.value = cause instanceof Error ? cause.message : String(cause);
+      busy.value = false;
+    }
+  };
+
+  return (
+    <Dialog title="Annotate" onClose={onClose}>
+      <form
+        class="stacked"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        <label class="labelled">
+          What happened
+          <textarea
+            rows={2}
+            autofocus
+            maxLength={TEXT_MAX}
+            placeholder="Deployed 2.4.1"
+            value={text.value}
+            onInput={(event) => (text.value = event.currentTarget.value)}
+          />
+        </label>
+        <div class="choices annotate-when" role="group" aria-label="When">
+          <button type="button" aria-pressed={!isSpan.value} onClick={() => (isSpan.value = false)}>
+            At a time
+          </button>
+          <button type="button" aria-pressed={isSpan.value} onClick={() => (isSpan.value = true)}>
+            Over a stretch
+          </button>
+        </div>
+        <div class="side-by-side">
+          <TimeField label={isSpan.value ? "From" : "Time"} zone={zone} value={start} />
+          {isSpan.value ? <TimeField label="To" zone={zone} value={end} /> : null}
+        </div>
+        <label class="labelled">
+          Tags
+          <input
+            type="text"
+            placeholder="host=web1, service=shop"
+            value={tagText.value}
+            onInput={(event) => (tagText.value = event.currentTarget.value)}
+          />
+        </label>
+        <Problem message={error.value} />
+        <footer class="dialog-foot">
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={busy.value}>
+            Annotate
+          </button>
+        </footer>
+      </form>
+      <Noted frame={frame} zone={zone} />
+    </Dialog>
+  );
+}
+
+/** `to` is `null` where a stretch has no end. */
+function faultOf(text: string, from: number | undefined, to: number | null | undefined) {
+  if (text.trim() === "") return "Say what happened.";
+  if (from === undefined || to === null) return "Give the time.";
+  return to !== undefined && to <= from ? "The stretch ends before it begins." : undefined;
+}
+
+interface TimeFieldProps {
+  label: string;
+  zone: string;
+  value: { value: string };
+}
+
+function TimeField({ label, zone, value }: TimeFieldProps) {
+  return (
+    <label class="labelled">
+      <span>
+        {label} <small>({zoneName(zone, instantOfField(zone, value.value) ?? now())})</small>
+      </span>
+      <input
+        type="datetime-local"
+        value={value.value}
+        onInput={(event) => (value.value = event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** Notes that are listed; the newest. */
+const NOTED_MAX = 20;
+
+/** What people noted in the stretch that is shown. */
+function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
+  const error = useSignal<string | undefined>(undefined);
+  const gone = useSignal<string[]>([]);
+  const own = frame.annotations.value.filter(
+    ({ source, id }) => source === "user" && !gone.value.includes(id),
+  );
+  if (own.length === 0) return null;
+  const remove = async (id: string) => {
+    try {
+      await api.deleteAnnotation(id);
+      gone.value = [...gone.value, id];
+      error.value = undefined;
+      frame.refresh();
+    } catch (cause) {
+      error.value = cause instanceof Error ? cause.message : String(cause);
+    }
+  };
+  return (
+    <section class="noted">
+      <h3>In the stretch that is shown</h3>
+      <ul>
+        {own.slice(-NOTED_MAX).map((annotation) => (
+          <li key={annotation.id}>
+            <span class="noted-text">
+              {annotation.text}
+              <small class="muted">{whenOf(annotation, zone)}</small>
+            </span>
+            <button
+              type="button"
+              class="button quiet icon-only"
+              aria-label={`Delete “${annotation.text}”`}
+              title="Delete"
+              onClick={() => void remove(annotation.id)}
+            >
+              <Icon name="trash" />
+            </button>
+          </li>
+        ))}
+      </ul>
+      <Problem message={error.value} />
+    </section>
+  );
+}
+
+function whenOf({ time, end, tags }: Annotation, zone: string): string {
+  const at = (instant: number) => {
+    const clock = clockAt(zone, instant);
+    return `${dateText(clock)} ${timeText(clock)}`;
+  };
+  const pairs = Object.entries(tags).map(([name, value]) => `${name}=${value}`);
+  const when = end === null ? at(time) : `${at(time)} to ${at(end)}`;
+  return [when, ...pairs].join(" · ");
+}

@@ -1,0 +1,155 @@
+/** A field that searches as one types, and is driven by the arrow keys (ARIA's combobox). */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import "../styles/combobox.css";
+import { Icon } from "./icon";
+
+export interface Found<T> {
+  total: number;
+  items: T[];
+}
+
+interface Props<T> {
+  label: string;
+  /** What is chosen now. */
+  value: string;
+  placeholder: string;
+  /** What is searched, in the plural. */
+  noun: string;
+  find: (text: string, signal: AbortSignal) => Promise<Found<T>>;
+  keyOf: (item: T) => string;
+  render: (item: T) => ComponentChildren;
+  onChoose: (item: T) => void;
+  autoFocus?: boolean;
+}
+
+const PAUSE_MS = 120;
+
+export function Combobox<T>(props: Props<T>) {
+  const { label, value, placeholder, noun, keyOf } = props;
+  const id = useId();
+  const text = useSignal<string | undefined>(undefined);
+  const active = useSignal(0);
+  const list = useRef<HTMLUListElement>(null);
+  const found = useFound(text.value, props.find);
+  const isOpen = text.value !== undefined;
+  const items = found?.items ?? [];
+
+  const choose = (item: T | undefined) => {
+    if (item === undefined) return;
+    text.value = undefined;
+    props.onChoose(item);
+  };
+  const step = (by: number) => {
+    if (!isOpen) text.value = "";
+    else if (items.length > 0) active.value = (active.value + by + items.length) % items.length;
+    list.current?.children[active.value]?.scrollIntoView({ block: "nearest" });
+  };
+  const keys: Record<string, () => void> = {
+    ArrowDown: () => step(1),
+    ArrowUp: () => step(-1),
+    Enter: () => choose(isOpen ? items[active.value] : undefined),
+    Escape: () => (text.value = undefined),
+  };
+
+  return (
+    <div class="combobox">
+      <Icon name="search" />
+      <input
+        type="text"
+        role="combobox"
+        aria-label={label}
+        aria-expanded={isOpen}
+        aria-controls={`${id}-list`}
+        aria-autocomplete="list"
+        aria-activedescendant={isOpen && items.length > 0 ? `${id}-${active.value}` : undefined}
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck={false}
+        autofocus={props.autoFocus ?? false}
+        placeholder={placeholder}
+        value={text.value ?? value}
+        title={value}
+        onFocus={(event) => event.currentTarget.select()}
+        onClick={() => (text.value ??= "")}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+          active.value = 0;
+        }}
+        onBlur={() => (text.value = undefined)}
+        onKeyDown={(event) => {
+          const act = keys[event.key];
+          if (!act || event.isComposing || (event.key === "Escape" && !isOpen)) return;
+          event.preventDefault();
+          event.stopPropagation();
+          act();
+        }}
+      />
+      <div class="combobox-list" hidden={!isOpen}>
+        <ul id={`${id}-list`} role="listbox" aria-label={noun} ref={list}>
+          {items.map((item, at) => (
+            <li
+              key={keyOf(item)}
+              id={`${id}-${at}`}
+              role="option"
+              aria-selected={at === active.value}
+              // The field keeps the focus.
+              onMouseDown={(event) => event.preventDefault()}
+              onClick={() => choose(item)}
+              onMouseMove={() => (active.value = at)}
+            >
+              {props.render(item)}
+            </li>
+          ))}
+        </ul>
+        <p class="combobox-count" role="status">
+          {isOpen ? said(found, text.value ?? "", noun) : ""}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function said<T>(found: FoundState<T> | undefined, text: string, noun: string): string {
+  if (!found) return "Searching…";
+  if (found.failed) return found.failed;
+  if (found.total === 0) return text ? `No ${noun} with “${text}”` : `There are no ${noun} yet`;
+  const all = found.total.toLocaleString();
+  return found.items.length < found.total
+    ? `The best ${found.items.length} of ${all} ${noun}: type more of the name`
+    : `${all} ${noun}`;
+}
+
+interface FoundState<T> extends Found<T> {
+  failed?: string;
+}
+
+/** The newest answer; the one before it stays until it is there. */
+function useFound<T>(text: string | undefined, find: Props<T>["find"]): FoundState<T> | undefined {
+  const found = useSignal<FoundState<T> | undefined>(undefined);
+  const isOpen = text !== undefined;
+  useEffect(() => {
+    if (text === undefined) return;
+    const abort = new AbortController();
+    const ask = async () => {
+      try {
+        const answer = await find(text, abort.signal);
+        if (!abort.signal.aborted) found.value = answer;
+      } catch (cause) {
+        if (abort.signal.aborted) return;
+        const failed = cause instanceof Error ? cause.message : String(cause);
+        found.value = { total: 0, items: [], failed };
+      }
+    };
+    const timer = setTimeout(() => void ask(), found.peek() ? PAUSE_MS : 0);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [text]);
+  useEffect(() => {
+    if (!isOpen) found.value = undefined;
+  }, [isOpen]);
+  return found.value;
+}

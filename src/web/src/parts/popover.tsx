@@ -1,0 +1,72 @@
+/** A button that opens a small box of choices below it. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import "../styles/popover.css";
+import { Icon } from "./icon";
+
+interface Props {
+  /** What is chosen here. */
+  label: string;
+  /** What is chosen now. */
+  text: string;
+  align?: "left" | "right";
+  children: ComponentChildren;
+}
+
+export function Popover({ label, text, align = "left", children }: Props) {
+  const isOpen = useSignal(false);
+  const root = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (!isOpen.value) return;
+    const leave = (event: Event) => {
+      const isInside = event.target instanceof Node && root.current?.contains(event.target);
+      if (!isInside) isOpen.value = false;
+    };
+    document.addEventListener("pointerdown", leave);
+    document.addEventListener("focusin", leave);
+    return () => {
+      document.removeEventListener("pointerdown", leave);
+      document.removeEventListener("focusin", leave);
+    };
+  }, [isOpen.value]);
+  return (
+    <div
+      class="popover"
+      ref={root}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isOpen.value) return;
+        event.preventDefault();
+        event.stopPropagation();
+        isOpen.value = false;
+        button.current?.focus();
+      }}
+    >
+      <button
+        type="button"
+        ref={button}
+        class="button popover-button"
+        aria-expanded={isOpen.value}
+        aria-controls={id}
+        aria-label={`${label}: ${text}`}
+        title={`${label}: ${text}`}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        <span class="muted">{label}</span>
+        <span class="popover-text">{text}</span>
+        <Icon name="down" />
+      </button>
+      <div
+        id={id}
+        class={`popover-box ${align}`}
+        hidden={!isOpen.value}
+        role="group"
+        aria-label={label}
+      >
+        {isOpen.value ? children : null}
+      </div>
+    </div>
+  );
+}

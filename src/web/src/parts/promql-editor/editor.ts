@@ -1,0 +1,214 @@
+/**
+ * The editor for PromQL. It lives in a shadow root, where CodeMirror puts its styles into the page
+ * as sheets of its own: the page's policy allows no style elements.
+ */
+import {
+  acceptCompletion,
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import {
+  bracketMatching,
+  HighlightStyle,
+  syntaxHighlighting,
+  syntaxTree,
+} from "@codemirror/language";
+import { EditorState, Prec, StateEffect, StateField, type Extension } from "@codemirror/state";
+import { Decoration, EditorView, keymap, placeholder, type DecorationSet } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import {
+  LanguageType,
+  newCompleteStrategy,
+  promQLLanguage,
+} from "@prometheus-io/codemirror-promql";
+import { promqlFetch } from "../../api/client";
+import type { Complaint } from "./place";
+
+export interface EditorOptions {
+  parent: HTMLElement;
+  label: string;
+  text: string;
+  onChange: (text: string) => void;
+  /** Ctrl or Cmd with Enter, or the focus left. */
+  onRun: () => void;
+}
+
+export interface Editor {
+  setText: (text: string) => void;
+  setComplaint: (complaint: Complaint | undefined) => void;
+  focus: () => void;
+  destroy: () => void;
+}
+
+export function createEditor(options: EditorOptions): Editor {
+  const root = options.parent.shadowRoot ?? options.parent.attachShadow({ mode: "open" });
+  const box = document.createElement("div");
+  root.replaceChildren(box);
+  const view = new EditorView({
+    root,
+    parent: box,
+    state: EditorState.create({ doc: options.text, extensions: extensions(options) }),
+  });
+  return {
+    setText: (text) => {
+      const now = view.state.doc.toString();
+      if (text === now) return;
+      view.dispatch({ changes: { from: 0, to: now.length, insert: text } });
+    },
+    setComplaint: (complaint) => view.dispatch({ effects: complain.of(complaint) }),
+    focus: () => view.focus(),
+    destroy: () => view.destroy(),
+  };
+}
+
+function extensions({ label, onChange, onRun }: EditorOptions): Extension[] {
+  const run = () => {
+    onRun();
+    return true;
+  };
+  return [
+    Prec.highest(keymap.of([{ key: "Mod-Enter", run }])),
+    history(),
+    closeBrackets(),
+    bracketMatching(),
+    promQLLanguage(LanguageType.PromQL),
+    autocompletion({ override: [completions()], icons: false, maxRenderedOptions: 100 }),
+    keymap.of([
+      ...closeBracketsKeymap,
+      ...completionKeymap,
+      { key: "Tab", run: acceptCompletion },
+      ...historyKeymap,
+      ...defaultKeymap,
+    ]),
+    syntaxHighlighting(colours),
+    complaintField,
+    placeholder("rate(system_network_bytes_in[5m])"),
+    EditorView.lineWrapping,
+    EditorView.contentAttributes.of({ "aria-label": label }),
+    typedOver,
+    EditorView.updateListener.of((update) => {
+      if (update.docChanged) onChange(update.state.doc.toString());
+      if (update.focusChanged && !update.view.hasFocus) onRun();
+    }),
+    looks,
+  ];
+}
+
+/**
+ * Replaces what is selected by what is typed. The browser itself would keep the style of what was
+ * there, in an attribute that the policy forbids.
+ */
+const typedOver = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const isTyped = event.inputType === "insertText" && event.data !== null;
+    if (!isTyped || view.composing || view.state.selection.main.empty) return false;
+    const { from, to } = view.state.selection.main;
+    const text = event.data;
+    const how = { userEvent: "input.type", scrollIntoView: true };
+    const insert = () => view.state.update(view.state.replaceSelection(text), how);
+    const handlers = view.state.facet(EditorView.inputHandler);
+    const isHandled = handlers.some((handle) => handle(view, from, to, text, insert));
+    if (!isHandled) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  },
+});
+
+/** Names, labels and values, as the daemon knows them. */
+function completions() {
+  const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
+  const strategy = newCompleteStrategy({ remote, maxMetricsMetadata: 5000 });
+  return strategy.promQL.bind(strategy);
+}
+
+const complain = StateEffect.define<Complaint | undefined>();
+const mark = Decoration.mark({ class: "cm-complaint" });
+
+/** What the daemon complained about; what is typed takes it away. */
+const complaintField = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update: (marks, transaction) => {
+    if (transaction.docChanged) return Decoration.none;
+    for (const effect of transaction.effects) {
+      if (effect.is(complain)) return marksOf(transaction.state, effect.value);
+    }
+    return marks;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+function marksOf(state: EditorState, complaint: Complaint | undefined): DecorationSet {
+  if (!complaint) return Decoration.none;
+  const at = complaint.at ?? firstBroken(state);
+  const to = Math.min(at?.to ?? 0, state.doc.length);
+  return at && at.from < to ? Decoration.set([mark.range(at.from, to)]) : Decoration.none;
+}
+
+/** Where the grammar stops, for complaints without a place. */
+function firstBroken(state: EditorState): Complaint["at"] {
+  let found: Complaint["at"];
+  syntaxTree(state).iterate({
+    enter: (node) => {
+      if (found || !node.type.isError) return;
+      found = { from: node.from === node.to ? Math.max(0, node.from - 1) : node.from, to: node.to };
+    },
+  });
+  return found;
+}
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.function(tags.variableName)], color: "var(--code-call)" },
+  { tag: tags.labelName, color: "var(--code-label)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--good)" },
+  { tag: [tags.number, tags.modifier], color: "var(--accent)" },
+  { tag: tags.comment, color: "var(--muted)", fontStyle: "italic" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
+
+const looks = EditorView.theme({
+  "&": { color: "var(--text)", fontSize: "13.5px", backgroundColor: "transparent" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
+  ".cm-content": { padding: "6px 0", caretColor: "var(--text)", minHeight: "32px" },
+  ".cm-line": { padding: "0 10px" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-placeholder": { color: "var(--muted)" },
+  ".cm-selectionBackground, &.cm-focused .cm-selectionBackground": {
+    background: "var(--accent-soft)",
+  },
+  ".cm-content ::selection": { backgroundColor: "var(--accent-soft)" },
+  ".cm-matchingBracket, &.cm-focused .cm-matchingBracket": {
+    backgroundColor: "var(--raised)",
+    outline: "1px solid var(--line)",
+  },
+  ".cm-complaint": {
+    textDecoration: "underline wavy var(--bad)",
+    textUnderlineOffset: "4px",
+    textDecorationSkipInk: "none",
+  },
+  ".cm-tooltip": {
+    zIndex: "30",
+    border: "1px solid var(--line)",
+    borderRadius: "8px",
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+    boxShadow: "0 12px 40px rgb(0 0 0 / 25%)",
+    overflow: "hidden",
+  },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": {
+    fontFamily: "var(--mono)",
+    maxHeight: "260px",
+    minWidth: "220px",
+  },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "4px 10px" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": {
+    background: "var(--accent-soft)",
+    color: "var(--text)",
+  },
+  ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "700" },
+  ".cm-completionDetail": { color: "var(--muted)", fontStyle: "normal", marginLeft: "10px" },
+  ".cm-tooltip.cm-completionInfo": { padding: "8px 10px", maxWidth: "320px" },
+});

@@ -1,0 +1,173 @@
+/** The tags of a metric with their values, and how many series each has: a click asks for it. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { valuesOfTag } from "../api/client";
+import type { Facet, MetricQuery } from "../api/types";
+import { Icon } from "../parts/icon";
+import { Failed } from "../parts/states";
+import { canBeAskedFor, selectionOf, toggled } from "./tags";
+import { useFacets } from "./use-facets";
+
+interface Props {
+  query: MetricQuery;
+  letter: string;
+  onChange: (query: MetricQuery) => void;
+}
+
+/** Values of a tag that are shown without being asked for. */
+const FEW = 8;
+/** Tags whose values are shown at once. */
+const OPEN = 4;
+
+export function Facets({ query, letter, onChange }: Props) {
+  const { data, error, loading, reload } = useFacets(query.metric, query.tags).value;
+  const toggle = (name: string, value: string) =>
+    onChange({ ...query, tags: toggled(query.tags, name, value) });
+  return (
+    <section class="card facets" aria-label={`Tags of query ${letter}`} aria-busy={loading}>
+      <div class="card-head">
+        <span class="query-letter" aria-hidden="true">
+          {letter}
+        </span>
+        <h2>Tags</h2>
+        <span class="muted num facets-total" role="status">
+          {data ? `${data.series.toLocaleString()} series` : ""}
+        </span>
+      </div>
+      {!data && error ? (
+        <Failed message={error.message}>
+          <button type="button" class="button" onClick={reload}>
+            Try again
+          </button>
+        </Failed>
+      ) : null}
+      {data?.tags.length === 0 ? <p class="facets-none muted">These series have no tags.</p> : null}
+      {data?.tags.map((facet, at) => (
+        <Values
+          key={facet.name}
+          facet={facet}
+          metric={query.metric}
+          chosen={selectionOf(query.tags).get(facet.name)}
+          isOpen={at < OPEN}
+          onToggle={(value) => toggle(facet.name, value)}
+        />
+      ))}
+    </section>
+  );
+}
+
+interface ValuesProps {
+  facet: Facet;
+  metric: string;
+  chosen: string | undefined;
+  isOpen: boolean;
+  onToggle: (value: string) => void;
+}
+
+type Shown = { value: string; series: number | undefined };
+
+function Values({ facet, metric, chosen, isOpen, onToggle }: ValuesProps) {
+  const text = useSignal("");
+  const isAll = useSignal(false);
+  const others = useOthers(facet, metric, text.value);
+  const counted: Shown[] = facet.values;
+  const known = new Set(counted.map(({ value }) => value));
+  const rest = others.filter((value) => !known.has(value));
+  const words = text.value.toLowerCase();
+  const matching = [
+    ...counted,
+    ...rest.map((value): Shown => ({ value, series: undefined })),
+  ].filter(({ value }) => value === chosen || value.toLowerCase().includes(words));
+  const isCut = !isAll.value && text.value === "" && matching.length > FEW;
+  const shown = isCut ? firstOf(matching, chosen) : matching.slice(0, 200);
+  const most = Math.max(1, ...counted.map(({ series }) => series ?? 0));
+  return (
+    <details class="facet" open={isOpen || chosen !== undefined}>
+      <summary>
+        <Icon name="right" />
+        <span class="facet-name">{facet.name}</span>
+        <span class="muted num">{facet.values_total.toLocaleString()}</span>
+      </summary>
+      {facet.values_total > FEW ? (
+        <input
+          type="search"
+          aria-label={`Search values of ${facet.name}`}
+          placeholder={`Search ${facet.values_total.toLocaleString()} values`}
+          value={text.value}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+        />
+      ) : null}
+      <ul>
+        {shown.map(({ value, series }) => (
+          <li key={value}>
+            <Value
+              name={facet.name}
+              value={value}
+              series={series}
+              part={(series ?? 0) / most}
+              isChosen={value === chosen}
+              onToggle={onToggle}
+            />
+          </li>
+        ))}
+      </ul>
+      {shown.length === 0 ? <p class="facets-none muted">No value with “{text.value}”</p> : null}
+      {isCut ? (
+        <button type="button" class="button quiet facet-more" onClick={() => (isAll.value = true)}>
+          {matching.length - FEW} more
+        </button>
+      ) : null}
+    </details>
+  );
+}
+
+/** The first values, with the chosen one among them. */
+function firstOf(values: Shown[], chosen: string | undefined): Shown[] {
+  const first = values.slice(0, FEW);
+  const own = values.find(({ value }) => value === chosen);
+  return own && !first.includes(own) ? [own, ...first.slice(0, FEW - 1)] : first;
+}
+
+interface ValueProps {
+  name: string;
+  value: string;
+  series: number | undefined;
+  part: number;
+  isChosen: boolean;
+  onToggle: (value: string) => void;
+}
+
+function Value({ name, value, series, part, isChosen, onToggle }: ValueProps) {
+  const isPossible = canBeAskedFor(name, value);
+  const why = isPossible ? value : "A value with a comma is asked for in PromQL";
+  return (
+    <button
+      type="button"
+      class="facet-value"
+      aria-pressed={isChosen}
+      disabled={!isPossible}
+      title={why}
+      onClick={() => onToggle(value)}
+    >
+      <meter class="facet-part" min={0} max={1} value={part} aria-hidden="true" />
+      <span class="facet-text">{value === "" ? "(empty)" : value}</span>
+      <span class="num muted">{series?.toLocaleString() ?? ""}</span>
+    </button>
+  );
+}
+
+/** Values beyond those that are counted, once somebody searches for them. */
+function useOthers(facet: Facet, metric: string, text: string): string[] {
+  const others = useSignal<string[]>([]);
+  const isAsked = text !== "" && facet.values_total > facet.values.length;
+  useEffect(() => {
+    if (!isAsked) return;
+    const abort = new AbortController();
+    valuesOfTag(facet.name, metric, abort.signal).then(
+      (values) => (others.value = values),
+      () => undefined,
+    );
+    return () => abort.abort();
+  }, [isAsked, facet.name, metric]);
+  return isAsked ? others.value : [];
+}

@@ -1,0 +1,55 @@
+/** What is said of a series' values in a line: pure. */
+import type { Values } from "../model/stack";
+
+export interface Summary {
+  last: number | null;
+  min: number | null;
+  max: number | null;
+  avg: number | null;
+}
+
+/** Slots without a number count for nothing. */
+export function summaryOf(values: Values): Summary {
+  let last: number | null = null;
+  let min: number | null = null;
+  let max: number | null = null;
+  let sum = 0;
+  let count = 0;
+  for (const value of values) {
+    if (value === null || value === undefined || !Number.isFinite(value)) continue;
+    last = value;
+    min = min === null || value < min ? value : min;
+    max = max === null || value > max ? value : max;
+    sum += value;
+    count++;
+  }
+  return { last, min, max, avg: count > 0 ? sum / count : null };
+}
+
+export interface Order {
+  /** A column; the time or the name where it is -1. */
+  column: number;
+  isDown: boolean;
+}
+
+/** The next order when a column's head is chosen: first the largest, then the smallest. */
+export function nextOrder(order: Order, column: number): Order {
+  if (order.column !== column) return { column, isDown: column >= 0 };
+  return { column, isDown: !order.isDown };
+}
+
+/** Places of rows in order; rows without a number come last whichever way. */
+export function ordered(
+  count: number,
+  order: Order,
+  read: (row: number) => number | null | undefined,
+): number[] {
+  const rows = Array.from({ length: count }, (_, row) => row);
+  if (order.column < 0) return order.isDown ? rows.reverse() : rows;
+  const sign = order.isDown ? -1 : 1;
+  return rows.sort((a, b) => {
+    const [x, y] = [read(a) ?? null, read(b) ?? null];
+    if (x === null || y === null) return Number(x === null) - Number(y === null) || a - b;
+    return sign * (x - y) || a - b;
+  });
+}

@@ -1,0 +1,34 @@
+/** The queries of a view, written in its address; rows that say nothing yet are kept beside it. */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import type { PanelQuery } from "../api/types";
+import { address, setParams } from "../app/address";
+import { paramsOf, queriesOf } from "./address";
+
+export interface AddressedQueries {
+  queries: ReadonlySignal<PanelQuery[]>;
+  change: (queries: PanelQuery[]) => void;
+}
+
+const written = (queries: readonly PanelQuery[]) => JSON.stringify(paramsOf(queries));
+
+export function useQueries(empty: PanelQuery): AddressedQueries {
+  const queries = useMemo(() => {
+    const read = queriesOf(address.peek().params);
+    return signal<PanelQuery[]>(read.length > 0 ? read : [empty]);
+  }, []);
+  useEffect(
+    () =>
+      address.subscribe(({ params }) => {
+        const read = queriesOf(params);
+        if (written(read) === written(queries.peek())) return;
+        queries.value = read.length > 0 ? read : [empty];
+      }),
+    [],
+  );
+  const change = (next: PanelQuery[]) => {
+    queries.value = next;
+    setParams(paramsOf(next));
+  };
+  return { queries, change };
+}

@@ -1,0 +1,79 @@
+/** The windows over a dashboard, of which one is open at a time. */
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { Dashboard, Panel, Variable } from "../../api/types";
+import type { TimeFrame } from "../../chart/frame";
+import type { Chosen } from "../../queries/variables";
+import { ConflictDialog } from "./conflict-dialog";
+import { NameDialog } from "./name-dialog";
+import { ChartEditor, TextEditor } from "./panel-editor";
+import { VariablesDialog } from "./variables-dialog";
+
+export type Dialogs =
+  | { dialog: "variables" | "save-as" }
+  | { dialog: "panel"; panel: Panel; isNew: boolean }
+  | { dialog: "conflict"; found: number | null };
+
+interface Props {
+  open: Dialogs | undefined;
+  name: string;
+  dashboard: Dashboard;
+  frame: TimeFrame;
+  chosen: Chosen;
+  onClose: () => void;
+  onPanel: (panel: Panel, isNew: boolean) => void;
+  onVariables: (variables: Variable[]) => void;
+  onSaveAs: (name: string, title: string) => Promise<void>;
+  onOverwrite: (version: number | null) => Promise<void>;
+  onOpen: (dialog: "save-as") => void;
+  onTakeTheirs: () => void;
+}
+
+export function BoardDialog(props: Props) {
+  const { open, onClose, onPanel } = props;
+  if (!open) return null;
+  switch (open.dialog) {
+    case "variables":
+      return (
+        <VariablesDialog
+          variables={props.dashboard.variables}
+          onClose={onClose}
+          onDone={props.onVariables}
+        />
+      );
+    case "save-as":
+      return <SaveAs {...props} />;
+    case "conflict":
+      return (
+        <ConflictDialog
+          name={props.name}
+          found={open.found}
+          onClose={onClose}
+          onOverwrite={props.onOverwrite}
+          onSaveAs={() => props.onOpen("save-as")}
+          onTakeTheirs={props.onTakeTheirs}
+        />
+      );
+    case "panel": {
+      const { panel, isNew } = open;
+      const shared = { isNew, onClose, onDone: (done: Panel) => onPanel(done, isNew) };
+      if (panel.kind === "text") return <TextEditor panel={panel} {...shared} />;
+      return <ChartEditor panel={panel} frame={props.frame} chosen={props.chosen} {...shared} />;
+    }
+  }
+}
+
+function SaveAs({ name, dashboard, onClose, onSaveAs }: Props) {
+  const known = useResource("dashboards", (signal) => api.dashboards(signal)).value;
+  const taken = known.data?.dashboards.map((entry) => entry.name) ?? [];
+  return (
+    <NameDialog
+      heading="Save as"
+      action="Save"
+      title={`${dashboard.title || name} (copy)`}
+      taken={[...taken, name]}
+      onClose={onClose}
+      onSave={onSaveAs}
+    />
+  );
+}

@@ -1,0 +1,115 @@
+/** The title of a dashboard with what can be done to it. */
+import type { Dashboard } from "../../api/types";
+import type { TimeFrame } from "../../chart/frame";
+import { Menu } from "../../chart/menu";
+import { AnnotateButton } from "../../parts/annotate";
+import { Icon } from "../../parts/icon";
+
+interface Props {
+  dashboard: Dashboard;
+  isBuiltin: boolean;
+  isEditing: boolean;
+  isChanged: boolean;
+  canUndo: boolean;
+  canAdd: boolean;
+  busy: boolean;
+  frame: TimeFrame;
+  onTitle: (title: string) => void;
+  onEdit: () => void;
+  onStop: () => void;
+  onSave: () => void;
+  onUndo: () => void;
+  onAdd: (kind: "chart" | "text") => void;
+  onOpen: (dialog: "variables" | "save-as") => void;
+  /** The time frame that is shown becomes the dashboard's own. */
+  onFrame: () => void;
+  onExport: () => void;
+}
+
+export function BoardHead(props: Props) {
+  return (
+    <header class="head board-head">
+      {props.isEditing ? (
+        <input
+          type="text"
+          class="board-title"
+          aria-label="Title of the dashboard"
+          maxLength={200}
+          value={props.dashboard.title}
+          onChange={(event) => props.onTitle(event.currentTarget.value)}
+        />
+      ) : (
+        <h1>
+          {props.dashboard.title} {props.isBuiltin ? <span class="badge">Built-in</span> : null}
+        </h1>
+      )}
+      {props.isEditing ? <Editing {...props} /> : <Viewing {...props} />}
+    </header>
+  );
+}
+
+function Viewing({ isBuiltin, frame, onEdit, onOpen, onExport }: Props) {
+  return (
+    <>
+      <AnnotateButton frame={frame} />
+      <button type="button" class="button" onClick={onEdit}>
+        <Icon name="pencil" /> {isBuiltin ? "Edit a copy" : "Edit"}
+      </button>
+      <Menu
+        label="More about this dashboard"
+        items={[
+          { label: "Save as…", onSelect: () => onOpen("save-as") },
+          { label: "Export as JSON", onSelect: onExport },
+        ]}
+      >
+        <Icon name="more" />
+      </Menu>
+    </>
+  );
+}
+
+function Editing(props: Props) {
+  const { isBuiltin, isChanged, canUndo, canAdd, busy } = props;
+  return (
+    <>
+      <button type="button" class="button" disabled={!canAdd} onClick={() => props.onAdd("chart")}>
+        <Icon name="plus" /> Chart
+      </button>
+      <button type="button" class="button" disabled={!canAdd} onClick={() => props.onAdd("text")}>
+        <Icon name="plus" /> Text
+      </button>
+      <button
+        type="button"
+        class="button icon-only"
+        aria-label="Undo the last change"
+        title="Undo"
+        disabled={!canUndo}
+        onClick={props.onUndo}
+      >
+        <Icon name="undo" />
+      </button>
+      <Menu
+        label="More about this dashboard"
+        items={[
+          { label: "Variables…", onSelect: () => props.onOpen("variables") },
+          { label: "Open with this time frame", onSelect: props.onFrame },
+          { label: "Save as…", onSelect: () => props.onOpen("save-as") },
+          { label: "Export as JSON", onSelect: props.onExport },
+        ]}
+      >
+        <Icon name="more" />
+      </Menu>
+      <button type="button" class="button" onClick={props.onStop}>
+        {isChanged ? "Discard" : "Done"}
+      </button>
+      <button
+        type="button"
+        class="button primary"
+        disabled={busy || (!isChanged && !isBuiltin)}
+        onClick={props.onSave}
+      >
+        {isBuiltin ? "Save as…" : "Save"}
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,93 @@
+/** Somebody else saved the dashboard meanwhile: says so, and leaves nobody's work to chance. */
+import { useSignal } from "@preact/signals";
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { Dashboard } from "../../api/types";
+import { Dialog, Problem } from "../../parts/dialog";
+import { Loading } from "../../parts/states";
+
+interface Props {
+  name: string;
+  /** The version that is there now; `null` where it was deleted. */
+  found: number | null;
+  onClose: () => void;
+  /** Fails where it could not be kept, again. */
+  onOverwrite: (version: number | null) => Promise<void>;
+  onSaveAs: () => void;
+  onTakeTheirs: () => void;
+}
+
+export function ConflictDialog(props: Props) {
+  const { name, found, onClose, onOverwrite, onSaveAs, onTakeTheirs } = props;
+  const busy = useSignal(false);
+  const error = useSignal<string | undefined>(undefined);
+  const theirs = useResource(`${name} ${found}`, (signal) =>
+    found === null ? Promise.resolve(null) : api.dashboard(name, signal),
+  ).value;
+  const version = theirs.data?.version ?? found;
+  const overwrite = async () => {
+    busy.value = true;
+    try {
+      await onOverwrite(version);
+    } catch (cause) {
+      error.value = cause instanceof Error ? cause.message : String(cause);
+    }
+    busy.value = false;
+  };
+  return (
+    <Dialog
+      title={found === null ? "Somebody deleted it meanwhile" : "Somebody else saved it meanwhile"}
+      onClose={onClose}
+    >
+      {found === null ? (
+        <p>The dashboard was deleted while you changed it. Your changes are still here.</p>
+      ) : theirs.data ? (
+        <>
+          <p>
+            Version {version} was saved {changedText(theirs.data.changed)}, while you changed an
+            older one. Your changes are still here.
+          </p>
+          <p class="muted">Theirs: {summaryOf(theirs.data.dashboard)}</p>
+        </>
+      ) : theirs.error ? (
+        <Problem message={theirs.error.message} />
+      ) : (
+        <Loading what="their version" />
+      )}
+      <div class="conflict-ways">
+        <button type="button" class="button" onClick={onSaveAs}>
+          Keep mine under another name
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={busy.value || (found !== null && !theirs.data)}
+          onClick={() => void overwrite()}
+        >
+          {found === null ? "Save mine anew" : `Overwrite version ${version} with mine`}
+        </button>
+        {found === null ? null : (
+          <button type="button" class="button" onClick={onTakeTheirs}>
+            Take theirs and drop mine
+          </button>
+        )}
+      </div>
+      <Problem message={error.value} />
+      <footer class="dialog-foot">
+        <button type="button" class="button primary" onClick={onClose}>
+          Go on editing
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function changedText(changed: number | null): string {
+  if (changed === null) return "";
+  return `on ${new Date(changed).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })}`;
+}
+
+function summaryOf({ title, panels }: Dashboard): string {
+  const count = panels.length === 1 ? "1 panel" : `${panels.length} panels`;
+  return `“${title}” with ${count}`;
+}

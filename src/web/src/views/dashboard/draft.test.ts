@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import type { Dashboard } from "../../api/types";
+import {
+  chartPanel,
+  emptyDashboard,
+  faultOf,
+  freeName,
+  isSlug,
+  readDashboard,
+  slugOf,
+  textPanel,
+  withCopy,
+  withPanel,
+  withoutPanel,
+} from "./draft";
+
+test("titles become names that the daemon takes", () => {
+  expect(slugOf("Größe: CPU & Memory!")).toBe("gro-e-cpu-memory");
+  for (const title of ["x".repeat(99), "a ".repeat(60), "--A--", "Ünï"]) {
+    expect(isSlug(slugOf(title)), title).toBe(true);
+  }
+  expect(slugOf("日本")).toBe("");
+});
+
+test("a name that is taken gets a number, and stays short enough", () => {
+  expect(freeName("hosts", ["hosts", "hosts-2"])).toBe("hosts-3");
+  expect(freeName("", [])).toBe("dashboard");
+  const long = "x".repeat(64);
+  expect(freeName(long, [long])).toBe(`${"x".repeat(62)}-2`);
+});
+
+describe("panels", () => {
+  const twoOf = (dashboard: Dashboard) =>
+    withPanel(withPanel(dashboard, chartPanel("a", [])), textPanel());
+
+  test("get identifiers and places of their own", () => {
+    const { panels } = twoOf(emptyDashboard("x"));
+    expect(panels.map(({ id, x, y }) => [id, x, y])).toEqual([
+      ["p1", 0, 0],
+      ["p2", 6, 0],
+    ]);
+  });
+
+  test("are copied to below themselves, and taken away without a hole", () => {
+    const copied = withCopy(twoOf(emptyDashboard("x")), "p1");
+    expect(copied.panels.at(-1)).toMatchObject({ id: "p3", title: "a", x: 0, y: 8 });
+    expect(withoutPanel(copied, "p1").panels.at(-1)).toMatchObject({ id: "p3", x: 0, y: 0 });
+  });
+});
+
+test("variables are told what is wrong with them", () => {
+  const variable = (name: string, tag = "host") => ({ name, tag, multi: false });
+  expect(faultOf([variable("a"), variable("b")])).toBeUndefined();
+  expect(faultOf([variable("a"), variable("a")])).toContain("Two");
+  expect(faultOf([variable("a b")])).toContain("“a b”");
+  expect(faultOf([variable("")])).toContain("name");
+  expect(faultOf([variable("a", "")])).toContain("tag");
+});
+
+test("what was exported is read, bare or as the daemon answers it", () => {
+  const dashboard = emptyDashboard("x");
+  expect(readDashboard(JSON.stringify(dashboard))).toEqual(dashboard);
+  expect(readDashboard(JSON.stringify({ name: "x", version: 3, dashboard }))).toEqual(dashboard);
+  for (const text of ["", "{", "[]", "null", "3", '"x"']) {
+    expect(typeof readDashboard(text), text).toBe("string");
+  }
+});

@@ -1,0 +1,107 @@
+/** Changes to a dashboard, each a new one: the old one is what undoing comes back to. */
+import type {
+  ChartPanel,
+  Dashboard,
+  Panel,
+  PanelQuery,
+  TextPanel,
+  Variable,
+} from "../../api/types";
+import { freePlace, settled } from "./grid";
+
+export const PANELS_MAX = 100;
+
+/** A name for the address: lower case letters, digits and dashes. */
+export function slugOf(title: string): string {
+  const plain = title.normalize("NFKD").toLowerCase();
+  const slug = plain.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
+  return slug.slice(0, 64).replace(/-+$/, "");
+}
+
+export const isSlug = (name: string) => /^[a-z0-9-]{1,64}$/.test(name);
+
+/** The first of `name`, `name-2`, `name-3`, … that nobody has. */
+export function freeName(name: string, taken: readonly string[]): string {
+  const base = name || "dashboard";
+  for (let count = 1; ; count++) {
+    const end = count === 1 ? "" : `-${count}`;
+    const candidate = base.slice(0, 64 - end.length) + end;
+    if (!taken.includes(candidate)) return candidate;
+  }
+}
+
+export function emptyDashboard(title: string): Dashboard {
+  return { schema: 1, title, variables: [], panels: [] };
+}
+
+/** An identifier that no panel has. */
+export function newId(panels: readonly Panel[]): string {
+  for (let count = panels.length + 1; ; count++) {
+    const id = `p${count}`;
+    if (!panels.some((panel) => panel.id === id)) return id;
+  }
+}
+
+export function chartPanel(title: string, queries: PanelQuery[]): ChartPanel {
+  return { id: "", title, kind: "chart", queries, x: 0, y: 0, w: 6, h: 8 };
+}
+
+export function textPanel(): TextPanel {
+  return { id: "", title: "", kind: "text", text: "", x: 0, y: 0, w: 6, h: 4 };
+}
+
+/** Adds a panel where there is room for it. */
+export function withPanel(dashboard: Dashboard, panel: Panel): Dashboard {
+  const { panels } = dashboard;
+  const place = freePlace(panels, panel.w, panel.h);
+  return { ...dashboard, panels: [...panels, { ...panel, ...place, id: newId(panels) }] };
+}
+
+/** A copy lies right below its original. */
+export function withCopy(dashboard: Dashboard, id: string): Dashboard {
+  const { panels } = dashboard;
+  const original = panels.find((panel) => panel.id === id);
+  if (!original) return dashboard;
+  const copy = { ...structuredClone(original), id: newId(panels), y: original.y + original.h };
+  return { ...dashboard, panels: settled([...panels, copy], copy.id) };
+}
+
+export function withoutPanel(dashboard: Dashboard, id: string): Dashboard {
+  return { ...dashboard, panels: settled(dashboard.panels.filter((panel) => panel.id !== id)) };
+}
+
+export function withChanged(dashboard: Dashboard, panel: Panel): Dashboard {
+  const panels = dashboard.panels.map((other) => (other.id === panel.id ? panel : other));
+  return { ...dashboard, panels };
+}
+
+export const isVariableName = (name: string) => /^\w{1,64}$/.test(name);
+
+/** What is wrong with variables; `undefined` when nothing is. */
+export function faultOf(variables: readonly Variable[]): string | undefined {
+  const names = variables.map(({ name }) => name);
+  const odd = names.find((name) => !isVariableName(name));
+  if (odd !== undefined) {
+    return odd === ""
+      ? "Give each variable a name."
+      : `“${odd}” cannot be a name: use letters, digits and _.`;
+  }
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) return `Two variables are called ${twice}.`;
+  return variables.some(({ tag }) => tag === "") ? "Say whose values: give a tag." : undefined;
+}
+
+/** Reads what was exported; says what it is not, where it is no dashboard at all. */
+export function readDashboard(text: string): Dashboard | string {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch (cause) {
+    return `This is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`;
+  }
+  if (typeof read !== "object" || read === null || Array.isArray(read)) {
+    return "This is JSON, and not a dashboard: it begins with { and has a title and panels.";
+  }
+  // What is wrong within it, the daemon says by its place.
+  return ("dashboard" in read ? read.dashboard : read) as Dashboard;
+}

@@ -1,0 +1,187 @@
+/** The panels in their grid; while it is edited they are moved and resized by pointer and keys. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
+import type { Panel } from "../../api/types";
+import { Icon } from "../../parts/icon";
+import { COLUMNS, moved, put, resized, ROW_PX, said, type Direction, type Placed } from "./grid";
+
+interface Props {
+  panels: readonly Panel[];
+  isEditing: boolean;
+  onMoved: (panels: Panel[]) => void;
+  onAction: (action: PanelAction, panel: Panel) => void;
+  render: (panel: Panel) => ComponentChildren;
+}
+
+export type PanelAction = "edit" | "copy" | "remove";
+
+interface Drag {
+  id: string;
+  isResize: boolean;
+  /** Where the pointer was, in the page. */
+  x: number;
+  y: number;
+  from: readonly Panel[];
+}
+
+const WAYS: Record<string, Direction> = {
+  ArrowLeft: "left",
+  ArrowRight: "right",
+  ArrowUp: "up",
+  ArrowDown: "down",
+};
+
+export function GridView({ panels, isEditing, onMoved, onAction, render }: Props) {
+  const grid = useRef<HTMLDivElement>(null);
+  const drag = useRef<Drag | undefined>(undefined);
+  const preview = useSignal<Panel[] | undefined>(undefined);
+  const told = useSignal("");
+  const shown = preview.value ?? inReadingOrder(panels);
+
+  const begin = (event: PointerEvent, panel: Panel, isResize: boolean) => {
+    if (event.button !== 0 || !(event.currentTarget instanceof Element)) return;
+    event.currentTarget.setPointerCapture(event.pointerId);
+    // The order of the elements stays while one is dragged: it would lose the pointer.
+    const from = inReadingOrder(panels);
+    drag.current = { id: panel.id, isResize, x: event.pageX, y: event.pageY, from };
+    preview.value = from;
+  };
+  const follow = (event: PointerEvent) => {
+    const at = drag.current;
+    const column = (grid.current?.clientWidth ?? 0) / COLUMNS;
+    const panel = at?.from.find(({ id }) => id === at.id);
+    if (!at || !panel || column === 0) return;
+    const across = (event.pageX - at.x) / column;
+    const down = (event.pageY - at.y) / ROW_PX;
+    const to = at.isResize
+      ? { w: Math.min(panel.w + across, COLUMNS - panel.x), h: panel.h + down }
+      : { x: panel.x + across, y: panel.y + down };
+    preview.value = put(at.from, at.id, to);
+    if (event.clientY > innerHeight - 40) scrollBy(0, 16);
+    else if (event.clientY < 40) scrollBy(0, -16);
+  };
+  const end = (isKept: boolean) => {
+    const next = preview.peek();
+    const at = drag.current;
+    drag.current = undefined;
+    preview.value = undefined;
+    if (!isKept || !at || !next || !isMoved(at.from, next)) return;
+    tell(next, at.id);
+    onMoved(next);
+  };
+  const tell = (next: readonly Panel[], id: string) => {
+    const panel = next.find((one) => one.id === id);
+    if (panel) told.value = `${nameOf(panel)}: ${said(panel)}`;
+  };
+  const byKey = (event: KeyboardEvent, panel: Panel) => {
+    const way = WAYS[event.key];
+    if (event.key === "Escape") end(false);
+    if (!way) return;
+    event.preventDefault();
+    const next = (event.shiftKey ? resized : moved)(panels, panel.id, way);
+    if (isMoved(panels, next)) {
+      onMoved(next);
+      tell(next, panel.id);
+    } else {
+      told.value = `${nameOf(panel)} goes no further ${way}`;
+    }
+  };
+
+  return (
+    <div class={isEditing ? "grid editing" : "grid"} ref={grid}>
+      {shown.map((panel) => (
+        <section
+          key={panel.id}
+          class={`panel ${panel.kind}${drag.current?.id === panel.id ? " dragged" : ""}`}
+          aria-label={nameOf(panel)}
+          style={{
+            gridColumn: `${panel.x + 1} / span ${panel.w}`,
+            gridRow: `${panel.y + 1} / span ${panel.h}`,
+            "--h": panel.h,
+          }}
+        >
+          <div class="panel-box card">
+            {isEditing ? (
+              <div
+                class="panel-bar"
+                onPointerDown={(event) => {
+                  const isButton = event.target instanceof Element && event.target.closest(".act");
+                  if (!isButton) begin(event, panel, false);
+                }}
+                onPointerMove={follow}
+                onPointerUp={() => end(true)}
+                onPointerCancel={() => end(false)}
+              >
+                <button
+                  type="button"
+                  class="button quiet icon-only grip"
+                  aria-label={`Move ${nameOf(panel)}: arrow keys move it, with Shift they resize it`}
+                  title="Drag, or arrow keys; with Shift they resize"
+                  onKeyDown={(event) => byKey(event, panel)}
+                >
+                  <Icon name="drag" />
+                </button>
+                <span class="panel-name">{nameOf(panel)}</span>
+                <Actions panel={panel} onAction={onAction} />
+              </div>
+            ) : null}
+            <div class="panel-body">{render(panel)}</div>
+            {isEditing ? (
+              <span
+                class="panel-corner"
+                aria-hidden="true"
+                onPointerDown={(event) => begin(event, panel, true)}
+                onPointerMove={follow}
+                onPointerUp={() => end(true)}
+                onPointerCancel={() => end(false)}
+              />
+            ) : null}
+          </div>
+        </section>
+      ))}
+      <p class="hidden-text" role="status">
+        {told.value}
+      </p>
+    </div>
+  );
+}
+
+function Actions({ panel, onAction }: { panel: Panel; onAction: Props["onAction"] }) {
+  const action = (word: PanelAction, icon: "pencil" | "copy" | "trash", label: string) => (
+    <button
+      type="button"
+      class="button quiet icon-only act"
+      aria-label={`${label} ${nameOf(panel)}`}
+      title={label}
+      onClick={() => onAction(word, panel)}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+  return (
+    <>
+      {action("edit", "pencil", "Edit")}
+      {action("copy", "copy", "Duplicate")}
+      {action("remove", "trash", "Remove")}
+    </>
+  );
+}
+
+/** What a panel is called where it has no title. */
+export function nameOf(panel: Panel): string {
+  if (panel.title) return panel.title;
+  return panel.kind === "text" ? "Text" : "Chart";
+}
+
+function inReadingOrder(panels: readonly Panel[]): Panel[] {
+  return [...panels].sort((a, b) => a.y - b.y || a.x - b.x);
+}
+
+function isMoved(from: readonly Placed[], to: readonly Placed[]): boolean {
+  const places = new Map(from.map((panel) => [panel.id, panel]));
+  return to.some(({ id, x, y, w, h }) => {
+    const was = places.get(id);
+    return was?.x !== x || was.y !== y || was.w !== w || was.h !== h;
+  });
+}

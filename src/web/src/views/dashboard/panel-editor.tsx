@@ -1,0 +1,238 @@
+/** A panel to be changed: its queries with what they draw, or its text with how it looks. */
+import { useSignal } from "@preact/signals";
+import { useCallback } from "preact/hooks";
+import type { ChartPanel, Panel, TextPanel } from "../../api/types";
+import { Chart } from "../../chart/chart";
+import type { Failure } from "../../chart/data";
+import type { TimeFrame } from "../../chart/frame";
+import { Dialog } from "../../parts/dialog";
+import { Empty } from "../../parts/states";
+import { letterOf, saysSomething } from "../../queries/address";
+import { Facets } from "../../queries/facets";
+import { NumberChoice } from "../../queries/number-choice";
+import { NO_METRIC, QueryRows } from "../../queries/query-rows";
+import { asked, type Chosen } from "../../queries/variables";
+import { Text } from "./text";
+
+interface Props<P extends Panel> {
+  panel: P;
+  isNew: boolean;
+  onClose: () => void;
+  onDone: (panel: P) => void;
+}
+
+type ChartProps = Props<ChartPanel> & { frame: TimeFrame; chosen: Chosen };
+
+const TITLE_MAX = 200;
+
+export function ChartEditor({ panel, isNew, onClose, onDone, frame, chosen }: ChartProps) {
+  const draft = useSignal<ChartPanel>(
+    panel.queries.length > 0 ? panel : { ...panel, queries: [NO_METRIC] },
+  );
+  const active = useSignal(0);
+  const failures = useSignal<Failure[]>([]);
+  const onFailures = useCallback((next: Failure[]) => (failures.value = next), []);
+  const change = (part: Partial<ChartPanel>) => (draft.value = { ...draft.value, ...part });
+  const { queries, display } = draft.value;
+  const said = queries.filter(saysSomething);
+  const at = Math.min(active.value, queries.length - 1);
+  const query = queries[at];
+  const done = () => {
+    const title = draft.value.title.trim() || titleOf(draft.value);
+    onDone({ ...draft.value, title, queries: said });
+  };
+  return (
+    <Dialog title={isNew ? "New chart" : "Edit chart"} wide onClose={onClose}>
+      <div class="panel-fields">
+        <label class="labelled">
+          Title
+          <input
+            type="text"
+            maxLength={TITLE_MAX}
+            placeholder={titleOf(draft.value)}
+            value={draft.value.title}
+            onInput={(event) => change({ title: event.currentTarget.value })}
+          />
+        </label>
+        <Options panel={draft.value} onChange={(next) => (draft.value = next)} />
+      </div>
+      <section class="card" aria-label="Queries">
+        <QueryRows
+          queries={queries}
+          onChange={(next) => change({ queries: next })}
+          active={at}
+          onActive={(next) => (active.value = next)}
+          errors={errorsOf(draft.value, failures.value, chosen)}
+        >
+          <NumberChoice
+            value={display}
+            onChange={(next) => {
+              const { display: _, ...rest } = draft.value;
+              draft.value = next ? { ...rest, display: next } : rest;
+            }}
+          />
+        </QueryRows>
+      </section>
+      <div class={query?.kind === "metric" && query.metric ? "explore with-tags" : "explore"}>
+        {query?.kind === "metric" && query.metric ? (
+          <Facets
+            query={query}
+            letter={letterOf(at)}
+            onChange={(next) => change({ queries: queries.with(at, next) })}
+          />
+        ) : null}
+        <div class="explore-shown panel-preview">
+          {said.length === 0 ? (
+            <section class="card">
+              <Empty title="What is it about?">
+                <p>Search for a metric by words of its name, or ask in PromQL.</p>
+              </Empty>
+            </section>
+          ) : (
+            <Chart
+              id="preview"
+              title="Preview"
+              queries={asked(said, chosen)}
+              frame={frame}
+              display={display}
+              stacked={draft.value.stacked}
+              log={draft.value.log}
+              unit={draft.value.unit}
+              fill
+              onFailures={onFailures}
+            />
+          )}
+        </div>
+      </div>
+      <Foot isNew={isNew} isReady={said.length > 0} onClose={onClose} onDone={done} />
+    </Dialog>
+  );
+}
+
+/** What went wrong, by the rows; a query that variables made several of counts for its row. */
+function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen: Chosen) {
+  const rows = queries.flatMap((query, row) =>
+    saysSomething(query) ? asked([query], chosen).map(() => row) : [],
+  );
+  return Object.fromEntries(failures.map(({ at, message }) => [rows[at] ?? 0, message]));
+}
+
+function titleOf({ queries }: ChartPanel): string {
+  const names = queries.map((query) => (query.kind === "metric" ? query.metric : query.expression));
+  return names.find((name) => name.trim() !== "")?.slice(0, TITLE_MAX) ?? "Chart";
+}
+
+interface OptionsProps {
+  panel: ChartPanel;
+  onChange: (panel: ChartPanel) => void;
+}
+
+function Options({ panel, onChange }: OptionsProps) {
+  const { stacked, log, unit, ...rest } = panel;
+  const set = (next: { stacked?: boolean; log?: boolean; unit?: string }) => {
+    const all = { stacked: stacked ?? false, log: log ?? false, unit: unit ?? "", ...next };
+    onChange({
+      ...rest,
+      ...(all.stacked ? { stacked: true } : {}),
+      ...(all.log && !all.stacked ? { log: true } : {}),
+      ...(all.unit ? { unit: all.unit } : {}),
+    });
+  };
+  return (
+    <>
+      <label class="labelled">
+        Unit
+        <input
+          type="text"
+          maxLength={32}
+          list="units"
+          placeholder="as measured"
+          value={unit ?? ""}
+          onChange={(event) => set({ unit: event.currentTarget.value.trim() })}
+        />
+        <datalist id="units">
+          {["bytes", "seconds", "percent"].map((word) => (
+            <option key={word} value={word} />
+          ))}
+        </datalist>
+      </label>
+      <div class="panel-checks">
+        <label class="checked">
+          <input
+            type="checkbox"
+            checked={stacked ?? false}
+            onChange={(event) => set({ stacked: event.currentTarget.checked })}
+          />
+          <span>Stacked areas</span>
+        </label>
+        <label class="checked">
+          <input
+            type="checkbox"
+            checked={log ?? false}
+            disabled={stacked ?? false}
+            onChange={(event) => set({ log: event.currentTarget.checked })}
+          />
+          <span>Logarithmic axis</span>
+        </label>
+      </div>
+    </>
+  );
+}
+
+export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) {
+  const draft = useSignal(panel);
+  const change = (part: Partial<TextPanel>) => (draft.value = { ...draft.value, ...part });
+  return (
+    <Dialog title={isNew ? "New text" : "Edit text"} wide onClose={onClose}>
+      <label class="labelled">
+        Title
+        <input
+          type="text"
+          maxLength={TITLE_MAX}
+          value={draft.value.title}
+          onInput={(event) => change({ title: event.currentTarget.value })}
+        />
+      </label>
+      <div class="text-editor">
+        <label class="labelled">
+          Text
+          <textarea
+            class="mono"
+            rows={12}
+            maxLength={20_000}
+            placeholder={"# Heading\n**bold**, *emphasis*, `code`\n- item\n[link](https://…)"}
+            value={draft.value.text}
+            onInput={(event) => change({ text: event.currentTarget.value })}
+          />
+        </label>
+        <div class="labelled">
+          How it looks
+          <div class="card text-preview">
+            <Text text={draft.value.text} />
+          </div>
+        </div>
+      </div>
+      <Foot isNew={isNew} isReady onClose={onClose} onDone={() => onDone(draft.value)} />
+    </Dialog>
+  );
+}
+
+interface FootProps {
+  isNew: boolean;
+  isReady: boolean;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function Foot({ isNew, isReady, onClose, onDone }: FootProps) {
+  return (
+    <footer class="dialog-foot">
+      <button type="button" class="button" onClick={onClose}>
+        Cancel
+      </button>
+      <button type="button" class="button primary" disabled={!isReady} onClick={onDone}>
+        {isNew ? "Add" : "Apply"}
+      </button>
+    </footer>
+  );
+}

@@ -1,0 +1,112 @@
+/** The variables of a dashboard, to be changed. */
+import { useSignal } from "@preact/signals";
+import type { Variable } from "../../api/types";
+import { Dialog, Problem } from "../../parts/dialog";
+import { Icon } from "../../parts/icon";
+import { faultOf } from "./draft";
+
+interface Props {
+  variables: readonly Variable[];
+  onClose: () => void;
+  onDone: (variables: Variable[]) => void;
+}
+
+export function VariablesDialog({ variables, onClose, onDone }: Props) {
+  const draft = useSignal<Variable[]>(structuredClone([...variables]));
+  const fault = useSignal<string | undefined>(undefined);
+  const change = (at: number, part: Partial<Variable>) => {
+    draft.value = draft.value.map((one, index) => (index === at ? { ...one, ...part } : one));
+  };
+  const done = () => {
+    const trimmed = draft.value.map(({ name, tag, metric, multi }) => ({
+      name: name.trim(),
+      tag: tag.trim(),
+      ...(metric?.trim() ? { metric: metric.trim() } : {}),
+      multi,
+    }));
+    fault.value = faultOf(trimmed);
+    if (fault.value === undefined) onDone(trimmed);
+  };
+  const add = () => {
+    const name = draft.value.some((one) => one.name === "host") ? "" : "host";
+    draft.value = [...draft.value, { name, tag: name, multi: true }];
+  };
+  return (
+    <Dialog title="Variables" wide onClose={onClose}>
+      <p class="muted">
+        A variable is chosen on top of the dashboard. <code>$name</code> stands for what was chosen,
+        in queries and titles: <code>host=$host</code>, or <code>{'up{host="$host"}'}</code> in
+        PromQL.
+      </p>
+      <ul class="variable-rows">
+        {draft.value.map((variable, at) => (
+          <li key={at}>
+            <Row
+              variable={variable}
+              onChange={(part) => change(at, part)}
+              onRemove={() => (draft.value = draft.value.toSpliced(at, 1))}
+            />
+          </li>
+        ))}
+      </ul>
+      <div>
+        <button type="button" class="button" disabled={draft.value.length >= 20} onClick={add}>
+          <Icon name="plus" /> Add variable
+        </button>
+      </div>
+      <Problem message={fault.value} />
+      <footer class="dialog-foot">
+        <button type="button" class="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="button" class="button primary" onClick={done}>
+          Apply
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+interface RowProps {
+  variable: Variable;
+  onChange: (part: Partial<Variable>) => void;
+  onRemove: () => void;
+}
+
+function Row({ variable, onChange, onRemove }: RowProps) {
+  const field = (label: string, key: "name" | "tag" | "metric", hint: string) => (
+    <label class="labelled">
+      {label}
+      <input
+        type="text"
+        placeholder={hint}
+        value={variable[key] ?? ""}
+        onInput={(event) => onChange({ [key]: event.currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <div class="variable-row">
+      {field("Name", "name", "host")}
+      {field("Values of tag", "tag", "host")}
+      {field("Of this metric only", "metric", "any metric")}
+      <label class="checked">
+        <input
+          type="checkbox"
+          checked={variable.multi}
+          onChange={(event) => onChange({ multi: event.currentTarget.checked })}
+        />
+        <span>Several values</span>
+      </label>
+      <button
+        type="button"
+        class="button quiet icon-only"
+        aria-label={`Remove variable ${variable.name}`}
+        title="Remove variable"
+        onClick={onRemove}
+      >
+        <Icon name="trash" />
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+/** Brings in a dashboard that was exported: a file, or its text. */
+import { useSignal } from "@preact/signals";
+import { useId } from "preact/hooks";
+import { ApiError, api } from "../../api/client";
+import { go } from "../../app/address";
+import { Dialog, Problem } from "../../parts/dialog";
+import { Icon } from "../../parts/icon";
+import { freeName, isSlug, readDashboard, slugOf } from "../dashboard/draft";
+
+/** A file larger than this is no dashboard. */
+const FILE_BYTES_MAX = 4 * 1024 * 1024;
+
+export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () => void }) {
+  const text = useSignal("");
+  const own = useSignal<string | undefined>(undefined);
+  const error = useSignal<string | undefined>(undefined);
+  const busy = useSignal(false);
+  const file = useId();
+  const read = text.value.trim() === "" ? undefined : readDashboard(text.value);
+  const title = typeof read === "object" && typeof read.title === "string" ? read.title : "";
+  const name = own.value ?? freeName(slugOf(title), taken);
+
+  const choose = async (chosen: File | undefined) => {
+    if (!chosen) return;
+    error.value = chosen.size > FILE_BYTES_MAX ? "The file is too large." : undefined;
+    if (error.value === undefined) text.value = await chosen.text();
+  };
+  const bring = async () => {
+    if (read === undefined) error.value = "Choose a file, or paste its text.";
+    else if (typeof read === "string") error.value = read;
+    else if (!isSlug(name)) error.value = "The name has 1 to 64 of a-z, 0-9 and -.";
+    else {
+      busy.value = true;
+      try {
+        await api.saveDashboard(name, null, read);
+        go(`/dashboards/${name}`);
+      } catch (cause) {
+        const isTaken = cause instanceof ApiError && cause.word === "conflict";
+        const why = cause instanceof Error ? cause.message : String(cause);
+        error.value = isTaken ? `There is a dashboard called ${name}: give another name.` : why;
+        busy.value = false;
+      }
+    }
+  };
+
+  return (
+    <Dialog title="Import a dashboard" onClose={onClose}>
+      <div
+        class="drop"
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault();
+          void choose(event.dataTransfer?.files[0]);
+        }}
+      >
+        <label class="button" htmlFor={file}>
+          <Icon name="upload" /> Choose a file
+        </label>
+        <input
+          id={file}
+          class="hidden-text"
+          type="file"
+          accept=".json,application/json"
+          onChange={(event) => void choose(event.currentTarget.files?.[0])}
+        />
+        <span class="muted">or drop it here</span>
+      </div>
+      <label class="labelled">
+        JSON
+        <textarea
+          class="mono"
+          rows={8}
+          spellcheck={false}
+          placeholder='{"schema": 1, "title": "…", "variables": [], "panels": []}'
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+            error.value = undefined;
+          }}
+        />
+      </label>
+      <label class="labelled">
+        Name in the address
+        <input
+          type="text"
+          class="mono"
+          maxLength={64}
+          value={name}
+          onInput={(event) => (own.value = event.currentTarget.value)}
+        />
+      </label>
+      <Problem message={error.value} />
+      <footer class="dialog-foot">
+        <button type="button" class="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class="button primary"
+          disabled={busy.value}
+          onClick={() => void bring()}
+        >
+          Import
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

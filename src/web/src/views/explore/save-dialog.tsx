@@ -1,0 +1,137 @@
+/** Puts a chart into a dashboard, of those there are or a new one. */
+import { useSignal } from "@preact/signals";
+import { ApiError, api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { ChartPanel } from "../../api/types";
+import { Dialog, Problem } from "../../parts/dialog";
+import { Icon } from "../../parts/icon";
+import { Loading } from "../../parts/states";
+import { emptyDashboard, freeName, slugOf, withPanel } from "../dashboard/draft";
+
+interface Props {
+  panel: ChartPanel;
+  onClose: () => void;
+}
+
+/** How often it is tried when others save at the same time. */
+const TRIES_MAX = 5;
+
+async function addTo(name: string, panel: ChartPanel): Promise<void> {
+  for (let tried = 1; ; tried++) {
+    const { version, dashboard } = await api.dashboard(name);
+    try {
+      await api.saveDashboard(name, version, withPanel(dashboard, panel));
+      return;
+    } catch (cause) {
+      const isConflict = cause instanceof ApiError && cause.word === "conflict";
+      if (!isConflict || tried === TRIES_MAX) throw cause;
+    }
+  }
+}
+
+export function SaveDialog({ panel, onClose }: Props) {
+  const found = useResource("dashboards", (signal) => api.dashboards(signal)).value;
+  const title = useSignal(panel.title);
+  const target = useSignal("");
+  const newTitle = useSignal("");
+  const error = useSignal<string | undefined>(undefined);
+  const busy = useSignal(false);
+  const saved = useSignal<string | undefined>(undefined);
+  const all = found.data?.dashboards ?? [];
+  const own = all.filter(({ builtin }) => !builtin);
+
+  const save = async () => {
+    const named = { ...panel, title: title.value.trim() };
+    const isNew = target.value === "";
+    if (isNew && newTitle.value.trim() === "") {
+      error.value = "Give the new dashboard a title.";
+      return;
+    }
+    busy.value = true;
+    error.value = undefined;
+    try {
+      const taken = all.map(({ name }) => name);
+      const name = isNew ? freeName(slugOf(newTitle.value), taken) : target.value;
+      const begun = emptyDashboard(newTitle.value.trim());
+      if (isNew) await api.saveDashboard(name, null, withPanel(begun, named));
+      else await addTo(name, named);
+      saved.value = name;
+    } catch (cause) {
+      error.value = cause instanceof Error ? cause.message : String(cause);
+    }
+    busy.value = false;
+  };
+
+  if (saved.value !== undefined) {
+    return (
+      <Dialog title="Saved" onClose={onClose}>
+        <p role="status">The chart is in the dashboard now.</p>
+        <footer class="dialog-foot">
+          <button type="button" class="button" onClick={onClose}>
+            Stay here
+          </button>
+          <a class="button primary" href={`/dashboards/${saved.value}`}>
+            Open the dashboard <Icon name="right" />
+          </a>
+        </footer>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Save to a dashboard" onClose={onClose}>
+      {found.loading && !found.data ? <Loading what="dashboards" /> : null}
+      <form
+        class="stacked"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        <label class="labelled">
+          Title of the chart
+          <input
+            type="text"
+            maxLength={200}
+            value={title.value}
+            onInput={(event) => (title.value = event.currentTarget.value)}
+          />
+        </label>
+        <label class="labelled">
+          Dashboard
+          <select
+            value={target.value}
+            onChange={(event) => (target.value = event.currentTarget.value)}
+          >
+            <option value="">A new one</option>
+            {own.map((entry) => (
+              <option key={entry.name} value={entry.name}>
+                {entry.title || entry.name}
+              </option>
+            ))}
+          </select>
+        </label>
+        {target.value === "" ? (
+          <label class="labelled">
+            Title of the new dashboard
+            <input
+              type="text"
+              maxLength={200}
+              value={newTitle.value}
+              onInput={(event) => (newTitle.value = event.currentTarget.value)}
+            />
+          </label>
+        ) : null}
+        <Problem message={error.value ?? found.error?.message} />
+        <footer class="dialog-foot">
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={busy.value}>
+            Save
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

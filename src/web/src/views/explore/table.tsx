@@ -1,0 +1,212 @@
+/** What a chart draws, as tables: a line for each series, or a row for each slot. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { param, setParams } from "../../app/address";
+import type { ChartData, DrawnSeries } from "../../chart/data";
+import { seriesName } from "../../chart/data";
+import { copy, saveTable, tableOf } from "../../chart/save";
+import { valueText } from "../../model/units";
+import { clockAt, dateText, timeText } from "../../model/zone";
+import { Icon } from "../../parts/icon";
+import { nextOrder, ordered, summaryOf, type Order, type Summary } from "../../queries/summary";
+
+const form = param("table", "series");
+
+export function DataTable({ data, title }: { data: ChartData; title: string }) {
+  const copied = useSignal(false);
+  const all = data.series.map(() => true);
+  const isRows = form.value === "rows";
+  const show = (next: string | undefined) => setParams({ table: next }, { replace: true });
+  const copyAll = async () => {
+    await copy(tableOf(data, all));
+    copied.value = true;
+    setTimeout(() => (copied.value = false), 1500);
+  };
+  return (
+    <section class="card table-card" aria-label="Table">
+      <div class="card-head">
+        <div class="choices" role="group" aria-label="Table of">
+          <button type="button" aria-pressed={!isRows} onClick={() => show(undefined)}>
+            Series
+          </button>
+          <button type="button" aria-pressed={isRows} onClick={() => show("rows")}>
+            Values
+          </button>
+        </div>
+        <span class="muted num table-count">
+          {isRows
+            ? `${data.times.length.toLocaleString()} slots`
+            : `${data.series.length.toLocaleString()} series`}
+        </span>
+        <button type="button" class="button quiet" onClick={() => void copyAll()}>
+          <Icon name={copied.value ? "check" : "copy"} />
+          <span role="status">{copied.value ? "Copied" : "Copy"}</span>
+        </button>
+        <button type="button" class="button quiet" onClick={() => saveTable(title, data, all)}>
+          <Icon name="download" /> CSV
+        </button>
+      </div>
+      {isRows ? <Rows data={data} /> : <Summaries data={data} />}
+    </section>
+  );
+}
+
+interface HeadProps {
+  label: string;
+  title?: string;
+  column: number;
+  order: Order;
+  isNumber: boolean;
+  onOrder: (order: Order) => void;
+}
+
+function Head({ label, title, column, order, isNumber, onOrder }: HeadProps) {
+  const isOwn = order.column === column;
+  return (
+    <th
+      scope="col"
+      class={isNumber ? "num" : undefined}
+      aria-sort={isOwn ? (order.isDown ? "descending" : "ascending") : undefined}
+    >
+      <button type="button" title={title} onClick={() => onOrder(nextOrder(order, column))}>
+        <span>{label}</span>
+        {isOwn ? <Icon name={order.isDown ? "down" : "up"} /> : null}
+      </button>
+    </th>
+  );
+}
+
+const NUMBERS: readonly { key: keyof Summary; label: string }[] = [
+  { key: "last", label: "Last" },
+  { key: "min", label: "Min" },
+  { key: "max", label: "Max" },
+  { key: "avg", label: "Average" },
+];
+
+/** A line for each series. */
+function Summaries({ data }: { data: ChartData }) {
+  const order = useSignal<Order>({ column: -1, isDown: false });
+  const summaries = useMemo(() => data.series.map(({ values }) => summaryOf(values)), [data]);
+  const key = NUMBERS[order.value.column]?.key ?? "last";
+  const places = ordered(data.series.length, order.value, (row) => summaries[row]?.[key]);
+  const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
+  return (
+    <div class="table-scroll" tabIndex={0} role="region" aria-label="Series">
+      <table class="rows data-table">
+        <thead>
+          <tr>
+            <Head label="Series" column={-1} isNumber={false} {...head} />
+            {NUMBERS.map(({ label }, column) => (
+              <Head key={label} label={label} column={column} isNumber {...head} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {places.map((place) => {
+            const [series, summary] = [data.series[place], summaries[place]];
+            if (!series || !summary) return null;
+            return (
+              <tr key={series.key}>
+                <th scope="row" title={fullName(series)}>
+                  {series.label}
+                </th>
+                {NUMBERS.map(({ key: number }) => (
+                  <td key={number} class="num">
+                    {valueText(summary[number], series.unit)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function fullName({ metric, tags, label }: DrawnSeries): string {
+  return metric ? seriesName(metric, tags) : label;
+}
+
+const ROW_PX = 32;
+/** Rows beyond what is seen, on either side. */
+const SPARE = 10;
+
+/** A row for each slot, of which those are made that are seen. */
+function Rows({ data }: { data: ChartData }) {
+  const order = useSignal<Order>({ column: -1, isDown: true });
+  const seen = useSignal({ top: 0, height: 480 });
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const look = () => (seen.value = { top: element.scrollTop, height: element.clientHeight });
+    look();
+    element.addEventListener("scroll", look, { passive: true });
+    return () => element.removeEventListener("scroll", look);
+  }, []);
+  const places = useMemo(
+    () =>
+      ordered(data.times.length, order.value, (row) => {
+        return data.series[order.value.column]?.values[row];
+      }),
+    [data, order.value],
+  );
+  const first = Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE);
+  const last = Math.min(
+    places.length,
+    Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE,
+  );
+  const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
+  const { zone } = data.window;
+  return (
+    <div class="table-scroll high" ref={box} tabIndex={0} role="region" aria-label="Values">
+      <table class="rows data-table" aria-rowcount={places.length + 1}>
+        <thead>
+          <tr>
+            <Head label="Time" column={-1} isNumber={false} {...head} />
+            {data.series.map((series, column) => (
+              <Head
+                key={series.key}
+                label={series.label}
+                title={fullName(series)}
+                column={column}
+                isNumber
+                {...head}
+              />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Space rows={first} columns={data.series.length + 1} />
+          {places.slice(first, last).map((row, at) => {
+            const clock = clockAt(zone, data.times[row] ?? 0);
+            return (
+              <tr key={row} aria-rowindex={first + at + 2}>
+                <th scope="row">
+                  {dateText(clock)} {timeText(clock)}
+                </th>
+                {data.series.map(({ key, values, unit }) => (
+                  <td key={key} class="num">
+                    {valueText(values[row], unit)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Space rows={places.length - last} columns={data.series.length + 1} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The room of rows that are not made. */
+function Space({ rows, columns }: { rows: number; columns: number }) {
+  if (rows <= 0) return null;
+  return (
+    <tr class="table-space" aria-hidden="true">
+      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
+    </tr>
+  );
+}
