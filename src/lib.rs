@@ -1,8 +1,8 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy.rs` holds
-//! them: `model` <- `clock`, `policy`, `store` <- `ingest`, `import`, `query`, `telemetry` <- `actors` <-
-//! `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! them: `model` <- `clock`, `policy`, `store` <- `ingest`, `import`, `query`, `objects`, `telemetry` <-
+//! `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 /// What tests share names the crate as they do.
 #[cfg(test)]
@@ -22,6 +22,7 @@ pub mod fuzzing;
 pub mod import;
 pub mod ingest;
 pub mod model;
+pub mod objects;
 pub mod policy;
 pub mod query;
 pub mod store;

@@ -3,7 +3,8 @@
 //! A web page that somebody visits can send requests to every address that its reader reaches,
 //! loopback included. So a request must name this daemon as its host, which a name of the page's
 //! own that was pointed here (DNS rebinding) does not; and what a page sends to change something
-//! must come from the daemon's own pages. Senders, scrapers and scripts send no `Origin`.
+//! must come from the daemon's own page, which sends no forms. Senders, scrapers and scripts send no
+//! `Origin`, no `Referer`, and nothing that browsers send with a form.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use actix_web::{
     HttpResponse,
     http::{
         Method, StatusCode,
-        header::{self, HeaderMap},
+        header::{self, HeaderMap, HeaderName},
     },
 };
 
@@ -20,6 +21,11 @@ use super::answer;
 /// Endings of names that the public name service cannot give to anybody (RFC 6762, RFC 6761,
 /// RFC 8375, and `internal` as ICANN reserved it).
 const PRIVATE_ENDINGS: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "lan"];
+
+/// What browsers say of where a request comes from, and of what it is for
+/// (w3.org/TR/fetch-metadata). They say it to hosts that they take for safe only.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Stands for a header that is no text, and is nobody's name.
 const NOT_TEXT: &str = "?.?";
@@ -70,14 +76,19 @@ impl HostNames {
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
-        let is_own = |origin: &str| {
-            let authority = origin.split_once("://").map(|(_, authority)| authority);
+        let is_own = |address: &str| {
+            let behind = address.split_once("://").map(|(_, behind)| behind);
+            let authority = behind.and_then(|behind| behind.split(['/', '?', '#']).next());
             authority.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host))
         };
-        let site = text(header::HeaderName::from_static("sec-fetch-site"));
+        let site = text(SEC_FETCH_SITE);
+        // The daemon's own page changes nothing by going to another address, as forms do.
+        let is_form = headers.contains_key(header::UPGRADE_INSECURE_REQUESTS)
+            || text(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
         let is_strange = text(header::ORIGIN).is_some_and(|origin| !is_own(origin))
+            || text(header::REFERER).is_some_and(|page| !is_own(page))
             || site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
-        if is_strange { Err(Stranger::Origin) } else { Ok(()) }
+        if is_strange || is_form { Err(Stranger::Origin) } else { Ok(()) }
     }
 }
 
@@ -165,12 +176,23 @@ mod tests {
         let own = ("origin", "http://127.0.0.1:7117");
         assert_eq!(check(Method::DELETE, &[host, own]), Ok(()));
         assert_eq!(check(Method::POST, &[host, ("sec-fetch-site", "same-origin")]), Ok(()));
+        let page = [host, own, ("referer", "http://127.0.0.1:7117/explore?metric=a#b")];
+        assert_eq!(check(Method::PUT, &page), Ok(()));
+        // As Node's fetch says it in a script.
+        let script = [host, ("sec-fetch-mode", "cors"), ("accept-language", "*")];
+        assert_eq!(check(Method::POST, &script), Ok(()));
         for strange in [
             ("origin", "http://evil.example"),
             ("origin", "http://127.0.0.1:8080"),
             ("origin", "null"),
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-site", "same-site"),
+            // Browsers that leave out `Origin`, or send none with forms.
+            ("referer", "http://evil.example/127.0.0.1:7117"),
+            ("referer", "http://127.0.0.1:7117.evil.example/"),
+            ("referer", "about:client"),
+            ("sec-fetch-mode", "navigate"),
+            ("upgrade-insecure-requests", "1"),
         ] {
             assert_eq!(check(Method::POST, &[host, strange]), Err(Stranger::Origin), "{strange:?}");
             assert_eq!(check(Method::GET, &[host, strange]), Ok(()), "{strange:?}");

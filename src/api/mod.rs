@@ -3,8 +3,8 @@
 //! Must never know: how anything is computed or stored. The daemon binds it. There are rooms by
 //! what a caller may do, each with a scope of its own routes and with the parts that these need:
 //! `ingest` (samples), `query` (the store's own queries), `prometheus` (the same right, its API),
-//! `admin` (what changes or keeps the store as a whole), and `operations` and `page`, which are open
-//! to all.
+//! `objects` (what people make for the page), `admin` (what changes or keeps the store as a whole), and
+//! `operations` and `page`, which are open to all.
 //! What all rooms share lies beside them: connections, who may ask (`guard`), bodies, answers.
 
 mod admin;
@@ -14,6 +14,7 @@ mod connection;
 mod decompress;
 mod guard;
 mod ingest;
+mod objects;
 mod operations;
 mod page;
 mod prometheus;
@@ -30,6 +31,7 @@ pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
 pub use ingest::{Collectors, IngestParts};
+pub use objects::ObjectsParts;
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
 pub use query::{QueryParts, Tails};
@@ -46,12 +48,13 @@ pub struct ApiParts {
     pub host_names: Arc<HostNames>,
     pub bodies: Bodies,
     pub query: QueryParts,
+    pub objects: ObjectsParts,
     pub admin: AdminParts,
 }
 
 /// The routes, for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
-    let ApiParts { host_names, bodies, query, admin } = parts;
+    let ApiParts { host_names, bodies, query, objects, admin } = parts;
     let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
     config
         .app_data(web::Data::from(host_names))
@@ -63,6 +66,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     page::routes(Scope::new(config, ()));
     prometheus::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));
+    objects::routes(Scope::new(config, objects));
     operations::routes(Scope::new(config, admin.clone()));
     admin::routes(Scope::new(config, admin));
 }

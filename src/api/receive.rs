@@ -15,6 +15,15 @@ use super::{
 };
 use crate::telemetry::Metrics;
 
+/// What browsers are told of every answer, unless it says otherwise itself: it is only ever what it
+/// says that it is, no other site's page can read or frame it, and it loads nothing.
+const GUARDED: [(header::HeaderName, &str); 4] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+];
+
 /// Refuses strangers, and lets a connection's next request in when this one is answered.
 ///
 /// # Errors
@@ -38,8 +47,11 @@ pub async fn receive<B: MessageBody + 'static>(
         }
         None => next.call(request).await?.map_into_boxed_body(),
     };
-    // An answer is only ever what it says that it is.
-    let nosniff = header::HeaderValue::from_static("nosniff");
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    for (name, value) in GUARDED {
+        let value = header::HeaderValue::from_static(value);
+        if !response.headers().contains_key(&name) {
+            response.headers_mut().insert(name, value);
+        }
+    }
     Ok(response.map_body(|_, body| Answered { body, _end: end }))
 }

@@ -95,6 +95,7 @@ pub(crate) struct RawLimits {
     pub(crate) query_timeout: String,
     pub(crate) tails_max: usize,
     pub(crate) hosts_max: usize,
+    pub(crate) annotations_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -126,6 +126,16 @@ pub(super) fn snapshots(raw: &RawSnapshots, faults: &mut Faults) -> SnapshotPoli
     }
 }
 
+/// Others that people make must have room beside them.
+pub(super) fn annotations_max(raw: &RawLimits, faults: &mut Faults) -> usize {
+    const MOST: usize = 8000;
+    if raw.annotations_max > MOST {
+        let given = raw.annotations_max;
+        faults.0.push(format!("limits.annotations_max = {given} is too large; use {MOST} or less"));
+    }
+    faults.some("limits.annotations_max", raw.annotations_max)
+}
+
 pub(super) fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {
     StoreLimits {
         series_max: faults.some("limits.series_max", raw.series_max),

@@ -7,8 +7,9 @@ use super::{
     faults::Faults,
     raw::Raw,
     sections::{
-        checkpoint_bounds, client_timeout, clock, granularities, graphite, graphite_templates,
-        log_format, promql, series_limits, snapshots, socket_address, store_limits,
+        annotations_max, checkpoint_bounds, client_timeout, clock, granularities, graphite,
+        graphite_templates, log_format, promql, series_limits, snapshots, socket_address,
+        store_limits,
     },
 };
 use crate::{
@@ -56,6 +57,7 @@ pub struct Settings {
     pub promql: PromqlSettings,
     pub tails_max: usize,
     pub hosts_max: usize,
+    pub annotations_max: usize,
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
@@ -124,6 +126,7 @@ impl Settings {
             promql: promql(&raw.promql, &mut faults),
             tails_max: faults.some("limits.tails_max", limits.tails_max),
             hosts_max: faults.some("limits.hosts_max", limits.hosts_max),
+            annotations_max: annotations_max(limits, &mut faults),
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: faults.at_least(
                 "preallocation.documents_per_second",

@@ -23,10 +23,11 @@ use crate::{
     },
     api::{
         self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames,
-        OneAtATime, QueryParts, Tails,
+        ObjectsParts, OneAtATime, QueryParts, Tails,
     },
     config::Settings,
     ingest::memory::IngestMemory,
+    objects::Annotations,
     query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store},
     telemetry::Metrics,
@@ -76,6 +77,14 @@ pub(super) fn api_parts(
         future_skew: settings.future_skew,
         tails: Tails::new(settings.tails_max),
     };
+    let objects = ObjectsParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        bodies: bodies.clone(),
+        hosts: hosts.clone(),
+        annotations: Annotations::new(store.clone(), settings.annotations_max),
+    };
     let snapshots =
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
     let admin = AdminParts {
@@ -91,7 +100,7 @@ pub(super) fn api_parts(
         query_limits: limits,
     };
     let host_names = Arc::new(HostNames::new(&settings.host_names, machine_name()));
-    ApiParts { host_names, bodies, query, admin }
+    ApiParts { host_names, bodies, query, objects, admin }
 }
 
 /// What this machine calls itself.
@@ -171,8 +180,8 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
 /// one worker, and one of each thing else that a worker may not wait for.
 fn blocking_threads(settings: &Settings) -> usize {
-    // Metrics, a snapshot, a change, the clock, a large body, a host.
-    const OTHERS: usize = 6;
+    // Metrics, a snapshot, a change, the clock, a large body, a host, a dashboard or annotation.
+    const OTHERS: usize = 7;
     settings.queries_max + settings.tails_max + OTHERS
 }
 

@@ -3,9 +3,12 @@
 //!
 //! Must never know: when anything is due; its callers decide that.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize},
+use std::{
+    ops::{ControlFlow, Range},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
 };
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -200,6 +203,20 @@ impl Store {
     /// When they cannot be read.
     pub fn objects(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
         self.inner.objects.list(kind)
+    }
+
+    /// Shows the objects of a kind whose names are in a range, by name from the last to the first,
+    /// until `visit` has enough; `None` stands for a damaged one.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn visit_objects_backwards(
+        &self,
+        kind: ObjectKind,
+        names: Range<&str>,
+        visit: &mut dyn FnMut(&str, Option<Object>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.inner.objects.visit_backwards(kind, names, visit)
     }
 
     /// Makes an object (`expected` is `None`), or changes the one that has the version `expected`;

@@ -15,7 +15,7 @@ use super::{
 use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 45] = [
+pub const METRIC_NAMES: [(&str, &str); 46] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -58,6 +58,7 @@ pub const METRIC_NAMES: [(&str, &str); 45] = [
     ("granary_clock_doubted", "1 while the clock is doubted and nothing is dropped"),
     ("granary_clock_ahead_seconds", "Time that a doubted clock is ahead of what is believed"),
     ("granary_snapshots_refused_total", "Snapshots for which there was no room"),
+    ("granary_annotations_forgotten_total", "Annotations that made room for newer ones"),
     ("granary_log_lines_left_out_total", "Lines of the log that came too often"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
@@ -91,6 +92,7 @@ pub struct Metrics {
     pub clock_doubted: IntGauge,
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
+    pub annotations_forgotten: IntCounter,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
@@ -139,6 +141,7 @@ impl Metrics {
             clock_doubted: gauge(r, "granary_clock_doubted")?,
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
+            annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,

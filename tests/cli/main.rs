@@ -11,6 +11,7 @@ mod coverage;
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod damage;
+mod dashboards;
 mod documents;
 mod export;
 mod faults;

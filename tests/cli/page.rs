@@ -9,7 +9,8 @@ use crate::daemon::{Daemon, client};
 /// What a browser says that it reads.
 const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 /// What all of the page's answers say.
-const HEADERS: [(&str, &str); 5] = [
+const HEADERS: [(&str, &str); 6] = [
+    ("x-frame-options", "DENY"),
     ("content-security-policy", "script-src 'self'"),
     ("content-security-policy", "frame-ancestors 'none'"),
     ("x-content-type-options", "nosniff"),
@@ -71,6 +72,10 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
         let response = ask(&daemon, "GET", path, &[BROWSER]);
         assert_eq!(response.status().as_u16(), 404, "{path}");
         assert_eq!(header(&response, "x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header(&response, "x-frame-options"), "DENY", "{path}");
+        assert_eq!(header(&response, "cross-origin-resource-policy"), "same-origin", "{path}");
+        let policy = header(&response, "content-security-policy");
+        assert_eq!(policy, "default-src 'none'; frame-ancestors 'none'", "{path}");
         assert!(text(response).contains("not_found"), "{path}");
     }
     // Clients of Prometheus' API see at the root what they have seen so far.

@@ -18,6 +18,7 @@ mod media;
 mod numbers;
 mod objects;
 mod oracle;
+mod page_objects;
 mod preallocation;
 mod promql;
 #[path = "../support/protobuf.rs"]

@@ -52,6 +52,27 @@ pub(crate) fn client() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).build().into()
 }
 
+/// Sends a request with these headers; returns status and answer.
+pub(crate) fn request(
+    url: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Result<(u16, Value), ureq::Error> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .build()
+        .into();
+    let request = ureq::http::Request::builder().method(method).uri(format!("{url}{path}"));
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let mut response = agent.run(request.body(body.to_owned())?)?;
+    let text = response.body_mut().read_to_string()?;
+    Ok((response.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::String(text))))
+}
+
 /// The numbers of a chart's points.
 pub(crate) fn numbers(points: &Value) -> Vec<Option<f64>> {
     points.as_array().unwrap().iter().map(|point| point[1].as_f64()).collect()

@@ -106,8 +106,7 @@ fn builder(status: StatusCode, cache_control: &str, path: &str) -> HttpResponseB
         .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
         .insert_header((header::PERMISSIONS_POLICY, PERMISSIONS_POLICY))
         .insert_header((header::REFERRER_POLICY, "no-referrer"))
-        .insert_header((header::CROSS_ORIGIN_OPENER_POLICY, "same-origin"))
-        .insert_header((header::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"));
+        .insert_header((header::CROSS_ORIGIN_OPENER_POLICY, "same-origin"));
     response
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Must never know: who changes what, and what is in an object.
 
-use std::sync::Arc;
+use std::{
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
@@ -109,6 +112,28 @@ pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedOb
             listed.push(ListedObject { name, version });
         }
         Ok(listed)
+    })
+}
+
+/// Shows the objects of a kind whose names are in a range, by name from the last to the first;
+/// `None` stands for a damaged one.
+pub(super) fn visit_backwards(
+    file: &DatabaseFile,
+    kind: ObjectKind,
+    names: Range<&str>,
+    visit: &mut dyn FnMut(&str, Option<Object>) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    read(file, |txn| {
+        let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
+        let (from, to) = (row::key(kind, names.start), row::key(kind, names.end));
+        for entry in objects.range(&*from..&*to).map_err(fail("read"))?.rev() {
+            let (key, found) = entry.map_err(fail("read"))?;
+            let (_, name) = key.value().split_once('/').unwrap_or_default();
+            if visit(name, row::decode(found.value(), key.value())).is_break() {
+                break;
+            }
+        }
+        Ok(())
     })
 }
 

@@ -18,7 +18,11 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use parking_lot::RwLock;
 
@@ -174,6 +178,19 @@ impl Objects {
     /// The objects of a kind, by name.
     pub(crate) fn list(&self, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
         self.read(Vec::new(), |file| file::list(file, kind))
+    }
+
+    /// Shows the objects of a kind whose names are in a range, by name from the last to the first.
+    pub(crate) fn visit_backwards(
+        &self,
+        kind: ObjectKind,
+        names: Range<&str>,
+        visit: &mut dyn FnMut(&str, Option<Object>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.read((), |file| file::visit_backwards(file, kind, names, visit))
     }
 
     /// Makes or changes an object; returns its new version.

@@ -66,6 +66,29 @@ fn who_names_an_old_version_changes_nothing() {
 }
 
 #[test]
+fn a_range_of_names_is_read_from_its_end_until_it_is_enough() {
+    let objects = open(&FaultyMedium::new(1)).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        put(&objects, name, None, name).unwrap();
+    }
+    objects.put(ObjectKind::Annotation, "b", None, b"other", NOW).unwrap().unwrap();
+    let read = |names: Range<&str>, enough: usize| {
+        let mut found = Vec::new();
+        let mut visit = |name: &str, object: Option<Object>| {
+            found.push((name.to_owned(), String::from_utf8(object.unwrap().bytes).unwrap()));
+            if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        objects.visit_backwards(KIND, names, &mut visit).unwrap();
+        assert!(found.iter().all(|(name, bytes)| name == bytes));
+        found.into_iter().map(|(name, _)| name).collect::<String>()
+    };
+    assert_eq!(read("a".."d", 9), "cba");
+    assert_eq!(read("b".."z", 2), "dc");
+    assert_eq!(read("e".."z", 9), "");
+    assert_eq!(read("z".."a", 9), "");
+}
+
+#[test]
 fn names_sizes_and_numbers_are_bounded() {
     let objects = open(&FaultyMedium::new(1)).unwrap();
     for name in ["", "a\nb", &"x".repeat(OBJECT_NAME_BYTES_MAX + 1)] {

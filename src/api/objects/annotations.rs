@@ -1,0 +1,86 @@
+//! `GET` and `POST /api/v1/annotations`, `DELETE /api/v1/annotations/{id}`.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{self, Query},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{ObjectsParts, receive, respond};
+use crate::{
+    api::{answer, query::selector},
+    model::UnixMillis,
+    objects::{
+        ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsWanted, NewAnnotation, ObjectFault,
+    },
+    query::QueryError,
+};
+
+/// `GET /api/v1/annotations?start=...&end=...&tags=host=web1`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Params {
+    start: Option<String>,
+    end: Option<String>,
+    tags: Option<String>,
+}
+
+impl Params {
+    fn wanted(&self) -> Result<AnnotationsWanted, QueryError> {
+        let time = |name: &str, text: &Option<String>, default| match text {
+            None => Ok(default),
+            Some(text) => UnixMillis::parse(text)
+                .map_err(|cause| QueryError::Invalid(format!("{name}={cause}"))),
+        };
+        Ok(AnnotationsWanted {
+            start: time("start", &self.start, UnixMillis::MIN)?,
+            end: time("end", &self.end, UnixMillis::MAX)?,
+            tags: selector(None, self.tags.as_deref())?.tags,
+        })
+    }
+}
+
+pub(super) async fn list(
+    params: Result<Query<Params>, actix_web::Error>,
+    parts: web::Data<ObjectsParts>,
+) -> HttpResponse {
+    let params = params.map_err(|cause| QueryError::Invalid(cause.to_string()));
+    let wanted = match params.and_then(|params| params.wanted()) {
+        Ok(wanted) => wanted,
+        Err(cause) => return answer::query_error(&cause),
+    };
+    let found = move || {
+        let range = wanted.start..wanted.end;
+        let events = parts.hosts.events(&range, &wanted.tags, ANNOTATIONS_ANSWERED_MAX);
+        parts.annotations.list(&wanted, events.into_iter().map(Annotation::from))
+    };
+    respond(found, |found| HttpResponse::Ok().json(found)).await
+}
+
+pub(super) async fn add(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ObjectsParts>,
+) -> HttpResponse {
+    let body = match receive(&request, payload, &parts).await {
+        Ok(body) => body,
+        Err(refused) => return refused,
+    };
+    let metrics = parts.metrics.clone();
+    let add = move || {
+        let new = serde_json::from_slice::<NewAnnotation>(&body.bytes)
+            .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
+        parts.annotations.add(new, parts.clock.now())
+    };
+    respond(add, |(id, forgotten)| {
+        metrics.annotations_forgotten.inc_by(forgotten as u64);
+        HttpResponse::Created().json(json!({ "id": id }))
+    })
+    .await
+}
+
+pub(super) async fn delete(id: web::Path<String>, parts: web::Data<ObjectsParts>) -> HttpResponse {
+    let delete = move || parts.annotations.delete(&id);
+    respond(delete, |()| HttpResponse::NoContent().finish()).await
+}

@@ -1,0 +1,77 @@
+//! `GET /api/v1/dashboards`; `GET`, `PUT` and `DELETE` of `/api/v1/dashboards/{name}`.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{self, Query},
+};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use super::{ObjectsParts, receive, respond};
+use crate::{
+    api::answer,
+    objects::{Dashboard, ObjectFault, dashboards},
+    query::QueryError,
+};
+
+/// What a save sends.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Save<'a> {
+    /// The version that is changed; none when there is no such dashboard yet.
+    version: Option<u64>,
+    #[serde(borrow)]
+    dashboard: &'a RawValue,
+}
+
+/// `DELETE /api/v1/dashboards/{name}?version=7`; a damaged dashboard has no version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Deletion {
+    version: Option<u64>,
+}
+
+pub(super) async fn list(parts: web::Data<ObjectsParts>) -> HttpResponse {
+    let found = move || dashboards::list(&parts.store);
+    respond(found, |found| HttpResponse::Ok().json(found)).await
+}
+
+pub(super) async fn get(name: web::Path<String>, parts: web::Data<ObjectsParts>) -> HttpResponse {
+    let found = move || dashboards::get(&parts.store, &name);
+    respond(found, |found| HttpResponse::Ok().json(found)).await
+}
+
+pub(super) async fn put(
+    name: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<ObjectsParts>,
+) -> HttpResponse {
+    let body = match receive(&request, payload, &parts).await {
+        Ok(body) => body,
+        Err(refused) => return refused,
+    };
+    let name = name.into_inner();
+    let own = name.clone();
+    let save = move || {
+        let save = serde_json::from_slice::<Save<'_>>(&body.bytes)
+            .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
+        let dashboard = Dashboard::read(save.dashboard.get())?;
+        dashboards::put(&parts.store, &own, save.version, &dashboard, parts.clock.now())
+    };
+    respond(save, |version| HttpResponse::Ok().json(json!({ "name": name, "version": version })))
+        .await
+}
+
+pub(super) async fn delete(
+    name: web::Path<String>,
+    params: Result<Query<Deletion>, actix_web::Error>,
+    parts: web::Data<ObjectsParts>,
+) -> HttpResponse {
+    let Deletion { version } = match params {
+        Ok(params) => params.into_inner(),
+        Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
+    };
+    let delete = move || dashboards::delete(&parts.store, &name, version);
+    respond(delete, |()| HttpResponse::NoContent().finish()).await
+}

@@ -1,0 +1,96 @@
+//! What people make for the page, over HTTP: dashboards and annotations.
+//!
+//! Must never know: what is in them, and how they are kept.
+
+mod annotations;
+mod dashboards;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, StatusCode},
+    web,
+};
+use serde_json::json;
+
+use super::{
+    answer,
+    body::{self, Bodies, Body},
+    scope::Scope,
+};
+use crate::{
+    actors::{KnownHosts, TrustedClock},
+    objects::{Annotations, ObjectFault},
+    store::{ObjectRefusal, Store},
+    telemetry::Metrics,
+};
+
+/// What the handlers of dashboards and annotations need.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct ObjectsParts {
+    pub store: Store,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    pub bodies: Bodies,
+    pub hosts: KnownHosts,
+    pub annotations: Annotations,
+}
+
+/// The routes.
+pub(super) fn routes(mut scope: Scope<'_, ObjectsParts>) {
+    scope.route(Method::GET, "/api/v1/dashboards", dashboards::list);
+    scope.route(Method::GET, "/api/v1/dashboards/{name}", dashboards::get);
+    scope.route(Method::PUT, "/api/v1/dashboards/{name}", dashboards::put);
+    scope.route(Method::DELETE, "/api/v1/dashboards/{name}", dashboards::delete);
+    scope.route(Method::GET, "/api/v1/annotations", annotations::list);
+    scope.route(Method::POST, "/api/v1/annotations", annotations::add);
+    scope.route(Method::DELETE, "/api/v1/annotations/{id}", annotations::delete);
+}
+
+/// Receives a change.
+async fn receive(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &ObjectsParts,
+) -> Result<Body, HttpResponse> {
+    body::must_be_json(request).map_err(|refusal| refusal.response())?;
+    let received = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await;
+    received.map_err(|refusal| refusal.response())
+}
+
+/// Does away from the HTTP worker what may wait for the disk, and answers by what became of it.
+async fn respond<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ObjectFault> + Send + 'static,
+    answer: impl FnOnce(T) -> HttpResponse,
+) -> HttpResponse {
+    match web::block(work).await {
+        Ok(Ok(done)) => answer(done),
+        Ok(Err(fault)) => refusal(&fault),
+        Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
+    }
+}
+
+fn refusal(fault: &ObjectFault) -> HttpResponse {
+    match fault {
+        ObjectFault::Invalid(message) => answer::error(StatusCode::BAD_REQUEST, "invalid", message),
+        ObjectFault::NotFound(message) => {
+            answer::error(StatusCode::NOT_FOUND, "not_found", message)
+        }
+        // The version is what the next change must name.
+        ObjectFault::Refused(cause @ ObjectRefusal::Conflict { found, .. }) => {
+            HttpResponse::Conflict().json(json!({
+                "error": "conflict", "message": cause.to_string(), "version": found,
+            }))
+        }
+        ObjectFault::Refused(cause @ ObjectRefusal::BadName(_)) => {
+            answer::error(StatusCode::BAD_REQUEST, "invalid", cause)
+        }
+        ObjectFault::Refused(cause @ ObjectRefusal::TooLarge { .. }) => {
+            answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", cause)
+        }
+        ObjectFault::Refused(cause @ ObjectRefusal::NoRoom) => {
+            answer::error(StatusCode::INSUFFICIENT_STORAGE, "no_room", cause)
+        }
+        ObjectFault::Store(cause) => answer::store_error(cause),
+    }
+}

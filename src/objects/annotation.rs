@@ -1,0 +1,219 @@
+//! An annotation: a note at a time or a span of time, such as a deploy.
+//!
+//! Its name in the store begins with its time, so that those of a range are read without the others.
+//! Must never know: where annotations are kept, HTTP.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ObjectFault, check_line, check_text};
+use crate::model::{HostEventEntry, HostEventKind, UnixMillis};
+
+/// The longest span of time that one is about.
+pub(super) const SPAN_MAX_MS: i64 = 31 * 86_400_000;
+/// Bytes of its text.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Its tags, and the bytes of their names and values.
+const TAGS_MAX: usize = 8;
+const TAG_BYTES_MAX: usize = 64;
+const VALUE_BYTES_MAX: usize = 256;
+/// Digits of a time in a name, and of what tells those of the same time apart.
+const TIME_DIGITS: usize = 15;
+const INDEX_DIGITS: usize = 6;
+
+/// Where an annotation comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnnotationSource {
+    /// Somebody posted it.
+    User,
+    /// An agent was started again.
+    AgentRestart,
+    /// A host was.
+    HostReboot,
+    /// A host was not heard of.
+    Gap,
+}
+
+/// A note on charts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Annotation {
+    /// What it is deleted by.
+    pub id: String,
+    /// When, or since when.
+    pub time: i64,
+    /// Until when.
+    pub end: Option<i64>,
+    /// What happened.
+    pub text: String,
+    /// To whom; without a tag, to all that differ in it.
+    pub tags: BTreeMap<String, String>,
+    /// Who says so.
+    pub source: AnnotationSource,
+}
+
+impl From<HostEventEntry> for Annotation {
+    fn from(event: HostEventEntry) -> Self {
+        let HostEventEntry { time, end, id, text, tags, source } = event;
+        let source = match source {
+            HostEventKind::AgentRestart => AnnotationSource::AgentRestart,
+            HostEventKind::HostReboot => AnnotationSource::HostReboot,
+            HostEventKind::Gap => AnnotationSource::Gap,
+        };
+        Self { id, time, end, text, tags, source }
+    }
+}
+
+/// What is posted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewAnnotation {
+    #[serde(default)]
+    time: Option<Value>,
+    #[serde(default)]
+    end: Option<Value>,
+    text: String,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+}
+
+impl NewAnnotation {
+    /// The annotation that it is to become; its id is still to be chosen.
+    pub(super) fn check(self, now: UnixMillis) -> Result<Annotation, ObjectFault> {
+        let Self { time, end, text, tags } = self;
+        let start = read_time("time", time)?.unwrap_or(now);
+        let end = read_time("end", end)?;
+        let length_ms = end.map_or(0, |end| end.since(start));
+        if !(0..=SPAN_MAX_MS).contains(&length_ms) {
+            let message = "end: use a time from `time` to 31 days later";
+            return Err(ObjectFault::Invalid(message.to_owned()));
+        }
+        if text.trim().is_empty() {
+            return Err(ObjectFault::Invalid("text: it is empty".to_owned()));
+        }
+        check_text("text", &text, TEXT_BYTES_MAX)?;
+        if tags.len() > TAGS_MAX {
+            let message = format!("tags: {} are more than {TAGS_MAX}", tags.len());
+            return Err(ObjectFault::Invalid(message));
+        }
+        for (name, value) in &tags {
+            check_line("tags: a name", name, TAG_BYTES_MAX)?;
+            check_line(&format!("tags.{name}"), value, VALUE_BYTES_MAX)?;
+        }
+        Ok(Annotation {
+            id: String::new(),
+            time: start.0,
+            end: end.map(|end| end.0),
+            text,
+            tags,
+            source: AnnotationSource::User,
+        })
+    }
+}
+
+/// A time, as queries take it: a number is Unix milliseconds or seconds.
+fn read_time(place: &str, value: Option<Value>) -> Result<Option<UnixMillis>, ObjectFault> {
+    let text = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text,
+        Some(other) => other.to_string(),
+    };
+    let read = UnixMillis::parse(&text).map(Some);
+    read.map_err(|cause| ObjectFault::Invalid(format!("{place}: {cause}")))
+}
+
+impl Annotation {
+    /// Whether it is about any time of a range, and about those that have these tags.
+    pub(super) fn is_about(
+        &self,
+        start: UnixMillis,
+        end: UnixMillis,
+        tags: &[(String, String)],
+    ) -> bool {
+        let until = self.end.unwrap_or(self.time);
+        let is_same =
+            |(name, value): &(String, String)| self.tags.get(name).is_none_or(|own| own == value);
+        self.time < end.0 && until >= start.0 && tags.iter().all(is_same)
+    }
+}
+
+/// The name of the annotation of a time that has an index among those of that time.
+pub(super) fn id(time: UnixMillis, index: u32) -> String {
+    format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
+}
+
+/// Before the names of all annotations of a time and later ones.
+pub(super) fn first_id(time: UnixMillis) -> String {
+    format!("{:0TIME_DIGITS$}", time.0)
+}
+
+/// What a name says: the time, and the index.
+pub(super) fn parse_id(id: &str) -> Option<(UnixMillis, u32)> {
+    let (time, index) = id.split_once('-')?;
+    let is_digits =
+        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_id = is_digits(time, TIME_DIGITS) && is_digits(index, INDEX_DIGITS);
+    is_id.then_some((UnixMillis(time.parse().ok()?), index.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_763_712_000_000);
+
+    fn check(json: Value) -> Result<Annotation, String> {
+        let new =
+            serde_json::from_value::<NewAnnotation>(json).map_err(|cause| cause.to_string())?;
+        new.check(NOW).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn what_is_posted_is_checked() {
+        let least = check(json!({ "text": "deployed\n2.1" })).unwrap();
+        assert_eq!((least.time, least.end), (NOW.0, None));
+        let most = check(json!({ "text": "x".repeat(1024), "time": NOW.0 - 60_000,
+            "end": "2025-11-21T08:00:00Z", "tags": { "host": "web1" } }));
+        let most = most.unwrap();
+        assert_eq!((most.time, most.end), (NOW.0 - 60_000, Some(NOW.0)));
+        let seconds = check(json!({ "text": "x", "time": NOW.0 / 1000, "end": null })).unwrap();
+        assert_eq!(seconds.time, NOW.0);
+        let nine: BTreeMap<_, _> = (0..9).map(|i| (i.to_string(), "x")).collect();
+        for (posted, expected) in [
+            (json!({ "text": " \n" }), "text: it is empty"),
+            (json!({}), "missing field `text`"),
+            (json!({ "text": "x".repeat(1025) }), "text: 1025 bytes are more than 1024"),
+            (json!({ "text": "a\u{0}" }), "text: it has a control character"),
+            (json!({ "text": "x", "id": "1" }), "unknown field `id`"),
+            (json!({ "text": "x", "time": "soon" }), "time: \"soon\" is no time"),
+            (json!({ "text": "x", "time": [1] }), "time: "),
+            (json!({ "text": "x", "time": -1 }), "time: "),
+            (json!({ "text": "x", "end": NOW.0 - 1 }), "end: use a time from"),
+            (json!({ "text": "x", "end": NOW.0 + SPAN_MAX_MS + 1 }), "end: use a time from"),
+            (json!({ "text": "x", "tags": nine }), "tags: 9 are more than 8"),
+            (json!({ "text": "x", "tags": { "": "x" } }), "tags: a name: it is empty"),
+            (json!({ "text": "x", "tags": { "a": "x\ny" } }), "tags.a: it has more than one line"),
+            (json!({ "text": "x", "tags": { "a": 1 } }), "invalid type"),
+        ] {
+            let message = check(posted.clone()).unwrap_err();
+            assert!(message.starts_with(expected), "{posted}: {message}");
+        }
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_times() {
+        let ids: Vec<_> = [(5, 0), (5, 1), (5, 10), (40, 0), (UnixMillis::MAX.0, 999_999)]
+            .map(|(time, index)| id(UnixMillis(time), index))
+            .into();
+        assert!(ids.is_sorted());
+        assert_eq!(parse_id(&ids[2]), Some((UnixMillis(5), 10)));
+        assert!(first_id(UnixMillis(40)) < ids[3] && first_id(UnixMillis(40)) > ids[2]);
+        for other in ["", "5-0", "000000000000005-00000a", "+00000000000005-000000", "gap-1"] {
+            assert_eq!(parse_id(other), None, "{other}");
+        }
+    }
+}

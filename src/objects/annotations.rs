@@ -1,0 +1,175 @@
+//! The annotations of a store: the newest ones, up to a limit.
+//!
+//! Must never know: HTTP, and how the events of hosts are known.
+
+use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use super::{
+    Annotation, NewAnnotation, ObjectFault,
+    annotation::{SPAN_MAX_MS, first_id, id, parse_id},
+};
+use crate::{
+    model::UnixMillis,
+    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+};
+
+/// Annotations of one answer; the newest of the range.
+pub const ANNOTATIONS_ANSWERED_MAX: usize = 1000;
+
+/// Annotations that make room for one, after the limit was lowered.
+const ROOM_AT_ONCE: usize = 100;
+
+/// The annotations of a store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Annotations {
+    store: Store,
+    count_max: usize,
+    /// The names of all, once they were read. Held through each change, so that there is one at a
+    /// time.
+    names: Arc<Mutex<Option<BTreeSet<String>>>>,
+}
+
+/// Which annotations are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotationsWanted {
+    /// They are about some time from here ...
+    pub start: UnixMillis,
+    /// ... to before here,
+    pub end: UnixMillis,
+    /// and have no other values of these tags.
+    pub tags: Vec<(String, String)>,
+}
+
+/// Annotations in the order of their times.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct AnnotationsAnswer {
+    annotations: Vec<Annotation>,
+    /// How many earlier ones of the range there are at least, for which there was no room.
+    left_out: usize,
+}
+
+impl AnnotationsAnswer {
+    /// The newest of `all`, whatever their order.
+    fn newest(mut all: Vec<Annotation>) -> Self {
+        all.sort_by(|a, b| (a.time, &a.id).cmp(&(b.time, &b.id)));
+        let left_out = all.len().saturating_sub(ANNOTATIONS_ANSWERED_MAX);
+        Self { annotations: all.split_off(left_out), left_out }
+    }
+}
+
+impl Annotations {
+    /// Those of a store, of which it keeps so many.
+    pub fn new(store: Store, count_max: usize) -> Self {
+        Self { store, count_max, names: Arc::default() }
+    }
+
+    /// The annotations that are wanted, with others that are, such as events of hosts.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(
+        &self,
+        wanted: &AnnotationsWanted,
+        others: impl IntoIterator<Item = Annotation>,
+    ) -> Result<AnnotationsAnswer, ObjectFault> {
+        let AnnotationsWanted { start, end, tags } = wanted;
+        let is_wanted = |own: &Annotation| own.is_about(*start, *end, tags);
+        let mut found: Vec<_> = others.into_iter().collect();
+        // One that began before the range may go on in it.
+        let earliest = start.minus(SPAN_MAX_MS).max(UnixMillis::MIN);
+        let names = first_id(earliest)..first_id(*end);
+        let names = names.start.as_str()..names.end.as_str();
+        self.store.visit_objects_backwards(ObjectKind::Annotation, names, &mut |_, object| {
+            // A damaged one is no reason to show none.
+            let read = object.and_then(|own| serde_json::from_slice(&own.bytes).ok());
+            found.extend(read.filter(is_wanted));
+            ControlFlow::Continue(())
+        })?;
+        Ok(AnnotationsAnswer::newest(found))
+    }
+
+    /// Makes an annotation, durably; returns its name, and how many others made room for it.
+    ///
+    /// # Errors
+    /// When it cannot be as it is, there is no room, or the store cannot be written.
+    pub fn add(&self, new: NewAnnotation, now: UnixMillis) -> Result<(String, usize), ObjectFault> {
+        let mut annotation = new.check(now)?;
+        let time = UnixMillis(annotation.time);
+        self.change(|names| {
+            let mut forgotten = 0;
+            while names.len() >= self.count_max
+                && forgotten < ROOM_AT_ONCE
+                && let Some(oldest) = names.first().cloned()
+            {
+                self.remove(&oldest)?;
+                names.remove(&oldest);
+                forgotten += 1;
+            }
+            let last = names.range(first_id(time)..first_id(time.plus(1))).next_back();
+            let index = last.and_then(|last| parse_id(last)).map_or(0, |(_, index)| index + 1);
+            annotation.id = id(time, index);
+            let bytes = serde_json::to_vec(&annotation).map_err(|cause| {
+                ObjectFault::Invalid(format!("it cannot be written as JSON: {cause}"))
+            })?;
+            let kind = ObjectKind::Annotation;
+            self.store.put_object(kind, &annotation.id, None, &bytes, now)??;
+            names.insert(annotation.id.clone());
+            Ok((annotation.id.clone(), forgotten))
+        })
+    }
+
+    /// Deletes an annotation, durably.
+    ///
+    /// # Errors
+    /// When there is none, or the store cannot be written.
+    pub fn delete(&self, id: &str) -> Result<(), ObjectFault> {
+        self.change(|names| {
+            if !names.contains(id) {
+                let message = format!("there is no annotation {id:?} that somebody posted");
+                return Err(ObjectFault::NotFound(message));
+            }
+            self.remove(id)?;
+            names.remove(id);
+            Ok(())
+        })
+    }
+
+    /// Makes a change with all names at hand. After a failure they are read anew: the change may be
+    /// there or not.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeSet<String>) -> Result<T, ObjectFault>,
+    ) -> Result<T, ObjectFault> {
+        let mut own = self.names.lock();
+        let mut names = match own.take() {
+            Some(names) => names,
+            None => self.read_names()?,
+        };
+        let outcome = change(&mut names);
+        let is_certain = !matches!(outcome, Err(ObjectFault::Store(_) | ObjectFault::Refused(_)));
+        *own = is_certain.then_some(names);
+        outcome
+    }
+
+    fn read_names(&self) -> Result<BTreeSet<String>, ObjectFault> {
+        let listed = self.store.objects(ObjectKind::Annotation)?;
+        Ok(listed.into_iter().map(|own| own.name).collect())
+    }
+
+    /// Whatever its version, and also when it is damaged or gone already.
+    fn remove(&self, name: &str) -> Result<(), ObjectFault> {
+        let kind = ObjectKind::Annotation;
+        let version = match self.store.object(kind, name) {
+            Ok(found) => found.map(|own| own.version),
+            Err(StoreError::DamagedObject { .. }) => None,
+            Err(fault) => return Err(fault.into()),
+        };
+        match self.store.delete_object(kind, name, version)? {
+            Ok(()) | Err(ObjectRefusal::Conflict { found: None, .. }) => Ok(()),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+}

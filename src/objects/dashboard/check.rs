@@ -1,0 +1,298 @@
+//! What a dashboard must be besides its form: how much, how long, and what goes together.
+//!
+//! Must never know: JSON.
+
+use std::collections::BTreeSet;
+
+use super::{Dashboard, Panel, PanelKind, Query, QueryKind, SCHEMA, Variable};
+use crate::{
+    model::Span,
+    objects::{ObjectFault, check_line, check_text},
+};
+
+/// Panels of a dashboard.
+const PANELS_MAX: usize = 100;
+/// Queries of a panel.
+const QUERIES_MAX: usize = 20;
+/// Variables of a dashboard.
+const VARIABLES_MAX: usize = 20;
+/// Columns of the grid.
+const COLUMNS: u32 = 12;
+/// Rows of the grid, and of one panel.
+const ROWS_MAX: u32 = 10_000;
+const PANEL_ROWS_MAX: u32 = 100;
+/// Series of a query that shows the first or the last ones.
+const RANKED_MAX: u32 = 1000;
+/// Bytes of texts.
+const TITLE_BYTES_MAX: usize = 200;
+const NAME_BYTES_MAX: usize = 256;
+const ID_BYTES_MAX: usize = 64;
+const TAGS_BYTES_MAX: usize = 4096;
+const EXPRESSION_BYTES_MAX: usize = 8192;
+const TEXT_BYTES_MAX: usize = 20_000;
+
+type Checked = Result<(), ObjectFault>;
+
+fn fault(place: &str, what: impl std::fmt::Display) -> ObjectFault {
+    ObjectFault::Invalid(format!("{place}: {what}"))
+}
+
+fn at_most(place: &str, count: usize, most: usize) -> Checked {
+    if count > most {
+        return Err(fault(place, format!("{count} are more than {most}")));
+    }
+    Ok(())
+}
+
+pub(super) fn dashboard(dashboard: &Dashboard) -> Checked {
+    let Dashboard { schema, title, range, resolution, variables, panels } = dashboard;
+    if *schema != SCHEMA {
+        let what = format!("{schema} is not known here; this daemon reads {SCHEMA}");
+        return Err(fault("schema", what));
+    }
+    check_line("title", title, TITLE_BYTES_MAX)?;
+    length("range", range.as_deref())?;
+    length("resolution", resolution.as_deref().filter(|word| *word != "auto"))?;
+    at_most("variables", variables.len(), VARIABLES_MAX)?;
+    let mut names = BTreeSet::new();
+    for (index, own) in variables.iter().enumerate() {
+        let place = format!("variables[{index}]");
+        variable(&place, own)?;
+        if !names.insert(&own.name) {
+            return Err(fault(&format!("{place}.name"), "another variable has it"));
+        }
+    }
+    at_most("panels", panels.len(), PANELS_MAX)?;
+    let mut ids = BTreeSet::new();
+    for (index, own) in panels.iter().enumerate() {
+        let place = format!("panels[{index}]");
+        panel(&place, own)?;
+        if !ids.insert(&own.id) {
+            return Err(fault(&format!("{place}.id"), "another panel has it"));
+        }
+    }
+    Ok(())
+}
+
+fn length(place: &str, text: Option<&str>) -> Checked {
+    text.map_or(Ok(()), |text| text.parse::<Span>().map(drop).map_err(|cause| fault(place, cause)))
+}
+
+/// Letters, digits and these others, so that it can stand in an address or a query as it is.
+fn check_word(place: &str, word: &str, others: &str) -> Checked {
+    check_line(place, word, ID_BYTES_MAX)?;
+    if word.chars().any(|c| !c.is_ascii_alphanumeric() && !others.contains(c)) {
+        return Err(fault(place, format!("use letters, digits and {others:?}")));
+    }
+    Ok(())
+}
+
+fn variable(place: &str, variable: &Variable) -> Checked {
+    let Variable { name, tag, metric, multi: _ } = variable;
+    check_word(&format!("{place}.name"), name, "_")?;
+    check_line(&format!("{place}.tag"), tag, NAME_BYTES_MAX)?;
+    optional_line(&format!("{place}.metric"), metric.as_deref(), NAME_BYTES_MAX)
+}
+
+fn optional_line(place: &str, text: Option<&str>, bytes_max: usize) -> Checked {
+    text.map_or(Ok(()), |text| check_line(place, text, bytes_max))
+}
+
+/// Refuses a field that belongs to another kind.
+fn absent(place: &str, field: &str, is_there: bool, kind: &str) -> Checked {
+    if is_there {
+        return Err(fault(&format!("{place}.{field}"), format!("it is not for {kind}")));
+    }
+    Ok(())
+}
+
+fn panel(place: &str, panel: &Panel) -> Checked {
+    check_word(&format!("{place}.id"), &panel.id, "_-")?;
+    check_text(&format!("{place}.title"), &panel.title, TITLE_BYTES_MAX)?;
+    let Panel { x, y, w, h, .. } = *panel;
+    if w == 0 || x.saturating_add(w) > COLUMNS {
+        let what = format!("columns {x} to {} are not of 0 to {COLUMNS}", x.saturating_add(w));
+        return Err(fault(place, what));
+    }
+    if h == 0 || h > PANEL_ROWS_MAX || y > ROWS_MAX {
+        let what = format!("{h} rows from {y} on are not 1 to {PANEL_ROWS_MAX} of {ROWS_MAX}");
+        return Err(fault(place, what));
+    }
+    match panel.kind {
+        PanelKind::Chart => chart(place, panel),
+        PanelKind::Text => text(place, panel),
+    }
+}
+
+fn chart(place: &str, panel: &Panel) -> Checked {
+    absent(place, "text", panel.text.is_some(), "charts")?;
+    let unit = panel.unit.as_deref().unwrap_or_default();
+    check_text(&format!("{place}.unit"), unit, ID_BYTES_MAX)?;
+    let queries_place = format!("{place}.queries");
+    let Some(queries) = &panel.queries else {
+        return Err(fault(&queries_place, "a chart has some, or an empty list"));
+    };
+    at_most(&queries_place, queries.len(), QUERIES_MAX)?;
+    queries.iter().enumerate().try_for_each(|(index, own)| {
+        let place = format!("{queries_place}[{index}]");
+        match own.kind {
+            QueryKind::Metric => metric_query(&place, own),
+            QueryKind::Promql => promql_query(&place, own),
+        }
+    })
+}
+
+fn text(place: &str, panel: &Panel) -> Checked {
+    let charts_own = [
+        ("queries", panel.queries.is_some()),
+        ("display", panel.display.is_some()),
+        ("stacked", panel.stacked.is_some()),
+        ("log", panel.log.is_some()),
+        ("unit", panel.unit.is_some()),
+    ];
+    for (field, is_there) in charts_own {
+        absent(place, field, is_there, "texts")?;
+    }
+    let place = format!("{place}.text");
+    let text = panel.text.as_deref().ok_or_else(|| fault(&place, "it is missing"))?;
+    check_text(&place, text, TEXT_BYTES_MAX)
+}
+
+fn metric_query(place: &str, query: &Query) -> Checked {
+    absent(place, "expression", query.expression.is_some(), "metrics")?;
+    absent(place, "legend", query.legend.is_some(), "metrics")?;
+    let own = format!("{place}.metric");
+    let metric = query.metric.as_deref().ok_or_else(|| fault(&own, "it is missing"))?;
+    check_line(&own, metric, NAME_BYTES_MAX)?;
+    let tags = query.tags.as_deref().unwrap_or_default();
+    let own = format!("{place}.tags");
+    check_text(&own, tags, TAGS_BYTES_MAX)?;
+    if let Some(pair) = tags.split(',').find(|pair| !pair.is_empty() && !pair.contains('=')) {
+        return Err(fault(&own, format!("{pair:?} is not name=value")));
+    }
+    let group_by = query.group_by.as_deref().unwrap_or_default();
+    check_text(&format!("{place}.group_by"), group_by, TAGS_BYTES_MAX)?;
+    if query.top.is_some() && query.bottom.is_some() {
+        return Err(fault(place, "it has top or bottom, not both"));
+    }
+    for (name, count) in [("top", query.top), ("bottom", query.bottom)] {
+        if count.is_some_and(|count| !(1..=RANKED_MAX).contains(&count)) {
+            return Err(fault(&format!("{place}.{name}"), format!("use 1 to {RANKED_MAX}")));
+        }
+    }
+    Ok(())
+}
+
+fn promql_query(place: &str, query: &Query) -> Checked {
+    let metrics_own = [
+        ("metric", query.metric.is_some()),
+        ("tags", query.tags.is_some()),
+        ("group_by", query.group_by.is_some()),
+        ("merge", query.merge.is_some()),
+        ("top", query.top.is_some()),
+        ("bottom", query.bottom.is_some()),
+    ];
+    for (field, is_there) in metrics_own {
+        absent(place, field, is_there, "PromQL")?;
+    }
+    let own = format!("{place}.expression");
+    let expression = query.expression.as_deref().ok_or_else(|| fault(&own, "it is missing"))?;
+    check_text(&own, expression, EXPRESSION_BYTES_MAX)?;
+    let legend = query.legend.as_deref().unwrap_or_default();
+    check_text(&format!("{place}.legend"), legend, TITLE_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn chart() -> Value {
+        json!({ "id": "a", "x": 0, "y": 0, "w": 6, "h": 6, "title": "A", "kind": "chart",
+            "queries": [{ "kind": "metric", "metric": "m", "tags": "host=$host" }] })
+    }
+
+    fn whole(panels: &[Value]) -> Value {
+        json!({ "schema": 1, "title": "T", "range": "6h", "resolution": "auto",
+            "variables": [{ "name": "host", "tag": "host", "multi": true }], "panels": panels })
+    }
+
+    fn check(dashboard: &Value) -> Result<Dashboard, String> {
+        Dashboard::read(&dashboard.to_string()).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn what_is_read_is_written_again_as_it_was() {
+        let text = json!({ "id": "b", "x": 6, "y": 0, "w": 6, "h": 6, "title": "", "kind": "text",
+            "text": "# Notes\n- one\t<img src=x onerror=alert(1)>" });
+        let promql = json!({ "id": "c", "x": 0, "y": 6, "w": 12, "h": 1, "title": "C",
+            "kind": "chart", "queries": [{ "kind": "promql", "expression": "up", "legend": "{{a}}",
+            "hidden": true }], "display": "avg_per_sec", "stacked": true, "log": false,
+            "unit": "bytes" });
+        let dashboard = whole(&[chart(), text, promql]);
+        let read = check(&dashboard).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), dashboard);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let with = |path: &str, value: Value| {
+            let mut dashboard = whole(&[chart(), chart()]);
+            dashboard["panels"][1]["id"] = json!("b");
+            let (parent, field) = path.rsplit_once('/').unwrap();
+            dashboard.pointer_mut(parent).unwrap()[field] = value;
+            dashboard
+        };
+        let many = |one: Value, count: usize| Value::Array(vec![one; count]);
+        for (path, value, expected) in [
+            ("/schema", json!(2), "schema: 2 is not known here; this daemon reads 1"),
+            ("/title", json!(" "), "title: it is empty"),
+            ("/title", json!("a\u{1b}[31m"), "title: it has a control character"),
+            ("/range", json!("soon"), "range: \"soon\" is no length of time"),
+            ("/color", json!(1), "color: unknown field `color`"),
+            ("/variables/0/name", json!("a b"), "variables[0].name: use letters, digits"),
+            ("/variables", json!({}), "variables: invalid type: map"),
+            ("/panels", many(chart(), 101), "panels: 101 are more than 100"),
+            ("/panels/1/id", json!("a"), "panels[1].id: another panel has it"),
+            ("/panels/1/id", json!("../x"), "panels[1].id: use letters, digits"),
+            ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are not of 0 to 12"),
+            ("/panels/1/x", json!(-1), "panels[1].x: invalid value"),
+            ("/panels/1/w", json!(u32::MAX), "panels[1]: columns 0 to"),
+            ("/panels/1/h", json!(0), "panels[1]: 0 rows from 0 on"),
+            ("/panels/1/kind", json!("html"), "panels[1].kind: unknown variant `html`"),
+            ("/panels/1/text", json!("x"), "panels[1].text: it is not for charts"),
+            ("/panels/1/kind", json!("text"), "panels[1].queries: it is not for texts"),
+            ("/panels/1/display", json!("median"), "panels[1].display: unknown variant"),
+            (
+                "/panels/1/queries",
+                many(json!({ "kind": "promql", "expression": "" }), 21),
+                "panels[1].queries: 21 are more than 20",
+            ),
+            ("/panels/1/queries/0/metric", json!(""), "panels[1].queries[0].metric: it is empty"),
+            ("/panels/1/queries/0/metric", json!(5), "panels[1].queries[0].metric: invalid type"),
+            (
+                "/panels/1/queries/0/metric",
+                json!("m".repeat(257)),
+                "panels[1].queries[0].metric: 257 bytes are more than 256",
+            ),
+            (
+                "/panels/1/queries/0/tags",
+                json!("host"),
+                "panels[1].queries[0].tags: \"host\" is not name=value",
+            ),
+            (
+                "/panels/1/queries/0/kind",
+                json!("promql"),
+                "panels[1].queries[0].metric: it is not for PromQL",
+            ),
+            ("/panels/1/queries/0/top", json!(0), "panels[1].queries[0].top: use 1 to 1000"),
+            ("/panels/1/queries/0/sql", json!("x"), "panels[1].queries[0].sql: unknown field"),
+        ] {
+            let message = check(&with(path, value)).unwrap_err();
+            assert!(message.starts_with(expected), "{path}: {message}");
+        }
+        let text = Dashboard::read("[").unwrap_err().to_string();
+        assert!(text.contains("EOF"), "{text}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The dashboards of a store, and those that are built in.
+//!
+//! Must never know: HTTP, and what is in a panel.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ObjectFault,
+    dashboard::{Dashboard, builtin},
+};
+use crate::{
+    model::UnixMillis,
+    store::{ObjectKind, Store},
+};
+
+/// Dashboards of a store; with more, none is made.
+const DASHBOARDS_MAX: usize = 1000;
+/// Bytes of one, as JSON.
+const BYTES_MAX: usize = 256 << 10;
+const NAME_BYTES_MAX: usize = 64;
+/// Before every name, and behind: no name has this character.
+const FIRST: &str = "";
+const LAST: &str = "{";
+
+/// The dashboards that there are, those that are built in first, then by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DashboardsAnswer {
+    dashboards: Vec<DashboardEntry>,
+}
+
+/// A dashboard in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct DashboardEntry {
+    name: String,
+    title: String,
+    version: Option<u64>,
+    builtin: bool,
+    changed: Option<i64>,
+}
+
+/// A dashboard, with the version that a change of it must name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DashboardAnswer {
+    name: String,
+    version: Option<u64>,
+    changed: Option<i64>,
+    builtin: bool,
+    dashboard: Dashboard,
+}
+
+/// What the list shows of a dashboard.
+#[derive(Deserialize)]
+struct Titled {
+    title: String,
+}
+
+/// All dashboards.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
+    let mut own = Vec::new();
+    store.visit_objects_backwards(ObjectKind::Dashboard, FIRST..LAST, &mut |name, object| {
+        let titled =
+            object.as_ref().and_then(|own| serde_json::from_slice::<Titled>(&own.bytes).ok());
+        own.push(DashboardEntry {
+            name: name.to_owned(),
+            // It can be deleted, or saved anew under its name.
+            title: titled.map_or_else(|| format!("{name} (damaged)"), |own| own.title),
+            version: object.as_ref().map(|own| own.version),
+            builtin: false,
+            changed: object.map(|own| own.changed_at.0),
+        });
+        ControlFlow::Continue(())
+    })?;
+    let builtin = builtin::names().filter_map(|name| {
+        let Dashboard { title, .. } = builtin::get(name)?;
+        Some(DashboardEntry {
+            name: name.to_owned(),
+            title,
+            version: None,
+            builtin: true,
+            changed: None,
+        })
+    });
+    Ok(DashboardsAnswer { dashboards: builtin.chain(own.into_iter().rev()).collect() })
+}
+
+/// One dashboard.
+///
+/// # Errors
+/// When there is none of that name, or the store cannot be read.
+pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
+    let own = name.to_owned();
+    if let Some(dashboard) = builtin::get(name) {
+        let (version, changed) = (None, None);
+        return Ok(DashboardAnswer { name: own, version, changed, builtin: true, dashboard });
+    }
+    let missing = || ObjectFault::NotFound(format!("there is no dashboard {name:?}"));
+    check_name(name).map_err(|_| missing())?;
+    let object = store.object(ObjectKind::Dashboard, name)?.ok_or_else(missing)?;
+    let text = String::from_utf8_lossy(&object.bytes);
+    Ok(DashboardAnswer {
+        name: own,
+        version: Some(object.version),
+        changed: Some(object.changed_at.0),
+        builtin: false,
+        dashboard: Dashboard::read(&text)?,
+    })
+}
+
+/// Makes a dashboard (`expected` is `None`), or changes the one that has the version `expected`;
+/// returns its new version, durable.
+///
+/// # Errors
+/// When the name or the dashboard cannot be, it was changed meanwhile, there is no room, or the store
+/// cannot be written.
+pub fn put(
+    store: &Store,
+    name: &str,
+    expected: Option<u64>,
+    dashboard: &Dashboard,
+    now: UnixMillis,
+) -> Result<u64, ObjectFault> {
+    check_changeable(name)?;
+    let bytes = serde_json::to_vec(dashboard)
+        .map_err(|cause| ObjectFault::Invalid(format!("it cannot be written as JSON: {cause}")))?;
+    if bytes.len() > BYTES_MAX {
+        let message = format!("the dashboard has {} bytes, more than {BYTES_MAX}", bytes.len());
+        return Err(ObjectFault::Invalid(message));
+    }
+    if expected.is_none() && store.objects(ObjectKind::Dashboard)?.len() >= DASHBOARDS_MAX {
+        let message = format!("there are {DASHBOARDS_MAX} dashboards: delete some");
+        return Err(ObjectFault::Invalid(message));
+    }
+    Ok(store.put_object(ObjectKind::Dashboard, name, expected, &bytes, now)??)
+}
+
+/// Deletes the dashboard that has the version `expected`, durably; a damaged one has none.
+///
+/// # Errors
+/// When there is none, it was changed meanwhile, or the store cannot be written.
+pub fn delete(store: &Store, name: &str, expected: Option<u64>) -> Result<(), ObjectFault> {
+    check_changeable(name)?;
+    let found = store.objects(ObjectKind::Dashboard)?.iter().any(|own| own.name == name);
+    if !found {
+        return Err(ObjectFault::NotFound(format!("there is no dashboard {name:?}")));
+    }
+    Ok(store.delete_object(ObjectKind::Dashboard, name, expected)??)
+}
+
+fn check_changeable(name: &str) -> Result<(), ObjectFault> {
+    check_name(name)?;
+    if builtin::names().any(|own| own == name) {
+        let message =
+            format!("{name} is built in and stays as it is: save yours under another name");
+        return Err(ObjectFault::Invalid(message));
+    }
+    Ok(())
+}
+
+/// A name stands in addresses.
+fn check_name(name: &str) -> Result<(), ObjectFault> {
+    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
+        let message = format!(
+            "{name:?} is no name of a dashboard: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"
+        );
+        return Err(ObjectFault::Invalid(message));
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! What people make for the page, as it is kept in the store's objects: dashboards and annotations.
+//!
+//! What is taken in is checked here, so that whoever reads it later finds it whole. Must never know:
+//! HTTP, and how any of it is drawn.
+
+pub mod annotation;
+pub mod annotations;
+pub mod dashboard;
+pub mod dashboards;
+
+pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
+pub use annotations::{
+    ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsWanted,
+};
+pub use dashboard::Dashboard;
+pub use dashboards::{DashboardAnswer, DashboardsAnswer};
+
+use crate::store::{ObjectRefusal, StoreError};
+
+/// Why something that people make is not shown or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectFault {
+    /// It cannot be as it is; the message begins with the place.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is none.
+    #[error("{0}")]
+    NotFound(String),
+    /// It is not as the store would have it: changed meanwhile, too large, or one too many.
+    #[error(transparent)]
+    Refused(#[from] ObjectRefusal),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Refuses a text that is too long, or has characters that are none to read.
+fn check_text(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
+    if text.len() > bytes_max {
+        let length = text.len();
+        let message = format!("{place}: {length} bytes are more than {bytes_max}");
+        return Err(ObjectFault::Invalid(message));
+    }
+    let is_none = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    if text.contains(is_none) {
+        return Err(ObjectFault::Invalid(format!("{place}: it has a control character")));
+    }
+    Ok(())
+}
+
+/// The same for a text of one line, which must not be empty.
+fn check_line(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
+    if text.trim().is_empty() {
+        return Err(ObjectFault::Invalid(format!("{place}: it is empty")));
+    }
+    if text.contains(['\n', '\r']) {
+        return Err(ObjectFault::Invalid(format!("{place}: it has more than one line")));
+    }
+    check_text(place, text, bytes_max)
+}

@@ -1,0 +1,196 @@
+//! Dashboards and annotations over HTTP: two who save at once, what is refused, and kill -9.
+
+use std::{thread, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, request as send};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn titled(title: &str) -> Value {
+    json!({ "schema": 1, "title": title, "variables": [], "panels": [] })
+}
+
+fn save(daemon: &Daemon, name: &str, version: Option<u64>, dashboard: &Value) -> (u16, Value) {
+    let body = json!({ "version": version, "dashboard": dashboard }).to_string();
+    send(&daemon.url, "PUT", &format!("/api/v1/dashboards/{name}"), &[JSON], &body).unwrap()
+}
+
+fn get(daemon: &Daemon, path: &str) -> (u16, Value) {
+    send(&daemon.url, "GET", path, &[], "").unwrap()
+}
+
+fn annotate(daemon: &Daemon, annotation: &Value) -> (u16, Value) {
+    let body = annotation.to_string();
+    send(&daemon.url, "POST", "/api/v1/annotations", &[JSON], &body).unwrap()
+}
+
+#[test]
+fn a_dashboard_is_saved_once_by_each_version() {
+    let mut daemon = Daemon::start("");
+    let (status, listed) = get(&daemon, "/api/v1/dashboards");
+    assert_eq!((status, listed["dashboards"].as_array().unwrap().len()), (200, 2));
+    assert_eq!(save(&daemon, "mine", None, &titled("one")).0, 200);
+    let (_, read) = get(&daemon, "/api/v1/dashboards/mine");
+    let first = read["version"].as_u64();
+    let (status, saved) = save(&daemon, "mine", first, &titled("<b>two</b>"));
+    assert_eq!((status, &saved["name"]), (200, &json!("mine")));
+    let (status, refused) = save(&daemon, "mine", first, &titled("three"));
+    assert_eq!((status, &refused["error"]), (409, &json!("conflict")));
+    assert_eq!(refused["version"], saved["version"]);
+    assert!(refused["message"].as_str().unwrap().contains("changed meanwhile"), "{refused}");
+    daemon.kill();
+    daemon.restart();
+    let (_, read) = get(&daemon, "/api/v1/dashboards/mine");
+    assert_eq!(read["dashboard"], titled("<b>two</b>"));
+    assert_eq!(read["version"], saved["version"]);
+    let at = |version: u64| format!("/api/v1/dashboards/mine?version={version}");
+    let version = saved["version"].as_u64().unwrap();
+    let delete = |path: &str| send(&daemon.url, "DELETE", path, &[], "").unwrap().0;
+    assert_eq!(delete(&at(version - 1)), 409);
+    assert_eq!(delete("/api/v1/dashboards/mine"), 409);
+    assert_eq!(delete(&at(version)), 204);
+    assert_eq!(delete(&at(version)), 404);
+    assert_eq!(get(&daemon, "/api/v1/dashboards/mine").0, 404);
+}
+
+#[test]
+fn what_is_no_dashboard_is_refused_with_its_place() {
+    let daemon = Daemon::start("");
+    let mut bad = titled("x");
+    bad["panels"] = json!([{ "id": "a", "x": 0, "y": 0, "w": 6, "h": 6, "title": "A",
+        "kind": "chart", "queries": [{ "kind": "metric", "metric": "" }] }]);
+    let (status, answer) = save(&daemon, "mine", None, &bad);
+    assert_eq!((status, &answer["error"]), (400, &json!("invalid")));
+    assert_eq!(answer["message"], "panels[0].queries[0].metric: it is empty");
+    for (name, status) in [("hosts", 400), ("UPPER", 400), ("a%2Fb", 400), ("a%00b", 400)] {
+        assert_eq!(save(&daemon, name, None, &titled("x")).0, status, "{name}");
+    }
+    for (body, status) in [
+        ("{", 400),
+        ("{}", 400),
+        ("{\"dashboard\": 5}", 400),
+        ("{\"version\": -1, \"dashboard\": {}}", 400),
+        (&*"[".repeat(100_000), 400),
+        (&*" ".repeat(2 << 20), 413),
+    ] {
+        let path = "/api/v1/dashboards/mine";
+        let (found, answer) = send(&daemon.url, "PUT", path, &[JSON], body).unwrap();
+        assert_eq!(found, status, "{answer}");
+    }
+    let mut large = titled("x");
+    let panel = |index: usize| {
+        json!({ "id": index.to_string(), "x": 0, "y": index, "w": 1, "h": 1, "title": "",
+            "kind": "text", "text": "x".repeat(20_000) })
+    };
+    large["panels"] = (0..20).map(panel).collect();
+    let (status, answer) = save(&daemon, "mine", None, &large);
+    assert_eq!(status, 400);
+    assert!(answer["message"].as_str().unwrap().contains("more than 262144"), "{answer}");
+    assert_eq!(get(&daemon, "/api/v1/dashboards/mine").0, 404);
+}
+
+#[test]
+fn a_save_is_there_whole_or_not_at_all_after_kills() {
+    let mut daemon = Daemon::start("");
+    let (mut saved, mut version) = (0, None);
+    for round in 0..8 {
+        let url = daemon.url.clone();
+        let saver = thread::spawn(move || {
+            // Until the daemon is gone; the last save was not answered.
+            for title in saved + 1.. {
+                let body = json!({ "version": version, "dashboard": titled(&title.to_string()) });
+                let path = "/api/v1/dashboards/mine";
+                match send(&url, "PUT", path, &[JSON], &body.to_string()) {
+                    Ok((200, answer)) => version = answer["version"].as_u64(),
+                    Ok(other) => panic!("{other:?}"),
+                    Err(_) => return title - 1,
+                }
+            }
+            0
+        });
+        thread::sleep(Duration::from_millis(20 + round * 7));
+        daemon.kill();
+        let acknowledged = saver.join().unwrap();
+        daemon.restart();
+        let (status, read) = get(&daemon, "/api/v1/dashboards/mine");
+        if status == 404 {
+            assert_eq!(acknowledged, 0);
+            continue;
+        }
+        let found: u64 = read["dashboard"]["title"].as_str().unwrap().parse().unwrap();
+        assert!(found == acknowledged || found == acknowledged + 1, "{found}, {acknowledged}");
+        (saved, version) = (found, read["version"].as_u64());
+    }
+    assert!(saved > 8, "{saved}");
+    daemon.stop();
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn annotations_are_posted_listed_and_deleted() {
+    let mut daemon = Daemon::start("limits.annotations_max = 3");
+    let (status, posted) = annotate(
+        &daemon,
+        &json!({ "text": "deploy <img src=x>",
+        "time": 1_763_712_000_000_i64, "tags": { "host": "web1" } }),
+    );
+    assert_eq!(status, 201, "{posted}");
+    let id = posted["id"].as_str().unwrap().to_owned();
+    daemon.kill();
+    daemon.restart();
+    let path = "/api/v1/annotations?start=1763711000000&end=1763713000000&tags=host=web1";
+    let expected = json!({ "annotations": [{ "id": id, "time": 1_763_712_000_000_i64, "end": null,
+        "text": "deploy <img src=x>", "tags": { "host": "web1" }, "source": "user" }],
+        "left_out": 0 });
+    assert_eq!(get(&daemon, path), (200, expected));
+    let none = json!({ "annotations": [], "left_out": 0 });
+    assert_eq!(get(&daemon, &path.replace("web1", "web2")), (200, none));
+    for bad in ["?start=soon", "?tags=host", "?metric=a"] {
+        assert_eq!(get(&daemon, &format!("/api/v1/annotations{bad}")).0, 400, "{bad}");
+    }
+    let (status, answer) = annotate(&daemon, &json!({ "text": "x", "tags": { "a": "\u{7}" } }));
+    assert_eq!((status, &answer["error"]), (400, &json!("invalid")));
+    for _ in 0..3 {
+        assert_eq!(annotate(&daemon, &json!({ "text": "later" })).0, 201);
+    }
+    assert!(daemon.metrics().contains("granary_annotations_forgotten_total 1"));
+    let delete = |id: &str| {
+        send(&daemon.url, "DELETE", &format!("/api/v1/annotations/{id}"), &[], "").unwrap().0
+    };
+    assert_eq!(delete(&id), 404);
+    let (_, all) = get(&daemon, "/api/v1/annotations");
+    let ids: Vec<_> =
+        all["annotations"].as_array().unwrap().iter().map(|own| own["id"].clone()).collect();
+    assert_eq!(ids.len(), 3);
+    assert!(ids.iter().all(|id| delete(id.as_str().unwrap()) == 204));
+    assert_eq!(get(&daemon, "/api/v1/annotations").1["annotations"], json!([]));
+    // What happened to hosts comes with them: an agent that was started again.
+    for started in [1_763_712_000_000_i64, 1_763_712_600_000] {
+        let ping = json!({ "pings": [{ "agent": "web1", "program": "granary-agent-host",
+            "version": "1", "started": started, "interval_ms": 10_000, "sent": started + 5 }] });
+        let (status, answer) =
+            send(&daemon.url, "POST", "/api/v1/ping", &[JSON], &ping.to_string()).unwrap();
+        assert_eq!((status, &answer["accepted"]), (200, &json!(1)), "{answer}");
+    }
+    assert_eq!(annotate(&daemon, &json!({ "text": "all" })).0, 201);
+    let sources = |tags: &str| {
+        let (_, found) = get(&daemon, &format!("/api/v1/annotations?tags={tags}"));
+        let found = found["annotations"].as_array().unwrap().clone();
+        found.iter().map(|own| own["source"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(sources("host=web1"), ["agent_restart", "user"]);
+    assert_eq!(sources("host=web2"), ["user"]);
+    // What a form on another site's page can send.
+    for plain in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let headers = [("Content-Type", plain)];
+        for (method, path) in [("POST", "/api/v1/annotations"), ("PUT", "/api/v1/dashboards/mine")]
+        {
+            let body = json!({ "text": "x" }).to_string();
+            let (status, answer) = send(&daemon.url, method, path, &headers, &body).unwrap();
+            assert_eq!((status, &answer["error"]), (415, &json!("malformed")), "{plain}");
+        }
+    }
+    assert_eq!(sources("host=web2"), ["user"]);
+}

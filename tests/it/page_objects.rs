@@ -1,0 +1,214 @@
+//! Dashboards and annotations in a store: versions, limits, restarts; and whether the dashboards that
+//! are built in ask for metrics that there are.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use granary::{
+    model::UnixMillis,
+    objects::{Annotations, AnnotationsWanted, Dashboard, NewAnnotation, ObjectFault, dashboards},
+    store::{ObjectKind, ObjectRefusal, Store},
+    telemetry::METRIC_NAMES,
+};
+use serde_json::{Value, json};
+
+use crate::setup::{self, DAY, HOUR, MINUTE, NOW};
+
+fn open(dir: &Path) -> Store {
+    setup::open(dir, NOW).0
+}
+
+fn titled(title: &str) -> Dashboard {
+    let json = json!({ "schema": 1, "title": title, "variables": [], "panels": [] });
+    Dashboard::read(&json.to_string()).unwrap()
+}
+
+fn shown<T: serde::Serialize>(answer: &T) -> Value {
+    serde_json::to_value(answer).unwrap()
+}
+
+#[test]
+fn of_two_who_save_at_once_the_second_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let first = dashboards::put(&store, "mine", None, &titled("one"), NOW).unwrap();
+    let found = |outcome: Result<u64, ObjectFault>| match outcome {
+        Err(ObjectFault::Refused(ObjectRefusal::Conflict { found, .. })) => found,
+        other => panic!("{other:?}"),
+    };
+    // Both have read the first version.
+    let second = dashboards::put(&store, "mine", Some(first), &titled("two"), NOW).unwrap();
+    let refused = dashboards::put(&store, "mine", Some(first), &titled("three"), NOW);
+    assert_eq!(found(refused), Some(second));
+    assert_eq!(found(dashboards::put(&store, "mine", None, &titled("x"), NOW)), Some(second));
+    drop(store);
+    let store = open(dir.path());
+    let answer = shown(&dashboards::get(&store, "mine").unwrap());
+    assert_eq!(answer["dashboard"]["title"], "two");
+    assert_eq!((&answer["version"], &answer["builtin"]), (&json!(second), &json!(false)));
+    assert!(matches!(
+        dashboards::delete(&store, "mine", Some(first)),
+        Err(ObjectFault::Refused(_))
+    ));
+    dashboards::delete(&store, "mine", Some(second)).unwrap();
+    assert!(matches!(dashboards::get(&store, "mine"), Err(ObjectFault::NotFound(_))));
+    assert!(matches!(dashboards::delete(&store, "mine", None), Err(ObjectFault::NotFound(_))));
+}
+
+#[test]
+fn dashboards_that_are_built_in_come_first_and_stay_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for name in ["zoo", "apes"] {
+        dashboards::put(&store, name, None, &titled(name), NOW).unwrap();
+    }
+    // One that is no dashboard does not hide the others, and can be saved anew.
+    store.put_object(ObjectKind::Dashboard, "broken", None, b"{", NOW).unwrap().unwrap();
+    let listed = shown(&dashboards::list(&store).unwrap());
+    let listed = listed["dashboards"].as_array().unwrap();
+    let names: Vec<_> = listed.iter().map(|own| own["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["hosts", "granary", "apes", "broken", "zoo"]);
+    assert_eq!(
+        listed[0],
+        json!({ "name": "hosts", "title": "Hosts", "version": null,
+        "builtin": true, "changed": null })
+    );
+    assert_eq!(
+        listed[2],
+        json!({ "name": "apes", "title": "apes", "version": 2,
+        "builtin": false, "changed": NOW.0 })
+    );
+    assert_eq!(listed[3]["title"], "broken (damaged)");
+    for name in ["hosts", "granary", "", "A", "a/b", "a b", &"x".repeat(65)] {
+        let outcome = dashboards::put(&store, name, None, &titled("x"), NOW);
+        assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
+        let outcome = dashboards::delete(&store, name, Some(1));
+        assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
+    }
+    let version = listed[3]["version"].as_u64();
+    dashboards::put(&store, "broken", version, &titled("mended"), NOW).unwrap();
+}
+
+/// Metrics that a dashboard asks for.
+fn metrics(dashboard: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for query in panel["queries"].as_array().unwrap() {
+            let text = query["metric"].as_str().or(query["expression"].as_str()).unwrap();
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let is_metric = |word: &&str| word.contains('_');
+            found.extend(words.filter(is_metric).map(str::to_owned));
+        }
+    }
+    let variables = dashboard["variables"].as_array().unwrap();
+    found.extend(variables.iter().map(|own| own["metric"].as_str().unwrap().to_owned()));
+    found
+}
+
+#[test]
+fn dashboards_that_are_built_in_ask_for_metrics_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let get = |name| shown(&dashboards::get(&store, name).unwrap())["dashboard"].clone();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = fs::read_to_string(root.join("agents/host/METRICS.md")).unwrap();
+    let hosts = metrics(&get("hosts"));
+    assert!(hosts.len() >= 40, "{hosts:?}");
+    for metric in hosts {
+        assert!(table.contains(&format!("| `{metric}` |")), "hosts: {metric}");
+    }
+    let granary = metrics(&get("granary"));
+    assert!(granary.len() > 30, "{granary:?}");
+    for metric in granary {
+        let is_one = |(name, _): &(&str, &str)| {
+            metric == *name || metric == format!("{name}_sum") || metric == format!("{name}_count")
+        };
+        assert!(METRIC_NAMES.iter().any(is_one), "granary: {metric}");
+    }
+    // As a page would save a copy of it.
+    for name in ["hosts", "granary"] {
+        let copy = Dashboard::read(&get(name).to_string()).unwrap();
+        dashboards::put(&store, &format!("my-{name}"), None, &copy, NOW).unwrap();
+        let panels = get(name)["panels"].as_array().unwrap().len();
+        assert!((15..=40).contains(&panels), "{name}: {panels}");
+    }
+}
+
+fn add(annotations: &Annotations, new: Value) -> (String, usize) {
+    let new: NewAnnotation = serde_json::from_value(new).unwrap();
+    annotations.add(new, NOW).unwrap()
+}
+
+/// The texts of those that are about a range of time.
+fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)]) -> String {
+    let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let (start, end) = (UnixMillis(start), UnixMillis(end));
+    let wanted = AnnotationsWanted { start, end, tags: tags.collect() };
+    let answer = shown(&annotations.list(&wanted, None).unwrap());
+    assert_eq!(answer["left_out"], 0);
+    let found = answer["annotations"].as_array().unwrap();
+    found.iter().map(|own| own["text"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn annotations_are_found_by_time_span_and_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let annotations = Annotations::new(open(dir.path()), 100);
+    let at = NOW.0;
+    for new in [
+        json!({ "text": "now" }),
+        json!({ "text": "too", "time": at, "tags": { "host": "web1" } }),
+        json!({ "text": "hour", "time": at - HOUR, "end": at - 30 * MINUTE }),
+        json!({ "text": "month", "time": at - 31 * DAY, "end": at, "tags": { "host": "web2" } }),
+        json!({ "text": "first", "time": 0 }),
+    ] {
+        add(&annotations, new);
+    }
+    assert_eq!(texts(&annotations, 0, at + 1, &[]), "first month hour now too");
+    assert_eq!(texts(&annotations, at, at + 1, &[]), "month now too");
+    assert_eq!(texts(&annotations, at + 1, at + DAY, &[]), "");
+    // Before the end, which is not in the range.
+    assert_eq!(texts(&annotations, at - 40 * MINUTE, at, &[]), "month hour");
+    assert_eq!(texts(&annotations, at - 29 * MINUTE, at, &[]), "month");
+    // Without the tag, it is about all hosts.
+    assert_eq!(texts(&annotations, 0, at + 1, &[("host", "web1")]), "first hour now too");
+    assert_eq!(texts(&annotations, 0, at + 1, &[("host", "web2")]), "first month hour now");
+    assert_eq!(texts(&annotations, 0, 1, &[]), "first");
+    assert_eq!(texts(&annotations, 5, 5, &[]), "");
+}
+
+#[test]
+fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let annotations = Annotations::new(open(dir.path()), 5);
+    let ids: Vec<_> = (0..5).map(|_| add(&annotations, json!({ "text": "x" })).0).collect();
+    assert!(ids.is_sorted());
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 5);
+    let (late, forgotten) = add(&annotations, json!({ "text": "new", "time": NOW.0 + 1 }));
+    assert_eq!(forgotten, 1);
+    assert!(matches!(annotations.delete(&ids[0]), Err(ObjectFault::NotFound(_))));
+    assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x x x x new");
+    drop(annotations);
+    // After a restart with less room, others are forgotten with the next one.
+    let annotations = Annotations::new(open(dir.path()), 3);
+    assert_eq!(add(&annotations, json!({ "text": "y" })).1, 3);
+    assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x y new");
+    annotations.delete(&late).unwrap();
+    assert!(matches!(annotations.delete(&late), Err(ObjectFault::NotFound(_))));
+    assert_eq!(add(&annotations, json!({ "text": "z" })).1, 0);
+    assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x y z");
+}
+
+#[test]
+fn an_answer_has_the_newest_annotations_and_says_how_many_others_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let annotations = Annotations::new(store, 8000);
+    for index in 0..1003 {
+        add(&annotations, json!({ "text": index.to_string(), "time": NOW.0 + index }));
+    }
+    let all = AnnotationsWanted { start: UnixMillis::MIN, end: UnixMillis::MAX, tags: vec![] };
+    let answer = shown(&annotations.list(&all, None).unwrap());
+    let found = answer["annotations"].as_array().unwrap();
+    assert_eq!((found.len(), &answer["left_out"]), (1000, &json!(3)));
+    assert_eq!((&found[0]["text"], &found[999]["text"]), (&json!("3"), &json!("1002")));
+}
