@@ -116,6 +116,7 @@ export function partOfPromql(matrix: PromqlMatrix, asked: PromqlAsked, resolutio
   const places = new Map(asked.times.map((time, place) => [time, place]));
   const series = matrix.result.map(({ metric, values }) => {
     const { __name__: name, ...tags } = metric;
+    const nameless = name === undefined && Object.keys(tags).length === 0;
     const line: Values = asked.times.map(() => null);
     for (const [seconds, text] of values) {
       const place = places.get(Math.round(seconds * 1000));
@@ -129,7 +130,7 @@ export function partOfPromql(matrix: PromqlMatrix, asked: PromqlAsked, resolutio
       kind: undefined,
       display: "promql",
       unit: unitOf(asked.unit ?? "", ""),
-      label: asked.legend ? filled(asked.legend, metric) : "",
+      label: asked.legend ? filled(asked.legend, metric) : nameless ? asked.expression : "",
       values: line,
     };
   });

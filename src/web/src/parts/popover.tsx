@@ -50,12 +50,10 @@ export function Popover({ label, text, align = "left", children }: Props) {
         class="button popover-button"
         aria-expanded={isOpen.value}
         aria-controls={id}
-        aria-label={`${label}: ${text}`}
         title={`${label}: ${text}`}
         onClick={() => (isOpen.value = !isOpen.value)}
       >
-        <span class="muted">{label}</span>
-        <span class="popover-text">{text}</span>
+        <span class="muted">{label}</span> <span class="popover-text">{text}</span>
         <Icon name="down" />
       </button>
       <div

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { valuesOfTag } from "../api/client";
-import type { Facet, MetricQuery } from "../api/types";
+import type { Facet, MetricQuery, Variable } from "../api/types";
 import { Icon } from "../parts/icon";
 import { Failed } from "../parts/states";
 import { canBeAskedFor, selectionOf, toggled } from "./tags";
@@ -11,6 +11,8 @@ import { useFacets } from "./use-facets";
 interface Props {
   query: MetricQuery;
   letter: string;
+  /** Those of the dashboard, which may be asked for like values. */
+  variables?: readonly Variable[];
   onChange: (query: MetricQuery) => void;
 }
 
@@ -19,7 +21,7 @@ const FEW = 8;
 /** Tags whose values are shown at once. */
 const OPEN = 4;
 
-export function Facets({ query, letter, onChange }: Props) {
+export function Facets({ query, letter, variables = [], onChange }: Props) {
   const { data, error, loading, reload } = useFacets(query.metric, query.tags).value;
   const toggle = (name: string, value: string) =>
     onChange({ ...query, tags: toggled(query.tags, name, value) });
@@ -47,6 +49,7 @@ export function Facets({ query, letter, onChange }: Props) {
           key={facet.name}
           facet={facet}
           metric={query.metric}
+          references={referencesTo(facet.name, variables)}
           chosen={selectionOf(query.tags).get(facet.name)}
           isOpen={at < OPEN}
           onToggle={(value) => toggle(facet.name, value)}
@@ -56,9 +59,15 @@ export function Facets({ query, letter, onChange }: Props) {
   );
 }
 
+/** What stands for a tag's values in queries. */
+function referencesTo(tag: string, variables: readonly Variable[]): string[] {
+  return variables.filter((variable) => variable.tag === tag).map(({ name }) => `$${name}`);
+}
+
 interface ValuesProps {
   facet: Facet;
   metric: string;
+  references: string[];
   chosen: string | undefined;
   isOpen: boolean;
   onToggle: (value: string) => void;
@@ -66,7 +75,7 @@ interface ValuesProps {
 
 type Shown = { value: string; series: number | undefined };
 
-function Values({ facet, metric, chosen, isOpen, onToggle }: ValuesProps) {
+function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesProps) {
   const text = useSignal("");
   const isAll = useSignal(false);
   const others = useOthers(facet, metric, text.value);
@@ -98,6 +107,18 @@ function Values({ facet, metric, chosen, isOpen, onToggle }: ValuesProps) {
         />
       ) : null}
       <ul>
+        {references.map((reference) => (
+          <li key={reference}>
+            <Value
+              name={facet.name}
+              value={reference}
+              series={undefined}
+              part={0}
+              isChosen={reference === chosen}
+              onToggle={onToggle}
+            />
+          </li>
+        ))}
         {shown.map(({ value, series }) => (
           <li key={value}>
             <Value

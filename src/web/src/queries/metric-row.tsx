@@ -123,7 +123,7 @@ function Grouping({ query, onChange }: Part) {
         />
         <span>All series merged to one</span>
       </label>
-      <h3>Merged by tag</h3>
+      <p class="popover-part">Merged by tag</p>
       {names.map((name) => (
         <label key={name} class="checked">
           <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />

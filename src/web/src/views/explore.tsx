@@ -89,6 +89,7 @@ export function Explore() {
             </section>
           ) : (
             <>
+              <h2 class="hidden-text">Chart</h2>
               <Chart
                 id="explore"
                 title={title}

@@ -58,7 +58,15 @@ export function BoardDialog(props: Props) {
       const { panel, isNew } = open;
       const shared = { isNew, onClose, onDone: (done: Panel) => onPanel(done, isNew) };
       if (panel.kind === "text") return <TextEditor panel={panel} {...shared} />;
-      return <ChartEditor panel={panel} frame={props.frame} chosen={props.chosen} {...shared} />;
+      return (
+        <ChartEditor
+          panel={panel}
+          frame={props.frame}
+          variables={props.dashboard.variables}
+          chosen={props.chosen}
+          {...shared}
+        />
+      );
     }
   }
 }

@@ -30,14 +30,17 @@ export function BoardHead(props: Props) {
   return (
     <header class="head board-head">
       {props.isEditing ? (
-        <input
-          type="text"
-          class="board-title"
-          aria-label="Title of the dashboard"
-          maxLength={200}
-          value={props.dashboard.title}
-          onChange={(event) => props.onTitle(event.currentTarget.value)}
-        />
+        <>
+          <h1 class="hidden-text">{props.dashboard.title}</h1>
+          <input
+            type="text"
+            class="board-title"
+            aria-label="Title of the dashboard"
+            maxLength={200}
+            value={props.dashboard.title}
+            onChange={(event) => props.onTitle(event.currentTarget.value)}
+          />
+        </>
       ) : (
         <h1>
           {props.dashboard.title} {props.isBuiltin ? <span class="badge">Built-in</span> : null}

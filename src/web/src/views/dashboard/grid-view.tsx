@@ -90,11 +90,11 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
 
   return (
     <div class={isEditing ? "grid editing" : "grid"} ref={grid}>
+      <h2 class="hidden-text">Panels</h2>
       {shown.map((panel) => (
-        <section
+        <div
           key={panel.id}
           class={`panel ${panel.kind}${drag.current?.id === panel.id ? " dragged" : ""}`}
-          aria-label={nameOf(panel)}
           style={{
             gridColumn: `${panel.x + 1} / span ${panel.w}`,
             gridRow: `${panel.y + 1} / span ${panel.h}`,
@@ -138,7 +138,7 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
               />
             ) : null}
           </div>
-        </section>
+        </div>
       ))}
       <p class="hidden-text" role="status">
         {told.value}

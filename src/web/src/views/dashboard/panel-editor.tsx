@@ -1,7 +1,7 @@
 /** A panel to be changed: its queries with what they draw, or its text with how it looks. */
 import { useSignal } from "@preact/signals";
 import { useCallback } from "preact/hooks";
-import type { ChartPanel, Panel, TextPanel } from "../../api/types";
+import type { ChartPanel, Panel, TextPanel, Variable } from "../../api/types";
 import { Chart } from "../../chart/chart";
 import type { Failure } from "../../chart/data";
 import type { TimeFrame } from "../../chart/frame";
@@ -21,11 +21,16 @@ interface Props<P extends Panel> {
   onDone: (panel: P) => void;
 }
 
-type ChartProps = Props<ChartPanel> & { frame: TimeFrame; chosen: Chosen };
+interface ChartProps extends Props<ChartPanel> {
+  frame: TimeFrame;
+  variables: readonly Variable[];
+  chosen: Chosen;
+}
 
 const TITLE_MAX = 200;
 
-export function ChartEditor({ panel, isNew, onClose, onDone, frame, chosen }: ChartProps) {
+export function ChartEditor(props: ChartProps) {
+  const { panel, isNew, onClose, onDone, frame, variables, chosen } = props;
   const draft = useSignal<ChartPanel>(
     panel.queries.length > 0 ? panel : { ...panel, queries: [NO_METRIC] },
   );
@@ -78,6 +83,7 @@ export function ChartEditor({ panel, isNew, onClose, onDone, frame, chosen }: Ch
           <Facets
             query={query}
             letter={letterOf(at)}
+            variables={variables}
             onChange={(next) => change({ queries: queries.with(at, next) })}
           />
         ) : null}
