@@ -334,6 +334,8 @@ export interface StoredDocumentAnswer {
     start: number;
     end: number;
     bytes_hex: string;
+    /** What is not of a slot. */
+    header?: StoredPart[];
     nested: unknown;
     slots: StoredSlot[];
   } | null;
@@ -346,7 +348,15 @@ export interface StoredSlot {
   n: number;
   offset: number;
   length: number;
-  columns: { name: string; offset: number; length: number; value: number | null }[];
+  columns: StoredPart[];
+}
+
+/** A number of a document, and where its bytes lie. */
+export interface StoredPart {
+  name: string;
+  offset: number;
+  length: number;
+  value: number | null;
 }
 
 export interface StoredCell {

@@ -1,5 +1,13 @@
 import { expect, it } from "vitest";
-import { agoText, bytesText, countText, inText, lengthText, percentText } from "./words";
+import {
+  agoText,
+  bytesText,
+  countText,
+  elapsedText,
+  inText,
+  lengthText,
+  percentText,
+} from "./words";
 
 it("writes lengths in the largest unit and its neighbour", () => {
   expect(lengthText(0.4)).toBe("0.4 ms");
@@ -8,6 +16,16 @@ it("writes lengths in the largest unit and its neighbour", () => {
   expect(lengthText(3_600_000)).toBe("1 h");
   expect(lengthText(3_600_000 + 5000)).toBe("1 h");
   expect(lengthText(86_400_000 * 12 + 3_600_000 * 4)).toBe("12 d 4 h");
+});
+
+it("writes what something took to a tenth of a second", () => {
+  expect([2.14, 250, 1440, 34_400, 150_000].map(elapsedText)).toEqual([
+    "2.1 ms",
+    "250 ms",
+    "1.4 s",
+    "34 s",
+    "2 min",
+  ]);
 });
 
 it("writes how long ago and how soon in one unit", () => {

@@ -25,6 +25,12 @@ export function lengthText(ms: number, units = 2): string {
   return words.join(" ");
 }
 
+/** How long something took: `250 ms`, `1.4 s`, `34 s`, `2 min`. */
+export function elapsedText(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return "–";
+  return ms >= SECOND && ms < 60 * SECOND ? `${short(ms / SECOND)} s` : lengthText(ms, 1);
+}
+
 /** `12 s ago`, in one unit. */
 export function agoText(ms: number): string {
   return ms < SECOND ? "now" : `${lengthText(ms, 1)} ago`;

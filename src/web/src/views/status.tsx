@@ -4,7 +4,7 @@ import type { StatusAnswer } from "../api/types";
 import { Ago } from "../parts/ago";
 import { Icon } from "../parts/icon";
 import { Failed, Loading } from "../parts/states";
-import { bytesText, countText, lengthText } from "../model/words";
+import { bytesText, countText, elapsedText, lengthText } from "../model/words";
 import { Ingest } from "./status/ingest";
 import { Limits } from "./status/limits";
 import { Refused } from "./status/refused";
@@ -88,10 +88,6 @@ function Health({ health }: { health: StatusAnswer["health"] }) {
   );
 }
 
-function milliseconds(ms: number | null): string {
-  return ms === null ? "–" : lengthText(ms, 1);
-}
-
 function Tiles({ status, rates }: { status: StatusAnswer; rates: Map<string, number> | null }) {
   const { queue, commits, requests, queries, memory } = status;
   return (
@@ -105,15 +101,15 @@ function Tiles({ status, rates }: { status: StatusAnswer; rates: Map<string, num
       </div>
       <div class="tile">
         <span class="tile-label">Commit, p99</span>
-        <span class="tile-value num">{milliseconds(commits.p99_ms)}</span>
+        <span class="tile-value num">{elapsedText(commits.p99_ms)}</span>
         <span class="tile-hint num">
-          p50 {milliseconds(commits.p50_ms)}, longest {milliseconds(commits.max_ms)}
+          p50 {elapsedText(commits.p50_ms)}, longest {elapsedText(commits.max_ms)}
         </span>
       </div>
       <div class="tile">
         <span class="tile-label">Request, p99</span>
-        <span class="tile-value num">{milliseconds(requests.p99_ms)}</span>
-        <span class="tile-hint num">p50 {milliseconds(requests.p50_ms)}</span>
+        <span class="tile-value num">{elapsedText(requests.p99_ms)}</span>
+        <span class="tile-hint num">p50 {elapsedText(requests.p50_ms)}</span>
       </div>
       <div class="tile">
         <span class="tile-label">Queue to the writer</span>

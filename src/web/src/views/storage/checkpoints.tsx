@@ -1,0 +1,84 @@
+/** What the last checkpoints moved from memory to the head and to documents. */
+import type { Checkpoint, StorageAnswer } from "../../api/types";
+import { preferredZone } from "../../app/preferences";
+import { bytesText, countText, elapsedText } from "../../model/words";
+import { Ago } from "../../parts/ago";
+import { ScrollX } from "../../parts/scroll-x";
+import { Meter } from "../status/meter";
+import { shareOf } from "../status/shares";
+import { whenText } from "./times";
+
+interface Column {
+  name: string;
+  of: (checkpoint: Checkpoint) => number | null;
+  text: (value: number | null) => string;
+}
+
+const COLUMNS: Column[] = [
+  {
+    name: "Took",
+    of: ({ elapsed_ms }) => elapsed_ms,
+    text: elapsedText,
+  },
+  { name: "Cells", of: ({ cells }) => cells, text: countText },
+  { name: "Documents", of: ({ documents }) => documents, text: countText },
+  { name: "Bytes written", of: ({ bytes_written }) => bytes_written, text: bytesText },
+];
+
+export function Checkpoints({ storage }: { storage: StorageAnswer }) {
+  const { checkpoints, now } = storage;
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Checkpoints</h2>
+        <span class="muted">what moved from memory to the head and to documents</span>
+      </div>
+      {checkpoints.length === 0 ? (
+        <p class="nothing">
+          None since the daemon started. What was accepted meanwhile is durable in the journal.
+        </p>
+      ) : (
+        <ScrollX label="Checkpoints">
+          <table class="rows checkpoints">
+            <thead>
+              <tr>
+                <th scope="col">When</th>
+                {COLUMNS.map(({ name }) => (
+                  <th key={name} scope="col" class="num">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {checkpoints.map((checkpoint) => (
+                <tr key={checkpoint.at}>
+                  <th scope="row" class="num-left">
+                    {whenText(preferredZone.value, checkpoint.at, now)}{" "}
+                    <span class="muted">
+                      <Ago at={checkpoint.at} />
+                    </span>
+                  </th>
+                  {COLUMNS.map((column) => (
+                    <Bar key={column.name} column={column} own={checkpoint} all={checkpoints} />
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </ScrollX>
+      )}
+    </section>
+  );
+}
+
+function Bar({ column, own, all }: { column: Column; own: Checkpoint; all: Checkpoint[] }) {
+  const value = column.of(own);
+  const most = Math.max(...all.map((checkpoint) => column.of(checkpoint) ?? 0));
+  return (
+    <td class="num bytes-cell">
+      {column.text(value)}
+      <Meter share={shareOf(value ?? 0, most)} plain />
+    </td>
+  );
+}

@@ -1,0 +1,242 @@
+/** Chooses a series, a granularity and a time, and shows the document that is stored for them. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { address, setParams } from "../../app/address";
+import { preferredZone } from "../../app/preferences";
+import { api, now as daemonNow } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { Facet, FoundMetric, StorageAnswer } from "../../api/types";
+import { Combobox } from "../../parts/combobox";
+import { Icon } from "../../parts/icon";
+import { Empty, Failed, Loading } from "../../parts/states";
+import { fieldOf, instantOfField } from "../../model/field-time";
+import { countText } from "../../model/words";
+import { canBeAskedFor, selectionOf, tagsOf } from "../../queries/tags";
+import { DocumentView } from "./document-view";
+
+const METRICS_MAX = 50;
+
+/** What is chosen; all of it is in the address. */
+interface Choice {
+  metric: string;
+  tags: string;
+  resolution: string;
+  /** `undefined` for now. */
+  time: number | undefined;
+}
+
+function choiceOf(params: URLSearchParams, storage: StorageAnswer): Choice {
+  const names = storage.granularities.map(({ name }) => name);
+  const asked = params.get("resolution") ?? "";
+  const time = Number(params.get("time") ?? "");
+  return {
+    metric: params.get("metric") ?? "",
+    tags: params.get("tags") ?? "",
+    resolution: names.includes(asked) ? asked : (names[0] ?? ""),
+    time: Number.isInteger(time) && time > 0 ? time : undefined,
+  };
+}
+
+export function Explorer({ storage }: { storage: StorageAnswer }) {
+  const choice = choiceOf(address.value.params, storage);
+  return (
+    <section class="card section explorer" id="document">
+      <div class="card-head">
+        <h2>A document as it is stored</h2>
+      </div>
+      <div class="explorer-form">
+        <Combobox<FoundMetric>
+          label="Metric"
+          value={choice.metric}
+          placeholder="Search a metric: cpu user, disk bytes…"
+          noun="metrics"
+          find={async (text, signal) => {
+            const answer = await api.find({ q: text, limit: METRICS_MAX }, signal);
+            return { total: answer.total, items: answer.metrics };
+          }}
+          keyOf={(item) => item.metric}
+          render={(item) => <Found item={item} />}
+          onChoose={({ metric }) => setParams({ metric }, { replace: true })}
+        />
+        <div class="choices" role="group" aria-label="Granularity">
+          {storage.granularities.map(({ name }) => (
+            <button
+              key={name}
+              type="button"
+              aria-pressed={name === choice.resolution}
+              onClick={() => setParams({ resolution: name }, { replace: true })}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
+        <Time time={choice.time} />
+      </div>
+      {choice.metric === "" ? (
+        <Empty title="Choose a metric">
+          <p>Its document for a time is shown here: nested, and byte by byte.</p>
+        </Empty>
+      ) : (
+        <OneSeries key={choice.metric} choice={choice} />
+      )}
+    </section>
+  );
+}
+
+function Found({ item }: { item: FoundMetric }) {
+  const about = [item.kind, item.unit, `${countText(item.series)} series`];
+  return (
+    <span class="found-metric">
+      <span class="name mono">{item.metric}</span>
+      <span class="about num">{about.filter(Boolean).join(" · ")}</span>
+    </span>
+  );
+}
+
+function Time({ time }: { time: number | undefined }) {
+  const zone = preferredZone.value;
+  const show = (at: number | undefined) =>
+    setParams({ time: at === undefined ? undefined : String(at) }, { replace: true });
+  return (
+    <div class="explorer-time">
+      <button
+        type="button"
+        class="button"
+        aria-pressed={time === undefined}
+        onClick={() => show(undefined)}
+      >
+        Now
+      </button>
+      <label class="field">
+        <span class="hidden-text">Time, {zone}</span>
+        <input
+          type="datetime-local"
+          value={fieldOf(zone, time ?? daemonNow())}
+          title={`In the clocks of ${zone}`}
+          onChange={(event) => {
+            const at = instantOfField(zone, event.currentTarget.value);
+            if (at !== undefined) show(at);
+          }}
+        />
+      </label>
+    </div>
+  );
+}
+
+/** Tags until one series is left, then its document. */
+function OneSeries({ choice }: { choice: Choice }) {
+  const { metric, tags } = choice;
+  const facets = useResource(`${metric}\n${tags}`, (signal) =>
+    api.facets({ metric, tags }, signal),
+  ).value;
+  const count = facets.data?.series;
+  return (
+    <>
+      <TagFields tags={tags} facets={facets.data?.tags ?? []} />
+      {facets.error ? (
+        <Failed message={facets.error.message} />
+      ) : count === undefined ? (
+        <Loading />
+      ) : count === 0 ? (
+        <Empty title="No series fits">
+          <p>
+            No series of <code>{metric}</code> has these tags.
+          </p>
+          <button
+            type="button"
+            class="button"
+            onClick={() => setParams({ tags: undefined }, { replace: true })}
+          >
+            Clear the tags
+          </button>
+        </Empty>
+      ) : count > 1 ? (
+        <Empty title={`${count.toLocaleString("en")} series fit`}>
+          <p>A document is of one series: choose more tags above.</p>
+        </Empty>
+      ) : (
+        <Stored choice={choice} />
+      )}
+    </>
+  );
+}
+
+function TagFields({ tags, facets }: { tags: string; facets: Facet[] }) {
+  const chosen = selectionOf(tags);
+  const text = useSignal(tags);
+  useEffect(() => {
+    text.value = tags;
+  }, [tags]);
+  const choose = (name: string, value: string) => {
+    const next = new Map(chosen);
+    if (value === "") next.delete(name);
+    else next.set(name, value);
+    setParams({ tags: tagsOf(next) }, { replace: true });
+  };
+  const open = facets.filter(({ name, values_total }) => values_total > 1 || chosen.has(name));
+  return (
+    <div class="explorer-tags">
+      {open.map((facet) => (
+        <label key={facet.name} class="field tag-field">
+          <span>{facet.name}</span>
+          <select
+            value={chosen.get(facet.name) ?? ""}
+            onChange={(event) => choose(facet.name, event.currentTarget.value)}
+          >
+            <option value="">any of {facet.values_total.toLocaleString("en")}</option>
+            {optionsOf(facet, chosen.get(facet.name)).map((value) => (
+              <option key={value} value={value}>
+                {value}
+              </option>
+            ))}
+          </select>
+        </label>
+      ))}
+      <form
+        class="field tag-text"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setParams({ tags: tagsOf(selectionOf(text.value)) }, { replace: true });
+        }}
+      >
+        <input
+          type="text"
+          class="mono"
+          aria-label="Tags as name=value, between commas"
+          placeholder="host=web1,core=0"
+          autocomplete="off"
+          spellcheck={false}
+          value={text.value}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+        />
+        {text.value !== tags && (
+          <button type="submit" class="button">
+            <Icon name="check" />
+            Take
+          </button>
+        )}
+      </form>
+    </div>
+  );
+}
+
+/** The values that can be asked for, the chosen one among them. */
+function optionsOf(facet: Facet, chosen: string | undefined): string[] {
+  const values = facet.values
+    .map(({ value }) => value)
+    .filter((value) => value !== "" && canBeAskedFor(facet.name, value));
+  return chosen === undefined || values.includes(chosen) ? values : [chosen, ...values];
+}
+
+function Stored({ choice }: { choice: Choice }) {
+  const { metric, tags, resolution, time } = choice;
+  const key = [metric, tags, resolution, time ?? "now"].join("\n");
+  const found = useResource(
+    key,
+    (signal) => api.storedDocument({ metric, tags, resolution, time: time ?? daemonNow() }, signal),
+    time === undefined ? 10_000 : undefined,
+  ).value;
+  if (found.error && !found.data) return <Failed message={found.error.message} />;
+  if (!found.data) return <Loading what="the document" />;
+  return <DocumentView answer={found.data} isLoading={found.loading} />;
+}

@@ -1,0 +1,58 @@
+/** Where the partitions of a granularity lie on its time line. */
+import type { Partition, StoredGranularity } from "../../api/types";
+
+/** A stretch of time that is drawn from edge to edge. */
+export interface Scale {
+  start: number;
+  end: number;
+}
+
+/** From the oldest partition to the newest, now and what is still to come of its partition too. */
+export function scaleOf(partitions: readonly Partition[], now: number): Scale | undefined {
+  if (partitions.length === 0) return undefined;
+  const start = Math.min(now, ...partitions.map(({ start }) => start));
+  const end = Math.max(now, ...partitions.map(({ end }) => end));
+  return end > start ? { start, end } : undefined;
+}
+
+/** Percent from the left edge. */
+export function placeOf(scale: Scale, at: number): number {
+  const part = (at - scale.start) / (scale.end - scale.start);
+  return Math.max(0, Math.min(1, part)) * 100;
+}
+
+export interface Block {
+  partition: Partition;
+  /** Percent of the lane. */
+  left: number;
+  width: number;
+  /** Percent of the largest partition's bytes. */
+  fill: number;
+}
+
+export function blocksOf(partitions: readonly Partition[], scale: Scale): Block[] {
+  const most = Math.max(1, ...partitions.map(({ bytes }) => bytes));
+  return partitions.map((partition) => {
+    const left = placeOf(scale, partition.start);
+    return {
+      partition,
+      left,
+      width: placeOf(scale, partition.end) - left,
+      fill: (partition.bytes / most) * 100,
+    };
+  });
+}
+
+export type PartitionState = Partition["state"];
+
+export const STATE_TEXTS: Record<PartitionState, { word: string; means: string }> = {
+  ahead: { word: "Ahead", means: "made before its time, its documents are shells" },
+  open: { word: "Open", means: "now lies in it" },
+  over: { word: "Over", means: "has ended, late samples still go in" },
+  sealed: { word: "Sealed", means: "has ended, nothing goes in any more" },
+};
+
+/** What all partitions of a granularity take. */
+export function bytesOf({ partitions }: StoredGranularity): number {
+  return partitions.reduce((total, { bytes }) => total + bytes, 0);
+}

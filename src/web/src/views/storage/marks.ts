@@ -1,0 +1,59 @@
+/** Which cell somebody points at, in the tree or among the bytes: both mark it. */
+import { signal } from "@preact/signals";
+
+export interface Mark {
+  /** -1 of the header. */
+  slot: number;
+  /** "" for all of the slot's. */
+  column: string;
+}
+
+export const mark = signal<Mark | undefined>(undefined);
+
+/** The mark of an element, or of what it stands in. */
+export function markOf(target: EventTarget | null): Mark | undefined {
+  const element = target instanceof Element ? target.closest("[data-slot]") : null;
+  if (!(element instanceof HTMLElement)) return undefined;
+  return {
+    slot: Number(element.dataset["slot"]),
+    column: element.dataset["column"] ?? "",
+  };
+}
+
+/** Points at something, or at nothing; the same again changes nothing. */
+export function point(to: Mark | undefined): void {
+  const now = mark.peek();
+  if (now?.slot !== to?.slot || now?.column !== to?.column) mark.value = to;
+}
+
+/**
+ * Marks in the document what is pointed at: few elements change, and none is rendered again.
+ * Brings the first of them into view where none is.
+ */
+export function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): void {
+  for (const old of box.querySelectorAll(".marked, .marked-slot")) {
+    old.classList.remove("marked", "marked-slot");
+  }
+  if (!to) return;
+  const ofSlot = [...box.querySelectorAll<HTMLElement>(`[data-slot="${to.slot}"]`)];
+  const exact = ofSlot.filter((element) => (element.dataset["column"] ?? "") === to.column);
+  const isWhole = to.column === "";
+  for (const element of ofSlot) element.classList.add(isWhole ? "marked" : "marked-slot");
+  for (const element of exact) element.classList.add("marked");
+  const aims = exact.length > 0 ? exact : ofSlot;
+  if (follow && aims.length > 0 && !aims.some((element) => isSeen(box, element))) {
+    const aim = aims[0];
+    if (aim) box.scrollTop += aim.getBoundingClientRect().top - middleOf(box);
+  }
+}
+
+function middleOf(box: HTMLElement): number {
+  const { top, height } = box.getBoundingClientRect();
+  return top + height / 3;
+}
+
+function isSeen(box: HTMLElement, element: HTMLElement): boolean {
+  const outer = box.getBoundingClientRect();
+  const inner = element.getBoundingClientRect();
+  return inner.height > 0 && inner.top >= outer.top && inner.bottom <= outer.bottom;
+}

@@ -1,0 +1,79 @@
+/** What the storage comes to, place by place. */
+import type { ComponentChildren } from "preact";
+import type { StorageAnswer } from "../../api/types";
+import { preferredZone } from "../../app/preferences";
+import { bytesText, countText, counted, percentText } from "../../model/words";
+import { Meter } from "../status/meter";
+import { shareOf } from "../status/shares";
+import { whenText } from "./times";
+
+interface TileProps {
+  label: string;
+  value: string;
+  share?: number;
+  children: ComponentChildren;
+}
+
+function Tile({ label, value, share, children }: TileProps) {
+  return (
+    <div class="tile">
+      <span class="tile-label">{label}</span>
+      <span class="tile-value num">{value}</span>
+      {share !== undefined && <Meter share={share} />}
+      <span class="tile-hint num">{children}</span>
+    </div>
+  );
+}
+
+export function StorageTiles({ storage }: { storage: StorageAnswer }) {
+  const { disk, journal, head, catalog, objects, preallocation } = storage;
+  const used = shareOf(disk.total - disk.free, disk.total);
+  const partitions = storage.granularities.reduce(
+    (all, { partitions }) => all + partitions.length,
+    0,
+  );
+  return (
+    <div class="tiles">
+      <Tile label="All files" value={bytesText(storage.bytes)}>
+        {counted(partitions, "partition")}
+      </Tile>
+      <Tile label="Free on the disk" value={bytesText(disk.free)} share={used}>
+        {percentText(used * 100)} of {bytesText(disk.total)} taken
+      </Tile>
+      <Tile label="Series" value={countText(storage.series)}>
+        {storage.series > 0 ? `${bytesText(storage.bytes / storage.series)} each` : "none yet"}
+      </Tile>
+      <Tile
+        label="Journal"
+        value={bytesText(journal.bytes)}
+        share={shareOf(journal.bytes, journal.bytes_max)}
+      >
+        {countText(journal.records)} records wait; a checkpoint is due at{" "}
+        {bytesText(journal.bytes_max)}
+      </Tile>
+      <Tile label="Head" value={bytesText(head.bytes)}>
+        periods under way
+      </Tile>
+      <Tile
+        label="Memory"
+        value={bytesText(catalog.bytes)}
+        share={shareOf(catalog.bytes, catalog.bytes_max)}
+      >
+        cells before their checkpoint, of {bytesText(catalog.bytes_max)}
+      </Tile>
+      <Tile label="Objects" value={bytesText(objects.bytes)}>
+        dashboards, annotations
+      </Tile>
+      <Tile
+        label="Documents ahead"
+        value={preallocation.enabled ? countText(preallocation.documents_ahead) : "Off"}
+      >
+        {!preallocation.enabled
+          ? "preallocation.enabled is false"
+          : preallocation.until === null
+            ? "made as the next period nears"
+            : `shells, up to ${whenText(preferredZone.value, preallocation.until, storage.now)}`}
+      </Tile>
+    </div>
+  );
+}

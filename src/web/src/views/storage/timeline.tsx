@@ -1,0 +1,198 @@
+/** The partitions of each granularity on a time line of its own. */
+import { useSignal, type Signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Partition, StorageAnswer, StoredGranularity } from "../../api/types";
+import { preferredZone } from "../../app/preferences";
+import { timeTicks } from "../../model/ticks";
+import { bytesText, countText, counted, inText, lengthText } from "../../model/words";
+import { narrow } from "../../parts/narrow";
+import {
+  STATE_TEXTS,
+  blocksOf,
+  bytesOf,
+  placeOf,
+  scaleOf,
+  type PartitionState,
+  type Scale,
+} from "./lane";
+import { spanText } from "./times";
+
+const STATES: PartitionState[] = ["sealed", "over", "open", "ahead"];
+
+export function Timeline({ storage }: { storage: StorageAnswer }) {
+  const shown = useSignal<string | undefined>(undefined);
+  const lanes = storage.granularities;
+  const all = lanes.flatMap((lane) => lane.partitions.map((partition) => ({ lane, partition })));
+  const pointed =
+    all.find(({ partition }) => partition.file === shown.value) ??
+    all.find(({ partition }) => partition.state === "open");
+  const states = STATES.filter((state) => all.some(({ partition }) => partition.state === state));
+  return (
+    <div class="timeline">
+      <ul class="block-legend" aria-label="What blocks mean">
+        {states.map((state) => (
+          <li key={state}>
+            <span class={`swatch block-${state}`} aria-hidden="true">
+              <span class="block-fill" />
+            </span>
+            <strong>{STATE_TEXTS[state].word}</strong> {STATE_TEXTS[state].means}
+          </li>
+        ))}
+        <li>
+          <span class="swatch filled" aria-hidden="true">
+            <span class="block-fill" />
+          </span>
+          <strong>Filled</strong> bytes beside the largest of the row
+        </li>
+      </ul>
+      {lanes.map((lane) => (
+        <Lane key={lane.name} lane={lane} now={storage.now} shown={shown} />
+      ))}
+      <p class="block-detail num" role="status">
+        {pointed ? (
+          <Detail name={pointed.lane.name} partition={pointed.partition} now={storage.now} />
+        ) : (
+          "No partition yet: the first is made when the first period is over, or shells are made ahead."
+        )}
+      </p>
+    </div>
+  );
+}
+
+function Detail({ name, partition, now }: { name: string; partition: Partition; now: number }) {
+  const { file, start, end, bytes, documents, shells } = partition;
+  return (
+    <>
+      <strong>{name}</strong>
+      <span>{spanText(preferredZone.value, start, end, now)}</span>
+      <span>{STATE_TEXTS[partition.state].word.toLowerCase()}</span>
+      <span>{bytesText(bytes)}</span>
+      {documents !== null && <span>{counted(documents, "document")}</span>}
+      {shells !== null && shells > 0 && <span>{countText(shells)} of them shells</span>}
+      <span>dropped {inText(partition.dropped_at - now)}</span>
+      <code>{file}</code>
+    </>
+  );
+}
+
+/** Ticks whose text fits between the edges. */
+function ticksOf(scale: Scale): { place: number; text: string }[] {
+  const edge = narrow.value ? 9 : 3;
+  return timeTicks(preferredZone.value, scale.start, scale.end, narrow.value ? 4 : 9)
+    .map(({ at, text }) => ({ place: placeOf(scale, at), text: tickText(text) }))
+    .filter(({ place }) => place >= edge && place <= 100 - edge);
+}
+
+/** A tick's two lines in one: the day before the time, the year behind the day. */
+function tickText(text: string): string {
+  const lines = text.split("\n");
+  return (text.includes(":") ? lines.reverse() : lines).join(" ");
+}
+
+interface LaneProps {
+  lane: StoredGranularity;
+  now: number;
+  /** The file that is pointed at. */
+  shown: Signal<string | undefined>;
+}
+
+function Lane({ lane, now, shown }: LaneProps) {
+  const scale = scaleOf(lane.partitions, now);
+  return (
+    <div class="lane">
+      <div class="lane-name">
+        <h3>{lane.name}</h3>
+        <span class="muted num">
+          {bytesText(bytesOf(lane))}, kept {lane.retention}
+        </span>
+      </div>
+      {scale ? (
+        <div class="lane-track">
+          <Blocks lane={lane} now={now} shown={shown} />
+          <span
+            class={placeOf(scale, now) > 90 ? "now-line at-end" : "now-line"}
+            style={{ left: `${placeOf(scale, now)}%` }}
+            aria-hidden="true"
+          >
+            <span>now</span>
+          </span>
+          <div class="lane-ticks" aria-hidden="true">
+            {ticksOf(scale).map(({ place, text }) => (
+              <span key={place} style={{ left: `${place}%` }}>
+                {text}
+              </span>
+            ))}
+          </div>
+        </div>
+      ) : (
+        <p class="muted lane-none">
+          No partition yet. The first is written when a document's period is over.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Blocks({ lane, now, shown }: LaneProps) {
+  const scale = scaleOf(lane.partitions, now);
+  const row = useRef<HTMLDivElement>(null);
+  const at = useSignal(-1);
+  const blocks = scale ? blocksOf(lane.partitions, scale) : [];
+  const open = blocks.findIndex(({ partition }) => partition.state === "open");
+  const stop = at.value >= 0 && at.value < blocks.length ? at.value : Math.max(0, open);
+  useEffect(() => {
+    // Focus follows the arrow keys, and comes from nowhere else.
+    const button = row.current?.children[at.value];
+    if (row.current?.contains(document.activeElement) && button instanceof HTMLElement)
+      button.focus();
+  }, [at.value]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const to = {
+      ArrowRight: stop + 1,
+      ArrowLeft: stop - 1,
+      Home: 0,
+      End: blocks.length - 1,
+    }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    at.value = Math.max(0, Math.min(blocks.length - 1, to));
+  };
+  return (
+    <div
+      ref={row}
+      class="blocks"
+      role="group"
+      aria-label={`Partitions of ${lane.name}`}
+      onKeyDown={onKeyDown}
+    >
+      {blocks.map(({ partition, left, width, fill }, index) => (
+        <button
+          key={partition.file}
+          type="button"
+          class={`block block-${partition.state}`}
+          tabIndex={index === stop ? 0 : -1}
+          style={{ left: `${left}%`, width: `${width}%` }}
+          aria-label={nameOf(lane, partition, now)}
+          aria-pressed={shown.value === partition.file}
+          onPointerEnter={() => (shown.value = partition.file)}
+          onClick={() => (shown.value = partition.file)}
+          onFocus={() => {
+            at.value = index;
+            shown.value = partition.file;
+          }}
+        >
+          <span class="block-fill" style={{ height: `${fill}%` }} />
+          {(partition.state === "open" || partition.state === "ahead") &&
+            width > (narrow.value ? 14 : 5) && <span class="block-word">{partition.state}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function nameOf(lane: StoredGranularity, partition: Partition, now: number): string {
+  const span = spanText(preferredZone.value, partition.start, partition.end, now);
+  const state = STATE_TEXTS[partition.state].word.toLowerCase();
+  const dropped = lengthText(Math.max(0, partition.dropped_at - now), 1);
+  return `${lane.name}, ${span}, ${state}, ${bytesText(partition.bytes)}, dropped in ${dropped}`;
+}

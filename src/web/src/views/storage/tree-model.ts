@@ -1,0 +1,57 @@
+/** A document as it is nested, with the slot that each of its cells is. Pure. */
+
+export type Node =
+  | { kind: "value"; name: string; text: string; slot: number; column: string }
+  | { kind: "group"; name: string; slot: number; summary: string; isEmpty: boolean; nodes: Node[] };
+
+/** Deeper than any document goes. */
+const DEPTH_MAX = 8;
+
+/**
+ * The tree of a nested document. The objects below `values` that have an `n` are cells: they are
+ * the slots of the document, in their order.
+ */
+export function treeOf(nested: unknown): Node[] {
+  let slots = 0;
+  const walk = (name: string, value: unknown, isValues: boolean, depth: number): Node => {
+    if (typeof value !== "object" || value === null || depth > DEPTH_MAX) {
+      return { kind: "value", name, text: textOf(value), slot: -1, column: "" };
+    }
+    const entries = Object.entries(value).sort(byNumber);
+    const isCell = isValues && "n" in value;
+    const slot = isCell ? slots++ : -1;
+    const nodes = entries.map(([own, inner]): Node =>
+      isCell
+        ? { kind: "value", name: own, text: textOf(inner), slot, column: own }
+        : walk(own, inner, isValues || own === "values", depth + 1),
+    );
+    const isEmpty = isCell && value.n === 0;
+    return { kind: "group", name, slot, nodes, isEmpty, summary: summaryOf(nodes, isCell) };
+  };
+  const root = walk("", nested, false, 0);
+  return root.kind === "group" ? root.nodes : [];
+}
+
+/** Slots are numbered by text: "10" comes after "9". */
+function byNumber([a]: [string, unknown], [b]: [string, unknown]): number {
+  const isNumbers = /^\d+$/.test(a) && /^\d+$/.test(b);
+  return isNumbers ? Number(a) - Number(b) : 0;
+}
+
+function summaryOf(nodes: Node[], isCell: boolean): string {
+  if (!isCell) return `${nodes.length} ${nodes.length === 1 ? "field" : "fields"}`;
+  return nodes
+    .map((node) => (node.kind === "value" ? `${node.name}: ${node.text}` : node.name))
+    .join(", ");
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "number") return numberText(value);
+  return JSON.stringify(value);
+}
+
+/** As it is stored, but for digits that say nothing. */
+export function numberText(value: number | null): string {
+  if (value === null) return "not a finite number";
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
+}

@@ -1,0 +1,79 @@
+/** The document nested, as BSON is written out: groups open and close, cells know their bytes. */
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useMemo, useRef } from "preact/hooks";
+import type { StoredDocument } from "./hex-layout";
+import { applyMark, mark, markOf, point } from "./marks";
+import { treeOf, type Node } from "./tree-model";
+
+export function TreeView({ document }: { document: StoredDocument }) {
+  const nodes = useMemo(() => treeOf(document.nested), [document.nested]);
+  const box = useRef<HTMLDivElement>(null);
+  const isAllOpen = useSignal(false);
+  const isPointedHere = useRef(false);
+  useSignalEffect(() => {
+    const to = mark.value;
+    if (box.current) applyMark(box.current, to, !isPointedHere.current);
+  });
+  const onPoint = (event: Event) => {
+    isPointedHere.current = true;
+    point(markOf(event.target));
+    isPointedHere.current = false;
+  };
+  return (
+    <section class="pane" aria-label="The document, nested">
+      <div class="pane-head">
+        <h3>Nested</h3>
+        <button
+          type="button"
+          class="button small"
+          onClick={() => (isAllOpen.value = !isAllOpen.value)}
+        >
+          {isAllOpen.value ? "Close the cells" : "Open all cells"}
+        </button>
+      </div>
+      <div
+        ref={box}
+        class="pane-body tree mono"
+        onPointerOver={onPoint}
+        onPointerLeave={() => point(undefined)}
+        onFocusIn={onPoint}
+        onFocusOut={() => point(undefined)}
+      >
+        {nodes.map((node) => (
+          <TreeNode key={node.name} node={node} isOpen={isAllOpen.value} depth={0} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function TreeNode({ node, isOpen, depth }: { node: Node; isOpen: boolean; depth: number }) {
+  if (node.kind === "value") {
+    const place = node.slot >= 0 ? { "data-slot": node.slot, "data-column": node.column } : {};
+    return (
+      <div class="leaf" {...place}>
+        <span class="leaf-name">{node.name}</span>: <span class="leaf-value">{node.text}</span>
+      </div>
+    );
+  }
+  const isCell = node.slot >= 0;
+  const place = isCell ? { "data-slot": node.slot } : {};
+  return (
+    <details
+      class={node.isEmpty ? "branch empty-cell" : "branch"}
+      open={isCell ? isOpen : depth < 2}
+    >
+      <summary {...place}>
+        <span class="leaf-name">{node.name}</span>
+        <span class="branch-summary">
+          {"{ "}
+          {node.summary}
+          {" }"}
+        </span>
+      </summary>
+      {node.nodes.map((inner) => (
+        <TreeNode key={inner.name} node={inner} isOpen={isOpen} depth={depth + 1} />
+      ))}
+    </details>
+  );
+}
