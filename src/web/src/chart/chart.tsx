@@ -29,6 +29,8 @@ export interface ChartProps {
   /** Whether gauges have a band from their least to their greatest. */
   band?: boolean | undefined;
   threshold?: Threshold | undefined;
+  /** Tags that name series, also where all have the same. */
+  labels?: readonly string[] | undefined;
   /** Makes other series of those that were loaded; always the same function. */
   derive?: ((data: ChartData) => ChartData) | undefined;
   /** Takes the height of what it is in. */
@@ -52,6 +54,7 @@ function wishOf(props: ChartProps): ChartWish {
     unit: props.unit,
     band: props.band ?? true,
     threshold: props.threshold,
+    labels: props.labels,
     derive: props.derive,
   };
 }

@@ -1,5 +1,6 @@
 /** The controls of a time frame: resolution, range, display, zone, and the ways along time. */
 import { Icon } from "../parts/icon";
+import { narrow } from "../parts/narrow";
 import { preferredZone } from "../app/preferences";
 import {
   RANGE_LABELS,
@@ -20,8 +21,27 @@ interface ChoicesProps<T extends string> {
   onChoose: (value: T) => void;
 }
 
-/** One of several side by side. */
+/** One of several: side by side, or in a list where there is little room. */
 function Choices<T extends string>({ label, choices, value, onChoose }: ChoicesProps<T>) {
+  if (narrow.value) {
+    return (
+      <select
+        aria-label={label}
+        value={value ?? ""}
+        onChange={(event) => {
+          const chosen = choices.find((choice) => choice.value === event.currentTarget.value);
+          if (chosen) onChoose(chosen.value);
+        }}
+      >
+        {value === undefined && <option value="">chosen stretch</option>}
+        {choices.map((choice) => (
+          <option key={choice.value} value={choice.value}>
+            {choice.label}
+          </option>
+        ))}
+      </select>
+    );
+  }
   return (
     <div class="choices" role="group" aria-label={label}>
       {choices.map((choice) => (

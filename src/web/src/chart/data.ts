@@ -148,7 +148,11 @@ function filled(legend: string, tags: Tags): string {
 }
 
 /** All parts over the same times. A time that a part does not have is `undefined` there. */
-export function joined(parts: readonly Part[], window: Window): ChartData {
+export function joined(
+  parts: readonly Part[],
+  window: Window,
+  always: readonly string[] = [],
+): ChartData {
   const withTimes = parts.filter(({ times }) => times.length > 0);
   const times = unionOf(withTimes.map((part) => part.times));
   const series = withTimes.flatMap((part) =>
@@ -158,7 +162,7 @@ export function joined(parts: readonly Part[], window: Window): ChartData {
   return {
     window,
     times,
-    series: named(unique(series).slice(0, DRAWN_MAX)),
+    series: named(unique(series).slice(0, DRAWN_MAX), always),
     resolution: parts[0]?.resolution ?? window.resolution,
     isCoarse: false,
     incompleteFrom: parts.find((part) => part.incompleteFrom !== undefined)?.incompleteFrom,
@@ -202,12 +206,17 @@ function unique(series: DrawnSeries[]): DrawnSeries[] {
   });
 }
 
-/** Calls each series what tells it from the others: its metric, its number, its own tags. */
-export function named(series: DrawnSeries[]): DrawnSeries[] {
+/**
+ * Calls each series what tells it from the others: its metric, its number, its own tags. Tags in
+ * `always` are told also where they are the same.
+ */
+export function named(series: DrawnSeries[], always: readonly string[] = []): DrawnSeries[] {
   const differs = (read: (one: DrawnSeries) => string | undefined) =>
     new Set(series.map(read)).size > 1;
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
-  const telling = tagNames.filter((name) => differs(({ tags }) => tags[name]));
+  const telling = tagNames.filter(
+    (name) => always.includes(name) || differs(({ tags }) => tags[name]),
+  );
   const isMetricTelling = differs(({ metric }) => metric);
   const short = shortNames(series.map(({ metric }) => metric));
   const isDisplayTelling = differs((one) => one.display) && !isMetricTelling;

@@ -33,6 +33,8 @@ export interface ChartWish {
   unit: string | undefined;
   band: boolean;
   threshold: Threshold | undefined;
+  /** Tags that name series, also where all have the same. */
+  labels: readonly string[] | undefined;
   /** Makes other series of those that were loaded. */
   derive: ((data: ChartData) => ChartData) | undefined;
 }
@@ -148,20 +150,20 @@ export class LiveChart {
   private keepLoading(): () => void {
     let abort = new AbortController();
     const question = computed(() => {
-      const { queries, display, unit, band } = this.wish.value;
-      return JSON.stringify({ queries, display, unit, band });
+      const { queries, display, unit, band, labels } = this.wish.value;
+      return JSON.stringify({ queries, display, unit, band, labels });
     });
     const stop = effect(() => {
       const { turn, ...window } = this.frame.asked.value;
       const { display: frameDisplay } = this.frame.choice.value;
       const asked = JSON.parse(question.value) as Pick<ChartWish, "queries" | "band"> &
-        Partial<Pick<ChartWish, "display" | "unit">>;
+        Partial<Pick<ChartWish, "display" | "unit" | "labels">>;
       if (!this.isSeen.value) return;
       abort.abort();
       abort = new AbortController();
-      const { queries, band, display, unit } = asked;
+      const { queries, band, display, unit, labels } = asked;
       const onFailures = (failures: Failure[]) => (this.failures.value = failures);
-      const all = { queries, band, display, unit, window, frameDisplay, onFailures };
+      const all = { queries, band, display, unit, labels, window, frameDisplay, onFailures };
       void this.ask(all, turn, abort.signal);
     });
     return () => {

@@ -20,6 +20,8 @@ export interface Asked {
   /** What the reader chose for all charts. */
   frameDisplay: FrameDisplay | undefined;
   unit: string | undefined;
+  /** Tags that name series. */
+  labels?: readonly string[] | undefined;
   /** Whether gauges have their band of least and greatest. */
   band: boolean;
   /** Told which queries were not answered, each time that all are through. */
@@ -88,7 +90,7 @@ async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
   asked.onFailures?.(failures);
   // One query that fails takes no other with it.
   if (parts.length === 0 && causes[0]) throw causes[0];
-  return joined(parts, asked.window);
+  return joined(parts, asked.window, asked.labels);
 }
 
 async function loadMetric(query: MetricQuery, asked: Asked, signal: AbortSignal): Promise<Part> {

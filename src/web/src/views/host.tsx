@@ -1,58 +1,87 @@
 /** A host: what it says of itself, and charts of all that it sends. */
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
+import type { SeriesEntry } from "../api/types";
 import { address } from "../app/address";
 import { Chart } from "../chart/chart";
 import { TimeControls } from "../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../chart/frame";
 import { Empty, Failed, Loading } from "../parts/states";
+import { AllMetrics } from "./host/all-metrics";
+import { HostHead } from "./host/head";
 import { sectionsOf, tagsOf } from "./host/sections";
+import "../styles/tiles.css";
+import "./host/host.css";
+
+/** New metrics of a host are looked for this often. */
+const SERIES_EVERY_MS = 60_000;
 
 export function HostView() {
-  const name = decodeURIComponent(address.value.path.split("/")[2] ?? "");
+  const name = nameIn(address.value.path);
   return <Host key={name} name={name} />;
+}
+
+function nameIn(path: string): string {
+  const part = path.split("/")[2] ?? "";
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function Host({ name }: { name: string }) {
   const frame = useTimeFrame({ annotationTags: tagsOf(name) }, name);
-  const series = useResource(
-    name,
-    (signal) => api.series({ tags: tagsOf(name) }, signal),
-    60_000,
-  ).value;
-  const names = series.data?.series.map(({ metric }) => metric).join("\n");
-  const metrics = useMemo(() => new Set(names?.split("\n") ?? []), [names]);
+  useEffect(() => {
+    document.title = `${name} · Granary`;
+  }, [name]);
   return (
     <>
-      <div class="head">
-        <h1>{name}</h1>
-      </div>
+      <HostHead name={name} />
       <TimeControls frame={frame} />
-      {series.data ? (
-        <Sections frame={frame} name={name} metrics={metrics} />
-      ) : series.error ? (
-        <Failed message={series.error.message} />
-      ) : (
-        <Loading />
-      )}
+      <Metrics frame={frame} name={name} />
     </>
   );
 }
 
-interface SectionsProps {
+interface MetricsProps {
   frame: TimeFrame;
   name: string;
-  metrics: ReadonlySet<string>;
 }
 
-function Sections({ frame, name, metrics }: SectionsProps) {
+function Metrics({ frame, name }: MetricsProps) {
+  const { data, error, reload } = useResource(
+    `series ${name}`,
+    (signal) => api.series({ tags: tagsOf(name) }, signal),
+    SERIES_EVERY_MS,
+  ).value;
+  // The same as long as the series are, so that charts stay as they are.
+  const text = JSON.stringify(data?.series ?? []);
+  const series = useMemo(() => JSON.parse(text) as SeriesEntry[], [text]);
+  const metrics = useMemo(() => new Set(series.map(({ metric }) => metric)), [series]);
   const sections = useMemo(() => sectionsOf(name, metrics), [name, metrics]);
-  if (metrics.size === 0) return <Empty title="This host has sent no samples" />;
+  if (!data) {
+    if (!error) return <Loading what="what this host sends" />;
+    return (
+      <Failed message={`The host cannot be shown: ${error.message}`}>
+        <button type="button" class="button" onClick={reload}>
+          Try again
+        </button>
+      </Failed>
+    );
+  }
+  if (series.length === 0) {
+    return (
+      <Empty title="There are no samples of this host">
+        <p>No series has the tag host={name}.</p>
+      </Empty>
+    );
+  }
   return (
     <>
       {sections.map(({ title, charts }) => (
-        <section key={title}>
+        <section key={title} aria-label={title}>
           <h2 class="section-title">{title}</h2>
           <div class="charts">
             {charts.map((chart) => (
@@ -61,6 +90,7 @@ function Sections({ frame, name, metrics }: SectionsProps) {
           </div>
         </section>
       ))}
+      <AllMetrics frame={frame} name={name} series={series} isOpen={sections.length === 0} />
     </>
   );
 }

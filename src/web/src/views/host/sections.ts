@@ -44,13 +44,17 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
     charts: [
       {
         title: "Memory",
-        metrics: ["anonymous", "shared", "slab", "page_tables", "kernel_stack", "buffers"]
+        metrics: ["anonymous", "slab", "page_tables", "kernel_stack", "buffers"]
           .map((part) => `system_memory_${part}`)
           .concat("system_memory_cached", "system_memory_free"),
         stacked: true,
         band: false,
       },
-      { title: "Memory used", metrics: ["system_memory_used", "system_memory_total"], band: true },
+      {
+        title: "Memory used",
+        metrics: ["used", "available", "total"].map((part) => `system_memory_${part}`),
+        band: false,
+      },
       { title: "Swap", metrics: ["swap_usage_used", "swap_usage_total"] },
       { title: "Swapping", metrics: ["swap_io_in", "swap_io_out"] },
     ],
@@ -58,15 +62,15 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
   {
     title: "Network",
     charts: [
-      { title: "Network received", metrics: ["system_network_bytes_in"] },
-      { title: "Network sent", metrics: ["system_network_bytes_out"] },
+      { title: "Network received", labels: ["interface"], metrics: ["system_network_bytes_in"] },
+      { title: "Network sent", labels: ["interface"], metrics: ["system_network_bytes_out"] },
       {
         title: "Network errors and drops",
         metrics: ["errors_in", "errors_out", "drops_in", "drops_out"].map(
           (what) => `system_network_${what}`,
         ),
       },
-      { title: "TCP connections", metrics: ["tcp_connections"], band: false },
+      { title: "TCP connections", labels: ["state"], metrics: ["tcp_connections"], band: false },
       {
         title: "TCP trouble",
         metrics: ["tcp_segments_retransmitted", "tcp_attempt_fails", "tcp_established_resets"],
@@ -91,6 +95,7 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
       },
       {
         title: "Disk utilisation",
+        labels: ["disk"],
         metrics: ["system_disk_utilization"],
         derive: percentOf,
         display: "avg_per_sec",
@@ -102,10 +107,16 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
     charts: [
       {
         title: "File systems used",
+        labels: ["mount"],
         metrics: ["disk_partition_space_percent_used"],
         band: false,
       },
-      { title: "File systems free", metrics: ["disk_partition_space_free"], band: false },
+      {
+        title: "File systems free",
+        labels: ["mount"],
+        metrics: ["disk_partition_space_free"],
+        band: false,
+      },
     ],
   },
   {

@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import { firstWord, groupsOf, matching } from "./groups";
+
+const of = (...metrics: string[]) =>
+  metrics.map((metric) => ({ metric, tags: {}, kind: "gauge" as const, unit: "" }));
+
+it("takes what stands before the first separator as the first word", () => {
+  const names = ["system_load_1m", "http.requests", "up", "_odd", "a:b", ""];
+  expect(names.map(firstWord)).toEqual(["system", "http", "up", "_odd", "a", ""]);
+});
+
+it("counts the series of each metric", () => {
+  expect(groupsOf(of("b_x", "a_y", "a_x", "a_y"))).toEqual([
+    {
+      word: "a",
+      metrics: [
+        { metric: "a_x", series: 1 },
+        { metric: "a_y", series: 2 },
+      ],
+    },
+    { word: "b", metrics: [{ metric: "b_x", series: 1 }] },
+  ]);
+});
+
+it("finds names that hold every word, in any case", () => {
+  const groups = groupsOf(of("system_disk_bytes", "system_net_bytes", "swap"));
+  expect(matching(groups, "BYTES net").flatMap(({ metrics }) => metrics)).toEqual([
+    { metric: "system_net_bytes", series: 1 },
+  ]);
+  expect(matching(groups, "  ")).toEqual(groups);
+  expect(matching(groups, "none")).toEqual([]);
+});

@@ -1,0 +1,110 @@
+/** What a host says of itself: whether it is there, since when, by which agents. */
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { Host, HostAgent } from "../../api/types";
+import { lengthText } from "../../model/words";
+import { Ago, second } from "../../parts/ago";
+import { Icon } from "../../parts/icon";
+import type { ComponentChildren } from "preact";
+
+const EVERY_MS = 10_000;
+const STATES = { up: "Up", late: "Late", down: "Down" } as const;
+/** A clock that differs by less is right enough. */
+const SKEW_TOLD_MS = 2000;
+
+export function HostHead({ name }: { name: string }) {
+  const answer = useResource(
+    `host ${name}`,
+    (signal) => api.hosts({ host: name }, signal),
+    EVERY_MS,
+  );
+  const host = answer.value.data?.hosts.find((one) => one.host === name);
+  return (
+    <header class="host-head">
+      <div class="head">
+        <a class="button quiet icon-only" href="/" aria-label="To the fleet" title="To the fleet">
+          <Icon name="left" />
+        </a>
+        <h1>{name}</h1>
+        {host && (
+          <span class={`badge host-state ${host.state}`}>
+            <span class={`dot ${host.state}`} aria-hidden="true" />
+            {STATES[host.state]}
+          </span>
+        )}
+      </div>
+      {host ? <Facts host={host} /> : <NoFacts isAsked={!answer.value.loading} />}
+    </header>
+  );
+}
+
+function NoFacts({ isAsked }: { isAsked: boolean }) {
+  return (
+    <p class="host-facts muted">
+      {isAsked ? "No agent pings for this host: its state is not known." : "…"}
+    </p>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd class="num">{children}</dd>
+    </div>
+  );
+}
+
+function Facts({ host }: { host: Host }) {
+  const tags = Object.entries(host.tags).sort(([a], [b]) => (a < b ? -1 : 1));
+  return (
+    <>
+      <dl class="host-facts">
+        <Fact name="Last ping">
+          <Ago at={host.pinged} />
+        </Fact>
+        {host.booted !== null && host.state !== "down" && (
+          <Fact name="Uptime">
+            <Uptime since={host.booted} />
+          </Fact>
+        )}
+        {host.agents.map((agent) => (
+          <Fact key={agent.agent + agent.program} name={agentName(agent, host)}>
+            {agent.version}
+            <span class="muted">
+              {" "}
+              for <Uptime since={agent.started} />
+            </span>
+            {Math.abs(agent.skew_ms) >= SKEW_TOLD_MS && (
+              <span class="warn">
+                {" "}
+                its clock is {lengthText(Math.abs(agent.skew_ms))}{" "}
+                {agent.skew_ms > 0 ? "ahead" : "behind"}
+              </span>
+            )}
+          </Fact>
+        ))}
+        {tags.length > 0 && (
+          <div>
+            <dt>Tags</dt>
+            <dd class="host-tags">
+              {tags.map(([tag, value]) => (
+                <span key={tag} class="badge">
+                  {tag}={value}
+                </span>
+              ))}
+            </dd>
+          </div>
+        )}
+      </dl>
+    </>
+  );
+}
+
+function agentName({ agent, program }: HostAgent, { host }: Host): string {
+  return agent === host ? program : `${program} ${agent}`;
+}
+
+function Uptime({ since }: { since: number }) {
+  return <>{lengthText(second.value - since)}</>;
+}
