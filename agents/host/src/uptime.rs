@@ -15,6 +15,10 @@ impl Source for Uptime {
         "uptime"
     }
 
+    fn booted_ms(&self) -> Option<i64> {
+        Some(self.0.boot_ms)
+    }
+
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let uptime: procfs::Uptime = self.0.parse("uptime")?;
         let booted = self.0.boot_ms as f64 / 1000.0;

@@ -1,6 +1,7 @@
 //! The life of an agent: start, rounds, ordered stop.
 
 use std::{
+    collections::BTreeMap,
     io,
     path::PathBuf,
     sync::{
@@ -11,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use granary_protocol::Ping;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     iterator::Signals,
@@ -21,7 +23,9 @@ use crate::{
     AgentArgs, Readings, Source,
     client::{Client, read_token},
     clock::{Stopwatch, unix_ms},
-    logging, print,
+    logging,
+    pinger::Pinger,
+    print,
     problems::Problems,
     refs::Refs,
     report::Totals,
@@ -90,7 +94,7 @@ pub fn run(
             .map_err(system("write to standard output"));
     }
     let folder = args.spool_folder(program);
-    let result = deliver(args, &mut sources, &folder);
+    let result = deliver(program, args, &mut sources, &folder);
     if let Err(AgentError::Spool(error)) = &result
         && error.is_damage()
     {
@@ -101,6 +105,7 @@ pub fn run(
 
 /// Starts the sender, samples until stopped, and stops in order.
 fn deliver(
+    program: &str,
     args: &AgentArgs,
     sources: &mut [Box<dyn Source>],
     folder: &std::path::Path,
@@ -124,12 +129,13 @@ fn deliver(
         args.report.clone(),
         schedule.send_delay(&agent),
     );
+    let pinger = Pinger::new(about(program, &agent, args, sources), args.interval);
     let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
     let (done, sender_done) = sync_channel(1);
     let thread = thread::Builder::new()
         .name("sender".to_owned())
         .spawn(move || {
-            let result = sender.run(&rounds);
+            let result = sender.run(&rounds, pinger);
             // Nobody listens any more when the agent has given up waiting.
             drop(done.send(result));
         })
@@ -161,6 +167,22 @@ fn deliver(
     };
     sampler.log_totals();
     sampled.and(sent)
+}
+
+/// What the agent says of itself in each ping.
+fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source>]) -> Ping {
+    let tags: BTreeMap<_, _> = args.tags.iter().cloned().collect();
+    Ping {
+        agent: agent.to_owned(),
+        host: tags.get("host").cloned(),
+        program: program.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: unix_ms(),
+        booted: sources.iter().find_map(|source| source.booted_ms()),
+        interval_ms: u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX),
+        sent: 0,
+        tags,
+    }
 }
 
 /// A channel that gets a word at SIGTERM or SIGINT.

@@ -4,7 +4,9 @@
 
 use std::{fs, io, path::Path, time::Duration};
 
-use granary_protocol::{BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer};
+use granary_protocol::{
+    BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, PING_PATH, Ping, PingAnswer, PingBody,
+};
 use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 
 use crate::request::Body;
@@ -41,6 +43,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Client {
     http: ureq::Agent,
     url: String,
+    ping_url: String,
     authorization: Option<String>,
 }
 
@@ -59,6 +62,7 @@ impl Client {
         Self {
             http,
             url: format!("{url}{INGEST_PATH}"),
+            ping_url: format!("{url}{PING_PATH}"),
             authorization: token.map(|token| format!("Bearer {token}")),
         }
     }
@@ -66,6 +70,28 @@ impl Client {
     /// Where it posts to.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Posts a ping and waits for the answer, at most `timeout`; why the daemon did not take it.
+    pub(crate) fn ping(&self, ping: Ping, timeout: Duration) -> Result<(), String> {
+        let body = PingBody { pings: vec![ping] };
+        let body = serde_json::to_vec(&body).map_err(|cause| cause.to_string())?;
+        let mut request = self.http.post(&self.ping_url).header(CONTENT_TYPE, "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let sent = request.config().timeout_global(Some(timeout)).build().send(&body[..]);
+        let mut answer = sent.map_err(|cause| cause.to_string())?;
+        let status = answer.status().as_u16();
+        let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        // Read in any case, so that the connection can be used again.
+        let text = text.map_err(|cause| format!("status {status}: {cause}"))?;
+        if status != 200 {
+            return Err(format!("status {status}"));
+        }
+        let answer: PingAnswer = serde_json::from_slice(&text)
+            .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
+        answer.refused.into_iter().next().map_or(Ok(()), |refused| Err(refused.reason))
     }
 
     /// Posts the body and waits for the answer, at most `timeout`.

@@ -11,6 +11,7 @@ mod client;
 mod clock;
 mod exit;
 mod logging;
+mod pinger;
 mod print;
 mod problems;
 mod readings;

@@ -19,6 +19,11 @@ pub trait Source {
     /// the other sources go on. For a failing part, [`Readings::problem`] says which.
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError>;
 
+    /// When the host was booted, in Unix milliseconds, if this source knows.
+    fn booted_ms(&self) -> Option<i64> {
+        None
+    }
+
     /// The agent was told to stop. True when something came in since the last round that would be
     /// lost: then there is one more round.
     fn stop(&mut self) -> bool {

@@ -19,6 +19,7 @@ use tracing::{debug, info, warn};
 use crate::{
     client::{Client, Outcome},
     clock::{Stopwatch, unix_ms},
+    pinger::Pinger,
     report::{Totals, write_report},
     request::{build_body, refs_in},
     spool::{Spool, SpoolError, StoredBatch},
@@ -112,17 +113,51 @@ impl Sender {
         }
     }
 
-    /// Delivers until `rounds` is closed, then tries what is left within the deadline.
-    pub(crate) fn run(mut self, rounds: &Receiver<()>) -> Result<(), SpoolError> {
+    /// Delivers until `rounds` is closed, then tries what is left within the deadline. Pings come
+    /// in between, at the start first of all.
+    pub(crate) fn run(
+        mut self,
+        rounds: &Receiver<()>,
+        mut pinger: Pinger,
+    ) -> Result<(), SpoolError> {
         loop {
+            pinger.ping_if_due(&self.client);
             let stopped = match self.step(REQUEST_TIMEOUT)? {
                 Step::Progress => wait(rounds, Duration::ZERO),
-                Step::Retry { delay, .. } => wait(rounds, delay),
-                Step::Idle => rounds.recv().is_err() || wait(rounds, self.send_delay),
+                Step::Retry { delay, .. } => self.wait_pinging(rounds, delay, &mut pinger),
+                Step::Idle => {
+                    self.wait_for_round(rounds, &mut pinger)
+                        || self.wait_pinging(rounds, self.send_delay, &mut pinger)
+                }
             };
             if stopped {
                 return self.flush();
             }
+        }
+    }
+
+    /// Waits for a round; true when the agent stops instead.
+    fn wait_for_round(&self, rounds: &Receiver<()>, pinger: &mut Pinger) -> bool {
+        loop {
+            match rounds.recv_timeout(pinger.left()) {
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => pinger.ping_if_due(&self.client),
+                Ok(()) => return false,
+            }
+        }
+    }
+
+    /// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
+    fn wait_pinging(&self, rounds: &Receiver<()>, delay: Duration, pinger: &mut Pinger) -> bool {
+        let watch = Stopwatch::start();
+        loop {
+            if wait(rounds, watch.left_of(delay).min(pinger.left())) {
+                return true;
+            }
+            if watch.left_of(delay).is_zero() {
+                return false;
+            }
+            pinger.ping_if_due(&self.client);
         }
     }
 

@@ -7,19 +7,20 @@ use std::{
     thread::JoinHandle,
 };
 
-use granary_protocol::{decode_batch, split_batches};
+use granary_protocol::{Ping, decode_batch, decode_pings, split_batches};
 
 /// What a request held: number, refs defined and number of samples of each batch.
 pub(crate) type Seen = Vec<(u64, Vec<u32>, usize)>;
 
-/// A request as the server saw it.
+/// A request as the server saw it, with the pings before it.
 pub(crate) struct Request {
+    pub(crate) pings: Vec<Ping>,
     pub(crate) batches: Seen,
     pub(crate) epochs: Vec<i64>,
     pub(crate) head: String,
 }
 
-/// Answers one connection a response, in order, then ends.
+/// Answers one connection a response, in order, then ends. Pings are answered besides.
 pub(crate) fn serve(
     answers: Vec<(u16, &'static str, String)>,
 ) -> (String, JoinHandle<Vec<Request>>) {
@@ -29,23 +30,36 @@ pub(crate) fn serve(
         answers
             .into_iter()
             .map(|(status, headers, body)| {
-                let (mut stream, _) = listener.accept().unwrap();
-                let request = read_request(&stream);
-                let length = body.len();
-                write!(
-                    stream,
-                    "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\
-                     {headers}\r\n{body}"
-                )
-                .unwrap();
-                request
+                let mut pings = Vec::new();
+                loop {
+                    let (stream, _) = listener.accept().unwrap();
+                    let (head, sent) = read_request(&stream);
+                    if head.starts_with("POST /api/v1/ping ") {
+                        pings.extend(decode_pings(&sent).unwrap().into_iter().map(Result::unwrap));
+                        answer(stream, 200, "", r#"{"accepted":1,"refused":[]}"#);
+                        continue;
+                    }
+                    answer(stream, status, headers, &body);
+                    return request(pings, head, &sent);
+                }
             })
             .collect()
     });
     (url, thread)
 }
 
-fn read_request(stream: &TcpStream) -> Request {
+fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\
+         {headers}\r\n{body}"
+    )
+    .unwrap();
+}
+
+/// Head and body, decompressed.
+fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -60,12 +74,16 @@ fn read_request(stream: &TcpStream) -> Request {
     if field("content-encoding:").as_deref() == Some("zstd") {
         body = zstd::bulk::decompress(&body, 16 << 20).unwrap();
     }
-    let parts = split_batches(&body).unwrap();
+    (head, body)
+}
+
+fn request(pings: Vec<Ping>, head: String, body: &[u8]) -> Request {
+    let parts = split_batches(body).unwrap();
     let views: Vec<_> = parts.into_iter().map(|bytes| decode_batch(bytes).unwrap()).collect();
     let batches = views
         .iter()
         .map(|view| (view.seq, view.series.iter().map(|s| s.reference).collect(), view.len()))
         .collect();
     let epochs = views.iter().map(|view| view.epoch).collect();
-    Request { batches, epochs, head }
+    Request { pings, batches, epochs, head }
 }

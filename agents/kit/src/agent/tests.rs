@@ -52,6 +52,10 @@ fn rounds_are_sampled_delivered_and_reported_and_a_failing_source_loses_nothing_
     run("test", &args.agent, vec![Box::new(Half), Box::new(OneMore)]).unwrap();
 
     let requests = server.join().unwrap();
+    let [ping] = &requests[0].pings[..] else { panic!("{:?}", requests[0].pings) };
+    assert_eq!((&*ping.agent, &*ping.program, ping.interval_ms), ("a", "test", 100));
+    assert_eq!((ping.booted, &*ping.tags["env"]), (Some(5), "test"));
+    assert!(ping.started <= ping.sent && ping.started > 0, "{ping:?}");
     let (seq, defined, sent) = &requests[0].batches[0];
     assert_eq!((*seq, defined.len(), *sent), (1, samples, samples));
     let report: serde_json::Value =
@@ -71,6 +75,10 @@ struct OneMore;
 impl Source for OneMore {
     fn name(&self) -> &'static str {
         "one more"
+    }
+
+    fn booted_ms(&self) -> Option<i64> {
+        Some(5)
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {

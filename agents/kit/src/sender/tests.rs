@@ -1,8 +1,12 @@
 //! The sender against a real HTTP server on a socket, answering from a script.
 
-use std::{net::TcpListener, sync::mpsc::sync_channel};
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    sync::mpsc::sync_channel,
+};
 
-use granary_protocol::{Batch, SeriesDefinition};
+use granary_protocol::{Batch, Ping, SeriesDefinition};
 use tempfile::TempDir;
 
 use super::*;
@@ -48,6 +52,10 @@ fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<To
     let sender =
         Sender::new(spool, client, Arc::clone(&totals), "a".to_owned(), None, Duration::ZERO);
     (sender, totals)
+}
+
+fn pinger() -> Pinger {
+    Pinger::new(Ping::default(), Duration::ZERO)
 }
 
 fn waiting(spool: &Spool) -> u64 {
@@ -193,7 +201,7 @@ fn stopping_flushes_what_waits_and_writes_the_report() {
     sender.report = Some(path.clone());
     let (announce, rounds) = sync_channel(1);
     drop(announce);
-    sender.run(&rounds).unwrap();
+    sender.run(&rounds, pinger()).unwrap();
     server.join().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!((&report["samples_acknowledged"], &report["spool_batches"]), (&4.into(), &0.into()));
@@ -206,7 +214,7 @@ fn stopping_with_a_dead_daemon_ends_at_once_and_keeps_the_batches() {
     let (announce, rounds) = sync_channel(1);
     drop(announce);
     let watch = Stopwatch::start();
-    sender.run(&rounds).unwrap();
+    sender.run(&rounds, pinger()).unwrap();
     assert!(watch.elapsed() < FLUSH_DEADLINE);
     assert_eq!(waiting(&spool), 2);
 }
@@ -283,4 +291,40 @@ fn a_batch_that_may_have_been_accepted_is_set_aside_rather_than_counted_twice() 
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     server.join().unwrap();
     assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 2));
+}
+
+/// Answers pings with these statuses in order, then ends; says how many there were.
+fn ping_server(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        for status in statuses {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 4096];
+            assert!(stream.read(&mut head).unwrap() > 0);
+            let body = r#"{"accepted":1,"refused":[]}"#;
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n");
+            stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+        }
+    });
+    (url, thread)
+}
+
+#[test]
+fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
+    let (url, server) = ping_server(vec![200]);
+    let client = Client::new(&url, None);
+    let mut pinger = pinger();
+    assert!(pinger.left().is_zero());
+    pinger.ping_if_due(&client);
+    pinger.ping_if_due(&client);
+    assert!(pinger.left() > Duration::from_secs(20), "{:?}", pinger.left());
+    server.join().unwrap();
+    // One that the daemon does not take is an error with its cause.
+    let (url, server) = ping_server(vec![404]);
+    let client = Client::new(&url, None);
+    assert_eq!(client.ping(Ping::default(), TIMEOUT), Err("status 404".to_owned()));
+    server.join().unwrap();
+    assert!(client.ping(Ping::default(), TIMEOUT).is_err());
 }
