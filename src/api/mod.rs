@@ -34,7 +34,7 @@ pub use ingest::{Collectors, IngestParts};
 pub use objects::ObjectsParts;
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
-pub use query::{QueryParts, Tails};
+pub use query::{Lines, QueryParts, Tails};
 pub use receive::receive;
 
 use actix_web::web::{self, ServiceConfig};

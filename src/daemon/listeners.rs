@@ -22,7 +22,7 @@ use crate::{
         SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
     api::{
-        self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames,
+        self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
         ObjectsParts, OneAtATime, QueryParts, Tails,
     },
     config::Settings,
@@ -76,6 +76,7 @@ pub(super) fn api_parts(
         client_timeout: settings.client_timeout,
         future_skew: settings.future_skew,
         tails: Tails::new(settings.tails_max),
+        lines: Lines::default(),
     };
     let objects = ObjectsParts {
         store: store.clone(),

@@ -30,6 +30,7 @@ mod resolution;
 mod retry;
 mod select;
 mod senders;
+mod sparklines;
 mod tail;
 mod timestamp;
 
@@ -61,6 +62,9 @@ pub use resolution::Resolution;
 pub use retry::run_until_settled;
 pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
+pub use sparklines::{
+    FullestFilesystem, HostLines, SharedSparklines, Spark, Sparklines, SparklinesAnswer,
+};
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};
 pub use timestamp::Timestamp;
 

@@ -179,6 +179,7 @@ impl Metrics {
         for endpoint in [
             "chart",
             "hosts",
+            "sparklines",
             "documents",
             "series",
             "find",

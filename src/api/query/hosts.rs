@@ -1,16 +1,19 @@
-//! `GET /api/v1/hosts`.
+//! `GET /api/v1/hosts` and `GET /api/v1/hosts/sparklines`.
+
+use std::sync::Arc;
 
 use actix_web::{
     HttpResponse,
     web::{self, Query},
 };
 use serde::Deserialize;
+use tokio::sync::Mutex;
 
 use super::endpoints::respond;
 use crate::{
     actors::KnownHosts,
     api::QueryParts,
-    query::{HostsAnswer, QueryError},
+    query::{HostsAnswer, QueryError, Sparklines},
 };
 
 /// Which hosts.
@@ -35,3 +38,36 @@ pub(super) async fn hosts(
     })
     .await
 }
+
+/// The lines of all hosts, which one request makes for all. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Lines(Arc<SharedLines>);
+
+#[derive(Debug, Default)]
+struct SharedLines {
+    lines: Sparklines,
+    /// Who makes the next answer: the others wait for it, and hold no thread meanwhile.
+    turn: Mutex<()>,
+}
+
+/// `GET /api/v1/hosts/sparklines`.
+pub(super) async fn sparklines(
+    params: Result<Query<Nothing>, actix_web::Error>,
+    parts: web::Data<QueryParts>,
+) -> HttpResponse {
+    let params =
+        params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()));
+    let shared = parts.lines.0.clone();
+    let is_there = shared.lines.latest(parts.clock.moment().earliest()).is_some();
+    let _turn = if is_there { None } else { Some(shared.turn.lock().await) };
+    respond("sparklines", params, parts, |_, parts, budget| {
+        let now = parts.clock.moment().earliest();
+        parts.lines.0.lines.answer(&parts.store, budget, now)
+    })
+    .await
+}
+
+/// No parameters.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}

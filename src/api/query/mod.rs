@@ -9,6 +9,7 @@ mod hosts;
 mod params;
 mod tail;
 
+pub use hosts::Lines;
 pub(crate) use params::fuzz_query;
 pub(super) use params::selector;
 pub use tail::Tails;
@@ -45,6 +46,7 @@ pub struct QueryParts {
     pub client_timeout: Duration,
     pub future_skew: Duration,
     pub tails: Tails,
+    pub lines: Lines,
 }
 
 /// The routes.
@@ -57,5 +59,6 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.route(Method::GET, "/api/v1/find", finding::find);
     scope.route(Method::GET, "/api/v1/facets", finding::facets);
     scope.route(Method::GET, "/api/v1/hosts", hosts::hosts);
+    scope.route(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
     scope.route(Method::GET, "/api/v1/tail", tail::tail);
 }

@@ -1,0 +1,124 @@
+//! Lines against what was sent, as time goes on.
+
+use super::*;
+use crate::{
+    model::{AcceptedBatch, Kind, SeriesInfo},
+    setup::{self, HOUR, MINUTE, NOW},
+    store::Appender,
+};
+
+/// Before this the daemon has nothing.
+const FIRST: i64 = NOW.0 - NOW.0 % HOUR;
+
+fn host_series(host: &str) -> Vec<SeriesInfo> {
+    let own = |metric: &str, tags: &[(&str, &str)], kind| {
+        let tags: Vec<_> = tags.iter().copied().chain([("host", host)]).collect();
+        setup::series(metric, &tags, kind)
+    };
+    vec![
+        own("system_cpu_user", &[], Kind::Counter),
+        own("system_cpu_idle", &[], Kind::Counter),
+        own("system_memory_used", &[], Kind::Gauge),
+        own("system_memory_total", &[], Kind::Gauge),
+        own("disk_partition_space_percent_used", &[("mount", "/")], Kind::Gauge),
+        own("disk_partition_space_percent_used", &[("mount", "/var")], Kind::Gauge),
+        own("system_network_bytes_in", &[("interface", "eth0")], Kind::Counter),
+        own("system_network_bytes_out", &[("interface", "eth0")], Kind::Counter),
+        own("another", &[], Kind::Gauge),
+    ]
+}
+
+/// A minute's readings: 25 % of the cores busy, memory half used, `/var` fuller from minute 30 on,
+/// 100 bytes a second in and 20 out.
+fn minute(appender: &mut Appender, series: &[SeriesId], minute: i64) {
+    let at = FIRST + minute * MINUTE;
+    let seconds = minute as f64 * 60.0;
+    let var = if minute < 30 { 10.0 } else { 90.0 };
+    let values =
+        [seconds, seconds * 3.0, 50.0, 100.0, 40.0, var, seconds * 100.0, seconds * 20.0, 7.0];
+    let times = vec![at; values.len()];
+    let (series, values) = (series.to_vec(), values.to_vec());
+    let batch = AcceptedBatch { series, times, values, ..AcceptedBatch::default() };
+    setup::send(appender, batch, UnixMillis(at));
+}
+
+fn answer(lines: &Sparklines, store: &Store, minute: i64) -> SparklinesAnswer {
+    let now = UnixMillis(FIRST + minute * MINUTE + 1);
+    let answer = lines.answer(store, &Budget::UNLIMITED, now).unwrap();
+    (*answer.0).clone()
+}
+
+#[test]
+fn lines_that_are_carried_on_are_those_that_are_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
+    let lines = Sparklines::default();
+    assert!(answer(&lines, &store, 0).hosts.is_empty());
+    let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
+    let mut later = None;
+    for now in 0..100 {
+        if !(40..43).contains(&now) {
+            minute(&mut appender, &web, now);
+        }
+        if now == 50 {
+            later = Some(setup::define(&mut appender, &host_series("late"), UnixMillis(FIRST)));
+        }
+        if let Some(later) = &later {
+            minute(&mut appender, later, now);
+        }
+        if now == 70 {
+            store.checkpoint(UnixMillis(FIRST + now * MINUTE)).unwrap();
+        }
+        if now % 3 == 0 {
+            let carried = answer(&lines, &store, now);
+            assert_eq!(carried, answer(&Sparklines::default(), &store, now), "minute {now}");
+        }
+    }
+}
+
+#[test]
+fn lines_say_what_was_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
+    let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
+    for now in (0..40).chain(43..60) {
+        minute(&mut appender, &web, now);
+    }
+    let answer = answer(&Sparklines::default(), &store, 60);
+    assert_eq!((answer.start, answer.step_ms, answer.points), (FIRST, MINUTE, 60));
+    let own = &answer.hosts["web"];
+    let cpu = own.cpu.as_ref().unwrap();
+    // The first reading has none before it; a quarter of 61 is step 15.
+    assert_eq!(cpu.line, format!(".{}...{}", "F".repeat(39), "F".repeat(17)));
+    assert_eq!((cpu.last, cpu.max), (Some(25.0), 100.0));
+    let memory = own.memory.as_ref().unwrap();
+    assert_eq!((memory.last, memory.line.starts_with("VV")), (Some(50.0), true));
+    let disk = own.disk.as_ref().unwrap();
+    assert_eq!(
+        (disk.last, disk.line.chars().nth(29), disk.line.chars().nth(30)),
+        (Some(90.0), Some('O'), Some('t'))
+    );
+    let network = own.network.as_ref().unwrap();
+    assert_eq!(network.last, Some(120.0));
+    // The increase over the gap counts where it ends.
+    assert_eq!((network.max, network.line.chars().nth(43)), (480.0, Some('z')));
+    let filesystem = own.filesystem.as_ref().unwrap();
+    assert_eq!((&*filesystem.mount, filesystem.used_percent), ("/var", 90.0));
+}
+
+#[test]
+fn an_answer_serves_others_for_some_seconds() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
+    let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
+    let lines = Sparklines::default();
+    let now = UnixMillis(FIRST + 10 * MINUTE);
+    assert!(lines.latest(now).is_none());
+    lines.answer(&store, &Budget::UNLIMITED, now).unwrap();
+    (0..9).for_each(|at| minute(&mut appender, &web, at));
+    assert!(lines.latest(now.plus(9_999)).unwrap().0.hosts.is_empty());
+    assert!(lines.latest(now.plus(10_000)).is_none());
+    assert!(lines.latest(now.minus(1)).is_none(), "the clock was set back");
+    let again = lines.answer(&store, &Budget::UNLIMITED, now.plus(10_000)).unwrap();
+    assert!(again.0.hosts.contains_key("web"));
+}
