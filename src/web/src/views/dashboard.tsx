@@ -9,7 +9,7 @@ import "../styles/explore.css";
 import { Board } from "./dashboard/board";
 
 export function DashboardView() {
-  const name = decodeURIComponent(address.value.path.split("/")[2] ?? "");
+  const name = address.value.path.split("/")[2] ?? "";
   const { data, error, reload } = useResource(name, (signal) => api.dashboard(name, signal)).value;
   useEffect(() => {
     document.title = `${data?.dashboard.title ?? name} · Granary`;

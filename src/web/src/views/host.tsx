@@ -7,6 +7,7 @@ import { address } from "../app/address";
 import { Chart } from "../chart/chart";
 import { TimeControls } from "../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../chart/frame";
+import { AnnotateButton } from "../parts/annotate";
 import { Empty, Failed, Loading } from "../parts/states";
 import { AllMetrics } from "./host/all-metrics";
 import { HostHead } from "./host/head";
@@ -38,7 +39,9 @@ function Host({ name }: { name: string }) {
   }, [name]);
   return (
     <>
-      <HostHead name={name} />
+      <HostHead name={name}>
+        <AnnotateButton frame={frame} tags={tagsOf(name)} />
+      </HostHead>
       <TimeControls frame={frame} />
       <Metrics frame={frame} name={name} />
     </>

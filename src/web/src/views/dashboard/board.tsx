@@ -122,7 +122,9 @@ export function Board({ loaded, onReload }: Props) {
         }}
         onExport={() => exportOf(name, draft.value)}
       />
-      <Problem message={problem.value} />
+      <div class="board-problem">
+        <Problem message={problem.value} />
+      </div>
       <VariablesBar variables={draft.value.variables} chosen={chosen} />
       <TimeControls frame={frame} />
       {draft.value.panels.length === 0 ? (

@@ -12,7 +12,13 @@ const STATES = { up: "Up", late: "Late", down: "Down" } as const;
 /** A clock that differs by less is right enough. */
 const SKEW_TOLD_MS = 2000;
 
-export function HostHead({ name }: { name: string }) {
+interface HeadProps {
+  name: string;
+  /** What can be done with the host. */
+  children?: ComponentChildren;
+}
+
+export function HostHead({ name, children }: HeadProps) {
   const answer = useResource(
     `host ${name}`,
     (signal) => api.hosts({ host: name }, signal),
@@ -32,6 +38,7 @@ export function HostHead({ name }: { name: string }) {
             {STATES[host.state]}
           </span>
         )}
+        {children}
       </div>
       {host ? <Facts host={host} /> : <NoFacts isAsked={!answer.value.loading} />}
     </header>
