@@ -16,6 +16,7 @@ it("writes lengths in the largest unit and its neighbour", () => {
   expect(lengthText(3_600_000)).toBe("1 h");
   expect(lengthText(3_600_000 + 5000)).toBe("1 h");
   expect(lengthText(86_400_000 * 12 + 3_600_000 * 4)).toBe("12 d 4 h");
+  expect(lengthText(86_400_000 * 112 + 3_600_000 * 4)).toBe("112 d");
 });
 
 it("writes what something took to a tenth of a second", () => {

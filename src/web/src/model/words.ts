@@ -10,7 +10,7 @@ const STEPS: [number, string][] = [
   [SECOND, "s"],
 ];
 
-/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next one where it is not 0. */
+/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next one where it matters. */
 export function lengthText(ms: number, units = 2): string {
   const size = Math.max(0, ms);
   if (size < SECOND) return `${size < 10 ? trimmed(size, 1) : Math.round(size)} ms`;
@@ -21,6 +21,8 @@ export function lengthText(ms: number, units = 2): string {
     const count = Math.floor(rest / step);
     rest -= count * step;
     if (count > 0) words.push(`${count} ${name}`);
+    // Beside hundreds of days no hour counts.
+    if (count >= 100) break;
   }
   return words.join(" ");
 }

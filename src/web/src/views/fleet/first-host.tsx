@@ -23,7 +23,7 @@ export function FirstHost() {
       <div class="command">
         <code>{command}</code>
         <button type="button" class="button small" onClick={() => void copy()}>
-          <Icon name={copied.value ? "check" : "link"} />
+          <Icon name={copied.value ? "check" : "copy"} />
           {copied.value ? "Copied" : "Copy"}
         </button>
       </div>

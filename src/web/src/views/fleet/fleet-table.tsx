@@ -37,13 +37,15 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
   const held = useHold(hold);
 
   const bringIntoView = (index: number) => {
-    const top = grid.current?.getBoundingClientRect().top ?? 0;
-    const headHeight = head.current?.offsetHeight ?? 0;
-    const rowTop = top + headHeight + index * rowHeight;
+    const list = grid.current?.querySelector(".virtual-rows");
+    const headHeight = head.current?.getBoundingClientRect().height ?? 0;
+    const rowTop = (list?.getBoundingClientRect().top ?? 0) + index * rowHeight;
     const low = innerHeight - (isNarrow ? PLACES_HEIGHT : 0);
-    if (rowTop < headHeight) scrollBy({ top: rowTop - headHeight, behavior: "instant" });
+    // Whole pixels, away from the edge: scrolling has no others.
+    if (rowTop < headHeight)
+      scrollBy({ top: Math.floor(rowTop - headHeight), behavior: "instant" });
     else if (rowTop + rowHeight > low)
-      scrollBy({ top: rowTop + rowHeight - low, behavior: "instant" });
+      scrollBy({ top: Math.ceil(rowTop + rowHeight - low), behavior: "instant" });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -52,6 +54,16 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
     if (event.key === "Enter" && isGrid && row) {
       event.preventDefault();
       go(hostPath(row.host.host));
+      return;
+    }
+    if (event.key === "ArrowRight" && isGrid) {
+      event.preventDefault();
+      grid.current?.querySelector<HTMLElement>(".active .col-menu button")?.focus();
+      return;
+    }
+    if ((event.key === "ArrowLeft" || event.key === "Escape") && !isGrid) {
+      event.preventDefault();
+      grid.current?.focus();
       return;
     }
     const page = Math.max(1, Math.floor(innerHeight / rowHeight) - 2);

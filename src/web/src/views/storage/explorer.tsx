@@ -126,10 +126,12 @@ function Time({ time }: { time: number | undefined }) {
 /** Tags until one series is left, then its document. */
 function OneSeries({ choice }: { choice: Choice }) {
   const { metric, tags } = choice;
-  const facets = useResource(`${metric}\n${tags}`, (signal) =>
-    api.facets({ metric, tags }, signal),
-  ).value;
-  const count = facets.data?.series;
+  const facets = useResource(`${metric}\n${tags}`, async (signal) => ({
+    asked: tags,
+    ...(await api.facets({ metric, tags }, signal)),
+  })).value;
+  // The answer before is of other tags: what it counts is not what would be shown.
+  const count = facets.data?.asked === tags ? facets.data.series : undefined;
   return (
     <>
       <TagFields tags={tags} facets={facets.data?.tags ?? []} />
@@ -236,7 +238,10 @@ function Stored({ choice }: { choice: Choice }) {
     (signal) => api.storedDocument({ metric, tags, resolution, time: time ?? daemonNow() }, signal),
     time === undefined ? 10_000 : undefined,
   ).value;
-  if (found.error && !found.data) return <Failed message={found.error.message} />;
+  // While the daemon is away what was there stays; the page says so.
+  if (found.error && (found.error.status !== 0 || !found.data)) {
+    return <Failed message={found.error.message} />;
+  }
   if (!found.data) return <Loading what="the document" />;
   return <DocumentView answer={found.data} isLoading={found.loading} />;
 }

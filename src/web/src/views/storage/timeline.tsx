@@ -2,6 +2,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Partition, StorageAnswer, StoredGranularity } from "../../api/types";
+import { setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
 import { timeTicks } from "../../model/ticks";
 import { bytesText, countText, counted, inText, lengthText } from "../../model/words";
@@ -29,7 +30,7 @@ export function Timeline({ storage }: { storage: StorageAnswer }) {
   const states = STATES.filter((state) => all.some(({ partition }) => partition.state === state));
   return (
     <div class="timeline">
-      <ul class="block-legend" aria-label="What blocks mean">
+      <ul class="block-legend" aria-label="What blocks mean" hidden={states.length === 0}>
         {states.map((state) => (
           <li key={state}>
             <span class={`swatch block-${state}`} aria-hidden="true">
@@ -48,13 +49,11 @@ export function Timeline({ storage }: { storage: StorageAnswer }) {
       {lanes.map((lane) => (
         <Lane key={lane.name} lane={lane} now={storage.now} shown={shown} />
       ))}
-      <p class="block-detail num" role="status">
-        {pointed ? (
+      {pointed && (
+        <p class="block-detail num" role="status">
           <Detail name={pointed.lane.name} partition={pointed.partition} now={storage.now} />
-        ) : (
-          "No partition yet: the first is made when the first period is over, or shells are made ahead."
-        )}
-      </p>
+        </p>
+      )}
     </div>
   );
 }
@@ -71,6 +70,7 @@ function Detail({ name, partition, now }: { name: string; partition: Partition; 
       {shells !== null && shells > 0 && <span>{countText(shells)} of them shells</span>}
       <span>dropped {inText(partition.dropped_at - now)}</span>
       <code>{file}</code>
+      <span class="muted">click: its first document</span>
     </>
   );
 }
@@ -175,7 +175,7 @@ function Blocks({ lane, now, shown }: LaneProps) {
           aria-label={nameOf(lane, partition, now)}
           aria-pressed={shown.value === partition.file}
           onPointerEnter={() => (shown.value = partition.file)}
-          onClick={() => (shown.value = partition.file)}
+          onClick={() => setParams(choiceIn(lane, partition), { replace: true })}
           onFocus={() => {
             at.value = index;
             shown.value = partition.file;
@@ -188,6 +188,11 @@ function Blocks({ lane, now, shown }: LaneProps) {
       ))}
     </div>
   );
+}
+
+/** The first document of a partition, for the series that is chosen below. */
+function choiceIn(lane: StoredGranularity, partition: Partition): Record<string, string> {
+  return { resolution: lane.name, time: String(partition.start) };
 }
 
 function nameOf(lane: StoredGranularity, partition: Partition, now: number): string {
