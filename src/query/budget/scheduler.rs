@@ -134,12 +134,17 @@ impl Turn {
             give_way();
         }
         self.is_held.set(false);
-        let class = self.slices.get().max(1).ilog(CLASS_FACTOR);
-        self.queue.enter(Place { class, query: self.query }, is_held, is_over)?;
+        let place = Place { class: class(self.slices.get()), query: self.query };
+        self.queue.enter(place, is_held, is_over)?;
         self.is_held.set(true);
         self.slice.set(Stopwatch::start());
         Ok(())
     }
+}
+
+/// One that has not used up its first slice, as most of a dashboard never do, goes before all that have.
+fn class(slices: u32) -> u32 {
+    slices.checked_ilog(CLASS_FACTOR).map_or(0, |class| class + 1)
 }
 
 impl Drop for Turn {
@@ -198,6 +203,12 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn classes_grow_with_the_slices_that_were_used_and_the_first_is_for_those_that_used_none() {
+        let classes: Vec<_> = [0, 1, 3, 4, 15, 16].map(class).to_vec();
+        assert_eq!(classes, [0, 1, 1, 2, 2, 3]);
+    }
 
     #[expect(clippy::unnecessary_wraps, reason = "it is what a turn asks")]
     fn never() -> Result<(), OverBudget> {
