@@ -60,9 +60,9 @@ export function hostSamples(host: string, hours: number, shift: number): Sample[
     counter("system_network_bytes_out", "bytes", sent, { interface: "eth0" });
     if (host === HOST && time >= GAP.from && time < GAP.to) continue;
     const isZero = host === HOST && time >= ZEROS.from && time < ZEROS.to;
-    for (const span of ["1m", "5m", "15m"]) {
-      gauge(`system_load_${span}`, "", isZero ? 0 : 0.25 + 2 * wave(time, shift));
-    }
+    ["1m", "5m", "15m"].forEach((span, k) => {
+      gauge(`system_load_${span}`, "", isZero ? 0 : 0.25 + 2 * wave(time, shift - k / 4));
+    });
   }
   return samples;
 }
@@ -117,4 +117,5 @@ export async function fill(daemon: Daemon): Promise<void> {
   await daemon.accept(hostSamples("web2", 3, 2));
   await daemon.accept(clockSamples());
   await daemon.accept(hostileSamples());
+  await daemon.ping([HOST, "web2", CLOCKS, ...HOSTILE].map((host) => ping(host)));
 }

@@ -4,6 +4,11 @@ import type axe from "axe-core";
 declare global {
   interface Window {
     axe: typeof axe;
+    /** The page's own: what its charts draw, by title. */
+    granaryCharts?: Map<
+      string,
+      { times: number[]; series: { key: string; values: (number | null | undefined)[] }[] }
+    >;
     granarySaw: (what: string) => void;
     hacked?: unknown;
     /** Set by a test, to see whether the document is still the same. */

@@ -1,0 +1,117 @@
+/** The fleet with as many hosts as a large one has. */
+import type { Page } from "@playwright/test";
+import type { Ping } from "./support/daemon";
+import { hostSamples, NOW, ping } from "./support/data";
+import { eventually } from "./support/eventually";
+import { expect, test } from "./support/test";
+import { MINUTE } from "./support/zones";
+
+const HOSTS = 5000;
+
+function name(k: number): string {
+  return `node-${String(k).padStart(4, "0")}`;
+}
+
+/** Roles go round by four, so each has a quarter. */
+const ROLES = ["web", "db", "cache", "queue"] as const;
+
+function fleet(): Ping[] {
+  return Array.from({ length: HOSTS }, (_, k) =>
+    ping(name(k), {
+      version: k % 10 === 0 ? "0.0.9" : "0.1.0",
+      booted: NOW - (k + 1) * MINUTE,
+      tags: { role: ROLES[k % ROLES.length] ?? "web", rack: `r${k % 50}` },
+    }),
+  );
+}
+
+const grid = (page: Page) => page.getByRole("grid", { name: "Hosts" });
+/** The names of the hosts that have rows, from the top. */
+async function names(page: Page): Promise<string[]> {
+  const rows = grid(page)
+    .getByRole("row")
+    .filter({ has: page.getByRole("rowheader") });
+  const found = await rows.evaluateAll((rows) =>
+    rows
+      .map((row) => ({
+        index: Number(row.getAttribute("aria-rowindex")),
+        name: row.querySelector("[role=rowheader]")?.textContent ?? "",
+      }))
+      .sort((a, b) => a.index - b.index)
+      .map(({ name }) => name),
+  );
+  return found;
+}
+
+test.describe("a fleet of 5,000 hosts", () => {
+  test.beforeEach(async ({ page, startDaemon }) => {
+    const daemon = await startDaemon();
+    await daemon.accept(hostSamples(name(7), 1, 0));
+    await daemon.ping(fleet());
+    await page.goto(daemon.url);
+    await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS + 1));
+  });
+
+  test("is shown by few rows, searched, filtered and sorted", async ({ page }) => {
+    expect((await names(page)).length).toBeLessThan(80);
+    await expect(page.getByText("5,000 hosts").first()).toBeVisible();
+
+    const search = page.getByRole("searchbox", { name: "Search hosts" });
+    await search.fill("node-123");
+    await expect(grid(page)).toHaveAttribute("aria-rowcount", "11");
+    expect(await names(page)).toEqual(Array.from({ length: 10 }, (_, k) => name(1230 + k)));
+    await search.fill("");
+
+    await page.getByRole("button", { name: /^role=db/ }).click();
+    await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS / 4 + 1));
+    expect((await names(page)).slice(0, 3)).toEqual([name(1), name(5), name(9)]);
+    await expect(page).toHaveURL(/tags=role%3Ddb/);
+    await page.reload();
+    await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS / 4 + 1));
+
+    await grid(page).getByRole("button", { name: "Host" }).click();
+    await expect.poll(async () => (await names(page))[0]).toBe(name(1));
+    await grid(page).getByRole("button", { name: "Host" }).click();
+    await expect.poll(async () => (await names(page))[0]).toBe(name(4997));
+    await page.mouse.move(5, 5);
+  });
+
+  test("scrolls to its last host, and rows are there at each step", async ({ page }) => {
+    await grid(page).getByRole("button", { name: "Host" }).click();
+    await page.mouse.move(720, 600);
+    for (let step = 0; step < 20; step++) {
+      await page.mouse.wheel(0, 1500);
+      await eventually("rows fill the window", () =>
+        page.evaluate(() => {
+          const rows = [...document.querySelectorAll("[role=grid] [role=row]")];
+          const tops = rows.map((row) => row.getBoundingClientRect());
+          const at = (y: number) => tops.some(({ top, bottom }) => top <= y && bottom > y);
+          return at(innerHeight - 60) && at(innerHeight / 2);
+        }),
+      );
+    }
+    await grid(page).focus();
+    await page.keyboard.press("End");
+    await expect(page.getByRole("link", { name: name(4999), exact: true })).toBeVisible();
+    await page.keyboard.press("Enter");
+    await expect(page).toHaveURL(new RegExp(`/hosts/${name(4999)}$`));
+  });
+});
+
+test("the order does not move under the mouse; it says that it is out of date", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  const hosts = ["a", "b", "c"];
+  await daemon.ping(hosts.map((host, k) => ping(host, { booted: NOW - (k + 1) * 60 * MINUTE })));
+  await page.goto(`${daemon.url}/?sort=uptime`);
+  await expect.poll(() => names(page)).toEqual(["a", "b", "c"]);
+  await page.getByRole("link", { name: "b", exact: true }).hover();
+  // The first is now the one that runs for longest.
+  await daemon.ping([ping("a", { booted: NOW - 600 * MINUTE, sent: Date.now() })]);
+  await expect(page.getByText("The order is out of date")).toBeVisible({ timeout: 20_000 });
+  expect(await names(page)).toEqual(["a", "b", "c"]);
+  await page.mouse.move(5, 5);
+  await expect.poll(() => names(page)).toEqual(["b", "c", "a"]);
+});

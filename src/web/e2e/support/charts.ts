@@ -1,0 +1,69 @@
+/** Hands for a chart: what a reader does with it, and what it says. */
+import { expect, type Locator, type Page } from "@playwright/test";
+
+/** The card of a chart. */
+export function chartOf(page: Page, title: string): Locator {
+  return page.getByRole("region", { name: title, exact: true });
+}
+
+/** Its area between the axes, on which one points and drags. */
+export function areaOf(page: Page, title: string): Locator {
+  return chartOf(page, title).getByRole("application");
+}
+
+export async function boxOf(area: Locator) {
+  await area.scrollIntoViewIfNeeded();
+  const box = await area.boundingBox();
+  if (!box) throw new Error("it is not to be seen");
+  return { ...box, at: (part: number) => box.x + part * box.width, middle: box.y + box.height / 2 };
+}
+
+/** Drags over parts of the width, from 0 to 1. */
+export async function drag(page: Page, title: string, from: number, to: number): Promise<void> {
+  const { at, middle } = await boxOf(areaOf(page, title));
+  await page.mouse.move(at(from), middle);
+  await page.mouse.down();
+  await page.mouse.move(at((from + to) / 2), middle, { steps: 4 });
+  await page.mouse.move(at(to), middle);
+  await page.mouse.up();
+}
+
+/** What is chosen in one of the rows of choices above the charts. */
+export function choices(page: Page, label: string): Locator {
+  return page.getByRole("group", { name: label, exact: true });
+}
+
+export async function choose(page: Page, label: string, choice: string): Promise<void> {
+  const button = choices(page, label).getByRole("button", { name: choice, exact: true });
+  await button.click();
+  await expect(button).toHaveAttribute("aria-pressed", "true");
+}
+
+export async function chooseZone(page: Page, zone: string): Promise<void> {
+  await page.getByRole("button", { name: /^Time zone/ }).click();
+  await page.getByRole("combobox", { name: "Search time zones" }).fill(zone);
+  await page.getByRole("option", { name: zone.replaceAll("_", " ") }).click();
+}
+
+export async function fromMenu(page: Page, title: string, item: string): Promise<void> {
+  await chartOf(page, title).getByRole("button", { name: "More", exact: true }).click();
+  await chartOf(page, title)
+    .getByRole(/^(Log|Stack)/.test(item) ? "menuitemcheckbox" : "menuitem", {
+      name: item,
+      exact: true,
+    })
+    .click();
+}
+
+/** The row of the legend of a series. */
+export function legendRow(page: Page, title: string, label: string): Locator {
+  const name = page.locator(".legend-label").getByText(label, { exact: true });
+  return chartOf(page, title).locator(".legend-row").filter({ has: name });
+}
+
+/** What moves with the pointer is written once a frame. */
+export async function nextFrame(page: Page): Promise<void> {
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
+}

@@ -1,0 +1,190 @@
+/** What charts draw, against what the API answers: point by point. */
+import type { Page } from "@playwright/test";
+import { CLOCKS, GAP, HOST, NOW, ZEROS } from "./support/data";
+import type { Daemon } from "./support/daemon";
+import { areaOf, chartOf, nextFrame } from "./support/charts";
+import { drawn, ofAnswer, type DrawnChart } from "./support/drawn";
+import { expect, test } from "./support/test";
+import { DAY, HOUR, lastChange, MINUTE, offset, startOfDay, ZONES } from "./support/zones";
+
+interface Asked {
+  metrics: string[];
+  host: string;
+  /** Numbers of gauges; others have that of their kind. */
+  display?: string;
+  resolution?: string;
+  zone?: string;
+}
+
+/** Asks the API for what a chart shows. */
+async function answered(daemon: Daemon, chart: DrawnChart, asked: Asked): Promise<DrawnChart> {
+  const [start, end] = [chart.times[0] ?? 0, chart.times.at(-1) ?? 0];
+  const answers = asked.metrics.map(async (metric) => {
+    const answer = await daemon.chart({
+      metric,
+      tags: `host=${asked.host}`,
+      start: String(start),
+      end: String(end + 1),
+      resolution: asked.resolution ?? "1m",
+      ...(asked.display ? { display: asked.display } : {}),
+      ...(asked.zone ? { tz: asked.zone } : {}),
+    });
+    return ofAnswer(answer);
+  });
+  const all = await Promise.all(answers);
+  const series = Object.assign({}, ...all.map(({ series }) => series)) as DrawnChart["series"];
+  return { times: all[0]?.times ?? [], series };
+}
+
+test("three charts draw the numbers of the API at every point", async ({ page, daemon }) => {
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
+  const charts: Record<string, string[]> = {
+    Load: ["system_load_1m", "system_load_5m", "system_load_15m"],
+    "Memory used": ["system_memory_used", "system_memory_total"],
+    "Network received": ["system_network_bytes_in"],
+  };
+  for (const [title, metrics] of Object.entries(charts)) {
+    await chartOf(page, title).scrollIntoViewIfNeeded();
+    const chart = await drawn(page, title);
+    expect(chart.times).toHaveLength(6 * 60);
+    expect(Object.keys(chart.series)).toHaveLength(metrics.length);
+    expect(chart, title).toEqual(await answered(daemon, chart, { metrics, host: HOST }));
+    const numbers = Object.values(chart.series)
+      .flat()
+      .filter((value) => value !== null);
+    expect(numbers.length).toBeGreaterThan(150 * metrics.length);
+  }
+});
+
+test("an empty slot is drawn as a gap, and zero as zero", async ({ page }) => {
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
+  const { times, series } = await drawn(page, "Load");
+  const load = Object.entries(series).find(([key]) => key.startsWith("system_load_1m"))?.[1] ?? [];
+  const within = ({ from, to }: { from: number; to: number }) =>
+    load.filter((_, k) => (times[k] ?? 0) >= from && (times[k] ?? 0) < to);
+  expect(within(GAP)).toEqual(new Array(20).fill(null));
+  expect(within(ZEROS)).toEqual(new Array(10).fill(0));
+});
+
+test("late samples are drawn by themselves", async ({ page, daemon }) => {
+  const tags = { host: "late-host" };
+  const at = NOW - 20 * MINUTE;
+  const load = (time: number, value: number) => ({ metric: "system_load_1m", tags, time, value });
+  await daemon.accept([load(at - MINUTE, 1), load(at + MINUTE, 1)]);
+  await page.goto("/hosts/late-host?resolution=1m&range=1h");
+  const valueAt = async () => {
+    const { times, series } = await drawn(page, "Load");
+    return Object.values(series)[0]?.[times.indexOf(at)];
+  };
+  expect(await valueAt()).toBeNull();
+  await daemon.accept([load(at, 42)]);
+  await expect.poll(valueAt, { timeout: 25_000 }).toBe(42);
+});
+
+test("the slot under way is drawn and hatched", async ({ page, daemon }) => {
+  await page.goto("/hosts/real-host?resolution=1m&range=1h");
+  const chart = await drawn(page, "Load");
+  const answer = await daemon.chart({
+    metric: "system_load_1m",
+    tags: "host=real-host",
+    range: "10m",
+    resolution: "1m",
+  });
+  expect(answer.incomplete_from).toBeGreaterThanOrEqual(chart.times.at(-1) ?? Infinity);
+  // Its ground has more than one colour, where that of a slot before has one.
+  const colours = await areaOf(page, "Load").evaluate((area) => {
+    const canvas = area.closest("section")?.querySelector("canvas");
+    if (!canvas) return [];
+    const copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const ctx = copy.getContext("2d", { willReadFrequently: true });
+    if (!ctx) return [];
+    ctx.drawImage(canvas, 0, 0);
+    const [from, to] = [canvas.getBoundingClientRect(), area.getBoundingClientRect()];
+    const slot = to.width / 60;
+    const ofSlot = (place: number) => {
+      const x = to.left - from.left + place * slot + 2;
+      const { data } = ctx.getImageData(x, to.top - from.top + 3, slot - 4, 12);
+      const seen = new Set<string>();
+      for (let k = 0; k < data.length; k += 4) seen.add(data.slice(k, k + 4).join());
+      return seen.size;
+    };
+    return [ofSlot(59), ofSlot(40)];
+  });
+  expect(colours[0]).toBeGreaterThan(colours[1] ?? Infinity);
+});
+
+/** The days that a chart says while one steps through its points with the keys. */
+async function steppedThrough(page: Page, title: string, points: number): Promise<string[]> {
+  const area = areaOf(page, title);
+  await area.focus();
+  const said: string[] = [];
+  for (let k = 0; k < points; k++) {
+    await page.keyboard.press(k === 0 ? "Home" : "ArrowRight");
+    await nextFrame(page);
+    said.push((await chartOf(page, title).locator(".chart-time").textContent()) ?? "");
+  }
+  return said;
+}
+
+for (const zone of ZONES) {
+  test(`days are those of the clocks in ${zone}, also when they are changed`, async ({
+    page,
+    daemon,
+  }) => {
+    const change = lastChange(zone, 4);
+    const first = startOfDay(zone, change - 2 * DAY);
+    const end = startOfDay(zone, change + 3 * DAY);
+    const search = new URLSearchParams({
+      resolution: "1d",
+      start: String(first),
+      end: String(end),
+      tz: zone,
+    });
+    await page.goto(`/hosts/${CLOCKS}?${search.toString()}`);
+    const chart = await drawn(page, "Load");
+    const asked = { metrics: ["system_load_1m"], host: CLOCKS, resolution: "day", zone };
+    expect(chart).toEqual(await answered(daemon, chart, asked));
+
+    const starts: number[] = [];
+    for (let at = first; at < end; at = startOfDay(zone, at + 30 * HOUR)) starts.push(at);
+    expect(chart.times).toEqual(starts);
+    const long = offset(zone, change - 1) - offset(zone, change);
+    const lengths = starts.map((at, k) => (starts[k + 1] ?? end) - at);
+    expect(lengths).toEqual([DAY, DAY, DAY + long, DAY, DAY]);
+
+    const format = new Intl.DateTimeFormat("en-GB", {
+      timeZone: zone,
+      weekday: "short",
+      day: "numeric",
+      month: "short",
+      year: "numeric",
+    });
+    const days = starts.map((at) => format.format(at).replaceAll(",", "").replace("Sept", "Sep"));
+    expect(await steppedThrough(page, "Load", starts.length)).toEqual(days);
+  });
+
+  test(`hours are told apart while clocks are changed in ${zone}`, async ({ page, daemon }) => {
+    const change = lastChange(zone, 4);
+    const [start, end] = [
+      Math.floor(change / HOUR - 4) * HOUR,
+      Math.floor(change / HOUR + 4) * HOUR,
+    ];
+    const search = new URLSearchParams({
+      resolution: "1h",
+      start: String(start),
+      end: String(end),
+      tz: zone,
+    });
+    await page.goto(`/hosts/${CLOCKS}?${search.toString()}`);
+    const chart = await drawn(page, "Load");
+    const asked = { metrics: ["system_load_1m"], host: CLOCKS, resolution: "1h" };
+    expect(chart).toEqual(await answered(daemon, chart, asked));
+    const said = await steppedThrough(page, "Load", chart.times.length);
+    const clock = (at: number) => {
+      const local = new Date(at + offset(zone, at)).toISOString();
+      return local.slice(11, 16);
+    };
+    expect(said.map((text) => /\d\d:\d\d/.exec(text)?.[0])).toEqual(chart.times.map(clock));
+    expect(new Set(said).size, "each hour has a name of its own").toBe(said.length);
+  });
+}
