@@ -8,6 +8,9 @@ import { memo } from "./memo";
 import { shortText, type Unit } from "../model/units";
 import type { Look } from "../model/colours";
 
+/** More rows than this may not fit, and are scrolled. */
+const ROWS_SHORT = 6;
+
 export interface LegendRow {
   key: string;
   label: string;
@@ -65,7 +68,7 @@ export const Legend = memo(function Legend({ rows, onRow, onRows }: LegendProps)
   const list = useRef<HTMLUListElement>(null);
   useLayoutEffect(() => onRows(list.current), [rows]);
   return (
-    <ul class="legend" ref={list}>
+    <ul class={rows.length > ROWS_SHORT ? "legend is-long" : "legend"} ref={list}>
       {rows.map((row) => (
         <li key={row.key} class={row.shown ? "legend-row" : "legend-row is-hidden"}>
           <button

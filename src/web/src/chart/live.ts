@@ -9,7 +9,7 @@ import { isDark } from "../app/preferences";
 import { Places, lookOf } from "../model/colours";
 import { valueText } from "../model/units";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
-import type { Pointed } from "./cursor";
+import type { Follower, Pointed } from "./cursor";
 import { seriesName, type ChartData, type Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { LegendValues, type LegendRow } from "./legend";
@@ -52,7 +52,7 @@ export interface ChartElements {
 /** A chart that is as near as this to what is seen is loaded. */
 const NEAR_PX = 200;
 
-export class LiveChart {
+export class LiveChart implements Follower {
   readonly wish;
   readonly data = signal<ChartData | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
@@ -70,6 +70,8 @@ export class LiveChart {
   private elements: ChartElements | undefined;
   private readonly isSeen = signal(false);
   private readonly places = new Places();
+  private isInView = false;
+  private isTipShown = false;
   private pointedPlace = -2;
   /** Of the frame, when it asked last. */
   private turn = -1;
@@ -127,12 +129,18 @@ export class LiveChart {
       { rootMargin: `${NEAR_PX}px` },
     );
     views.observe(elements.root);
+    const inView = new IntersectionObserver((entries) => {
+      this.isInView = entries.at(-1)?.isIntersecting ?? false;
+      if (this.isInView) this.pointAgain();
+    });
+    inView.observe(elements.root);
     const stops = [
       () => sizes.disconnect(),
       () => views.disconnect(),
       this.keepLoading(),
       effect(() => this.draw()),
-      this.frame.cursor.listen((pointed) => this.point(pointed)),
+      this.frame.cursor.follow(this),
+      () => inView.disconnect(),
       enter(this.wish.peek().title, () => plot.drawn),
       listen(elements.overlay, {
         plot,
@@ -220,16 +228,14 @@ export class LiveChart {
     });
     this.overlay?.fit();
     this.overlay?.look(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
-    this.pointedPlace = -2;
     // After the legend has its rows, and uPlot its scales.
-    requestAnimationFrame(() => this.point(this.frame.cursor.at));
+    requestAnimationFrame(() => this.pointAgain());
   }
 
   /** The rows of the legend on the page are others. */
   readonly attachLegend = (list: HTMLElement | null): void => {
     this.legend.attach(list);
-    this.pointedPlace = -2;
-    this.point(this.frame.cursor.at);
+    this.pointAgain();
   };
 
   /** The last slot that is over. */
@@ -241,25 +247,43 @@ export class LiveChart {
     return data.times.length - 1;
   }
 
-  private point(pointed: Pointed | null): void {
+  isOnScreen(): boolean {
+    return this.isInView;
+  }
+
+  move(pointed: Pointed | null): void {
     const data = this.data.peek();
-    const { plot, overlay, elements } = this;
-    if (!data || !plot || !overlay || !elements || !this.isSeen.peek()) return;
-    const pointedAt = pointed ? plot.placeOf(pointed.time) : undefined;
+    const { plot, overlay } = this;
+    if (!data || !plot || !overlay) return;
+    const place = pointed ? plot.placeOf(pointed.time) : undefined;
     const isSource = pointed?.source === this;
-    overlay.point(pointed, pointedAt, data.times[pointedAt ?? 0] ?? 0, isSource);
+    overlay.point(pointed, place, data.times[place ?? 0] ?? 0, isSource);
+    if (!isSource) this.showTip(undefined);
+  }
+
+  read(pointed: Pointed | null): void {
+    const data = this.data.peek();
+    const { plot, elements } = this;
+    if (!data || !plot || !elements) return;
+    const pointedAt = pointed ? plot.placeOf(pointed.time) : undefined;
     const place = pointedAt ?? this.lastPlace(data);
     const key = pointedAt === undefined ? -1 : place;
-    if (key !== this.pointedPlace) {
-      this.pointedPlace = key;
-      const units = data.series.map(({ unit }) => unit);
-      this.legend.write((row) => data.series[row]?.values[place], units);
-      const time = data.times[place];
-      const text = time === undefined ? "" : this.timeText(time, pointedAt === undefined);
-      if (elements.time.textContent !== text) elements.time.textContent = text;
-      if (pointed?.byKeys && isSource) this.speak(place, text);
-    }
-    if (!isSource) this.showTip(undefined);
+    if (key === this.pointedPlace) return;
+    this.pointedPlace = key;
+    const units = data.series.map(({ unit }) => unit);
+    this.legend.write((row) => data.series[row]?.values[place], units);
+    const time = data.times[place];
+    const text = time === undefined ? "" : this.timeText(time, pointedAt === undefined);
+    if (elements.time.textContent !== text) elements.time.textContent = text;
+    if (pointed?.byKeys && pointed.source === this) this.speak(place, text);
+  }
+
+  /** What was drawn or written is another: the pointed time is shown on it anew. */
+  private pointAgain(): void {
+    this.pointedPlace = -2;
+    const { at } = this.frame.cursor;
+    this.move(at);
+    this.read(at);
   }
 
   private timeText(time: number, isLast: boolean): string {
@@ -305,7 +329,7 @@ export class LiveChart {
 
   private showTip(time: number | undefined): void {
     const { elements, plot } = this;
-    if (!elements || !plot) return;
+    if (!elements || !plot || (time === undefined && !this.isTipShown)) return;
     const tolerance = time === undefined ? 0 : plot.timeAt(5) - plot.timeAt(0);
     const found =
       time === undefined
@@ -313,8 +337,10 @@ export class LiveChart {
         : annotationsAt(this.frame.annotations.peek(), time, tolerance).slice(0, 4);
     const text = found.map((one) => `${this.timeText(one.time, false)}\n${one.text}`).join("\n");
     if (elements.tip.textContent !== text) elements.tip.textContent = text;
-    elements.tip.hidden = text === "";
-    if (text === "" || time === undefined) return;
+    const isShown = text !== "";
+    if (isShown !== this.isTipShown) elements.tip.hidden = !isShown;
+    this.isTipShown = isShown;
+    if (!isShown || time === undefined) return;
     const { left, width } = plot.area;
     const x = Math.min(left + plot.xOf(time) + 8, left + width - elements.tip.offsetWidth);
     elements.tip.style.transform = `translateX(${Math.max(x, 0)}px)`;

@@ -8,6 +8,9 @@ import type { Plot } from "./plot";
 
 /** More dots would hide the lines. */
 const DOTS_MAX = 30;
+/** Pixels from the middle of a dot to its edge, and of the ring round it. */
+const DOT = { radius: 3.5, ring: 1.5 };
+const COLUMN_PX = 12;
 
 export interface DotLook {
   colour: string;
@@ -17,16 +20,20 @@ export interface DotLook {
 export class Overlay {
   private readonly line = part("plot-line");
   private readonly chosen = part("plot-chosen");
-  private readonly dots: HTMLElement[] = [];
+  /** Moves with the line: one picture, so that no dot is a layer of its own. */
+  private readonly dots = document.createElement("canvas");
   private looks: readonly DotLook[] = [];
+  private ground = "";
   private place = -1;
 
   constructor(
     readonly root: HTMLElement,
     private readonly plot: Plot,
   ) {
+    this.dots.className = "plot-dots";
+    this.line.append(this.dots);
     root.append(this.chosen, this.line);
-    this.line.hidden = this.chosen.hidden = true;
+    this.line.hidden = this.chosen.hidden = this.dots.hidden = true;
   }
 
   /** Lies exactly over the area between the axes. */
@@ -38,19 +45,16 @@ export class Overlay {
       width: `${width}px`,
       height: `${height}px`,
     });
+    const ratio = devicePixelRatio;
+    this.dots.width = COLUMN_PX * ratio;
+    this.dots.height = (height + COLUMN_PX) * ratio;
+    this.dots.style.height = `${height + COLUMN_PX}px`;
+    this.again();
   }
 
   look(looks: readonly DotLook[]): void {
-    this.looks = looks;
-    const count = Math.min(looks.length, DOTS_MAX);
-    while (this.dots.length > count) this.dots.pop()?.remove();
-    while (this.dots.length < count) {
-      const dot = part("plot-dot");
-      dot.hidden = true;
-      this.dots.push(dot);
-      this.line.append(dot);
-    }
-    this.dots.forEach((dot, k) => dot.style.setProperty("background", looks[k]?.colour ?? ""));
+    this.looks = looks.slice(0, DOTS_MAX);
+    this.ground = getComputedStyle(this.root).getPropertyValue("--surface").trim();
     this.again();
   }
 
@@ -76,10 +80,22 @@ export class Overlay {
   }
 
   private moveDots(place: number): void {
-    this.dots.forEach((dot, k) => {
-      const y = place < 0 || !this.looks[k]?.shown ? undefined : this.plot.yOf(k, place);
-      dot.hidden = y === undefined;
-      if (y !== undefined) dot.style.transform = `translateY(${y.toFixed(1)}px)`;
+    if (this.dots.hidden !== place < 0) this.dots.hidden = place < 0;
+    const ctx = place < 0 ? null : this.dots.getContext("2d");
+    if (!ctx) return;
+    const ratio = devicePixelRatio;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, COLUMN_PX, this.dots.height);
+    ctx.lineWidth = DOT.ring;
+    ctx.strokeStyle = this.ground;
+    this.looks.forEach(({ colour, shown }, k) => {
+      const y = shown ? this.plot.yOf(k, place) : undefined;
+      if (y === undefined) return;
+      ctx.beginPath();
+      ctx.arc(COLUMN_PX / 2, y + COLUMN_PX / 2, DOT.radius, 0, 2 * Math.PI);
+      ctx.fillStyle = colour;
+      ctx.fill();
+      ctx.stroke();
     });
   }
 
