@@ -7,11 +7,27 @@ import { selectionOf, tagsOf } from "./tags";
 
 const NONE: FacetsAnswer = { series: 0, tags: [] };
 
+/** Answers that several parts of a view want at once. */
+const recent = new Map<string, { at: number; answer: Promise<FacetsAnswer> }>();
+const RECENT_MS = 2000;
+const RECENT_MAX = 20;
+
+function facetsOf(metric: string, tags: string): Promise<FacetsAnswer> {
+  const key = `${metric}\n${tags}`;
+  const before = recent.get(key);
+  if (before && performance.now() - before.at < RECENT_MS) return before.answer;
+  if (recent.size >= RECENT_MAX) recent.clear();
+  const answer = api.facets({ metric, tags });
+  recent.set(key, { at: performance.now(), answer });
+  answer.catch(() => recent.delete(key));
+  return answer;
+}
+
 export function useFacets(metric: string, tags: string): ReadonlySignal<Resource<FacetsAnswer>> {
-  return useResource(`${metric}\n${tags}`, (signal) => {
+  return useResource(`${metric}\n${tags}`, () => {
     // What a variable stands for is not known here.
     const known = [...selectionOf(tags)].filter(([, value]) => !value.includes("$"));
     const plain = tagsOf(new Map(known));
-    return metric ? api.facets({ metric, tags: plain }, signal) : Promise.resolve(NONE);
+    return metric ? facetsOf(metric, plain) : Promise.resolve(NONE);
   });
 }

@@ -12,8 +12,8 @@ export function DashboardView() {
   const name = address.value.path.split("/")[2] ?? "";
   const { data, error, reload } = useResource(name, (signal) => api.dashboard(name, signal)).value;
   useEffect(() => {
-    document.title = `${data?.dashboard.title ?? name} · Granary`;
-  }, [data, name]);
+    document.title = `${name} · Granary`;
+  }, [name]);
   // What was loaded for another name is not shown for this one.
   if (data?.name === name) {
     return <Board key={`${name} ${data.version}`} loaded={data} onReload={reload} />;

@@ -8,6 +8,7 @@ import {
   closeBrackets,
   closeBracketsKeymap,
   completionKeymap,
+  type CompletionSource,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import {
@@ -117,11 +118,15 @@ const typedOver = EditorView.domEventHandlers({
   },
 });
 
-/** Names, labels and values, as the daemon knows them. */
-function completions() {
+let shared: CompletionSource | undefined;
+
+/** Names, labels and values, as the daemon knows them: remembered for all editors. */
+function completions(): CompletionSource {
+  if (shared) return shared;
   const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
   const strategy = newCompleteStrategy({ remote, maxMetricsMetadata: 5000 });
-  return strategy.promQL.bind(strategy);
+  shared = strategy.promQL.bind(strategy);
+  return shared;
 }
 
 const complain = StateEffect.define<Complaint | undefined>();

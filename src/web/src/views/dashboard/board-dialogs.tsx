@@ -18,6 +18,8 @@ interface Props {
   open: Dialogs | undefined;
   name: string;
   dashboard: Dashboard;
+  /** What it is called where it is kept now. */
+  savedTitle: string;
   frame: TimeFrame;
   chosen: Chosen;
   onClose: () => void;
@@ -71,14 +73,15 @@ export function BoardDialog(props: Props) {
   }
 }
 
-function SaveAs({ name, dashboard, onClose, onSaveAs }: Props) {
+function SaveAs({ name, dashboard, savedTitle, onClose, onSaveAs }: Props) {
   const known = useResource("dashboards", (signal) => api.dashboards(signal)).value;
   const taken = known.data?.dashboards.map((entry) => entry.name) ?? [];
+  const { title } = dashboard;
   return (
     <NameDialog
       heading="Save as"
       action="Save"
-      title={`${dashboard.title || name} (copy)`}
+      title={title === savedTitle ? `${title || name} (copy)` : title}
       taken={[...taken, name]}
       onClose={onClose}
       onSave={onSaveAs}

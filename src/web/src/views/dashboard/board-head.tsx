@@ -38,7 +38,7 @@ export function BoardHead(props: Props) {
             aria-label="Title of the dashboard"
             maxLength={200}
             value={props.dashboard.title}
-            onChange={(event) => props.onTitle(event.currentTarget.value)}
+            onInput={(event) => props.onTitle(event.currentTarget.value)}
           />
         </>
       ) : (

@@ -1,6 +1,6 @@
 /** A dashboard that was loaded: its panels, and while it is edited what is done to them. */
 import { useComputed, useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ApiError, api } from "../../api/client";
 import type { ChartPanel, Dashboard, DashboardAnswer, Panel } from "../../api/types";
 import { address, go, param, setParams } from "../../app/address";
@@ -48,17 +48,34 @@ export function Board({ loaded, onReload }: Props) {
   const frame = useTimeFrame({ range, resolution }, name);
   const isEditing = edit.value === "1";
   const isChanged = useComputed(() => JSON.stringify(draft.value) !== JSON.stringify(saved.value));
+  useEffect(() => {
+    document.title = `${saved.value.title || name} · Granary`;
+  }, [saved.value.title]);
   useUnsaved(isChanged.value ? "Changes of this dashboard are not saved." : undefined);
   const chosen = useChosen(draft.value);
 
+  const isTyping = useRef(false);
   const change = (next: Dashboard) => {
     past.value = [...past.value, draft.value].slice(-UNDO_MAX);
     draft.value = next;
+    isTyping.current = false;
+  };
+  /** Letters of a title are undone together. */
+  const retitle = (title: string) => {
+    if (isTyping.current) draft.value = { ...draft.value, title };
+    else change({ ...draft.value, title });
+    isTyping.current = true;
+  };
+  const undo = () => {
+    draft.value = past.value.at(-1) ?? draft.value;
+    past.value = past.value.slice(0, -1);
+    isTyping.current = false;
   };
   const keep = async (to: string, next: Dashboard, at: number | null) => {
     const answer = await api.saveDashboard(to, at, next);
     saved.value = draft.value = next;
     past.value = [];
+    isTyping.current = false;
     problem.value = open.value = undefined;
     version.value = answer.version;
   };
@@ -103,14 +120,11 @@ export function Board({ loaded, onReload }: Props) {
         canAdd={draft.value.panels.length < PANELS_MAX}
         busy={busy.value}
         frame={frame}
-        onTitle={(title) => change({ ...draft.value, title })}
+        onTitle={retitle}
         onEdit={() => setParams({ edit: "1" }, { replace: true })}
         onStop={stop}
         onSave={() => void save()}
-        onUndo={() => {
-          draft.value = past.value.at(-1) ?? draft.value;
-          past.value = past.value.slice(0, -1);
-        }}
+        onUndo={undo}
         onAdd={(kind) => {
           const panel = kind === "chart" ? chartPanel("", []) : textPanel();
           open.value = { dialog: "panel", panel, isNew: true };
@@ -142,6 +156,7 @@ export function Board({ loaded, onReload }: Props) {
         open={open.value}
         name={name}
         dashboard={draft.value}
+        savedTitle={saved.value.title}
         frame={frame}
         chosen={chosen}
         onClose={() => (open.value = undefined)}

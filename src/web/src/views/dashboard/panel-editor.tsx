@@ -53,6 +53,7 @@ export function ChartEditor(props: ChartProps) {
           Title
           <input
             type="text"
+            autofocus
             maxLength={TITLE_MAX}
             placeholder={titleOf(draft.value)}
             value={draft.value.title}
@@ -194,6 +195,7 @@ export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) 
         Title
         <input
           type="text"
+          autofocus
           maxLength={TITLE_MAX}
           value={draft.value.title}
           onInput={(event) => change({ title: event.currentTarget.value })}

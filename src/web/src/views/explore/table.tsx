@@ -128,9 +128,12 @@ function fullName({ metric, tags, label }: DrawnSeries): string {
   return metric ? seriesName(metric, tags) : label;
 }
 
+/** As the styles have it. */
 const ROW_PX = 32;
 /** Rows beyond what is seen, on either side. */
-const SPARE = 10;
+const SPARE = 12;
+/** Rows that pass by before others are made. */
+const STEP_PX = 6 * ROW_PX;
 
 /** A row for each slot, of which those are made that are seen. */
 function Rows({ data }: { data: ChartData }) {
@@ -140,7 +143,12 @@ function Rows({ data }: { data: ChartData }) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const look = () => (seen.value = { top: element.scrollTop, height: element.clientHeight });
+    const look = () => {
+      const top = Math.floor(element.scrollTop / STEP_PX) * STEP_PX;
+      const { top: before, height } = seen.peek();
+      if (top === before && height === element.clientHeight) return;
+      seen.value = { top, height: element.clientHeight };
+    };
     look();
     element.addEventListener("scroll", look, { passive: true });
     return () => element.removeEventListener("scroll", look);
