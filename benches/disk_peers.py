@@ -29,7 +29,7 @@ def command(peer, folder):
     """How a peer is started; what it takes besides the defaults makes it keep the 30 days."""
     listen = f"127.0.0.1:{PORT}"
     if peer == "granary":
-        return [ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
+        return ["env", "GRANARY__TELEMETRY__SELF=false", ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
     if peer == "victoria":
         return ["victoria-metrics", "-storageDataPath", folder, "-httpListenAddr", listen,
                 "-retentionPeriod", "5y"]

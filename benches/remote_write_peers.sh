@@ -61,7 +61,7 @@ for peer in "${peers[@]}"; do
     case $peer in
     # Shells for the next hour are made in the second half of each; ten minutes of samples in ten
     # seconds would pay for a whole hour of them.
-    granary) measure granary 7119 env GRANARY__PREALLOCATION__ENABLED=false "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
+    granary) measure granary 7119 env GRANARY__TELEMETRY__SELF=false GRANARY__PREALLOCATION__ENABLED=false "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
     victoria) measure victoria 8429 victoria-metrics -storageDataPath "$work/victoria" \
         -httpListenAddr 127.0.0.1:8429 -retentionPeriod 5y ;;
     esac

@@ -11,6 +11,7 @@
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
+//! | self-sampler | the main thread | one round at a time; others are left out |
 //! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
 
@@ -22,6 +23,7 @@ mod hosts;
 mod lifeline;
 mod preallocator;
 mod retention;
+mod self_sampler;
 mod snapshots;
 mod trusted_clock;
 mod writer;
@@ -36,6 +38,7 @@ pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use preallocator::Preallocator;
 pub use retention::Retention;
+pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 pub use trusted_clock::{ClockReport, TrustedClock};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};

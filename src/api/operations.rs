@@ -10,7 +10,7 @@ use actix_web::{
 use serde_json::json;
 
 use super::{AdminParts, answer, scope::Scope};
-use crate::model::HostState;
+use crate::{model::HostState, telemetry::SelfReading};
 
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
@@ -19,18 +19,31 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/readyz", readyz);
 }
 
-async fn metrics(parts: web::Data<AdminParts>) -> HttpResponse {
-    parts.metrics.body_memory_bytes.set(parts.bodies.used_bytes() as i64);
-    let hosts = parts.hosts.totals();
-    for state in HostState::ALL {
-        let labels = [state.as_str()];
-        parts.metrics.hosts.with_label_values(&labels).set(hosts.of(state) as i64);
+impl AdminParts {
+    /// Brings the metrics up to date of what others count.
+    fn refresh_metrics(&self) {
+        let metrics = &self.metrics;
+        metrics.body_memory_bytes.set(self.bodies.used_bytes() as i64);
+        let hosts = self.hosts.totals();
+        for state in HostState::ALL {
+            metrics.hosts.with_label_values(&[state.as_str()]).set(hosts.of(state) as i64);
+        }
+        let forgotten = &metrics.hosts_forgotten;
+        forgotten.inc_by(self.hosts.forgotten().saturating_sub(forgotten.get()));
+        let clock = self.clock.report();
+        metrics.clock_doubted.set(i64::from(clock.doubted));
+        metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);
     }
-    let forgotten = &parts.metrics.hosts_forgotten;
-    forgotten.inc_by(parts.hosts.forgotten().saturating_sub(forgotten.get()));
-    let clock = parts.clock.report();
-    parts.metrics.clock_doubted.set(i64::from(clock.doubted));
-    parts.metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);
+
+    /// What the daemon says of itself, for its own samples.
+    pub fn readings(&self) -> Vec<SelfReading> {
+        self.refresh_metrics();
+        self.metrics.readings(&self.store)
+    }
+}
+
+async fn metrics(parts: web::Data<AdminParts>) -> HttpResponse {
+    parts.refresh_metrics();
     let rendered = web::block(move || parts.metrics.render(&parts.store)).await;
     match rendered {
         Ok(Ok(text)) => {

@@ -30,6 +30,7 @@ pub(crate) struct Raw {
     pub(crate) clock: RawClock,
     pub(crate) snapshots: RawSnapshots,
     pub(crate) log: RawLog,
+    pub(crate) telemetry: RawTelemetry,
     pub(crate) granularity: Vec<RawGranularity>,
 }
 
@@ -144,6 +145,14 @@ pub(crate) struct RawSnapshots {
 pub(crate) struct RawLog {
     pub(crate) format: String,
     pub(crate) filter: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTelemetry {
+    #[serde(rename = "self")]
+    pub(crate) of_itself: bool,
+    pub(crate) interval: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     faults::Faults,
-    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawSnapshots, RawStorage},
+    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawSnapshots, RawStorage, RawTelemetry},
 };
 use crate::{
     actors::GraphiteSettings,
@@ -40,6 +40,11 @@ pub(super) fn client_timeout(text: &str, faults: &mut Faults) -> Duration {
         faults.0.push(format!("server.client_timeout = {text:?} is too small; use 1s or more"));
     }
     timeout
+}
+
+pub(super) fn self_interval(raw: &RawTelemetry, faults: &mut Faults) -> Option<Duration> {
+    let interval = faults.duration("telemetry.interval", &raw.interval);
+    raw.of_itself.then_some(interval)
 }
 
 pub(super) fn socket_address(key: &str, text: &str, faults: &mut Faults) -> SocketAddr {

@@ -8,8 +8,8 @@ use super::{
     raw::Raw,
     sections::{
         annotations_max, checkpoint_bounds, client_timeout, clock, granularities, graphite,
-        graphite_templates, log_format, promql, series_limits, snapshots, socket_address,
-        store_limits,
+        graphite_templates, log_format, promql, self_interval, series_limits, snapshots,
+        socket_address, store_limits,
     },
 };
 use crate::{
@@ -63,6 +63,8 @@ pub struct Settings {
     pub retention_interval: Duration,
     pub clock: TrustRules,
     pub snapshots: SnapshotPolicy,
+    /// How often the daemon samples itself, when it does.
+    pub self_interval: Option<Duration>,
     pub log_format: LogFormat,
     pub log_filter: String,
     pub granularities: GranularitySet,
@@ -74,7 +76,6 @@ impl Settings {
         let mut faults = Faults::default();
         let listen = socket_address("server.listen", &raw.server.listen, &mut faults);
         let granularities = granularities(raw, &mut faults);
-        let log_format = log_format(&raw.log.format, &mut faults);
         let limits = &raw.limits;
         let settings = Self {
             as_toml: Vec::new(),
@@ -136,7 +137,8 @@ impl Settings {
             retention_interval: faults.duration("retention.interval", &raw.retention.interval),
             clock: clock(raw, &mut faults),
             snapshots: snapshots(&raw.snapshots, &mut faults),
-            log_format,
+            self_interval: self_interval(&raw.telemetry, &mut faults),
+            log_format: log_format(&raw.log.format, &mut faults),
             log_filter: raw.log.filter.clone(),
             granularities,
         };

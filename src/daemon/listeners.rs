@@ -19,12 +19,13 @@ use tokio::{net::TcpStream, sync::Semaphore};
 use crate::{
     actors::{
         Collector, CollectorParts, GraphiteListeners, Health, KnownHosts, Lifeline, Lifelines,
-        SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
+        SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
     api::{
         self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
         ObjectsParts, OneAtATime, QueryParts, Tails,
     },
+    clock::{Clock, SystemClock},
     config::Settings,
     ingest::memory::IngestMemory,
     objects::Annotations,
@@ -153,6 +154,27 @@ pub(super) fn start_graphite(
     let collector = collector_of_its_own(settings, &parts.admin, line, arbiters);
     GraphiteListeners::start(&settings.graphite, collector, parts.admin.metrics.clone())
         .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
+}
+
+/// Starts what samples the daemon itself, if anything does.
+pub(super) fn start_self_sampler(
+    settings: &Settings,
+    parts: &ApiParts,
+    lifelines: &Lifelines,
+    arbiters: &mut Vec<Arbiter>,
+) -> Option<Addr<SelfSampler>> {
+    let interval = settings.self_interval?;
+    let line = lifelines.for_role("collector of the daemon's own samples");
+    let admin = parts.admin.clone();
+    let sampler = SelfSampler::new(SelfSamplerParts {
+        collector: collector_of_its_own(settings, &parts.admin, line, arbiters),
+        read: Box::new(move || admin.readings()),
+        lifeline: lifelines.for_role("self-sampler"),
+        host: machine_name().unwrap_or_else(|| "localhost".to_owned()),
+        interval,
+        started: SystemClock.now(),
+    });
+    Some(sampler.start())
 }
 
 /// Takes the address, so that connections wait until they are served.

@@ -17,8 +17,8 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
-        KnownHosts, Lifelines, Preallocator, Retention, Stop, TrustedClock, Watcher, Writer,
-        WriterHandle, WriterParts, lifelines,
+        KnownHosts, Lifelines, Preallocator, Retention, SelfSampler, Stop, TrustedClock, Watcher,
+        Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock},
@@ -28,7 +28,7 @@ use crate::{
     telemetry::Metrics,
 };
 use data_dir::DataDir;
-use listeners::{api_parts, start_graphite, start_server};
+use listeners::{api_parts, start_graphite, start_self_sampler, start_server};
 
 /// Why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,7 @@ struct Daemon {
     preallocator: Option<Addr<Preallocator>>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
+    self_sampler: Option<Addr<SelfSampler>>,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -123,15 +124,14 @@ impl Daemon {
         };
         let retention = start_on_arbiter(&mut arbiters, retention);
         let hosts = open_hosts(&settings, &store, &trusted)?;
-        let keeper = HostKeeper::new(hosts.clone(), lifelines.for_role("host keeper"));
-        let host_keeper = start_on_arbiter(&mut arbiters, keeper);
+        let host_keeper = start_host_keeper(&hosts, &lifelines, &mut arbiters);
         let writer_too = writer_handle.clone();
         let parts = api_parts(&settings, store, writer_too, trusted, metrics, &health, hosts);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
+        let self_sampler = start_self_sampler(&settings, &parts, &lifelines, &mut arbiters);
         let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
-        say_ready(&health);
-        tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
+        say_ready(&health, &settings, watch);
         Ok(Self {
             settings,
             server,
@@ -142,6 +142,7 @@ impl Daemon {
             preallocator,
             retention,
             host_keeper,
+            self_sampler,
             arbiters,
             health,
             watcher,
@@ -174,6 +175,9 @@ impl Daemon {
         self.graphite.stop();
         self.tails.end();
         within("the HTTP server", step, self.server.stop(true)).await;
+        if let Some(sampler) = &self.self_sampler {
+            within("the self-sampler", step, sampler.send(Stop)).await;
+        }
         // 2. What waits for the journal is committed.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
@@ -252,6 +256,15 @@ fn preallocator(
     Preallocator::new(store, clock, health, line, settings.preallocation_per_second)
 }
 
+fn start_host_keeper(
+    hosts: &KnownHosts,
+    lifelines: &Lifelines,
+    arbiters: &mut Vec<Arbiter>,
+) -> Addr<HostKeeper> {
+    let line = lifelines.for_role("host keeper");
+    start_on_arbiter(arbiters, HostKeeper::new(hosts.clone(), line))
+}
+
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>
 where
     A: Actor<Context = actix::Context<A>> + Handler<Stop> + Send,
@@ -283,8 +296,9 @@ async fn stop_signal() {
     }
 }
 
-fn say_ready(health: &Health) {
+fn say_ready(health: &Health, settings: &Settings, watch: Stopwatch) {
     health.clear(Condition::Lifecycle);
     systemd::notify(&[sd_notify::NotifyState::Ready]);
     systemd::feed_watchdog();
+    tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
 }

@@ -5,7 +5,7 @@
 
 use prometheus::{
     Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Registry, TextEncoder, proto::MetricFamily,
 };
 
 use super::{
@@ -204,6 +204,13 @@ impl Metrics {
     /// # Errors
     /// When the encoder fails.
     pub fn render(&self, store: &Store) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.gather(store), &mut text)?;
+        Ok(text)
+    }
+
+    /// Every number, up to date.
+    pub(super) fn gather(&self, store: &Store) -> Vec<MetricFamily> {
         self.mirrored.update(store);
         let partitions = store.partitions();
         for (index, granularity) in store.all_granularities().iter().enumerate() {
@@ -214,9 +221,7 @@ impl Metrics {
             self.partition_file_bytes.with_label_values(&labels).set(bytes as i64);
         }
         self.cpu_seconds.inc_by((cpu_seconds() - self.cpu_seconds.get()).max(0.0));
-        let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
-        Ok(text)
+        self.registry.gather()
     }
 }
 

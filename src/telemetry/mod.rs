@@ -6,7 +6,9 @@ mod labels;
 mod log_limit;
 mod logging;
 mod metrics;
+mod readings;
 
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 pub use logging::{LogFormat, init_logging};
 pub use metrics::{METRIC_NAMES, Metrics};
+pub use readings::SelfReading;

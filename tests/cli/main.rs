@@ -37,6 +37,7 @@ mod protobuf;
 mod protocols;
 mod reference_cases;
 mod remote_write;
+mod self_samples;
 mod senders;
 mod settings;
 #[path = "../support/setup.rs"]

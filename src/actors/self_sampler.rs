@@ -1,0 +1,125 @@
+//! The sampler of the daemon itself: what `/metrics` says goes into the store, as from an agent.
+//!
+//! Each round is a batch with a number of its own, which is sent once: a round that is refused or lost
+//! is left out, and the next one's running totals make up for it. So nothing counts twice, and no
+//! sender waits. Must never know: what is measured, how samples are written.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use actix::{
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, WrapFuture,
+};
+use serde_json::json;
+
+use super::{CollectBatches, Collector, Lifeline, Stop};
+use crate::{
+    ingest::{memory::IngestMemory, protocol::BatchEncoding},
+    model::UnixMillis,
+    telemetry::SelfReading,
+};
+
+/// Under which name the daemon sends.
+const AGENT: &str = "granary";
+/// Memory that a round may take.
+const MEMORY_BYTES: usize = 1 << 20;
+
+/// What reads the daemon's own metrics.
+pub type ReadSelf = Box<dyn Fn() -> Vec<SelfReading>>;
+
+/// What the sampler is made of.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct SelfSamplerParts {
+    pub read: ReadSelf,
+    pub collector: Addr<Collector>,
+    pub lifeline: Lifeline,
+    /// The tag `host` of the series.
+    pub host: String,
+    pub interval: Duration,
+    /// When the daemon was started, since when it counts.
+    pub started: UnixMillis,
+}
+
+/// The role.
+pub struct SelfSampler {
+    parts: SelfSamplerParts,
+    memory: IngestMemory,
+    /// Number of the last round.
+    seq: u64,
+    /// A round that is not answered yet: others are left out until then.
+    is_under_way: bool,
+    is_failing: bool,
+}
+
+impl SelfSampler {
+    /// Makes the role; nothing runs yet.
+    pub fn new(parts: SelfSamplerParts) -> Self {
+        let memory = IngestMemory::new(MEMORY_BYTES);
+        Self { parts, memory, seq: 0, is_under_way: false, is_failing: false }
+    }
+
+    /// A round, as an agent would send it. Without times, so that the daemon's clock does not speak
+    /// for itself where senders are asked whether it is right.
+    fn batch(&mut self) -> Vec<u8> {
+        self.seq += 1;
+        let started = self.parts.started.0;
+        let samples: Vec<_> = (self.parts.read)()
+            .into_iter()
+            .map(|reading| {
+                let mut tags: BTreeMap<_, _> = reading.labels.into_iter().collect();
+                tags.insert("host".to_owned(), self.parts.host.clone());
+                let SelfReading { name, unit, is_counter, value, .. } = reading;
+                let kind = if is_counter { "counter" } else { "gauge" };
+                let mut sample = json!({ "metric": name, "tags": tags, "kind": kind, "unit": unit,
+                    "value": value });
+                if is_counter {
+                    sample["start"] = started.into();
+                }
+                sample
+            })
+            .collect();
+        let batch =
+            json!({ "agent": AGENT, "epoch": started, "seq": self.seq, "samples": samples });
+        batch.to_string().into_bytes()
+    }
+
+    fn sample(&mut self, ctx: &mut Context<Self>) {
+        if self.is_under_way {
+            return;
+        }
+        let Ok(memory) = self.memory.take(0) else { return };
+        let body = self.batch().into();
+        let round = CollectBatches { body, encoding: BatchEncoding::Json, memory };
+        self.is_under_way = true;
+        let answered = self.parts.collector.send(round).into_actor(self);
+        ctx.spawn(answered.map(|answer, role, _| {
+            role.is_under_way = false;
+            let fault = match answer {
+                Ok(Ok(answer)) if answer.refused.is_empty() => None,
+                Ok(Ok(answer)) => Some(format!("refused: {:?}", answer.refused)),
+                Ok(Err(fault)) => Some(fault.to_string()),
+                Err(fault) => Some(fault.to_string()),
+            };
+            if let Some(cause) = fault.as_ref().filter(|_| !role.is_failing) {
+                tracing::warn!(cause, "the daemon's own samples are left out for now");
+            }
+            role.is_failing = fault.is_some();
+        }));
+    }
+}
+
+impl Actor for SelfSampler {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(self.parts.interval, Self::sample);
+    }
+}
+
+impl Handler<Stop> for SelfSampler {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        self.parts.lifeline.release();
+        ctx.stop();
+    }
+}

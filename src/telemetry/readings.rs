@@ -1,0 +1,65 @@
+//! The self-metrics as numbers, for the daemon's own samples.
+//!
+//! Must never know: where they go.
+
+use prometheus::proto::{LabelPair, MetricType};
+
+use super::Metrics;
+use crate::store::Store;
+
+/// A number that the daemon says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelfReading {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+    /// The unit, or nothing.
+    pub unit: &'static str,
+    /// Whether it counts up since the start.
+    pub is_counter: bool,
+    /// What it is now.
+    pub value: f64,
+}
+
+impl Metrics {
+    /// What `/metrics` says, but for the buckets of histograms, and for what is counted by label and
+    /// never was: each would be a series that says nothing.
+    pub fn readings(&self, store: &Store) -> Vec<SelfReading> {
+        let mut readings = Vec::new();
+        for family in self.gather(store) {
+            let kind = family.get_field_type();
+            for metric in family.get_metric() {
+                let pair = |label: &LabelPair| (label.name().to_owned(), label.value().to_owned());
+                let labels: Vec<_> = metric.get_label().iter().map(pair).collect();
+                let mut add = |suffix: &str, is_counter, value| {
+                    if is_counter && value == 0.0 && !labels.is_empty() {
+                        return;
+                    }
+                    let name = format!("{}{suffix}", family.name());
+                    let unit = if suffix == "_count" { "" } else { unit(family.name()) };
+                    let labels = labels.clone();
+                    readings.push(SelfReading { name, labels, unit, is_counter, value });
+                };
+                if kind == MetricType::COUNTER {
+                    add("", true, metric.get_counter().get_value());
+                } else if kind == MetricType::GAUGE {
+                    add("", false, metric.get_gauge().get_value());
+                } else if kind == MetricType::HISTOGRAM {
+                    let histogram = metric.get_histogram();
+                    add("_sum", true, histogram.get_sample_sum());
+                    add("_count", true, histogram.get_sample_count() as f64);
+                }
+            }
+        }
+        readings
+    }
+}
+
+/// The unit that a name says.
+fn unit(name: &str) -> &'static str {
+    ["bytes", "seconds"]
+        .into_iter()
+        .find(|unit| name.split('_').any(|part| part == *unit))
+        .unwrap_or_default()
+}
