@@ -27,7 +27,7 @@ export function Ingest({ status, rates }: Props) {
         </Empty>
       ) : (
         <ScrollX label="Ingest by protocol">
-          <table class="rows">
+          <table class="rows ingest">
             <thead>
               <tr>
                 <th scope="col">Protocol</th>

@@ -1,18 +1,15 @@
 /** Chooses a series, a granularity and a time, and shows the document that is stored for them. */
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { address, setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
 import { api, now as daemonNow } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { Facet, FoundMetric, StorageAnswer } from "../../api/types";
+import type { FoundMetric, StorageAnswer } from "../../api/types";
 import { Combobox } from "../../parts/combobox";
-import { Icon } from "../../parts/icon";
 import { Empty, Failed, Loading } from "../../parts/states";
 import { fieldOf, instantOfField } from "../../model/field-time";
 import { countText } from "../../model/words";
-import { canBeAskedFor, selectionOf, tagsOf } from "../../queries/tags";
 import { DocumentView } from "./document-view";
+import { TagFields } from "./tag-fields";
 
 const METRICS_MAX = 50;
 
@@ -134,7 +131,7 @@ function OneSeries({ choice }: { choice: Choice }) {
   const count = facets.data?.asked === tags ? facets.data.series : undefined;
   return (
     <>
-      <TagFields tags={tags} facets={facets.data?.tags ?? []} />
+      <TagFields metric={metric} tags={tags} facets={facets.data?.tags ?? []} />
       {facets.error ? (
         <Failed message={facets.error.message} />
       ) : count === undefined ? (
@@ -161,73 +158,6 @@ function OneSeries({ choice }: { choice: Choice }) {
       )}
     </>
   );
-}
-
-function TagFields({ tags, facets }: { tags: string; facets: Facet[] }) {
-  const chosen = selectionOf(tags);
-  const text = useSignal(tags);
-  useEffect(() => {
-    text.value = tags;
-  }, [tags]);
-  const choose = (name: string, value: string) => {
-    const next = new Map(chosen);
-    if (value === "") next.delete(name);
-    else next.set(name, value);
-    setParams({ tags: tagsOf(next) }, { replace: true });
-  };
-  const open = facets.filter(({ name, values_total }) => values_total > 1 || chosen.has(name));
-  return (
-    <div class="explorer-tags">
-      {open.map((facet) => (
-        <label key={facet.name} class="field tag-field">
-          <span>{facet.name}</span>
-          <select
-            value={chosen.get(facet.name) ?? ""}
-            onChange={(event) => choose(facet.name, event.currentTarget.value)}
-          >
-            <option value="">any of {facet.values_total.toLocaleString("en")}</option>
-            {optionsOf(facet, chosen.get(facet.name)).map((value) => (
-              <option key={value} value={value}>
-                {value}
-              </option>
-            ))}
-          </select>
-        </label>
-      ))}
-      <form
-        class="field tag-text"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setParams({ tags: tagsOf(selectionOf(text.value)) }, { replace: true });
-        }}
-      >
-        <input
-          type="text"
-          class="mono"
-          aria-label="Tags as name=value, between commas"
-          placeholder="host=web1,core=0"
-          autocomplete="off"
-          spellcheck={false}
-          value={text.value}
-          onInput={(event) => (text.value = event.currentTarget.value)}
-        />
-        {text.value !== tags && (
-          <button type="submit" class="button">
-            <Icon name="check" />
-            Take
-          </button>
-        )}
-      </form>
-    </div>
-  );
-}
-
-/** The values that can be asked for, the chosen one among them. */
-function optionsOf(facet: Facet, chosen: string | undefined): string[] {
-  const values = facet.values
-    .map(({ value }) => value)
-    .filter((value) => value !== "" && canBeAskedFor(facet.name, value));
-  return chosen === undefined || values.includes(chosen) ? values : [chosen, ...values];
 }
 
 function Stored({ choice }: { choice: Choice }) {
