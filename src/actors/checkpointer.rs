@@ -1,18 +1,53 @@
 //! The checkpointer: moves the catalog into documents, on a timer and when asked.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Message, SpawnHandle};
+use parking_lot::Mutex;
 
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
     clock::{Clock, Stopwatch},
-    store::{CheckpointBounds, Store},
+    model::UnixMillis,
+    store::{CheckpointBounds, CheckpointReport, Store},
     telemetry::Metrics,
 };
 
 /// A checkpoint that failed is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Checkpoints that are remembered.
+const REMEMBERED: usize = 20;
+
+/// The last checkpoints that were done. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct CheckpointHistory(Arc<Mutex<VecDeque<PastCheckpoint>>>);
+
+/// A checkpoint that was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PastCheckpoint {
+    /// When it was begun.
+    pub at: UnixMillis,
+    /// How long it took.
+    pub elapsed_ms: u64,
+    /// Cells that it merged into the head and into documents.
+    pub cells: u64,
+    /// Documents that it wrote.
+    pub documents: u64,
+}
+
+impl CheckpointHistory {
+    /// The newest first.
+    pub fn last(&self) -> Vec<PastCheckpoint> {
+        self.0.lock().iter().copied().collect()
+    }
+
+    fn note(&self, done: PastCheckpoint) {
+        let mut all = self.0.lock();
+        all.truncate(REMEMBERED - 1);
+        all.push_front(done);
+    }
+}
 
 /// Asks for a checkpoint now: memory is short, the journal is long, or a start has much to replay.
 #[derive(Debug, Clone, Copy, Message)]
@@ -30,6 +65,7 @@ pub struct CheckpointerParts {
     pub lifeline: Lifeline,
     pub interval: Duration,
     pub bounds: CheckpointBounds,
+    pub history: CheckpointHistory,
 }
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
@@ -62,13 +98,16 @@ impl Checkpointer {
     fn checkpoint(&self) -> bool {
         let parts = &self.parts;
         let watch = Stopwatch::start();
-        match parts.store.checkpoint(parts.clock.moment()) {
+        let moment = parts.clock.moment();
+        match parts.store.checkpoint(moment) {
             Ok(report) => {
                 let elapsed_ms = watch.millis();
                 parts.metrics.checkpoint_duration.observe(watch.seconds());
                 parts.health.clear(Condition::Checkpoint);
-                let (documents, through) = (report.documents, report.through);
+                let CheckpointReport { documents, through, cells } = report;
                 tracing::info!(documents, through, elapsed_ms, "wrote a checkpoint");
+                let (at, elapsed_ms) = (moment.clock, elapsed_ms);
+                parts.history.note(PastCheckpoint { at, elapsed_ms, cells, documents });
                 true
             }
             Err(cause) => {
@@ -131,5 +170,21 @@ impl Handler<Stop> for Checkpointer {
         self.checkpoint();
         self.parts.lifeline.release();
         ctx.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_checkpoints_are_remembered_the_newest_first() {
+        let history = CheckpointHistory::default();
+        for n in 0..30 {
+            let at = UnixMillis(n);
+            history.note(PastCheckpoint { at, elapsed_ms: 1, cells: 2, documents: 3 });
+        }
+        let times: Vec<_> = history.last().iter().map(|own| own.at.0).collect();
+        assert_eq!(times, (10..30).rev().collect::<Vec<_>>());
     }
 }

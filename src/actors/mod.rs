@@ -21,6 +21,7 @@ mod graphite;
 mod health;
 mod hosts;
 mod lifeline;
+mod observed;
 mod preallocator;
 mod retention;
 mod self_sampler;
@@ -28,7 +29,9 @@ mod snapshots;
 mod trusted_clock;
 mod writer;
 
-pub use checkpointer::{CheckpointNow, Checkpointer, CheckpointerParts};
+pub use checkpointer::{
+    CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
+};
 pub use collector::{
     CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, RowsAnswer, counted_as,
 };
@@ -36,7 +39,8 @@ pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};
 pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
-pub use preallocator::Preallocator;
+pub use observed::Observed;
+pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::Retention;
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use parking_lot::Mutex;
 
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
@@ -17,14 +18,54 @@ const TICK: Duration = Duration::from_secs(1);
 /// Shells written in one transaction, so that a checkpoint never waits long for it.
 const SHELLS_PER_TRANSACTION: usize = 2000;
 
+/// What was made ahead of its time. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct ShellsAhead(Arc<Mutex<Vec<Option<ShellsMade>>>>);
+
+/// The shells of a granularity's coming documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShellsMade {
+    /// When the documents begin.
+    pub start: UnixMillis,
+    /// When they end.
+    pub end: UnixMillis,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl ShellsAhead {
+    /// Those of each granularity of the settings whose time has not come yet.
+    pub fn made(&self, now: UnixMillis) -> Vec<Option<ShellsMade>> {
+        let made = self.0.lock();
+        made.iter().map(|own| own.filter(|own| own.start > now)).collect()
+    }
+
+    fn note(&self, index: usize, made: ShellsMade) {
+        let mut all = self.0.lock();
+        if all.len() <= index {
+            all.resize(index + 1, None);
+        }
+        all[index] = Some(made);
+    }
+}
+
+/// What the role is made of.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct PreallocatorParts {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub health: Health,
+    pub lifeline: Lifeline,
+    /// Documents, at most.
+    pub per_second: u32,
+    pub ahead: ShellsAhead,
+}
+
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
 #[derive(Debug)]
 pub struct Preallocator {
-    store: Store,
-    clock: Arc<dyn Clock>,
-    health: Health,
-    lifeline: Lifeline,
-    per_second: u32,
+    parts: PreallocatorParts,
     /// By granularity.
     progress: Vec<Progress>,
 }
@@ -40,22 +81,16 @@ struct Progress {
 
 impl Preallocator {
     /// Makes the role; nothing runs yet.
-    pub fn new(
-        store: Store,
-        clock: Arc<dyn Clock>,
-        health: Health,
-        lifeline: Lifeline,
-        per_second: u32,
-    ) -> Self {
-        let progress = vec![Progress::default(); store.granularities().count()];
-        Self { store, clock, health, lifeline, per_second, progress }
+    pub fn new(parts: PreallocatorParts) -> Self {
+        let progress = vec![Progress::default(); parts.store.granularities().count()];
+        Self { parts, progress }
     }
 
     fn tick(&mut self) {
         match self.preallocate() {
-            Ok(()) => self.health.clear(Condition::Preallocation),
+            Ok(()) => self.parts.health.clear(Condition::Preallocation),
             Err(cause) => {
-                self.health.raise(Condition::Preallocation, cause.to_string());
+                self.parts.health.raise(Condition::Preallocation, cause.to_string());
                 let cause: &dyn std::error::Error = &cause;
                 tracing::warn!(cause, "preallocation failed; it will be tried again");
             }
@@ -64,24 +99,27 @@ impl Preallocator {
 
     /// Makes the shells that are due, at most as many as a second may.
     fn preallocate(&mut self) -> Result<(), StoreError> {
-        let now = self.clock.moment();
-        let mut budget = self.per_second as usize;
-        for (index, granularity) in self.store.granularities().indexed() {
+        let now = self.parts.clock.moment();
+        let mut budget = self.parts.per_second as usize;
+        for (index, granularity) in self.parts.store.granularities().indexed() {
             let progress = &mut self.progress[index.0];
             let Some(due) = preallocation::shells_due(granularity, progress.live.len(), now) else {
                 continue;
             };
             if progress.document != Some(due.document) {
                 let live =
-                    self.store.live_series(preallocation::live_since(granularity, now.clock));
+                    self.parts.store.live_series(preallocation::live_since(granularity, now.clock));
                 *progress = Progress { document: Some(due.document), live, done: 0 };
                 continue; // the next tick knows how many are due
             }
             while progress.done < due.count && budget > 0 {
                 let take = SHELLS_PER_TRANSACTION.min(budget).min(due.count - progress.done);
                 let series = &progress.live[progress.done..progress.done + take];
-                self.store.preallocate(index, due.document, series)?;
+                self.parts.store.preallocate(index, due.document, series)?;
                 progress.done += take;
+                let (start, count) = (due.document, progress.done);
+                let end = granularity.document.next(start);
+                self.parts.ahead.note(index.0, ShellsMade { start, end, count });
                 budget -= take;
                 if progress.done == progress.live.len() {
                     let (granularity, documents) = (&granularity.name, progress.done);
@@ -106,7 +144,7 @@ impl Handler<Stop> for Preallocator {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
-        self.lifeline.release();
+        self.parts.lifeline.release();
         ctx.stop();
     }
 }

@@ -3,8 +3,8 @@
 //! Must never know: how anything is computed or stored. The daemon binds it. There are rooms by
 //! what a caller may do, each with a scope of its own routes and with the parts that these need:
 //! `ingest` (samples), `query` (the store's own queries), `prometheus` (the same right, its API),
-//! `objects` (what people make for the page), `admin` (what changes or keeps the store as a whole), and
-//! `operations` and `page`, which are open to all.
+//! `overview` (what the daemon tells of itself), `objects` (what people make for the page), `admin`
+//! (what changes or keeps the store as a whole), and `operations` and `page`, which are open to all.
 //! What all rooms share lies beside them: connections, who may ask (`guard`), bodies, answers.
 
 mod admin;
@@ -16,6 +16,7 @@ mod guard;
 mod ingest;
 mod objects;
 mod operations;
+mod overview;
 mod page;
 mod prometheus;
 mod query;
@@ -32,6 +33,7 @@ pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
 pub use ingest::{Collectors, IngestParts};
 pub use objects::ObjectsParts;
+pub use overview::OverviewParts;
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
 pub use query::{Lines, QueryParts, Tails};
@@ -50,11 +52,12 @@ pub struct ApiParts {
     pub query: QueryParts,
     pub objects: ObjectsParts,
     pub admin: AdminParts,
+    pub overview: OverviewParts,
 }
 
 /// The routes, for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
-    let ApiParts { host_names, bodies, query, objects, admin } = parts;
+    let ApiParts { host_names, bodies, query, objects, admin, overview } = parts;
     let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
     config
         .app_data(web::Data::from(host_names))
@@ -67,6 +70,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     prometheus::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));
     objects::routes(Scope::new(config, objects));
+    overview::routes(Scope::new(config, overview));
     operations::routes(Scope::new(config, admin.clone()));
     admin::routes(Scope::new(config, admin));
 }

@@ -18,12 +18,12 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, Health, KnownHosts, Lifeline, Lifelines,
+        Collector, CollectorParts, GraphiteListeners, KnownHosts, Lifeline, Lifelines, Observed,
         SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
     api::{
         self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
-        ObjectsParts, OneAtATime, QueryParts, Tails,
+        ObjectsParts, OneAtATime, OverviewParts, QueryParts, Tails,
     },
     clock::{Clock, SystemClock},
     config::Settings,
@@ -40,7 +40,7 @@ pub(super) fn api_parts(
     writer: WriterHandle,
     clock: TrustedClock,
     metrics: Metrics,
-    health: &Health,
+    observed: Observed,
     hosts: KnownHosts,
 ) -> ApiParts {
     let snapshots = SnapshotSettings {
@@ -94,7 +94,7 @@ pub(super) fn api_parts(
         writer,
         clock,
         metrics,
-        health: health.clone(),
+        health: observed.health.clone(),
         hosts,
         snapshots,
         bodies: bodies.clone(),
@@ -102,7 +102,15 @@ pub(super) fn api_parts(
         query_limits: limits,
     };
     let host_names = Arc::new(HostNames::new(&settings.host_names, machine_name()));
-    ApiParts { host_names, bodies, query, objects, admin }
+    let overview = OverviewParts {
+        query: query.clone(),
+        admin: admin.clone(),
+        observed,
+        data_dir: settings.data_dir.clone(),
+        bounds: settings.checkpoint_bounds,
+        preallocation_enabled: settings.preallocation_enabled,
+    };
+    ApiParts { host_names, bodies, query, objects, admin, overview }
 }
 
 /// What this machine calls itself.
@@ -203,8 +211,9 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
 /// one worker, and one of each thing else that a worker may not wait for.
 fn blocking_threads(settings: &Settings) -> usize {
-    // Metrics, a snapshot, a change, the clock, a large body, a host, a dashboard or annotation.
-    const OTHERS: usize = 7;
+    // Metrics, a snapshot, a change, the clock, a large body, a host, a dashboard or annotation,
+    // storage, status.
+    const OTHERS: usize = 9;
     settings.queries_max + settings.tails_max + OTHERS
 }
 

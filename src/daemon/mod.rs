@@ -17,8 +17,8 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
-        KnownHosts, Lifelines, Preallocator, Retention, SelfSampler, Stop, TrustedClock, Watcher,
-        Writer, WriterHandle, WriterParts, lifelines,
+        KnownHosts, Lifeline, Lifelines, Observed, Preallocator, PreallocatorParts, Retention,
+        SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock},
@@ -79,7 +79,8 @@ struct Daemon {
 impl Daemon {
     fn start(settings: Settings) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
-        let health = Health::default();
+        let observed = Observed::default();
+        let health = observed.health.clone();
         health.raise(Condition::Lifecycle, "starting");
         // First of all, so that nothing is made where nothing can be served.
         let listener = listeners::bind(settings.listen)?;
@@ -97,6 +98,7 @@ impl Daemon {
             lifeline: lifelines.for_role("checkpointer"),
             interval: settings.checkpoint_interval,
             bounds: settings.checkpoint_bounds,
+            history: observed.checkpoints.clone(),
         });
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let (writer, writer_handle) = Writer::start(WriterParts {
@@ -112,21 +114,16 @@ impl Daemon {
         })
         .context("start the writer thread")?;
         let preallocator = settings.preallocation_enabled.then(|| {
-            let role = preallocator(&settings, &store, &clock, &health, &lifelines);
+            let role = preallocator(&settings, &store, &clock, &observed, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
-        let retention = Retention {
-            store: store.clone(),
-            clock: trusted.clone(),
-            health: health.clone(),
-            lifeline: lifelines.for_role("retention"),
-            interval: settings.retention_interval,
-        };
+        let line = lifelines.for_role("retention");
+        let retention = retention(&settings, &store, &trusted, &health, line);
         let retention = start_on_arbiter(&mut arbiters, retention);
         let hosts = open_hosts(&settings, &store, &trusted)?;
         let host_keeper = start_host_keeper(&hosts, &lifelines, &mut arbiters);
         let writer_too = writer_handle.clone();
-        let parts = api_parts(&settings, store, writer_too, trusted, metrics, &health, hosts);
+        let parts = api_parts(&settings, store, writer_too, trusted, metrics, observed, hosts);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
         let self_sampler = start_self_sampler(&settings, &parts, &lifelines, &mut arbiters);
@@ -198,6 +195,17 @@ impl Daemon {
     }
 }
 
+fn retention(
+    settings: &Settings,
+    store: &Store,
+    clock: &TrustedClock,
+    health: &Health,
+    lifeline: Lifeline,
+) -> Retention {
+    let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
+    Retention { store, clock, health, lifeline, interval: settings.retention_interval }
+}
+
 /// Opens the store; also says what the time was at least when it was last run.
 fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
     let folder: &Path = &settings.data_dir;
@@ -248,12 +256,17 @@ fn preallocator(
     settings: &Settings,
     store: &Store,
     clock: &Arc<dyn Clock>,
-    health: &Health,
+    observed: &Observed,
     lifelines: &Lifelines,
 ) -> Preallocator {
-    let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
-    let line = lifelines.for_role("preallocator");
-    Preallocator::new(store, clock, health, line, settings.preallocation_per_second)
+    Preallocator::new(PreallocatorParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        health: observed.health.clone(),
+        lifeline: lifelines.for_role("preallocator"),
+        per_second: settings.preallocation_per_second,
+        ahead: observed.shells.clone(),
+    })
 }
 
 fn start_host_keeper(

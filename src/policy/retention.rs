@@ -8,10 +8,22 @@ pub fn is_expired(granularity: &Granularity, end: UnixMillis, now: impl Into<Mom
     !now.is_doubted() && !granularity.keeps(end.minus(1), now.clock)
 }
 
+/// From when on a partition that ends at `end` is to be dropped, as long as the time is not doubted.
+pub fn dropped_at(granularity: &Granularity, end: UnixMillis) -> UnixMillis {
+    let longest =
+        granularity.retention.longest_ms().saturating_add(granularity.partition.longest_ms());
+    let (mut before, mut at) = (end.minus(1), end.plus(longest));
+    while at.0 - before.0 > 1 {
+        let middle = UnixMillis(i64::midpoint(before.0, at.0));
+        if is_expired(granularity, end, middle) { at = middle } else { before = middle }
+    }
+    at
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::GranularitySet;
+    use crate::model::{GranularitySet, Span};
 
     #[test]
     fn a_partition_goes_when_its_last_sample_is_past_retention() {
@@ -28,5 +40,30 @@ mod tests {
         assert!(!is_expired(minute, end, doubted));
         // Shorter than a partition is by now: it is kept as long as one would be.
         assert!(!is_expired(minute, start.plus(hour), last_moment));
+    }
+
+    #[test]
+    fn the_time_of_dropping_is_the_first_at_which_a_partition_is_expired() {
+        let set = GranularitySet::default();
+        let years = Granularity::new(
+            3_600_000,
+            Span::Fixed(24 * 3_600_000),
+            Span::Months(1),
+            Span::Months(13),
+        );
+        let start = UnixMillis(1_763_683_200_000); // 2025-11-21T00:00Z
+        for granularity in set.as_slice().iter().chain([&years]) {
+            let begin = granularity.partition_start(start);
+            // Whole ones, and some that settings of before have cut.
+            for end in [granularity.partition_end(begin), start.plus(3_600_000), begin.plus(60_000)]
+            {
+                let at = dropped_at(granularity, end);
+                assert!(is_expired(granularity, end, at), "{} {end}", granularity.name);
+                assert!(!is_expired(granularity, end, at.minus(1)), "{} {end}", granularity.name);
+            }
+        }
+        let minute = &set.as_slice()[0];
+        let end = start.plus(6 * 3_600_000);
+        assert_eq!(dropped_at(minute, end), end.plus(48 * 3_600_000));
     }
 }

@@ -31,6 +31,8 @@ mod retry;
 mod select;
 mod senders;
 mod sparklines;
+mod storage;
+mod stored;
 mod tail;
 mod timestamp;
 
@@ -64,6 +66,14 @@ pub use select::{Selector, SeriesAnswer, SeriesEntry, series};
 pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
 pub use sparklines::{
     FullestFilesystem, HostLines, SharedSparklines, Spark, Sparklines, SparklinesAnswer,
+};
+pub use storage::{
+    BoundedBytes, ListedPartition, PartitionState, StorageAnswer, StoredBytes, StoredGranularity,
+    StoredJournal, storage,
+};
+pub use stored::{
+    CellPlace, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
+    StoredDocumentRequest, StoredPartition, StoredSeries, stored_document,
 };
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};
 pub use timestamp::Timestamp;

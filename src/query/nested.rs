@@ -281,6 +281,19 @@ pub(super) fn nest<'n>(
     Ok(documents.into_values().filter(|document| document.num_samples > 0).collect())
 }
 
+/// One document as it is stored, empty slots too.
+pub(super) fn nest_stored(
+    entry: &SeriesEntry,
+    granularity: &Granularity,
+    start: UnixMillis,
+    slots: impl Iterator<Item = (UnixMillis, Cell)>,
+) -> NestedDocument {
+    let nesting = Nesting::new(granularity, None, 0);
+    let mut document = nesting.empty(entry, None, start);
+    slots.for_each(|(at, cell)| nesting.add(&mut document, start, at, &cell));
+    document
+}
+
 /// Under which name documents of a span have their start.
 pub(super) fn timestamp_name(document: Span) -> &'static str {
     match document {

@@ -29,6 +29,8 @@ pub struct Counters {
     pub samples: Count,
     /// Cells merged into documents by checkpoints.
     pub cells_written: Count,
+    /// Cells merged into the head by checkpoints.
+    pub cells_to_head: Count,
     /// Documents that a checkpoint found and patched in place.
     pub documents_patched: Count,
     /// Documents that a checkpoint had to create, because no shell was there.

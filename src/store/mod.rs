@@ -38,9 +38,13 @@ pub use dictionary::{
     Dictionary, Matcher,
     changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate},
 };
-pub use documents::{PartitionInfo, Slot, open::layout::DocumentLayout};
+pub use documents::{
+    PartitionInfo, Slot,
+    open::layout::DocumentLayout,
+    stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
+};
 pub use error::StoreError;
-pub use file::{folder::Folder, medium::Medium};
+pub use file::{folder::Folder, medium::Medium, space::DiskSpace};
 pub(crate) use fuzzing::fuzz_rows;
 pub use handle::{LastSample, Store};
 pub use limits::StoreLimits;
@@ -52,4 +56,4 @@ pub use recovery::RecoveryReport;
 pub use room::{CheckpointBounds, Room};
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
-pub use view::View;
+pub use view::{View, Whereabouts};

@@ -33,7 +33,7 @@ impl Store {
     }
 
     /// With so many bytes of cells a checkpoint is due.
-    fn cell_bytes_due(&self, bounds: &CheckpointBounds) -> usize {
+    pub fn cell_bytes_due(&self, bounds: &CheckpointBounds) -> usize {
         let series = self.inner.living_series.load(Ordering::Relaxed);
         bounds.cell_bytes_max.max(series.saturating_mul(FULL_SLOTS * CELL_BYTES))
     }

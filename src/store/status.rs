@@ -11,6 +11,7 @@ use super::{
     file::names::JOURNAL_FILE,
     handle::Store,
 };
+use crate::model::PartitionId;
 
 impl Store {
     /// The number of the last journal record that queries see.
@@ -53,6 +54,24 @@ impl Store {
         self.inner.documents.partitions()
     }
 
+    /// How many documents a partition has, shells among them; `None` when that is not known, or
+    /// cannot be read now.
+    pub fn documents_of(&self, id: PartitionId) -> Option<u64> {
+        self.inner.documents.count(id).ok().flatten()
+    }
+
+    /// Bytes of journal records that wait for a checkpoint, and about how many records they are.
+    pub fn journal_waiting(&self) -> (usize, u64) {
+        let before = self.inner.journal.checkpointed_through().unwrap_or(0);
+        let records = self.last_record().saturating_sub(before);
+        (self.inner.journal_pending.load(Ordering::Relaxed), records)
+    }
+
+    /// Bytes that the objects take on the medium.
+    pub fn objects_bytes(&self) -> u64 {
+        self.inner.objects.allocated_bytes()
+    }
+
     /// Files that were set aside because they are damaged, and marks of missing ones.
     pub fn damaged_partitions(&self) -> Vec<String> {
         self.inner.register.damaged()
@@ -76,7 +95,7 @@ impl Store {
     /// Bytes that all files take on the medium.
     pub fn file_bytes(&self) -> u64 {
         let partitions: u64 = self.partitions().iter().map(|partition| partition.bytes).sum();
-        partitions + self.head_bytes() + self.journal_bytes() + self.inner.objects.allocated_bytes()
+        partitions + self.head_bytes() + self.journal_bytes() + self.objects_bytes()
     }
 
     /// Whether a checkpoint was begun and not finished.

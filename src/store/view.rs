@@ -21,13 +21,13 @@ use foldhash::fast::FixedState;
 
 use super::{
     catalog::frozen::{self, Frozen},
-    documents::{Documents, DocumentsView, Slot},
+    documents::{Documents, DocumentsView, PartitionInfo, Slot, stored::StoredDocument},
     error::StoreError,
     handle::Store,
     head::HeadReader,
     rows::row_and_lane,
 };
-use crate::model::{GranularityIndex, SeriesId, UnixMillis};
+use crate::model::{GranularityIndex, SeriesId, Span, UnixMillis};
 
 /// Slots that room is made for before any is read.
 const SLOTS_AT_ONCE: usize = 4096;
@@ -38,8 +38,10 @@ pub struct View {
     index: GranularityIndex,
     range: Range<i64>,
     frozen: Option<Arc<Frozen>>,
-    /// Cells that are in no document; not the frozen ones.
-    loose: Cells,
+    /// The active cells that are in no document, and neither in the head.
+    active: Cells,
+    /// The head's cells that are in no document.
+    head: Cells,
     documents: Box<dyn DocumentsView>,
 }
 
@@ -74,8 +76,9 @@ impl Store {
             let (row, lane) = row_and_lane(*id);
             rows.entry(row).or_default().push((lane, *id));
         }
-        let loose = if head.through < through { active } else { Cells::default() };
-        let mut view = View { store: self.clone(), index, range, frozen, loose, documents };
+        let active = if head.through < through { active } else { Cells::default() };
+        let (store, rows_of_head) = (self.clone(), Cells::default());
+        let mut view = View { store, index, range, frozen, active, head: rows_of_head, documents };
         view.drop_absorbed(through);
         self.or_replace_head(view.take_head(&head, &rows))?;
         Ok(view)
@@ -126,6 +129,17 @@ impl View {
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         self.documents.slots(series, slots)?;
         let in_documents = slots.len();
+        self.in_memory(series, slots);
+        slots.extend_from_slice(self.in_head(series));
+        if slots.len() > in_documents {
+            merge_equal(slots);
+            slots.retain(|slot| !slot.cell.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Appends the cells that are only in memory, a slot perhaps several times.
+    fn in_memory(&self, series: SeriesId, slots: &mut Vec<Slot>) {
         if let Some(frozen) = &self.frozen {
             let granularities = self.store.granularities();
             let range = self.range.clone();
@@ -135,22 +149,22 @@ impl View {
                 }
             });
         }
-        slots.extend_from_slice(self.loose.get(&series).map_or(&[], Vec::as_slice));
-        if slots.len() > in_documents {
-            merge_equal(slots);
-            slots.retain(|slot| !slot.cell.is_empty());
-        }
-        Ok(())
+        slots.extend_from_slice(self.active.get(&series).map_or(&[], Vec::as_slice));
     }
 
-    /// Drops those of the loose cells, which are everything up to a record, that documents have.
+    /// The cells that are in the head and in no document.
+    fn in_head(&self, series: SeriesId) -> &[Slot] {
+        self.head.get(&series).map_or(&[], Vec::as_slice)
+    }
+
+    /// Drops those of the active cells, which are everything up to a record, that documents have.
     fn drop_absorbed(&mut self, through: u64) {
-        let mut loose = std::mem::take(&mut self.loose);
-        loose.retain(|_, slots| {
+        let mut active = std::mem::take(&mut self.active);
+        active.retain(|_, slots| {
             slots.retain(|slot| !self.has_absorbed(through, slot.start.0));
             !slots.is_empty()
         });
-        self.loose = loose;
+        self.active = active;
     }
 
     /// Takes over the cells of the head that are not in documents.
@@ -164,7 +178,7 @@ impl View {
                     for (lane, id) in series {
                         if let Some(cell) = cells.cell(*lane) {
                             let start = UnixMillis(slot);
-                            self.loose.entry(*id).or_default().push(Slot { start, cell });
+                            self.head.entry(*id).or_default().push(Slot { start, cell });
                         }
                     }
                 })?;
@@ -179,6 +193,51 @@ impl View {
         let next = marks.partition_point(|(range, _)| range.start <= slot);
         let holder = next.checked_sub(1).and_then(|index| marks.get(index));
         holder.is_some_and(|(range, mark)| slot < range.end && mark.has_absorbed(through, slot))
+    }
+}
+
+/// Where the cells of a series lie that belong to one document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Whereabouts {
+    /// What the document covers, or would.
+    pub range: Range<UnixMillis>,
+    /// How long it is.
+    pub span: Span,
+    /// Its partition, when there is one.
+    pub partition: Option<PartitionInfo>,
+    /// The document, when it is there.
+    pub document: Option<StoredDocument>,
+    /// Cells that are in the head only, ascending.
+    pub head: Vec<Slot>,
+    /// Cells that are in memory, and in the journal, only, ascending.
+    pub memory: Vec<Slot>,
+}
+
+impl Store {
+    /// Where the cells of a series lie that belong to the document that holds a time, each sample
+    /// in one place, as of one moment.
+    ///
+    /// # Errors
+    /// When the document, or the head, cannot be read.
+    pub fn whereabouts(
+        &self,
+        index: GranularityIndex,
+        series: SeriesId,
+        at: UnixMillis,
+    ) -> Result<Whereabouts, StoreError> {
+        let documents = &self.inner.documents;
+        let place = documents.place(index, at);
+        let start = place.document_start(at);
+        let range = start..place.next_document(start);
+        let view = self.view(index, range.clone(), &[series])?;
+        let document = view.documents.stored(start, series)?;
+        let mut memory = Vec::new();
+        view.in_memory(series, &mut memory);
+        let mut head = view.in_head(series).to_vec();
+        merge_equal(&mut memory);
+        merge_equal(&mut head);
+        let partition = documents.partitions().into_iter().find(|own| own.id == place.id);
+        Ok(Whereabouts { range, span: place.document, partition, document, head, memory })
     }
 }
 

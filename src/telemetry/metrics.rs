@@ -184,6 +184,7 @@ impl Metrics {
             "series",
             "find",
             "facets",
+            "storage",
             "aggregate",
             "tail",
             "promql_instant",

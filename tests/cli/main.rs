@@ -43,5 +43,6 @@ mod settings;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]
 mod setup;
+mod storage;
 mod tail;
 mod terminal;

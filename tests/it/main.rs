@@ -31,3 +31,4 @@ mod slow_disk;
 mod spans;
 mod tidy;
 mod verify;
+mod whereabouts;

@@ -13,7 +13,9 @@ use std::{
 
 use actix::{Actor, System};
 use granary::{
-    actors::{CheckpointNow, Checkpointer, CheckpointerParts, Health, Stop, lifelines},
+    actors::{
+        CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, Health, Stop, lifelines,
+    },
     clock::SystemClock,
     model::{AcceptedBatch, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{Appender, CheckpointBounds, Store},
@@ -177,6 +179,7 @@ fn a_stop_waits_for_one_checkpoint_and_the_last_whatever_was_asked_for() {
             lifeline: lines.for_role("checkpointer"),
             interval: Duration::from_secs(3600),
             bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 },
+            history: CheckpointHistory::default(),
         };
         gate.set(Some("head"));
         let arbiter = actix::Arbiter::new();

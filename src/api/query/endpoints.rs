@@ -1,4 +1,5 @@
-//! `GET /api/v1/chart`, `/api/v1/documents`, `/api/v1/export` and `/api/v1/series`, `POST /api/v1/aggregate`.
+//! `GET /api/v1/chart`, `/api/v1/documents`, `/api/v1/storage/document`, `/api/v1/export` and
+//! `/api/v1/series`, `POST /api/v1/aggregate`.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -16,6 +17,7 @@ use crate::{
     },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
+        StoredDocumentRequest,
     },
     telemetry::QueryOutcome,
 };
@@ -28,6 +30,8 @@ const OF_CHARTS: [&str; 8] =
     ["display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
 /// What documents take besides series and a range.
 const OF_DOCUMENTS: [&str; 7] = ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
+/// What a stored document takes besides series.
+const OF_STORED: [&str; 2] = ["resolution", "time"];
 const OF_EXPORTS: [&str; 2] = ["after", "upto"];
 
 pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
@@ -66,6 +70,20 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
             merge: params.merge(),
         };
         query::documents(&parts.store, budget, &request, &parts.limits, now.earliest())
+    })
+    .await
+}
+
+/// A document with its bytes.
+pub(super) async fn stored(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
+    respond("storage", checked(params), parts, |params, parts, budget| {
+        params.only(&[&OF_SERIES, &OF_STORED])?;
+        let request = StoredDocumentRequest {
+            selector: params.metric_selector()?,
+            granularity: params.granularity(),
+            time: params.time(parts.clock.now())?,
+        };
+        query::stored_document(&parts.store, budget, &request)
     })
     .await
 }

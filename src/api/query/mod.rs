@@ -53,6 +53,7 @@ pub struct QueryParts {
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.route(Method::GET, "/api/v1/chart", endpoints::chart);
     scope.route(Method::GET, "/api/v1/documents", endpoints::documents);
+    scope.route(Method::GET, "/api/v1/storage/document", endpoints::stored);
     scope.route(Method::GET, "/api/v1/export", endpoints::export);
     scope.route(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.route(Method::GET, "/api/v1/series", endpoints::series);

@@ -37,6 +37,8 @@ pub(super) struct Params {
     bottom: Option<usize>,
     /// What `top` and `bottom` compare.
     by: Option<String>,
+    /// Of a stored document: when its slot is.
+    time: Option<String>,
     /// Of an export: the last series of the page before.
     pub(super) after: Option<u32>,
     /// Of an export: the newest series of the first page's time.
@@ -70,6 +72,7 @@ impl Params {
             ("top", self.top.is_some()),
             ("bottom", self.bottom.is_some()),
             ("by", self.by.is_some()),
+            ("time", self.time.is_some()),
             ("after", self.after.is_some()),
             ("upto", self.upto.is_some()),
         ];
@@ -98,6 +101,16 @@ impl Params {
     pub(super) fn resolution(&self) -> Resolution {
         let parsed = self.resolution.as_deref().unwrap_or("auto").parse();
         parsed.unwrap_or_else(|never: std::convert::Infallible| match never {})
+    }
+
+    /// The name that is given as the resolution.
+    pub(super) fn granularity(&self) -> Option<String> {
+        self.resolution.clone().filter(|name| name != "auto")
+    }
+
+    /// The time that is asked for; now when none is.
+    pub(super) fn time(&self, now: UnixMillis) -> Result<UnixMillis, QueryError> {
+        self.time.as_deref().map_or(Ok(now), |text| time("time", text))
     }
 
     pub(super) fn displays(&self) -> Result<Vec<Display>, QueryError> {

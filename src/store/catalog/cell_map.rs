@@ -90,6 +90,11 @@ impl SlotCells {
         self.rows.get(*self.index.get(&number)? as usize)
     }
 
+    /// How many cells there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.cells.len() as u64).sum()
+    }
+
     /// Numbers of the rows that are there, ascending.
     pub(crate) fn row_numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<_> = self.rows.iter().map(|row| row.number).collect();

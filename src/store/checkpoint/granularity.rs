@@ -165,6 +165,7 @@ impl<'a> GranularityStep<'a> {
             Ok::<_, StoreError>(mark.has_absorbed(through, slot))
         };
         let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now.earliest());
+        let mut moved = 0;
         self.to.head.write(self.index, self.through, |rows| {
             for slot in rows.slots()? {
                 if !is_kept(slot) || has_absorbed(self.head.through, slot)? {
@@ -174,10 +175,13 @@ impl<'a> GranularityStep<'a> {
             for (slot, cells) in map.all_slots() {
                 if is_kept(slot) && !has_absorbed(self.through, slot)? {
                     rows.merge_slot(slot, cells)?;
+                    moved += cells.count();
                 }
             }
             Ok(())
-        })
+        })?;
+        self.to.counters.cells_to_head.add(moved);
+        Ok(())
     }
 }
 

@@ -37,6 +37,8 @@ pub struct CheckpointReport {
     pub through: u64,
     /// Documents written, patched and created.
     pub documents: u64,
+    /// Cells merged, into the head and into documents.
+    pub cells: u64,
 }
 
 impl Store {
@@ -51,7 +53,8 @@ impl Store {
         let _one_at_a_time = inner.checkpointing.lock();
         let counters = &inner.counters;
         let documents = || counters.documents_patched.get() + counters.shells_missed.get();
-        let before = documents();
+        let cells = || counters.cells_to_head.get() + counters.cells_written.get();
+        let (documents_before, cells_before) = (documents(), cells());
         let frozen = {
             let mut catalog = inner.catalog.write();
             if catalog.is_half_changed() {
@@ -84,7 +87,11 @@ impl Store {
         };
         drop(thawed);
         counters.checkpoints.add(1);
-        Ok(CheckpointReport { through: frozen.through, documents: documents() - before })
+        Ok(CheckpointReport {
+            through: frozen.through,
+            documents: documents() - documents_before,
+            cells: cells() - cells_before,
+        })
     }
 
     /// Stores what belongs to the frozen cells in the journal and removes their records, a part at a

@@ -48,6 +48,7 @@ mod conformance;
 pub(crate) mod mark;
 pub(crate) mod open;
 pub(crate) mod place;
+pub(crate) mod stored;
 
 use std::{fmt::Debug, ops::Range};
 
@@ -55,6 +56,7 @@ use super::error::StoreError;
 use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
 use mark::Mark;
 use place::Place;
+use stored::StoredDocument;
 
 /// A slot and its cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -162,6 +164,10 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// All partitions.
     fn partitions(&self) -> Vec<PartitionInfo>;
 
+    /// How many documents a partition has, shells among them; `None` when that would cost a look at
+    /// each, or when there is no such partition.
+    fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError>;
+
     /// Where a granularity lacks what it had: lost partitions and damaged documents.
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>>;
 
@@ -184,4 +190,11 @@ pub(crate) trait DocumentsView: Send + Sync {
 
     /// Appends the slots of a series that hold samples, ascending.
     fn slots(&self, series: SeriesId, out: &mut Vec<Slot>) -> Result<(), StoreError>;
+
+    /// The document of a series that begins at a time within the range, as it is stored.
+    fn stored(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<StoredDocument>, StoreError>;
 }

@@ -10,5 +10,6 @@ pub(crate) mod folder;
 pub(crate) mod medium;
 pub(crate) mod names;
 pub(crate) mod read_only;
+pub(crate) mod space;
 pub(crate) mod version;
 pub(crate) mod watched;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::UNFINISHED;
-use crate::model::UnixMillis;
+use crate::{model::UnixMillis, store::file::space::DiskSpace};
 
 /// A folder of snapshots.
 #[derive(Debug, Clone)]
@@ -72,9 +72,7 @@ impl SnapshotFolder {
     /// # Errors
     /// When the file system does not say.
     pub fn free_bytes(&self) -> io::Result<u64> {
-        let there = self.root.ancestors().find(|folder| folder.exists());
-        let volume = rustix::fs::statvfs(there.unwrap_or_else(|| Path::new(".")))?;
-        Ok(volume.f_bavail.saturating_mul(volume.f_frsize))
+        Ok(DiskSpace::of(&self.root)?.free)
     }
 }
 

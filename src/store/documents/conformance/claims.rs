@@ -8,7 +8,7 @@ use super::{
 use crate::{
     model::{SeriesId, Span, UnixMillis},
     store::{
-        documents::mark::Mark,
+        documents::{mark::Mark, stored::DocumentState},
         error::StoreError,
         faulty::{Call, Effect, Fault},
         file::medium::Medium,
@@ -65,6 +65,37 @@ fn shells_are_made_once_and_change_nothing() {
         assert_eq!(bench.documents.add_shells(FINE, place.end, &series).unwrap(), 3);
         let next = bench.place(FINE, place.end);
         assert_eq!(bench.documents.mark(&next).unwrap().through, 0);
+    });
+}
+
+#[test]
+fn a_document_is_shown_as_it_is_stored() {
+    each(|bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0 + MINUTE, 2.5)]).unwrap();
+        bench.documents.add_shells(FINE, NOON, &[SERIES, SeriesId(8)]).unwrap();
+        assert_eq!(bench.documents.count(place.id).unwrap().unwrap_or(2), 2);
+        let view = bench.documents.view(FINE, place.range()).unwrap();
+        let shown = view.stored(NOON, SERIES).unwrap().unwrap();
+        assert_ne!(shown.state, DocumentState::Shell);
+        let starts: Vec<_> = shown.slots.iter().map(|slot| slot.start.0).collect();
+        assert_eq!(starts, (0..10).map(|slot| NOON.0 + slot * MINUTE).collect::<Vec<_>>());
+        let filled: Vec<_> = shown.slots.iter().filter(|slot| !slot.cell.is_empty()).collect();
+        assert_eq!((filled.len(), filled[0].start.0), (1, NOON.0 + MINUTE));
+        assert_eq!(filled[0].cell, cell(7, 0, 2.5).2);
+        // What is shown as a part lies there, and no two parts share a byte.
+        let parts = shown.slots.iter().flat_map(|slot| &slot.parts).chain(&shown.header);
+        let mut bytes: Vec<_> =
+            parts.flat_map(|part| part.offset..part.offset + part.length).collect();
+        let count = bytes.len();
+        bytes.sort_unstable();
+        bytes.dedup();
+        assert_eq!(bytes.len(), count);
+        assert!(bytes.last().is_none_or(|last| *last < shown.bytes.len()));
+        let shell = view.stored(NOON, SeriesId(8)).unwrap();
+        assert!(shell.is_none_or(|shell| shell.state == DocumentState::Shell));
+        assert_eq!(view.stored(NOON, SeriesId(9)).unwrap(), None);
+        assert_eq!(view.stored(NOON.plus(10 * MINUTE), SERIES).unwrap(), None);
     });
 }
 

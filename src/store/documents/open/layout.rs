@@ -9,7 +9,10 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::model::{Cell, DOCUMENT_SLOTS_MAX, SeriesId, UnixMillis};
+use crate::{
+    model::{Cell, DOCUMENT_SLOTS_MAX, SeriesId, UnixMillis},
+    store::documents::stored::StoredPart,
+};
 
 /// Columns in the order in which they lie in a document, with the bytes of one entry.
 const COLUMNS: [(&str, usize); 8] = [
@@ -219,6 +222,42 @@ impl DocumentLayout {
             first: f64_at(first),
             last: f64_at(last),
         }
+    }
+
+    /// Where the numbers of a slot's cell lie, and what they are.
+    pub(super) fn cell_parts(&self, doc: &[u8], slot: usize) -> Vec<StoredPart> {
+        let columns = COLUMNS.into_iter().zip(self.columns);
+        let part = |((name, length), column): ((&'static str, usize), usize)| {
+            let offset = column + slot * length;
+            let value = match length {
+                4 => f64::from(u32::from_le_bytes(get(doc, offset))),
+                _ => f64::from_le_bytes(get(doc, offset)),
+            };
+            StoredPart { name, offset, length, value: Some(value) }
+        };
+        columns.map(part).collect()
+    }
+
+    /// Where a document says whose and when it is, and its checksum if it has one.
+    pub(super) fn header_parts(&self, doc: &[u8]) -> Vec<StoredPart> {
+        let whole = |offset: usize| i64::from_le_bytes(get(doc, offset)) as f64;
+        let mut parts = vec![
+            StoredPart { name: "length", offset: 0, length: 4, value: Some(doc.len() as f64) },
+            StoredPart {
+                name: "v",
+                offset: VERSION_AT,
+                length: 4,
+                value: Some(f64::from(i32::from_le_bytes(get(doc, VERSION_AT)))),
+            },
+        ];
+        parts.extend([("series", self.series_at), ("start", self.start_at)].map(
+            |(name, offset)| StoredPart { name, offset, length: 8, value: Some(whole(offset)) },
+        ));
+        if doc.len() == self.length() {
+            let (name, offset) = ("checksum", self.checksum_at);
+            parts.push(StoredPart { name, offset, length: 8, value: None });
+        }
+        parts
     }
 
     /// Hands out the cells of some slots that have samples, without looking each of them up.

@@ -139,6 +139,11 @@ impl Documents for OpenDocuments {
         self.0.infos()
     }
 
+    fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError> {
+        let Some(partition) = self.0.get(id) else { return Ok(None) };
+        self.0.or_replace(&partition, partition.read().and_then(|reader| reader.count())).map(Some)
+    }
+
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>> {
         self.0.holes(granularity)
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, ReadableTable};
+use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
 
 use super::{
     layout::DocumentLayout,
@@ -69,6 +69,12 @@ impl PartitionReader {
             let is_sound = partition.is_sound(layout, guard.value(), start, series)?;
             Ok(is_sound.then(|| read(layout, guard.value())))
         })
+    }
+
+    /// How many documents there are.
+    pub(super) fn count(&self) -> Result<u64, StoreError> {
+        let partition = &self.partition;
+        partition.file.guard("read", || self.documents.len().map_err(partition.fail("read")))
     }
 
     /// Visits every document; what is damaged is noted as such.

@@ -4,11 +4,15 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{partitions::Partitions, reader::PartitionReader};
+use super::{layout::DocumentLayout, partitions::Partitions, reader::PartitionReader};
 use crate::{
     model::{GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::{DocumentsView, Slot, mark::Mark},
+        documents::{
+            DocumentsView, Slot,
+            mark::Mark,
+            stored::{DocumentState, StoredDocument, StoredSlot},
+        },
         error::StoreError,
     },
 };
@@ -75,4 +79,30 @@ impl DocumentsView for OpenView {
         }
         Ok(())
     }
+
+    fn stored(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        let holds = |reader: &&PartitionReader| reader.partition.place.range().contains(&start.0);
+        let Some(reader) = self.readers.iter().find(holds) else { return Ok(None) };
+        let width_ms = reader.partition.place.width_ms;
+        let outcome =
+            reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
+        self.partitions.or_replace(&reader.partition, outcome)
+    }
+}
+
+/// A document that was checked, as it is stored.
+fn show(layout: &DocumentLayout, doc: &[u8], start: UnixMillis, width_ms: i64) -> StoredDocument {
+    let slot = |index: usize| StoredSlot {
+        start: start.plus(index as i64 * width_ms),
+        cell: layout.cell(doc, index),
+        parts: layout.cell_parts(doc, index),
+    };
+    let slots: Vec<_> = (0..layout.slots()).map(slot).collect();
+    let is_shell = slots.iter().all(|slot| slot.cell.is_empty());
+    let state = if is_shell { DocumentState::Shell } else { DocumentState::Open };
+    StoredDocument { state, bytes: doc.to_vec(), header: layout.header_parts(doc), slots }
 }

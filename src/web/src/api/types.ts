@@ -246,7 +246,11 @@ export interface FoundMetric {
 /** `/api/v1/facets` */
 export interface FacetsAnswer {
   series: number;
+  /** How many tags there are; at most 200 are told. */
+  tags_total: number;
   tags: Facet[];
+  /** Why no series matches. */
+  notes?: string[];
 }
 
 export interface Facet {
@@ -280,10 +284,12 @@ export interface StorageAnswer {
   now: number;
   data_dir: string;
   bytes: number;
-  disk: { free: number; total: number };
+  /** Null when the system does not say. */
+  disk: { free: number; total: number } | null;
   series: number;
   granularities: StoredGranularity[];
-  journal: { bytes: number; bytes_max: number; records: number };
+  /** Bytes and records that wait for a checkpoint, and what the file takes. */
+  journal: { bytes: number; bytes_max: number; records: number; file_bytes: number };
   head: { bytes: number };
   catalog: { bytes: number; bytes_max: number };
   objects: { bytes: number };
@@ -343,6 +349,7 @@ export interface StoredDocumentAnswer {
   memory: StoredCell[];
 }
 
+/** The numbers of a cell lie in columns: `offset` is where the first begins, `length` what all take. */
 export interface StoredSlot {
   start: number;
   n: number;

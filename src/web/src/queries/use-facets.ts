@@ -5,7 +5,7 @@ import { useResource, type Resource } from "../api/resource";
 import type { FacetsAnswer } from "../api/types";
 import { selectionOf, tagsOf } from "./tags";
 
-const NONE: FacetsAnswer = { series: 0, tags: [] };
+const NONE: FacetsAnswer = { series: 0, tags_total: 0, tags: [] };
 
 /** Answers that several parts of a view want at once. */
 const recent = new Map<string, { at: number; answer: Promise<FacetsAnswer> }>();

@@ -1,0 +1,16 @@
+//! What roles let be seen of their work.
+//!
+//! Must never know: who looks.
+
+use super::{CheckpointHistory, Health, ShellsAhead};
+
+/// What roles let be seen of their work. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// What is wrong.
+    pub health: Health,
+    /// The last checkpoints.
+    pub checkpoints: CheckpointHistory,
+    /// What was preallocated.
+    pub shells: ShellsAhead,
+}

@@ -1,0 +1,90 @@
+//! `GET /api/v1/storage`: partitions, journal, head and catalog, and what checkpoints moved.
+
+use std::{ops::Range, path::PathBuf};
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+
+use super::{OverviewParts, respond};
+use crate::{
+    actors::ShellsMade,
+    model::{GranularityIndex, UnixMillis},
+    query::{self, StorageAnswer},
+    store::DiskSpace,
+};
+
+#[derive(Serialize)]
+struct Answer {
+    data_dir: PathBuf,
+    disk: Option<Disk>,
+    #[serde(flatten)]
+    stored: StorageAnswer,
+    preallocation: Preallocation,
+    checkpoints: Vec<Checkpoint>,
+}
+
+#[derive(Serialize)]
+struct Disk {
+    free: u64,
+    total: u64,
+}
+
+/// Shells whose time has not come yet.
+#[derive(Serialize)]
+struct Preallocation {
+    enabled: bool,
+    documents_ahead: Option<usize>,
+    until: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Checkpoint {
+    at: i64,
+    elapsed_ms: u64,
+    cells: u64,
+    documents: u64,
+    /// Not counted: files are written by the engine, page by page.
+    bytes_written: Option<u64>,
+}
+
+pub(super) async fn storage(parts: web::Data<OverviewParts>) -> HttpResponse {
+    respond(parts, look).await
+}
+
+fn look(parts: &OverviewParts) -> Answer {
+    let (store, now) = (&parts.admin.store, parts.admin.clock.now());
+    let made = parts.observed.shells.made(now);
+    let shells = |index: GranularityIndex, range: Range<UnixMillis>| {
+        let own = made.get(index.0).copied().flatten()?;
+        range.contains(&own.start).then_some(own.count as u64)
+    };
+    let stored = query::storage(store, &parts.bounds, now, shells);
+    let disk = DiskSpace::of(&parts.data_dir).ok();
+    let past = parts.observed.checkpoints.last().into_iter();
+    Answer {
+        data_dir: parts.data_dir.clone(),
+        disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
+        stored,
+        preallocation: Preallocation::new(parts.preallocation_enabled, &made),
+        checkpoints: past
+            .map(|own| Checkpoint {
+                at: own.at.0,
+                elapsed_ms: own.elapsed_ms,
+                cells: own.cells,
+                documents: own.documents,
+                bytes_written: None,
+            })
+            .collect(),
+    }
+}
+
+impl Preallocation {
+    fn new(enabled: bool, made: &[Option<ShellsMade>]) -> Self {
+        let made = || made.iter().flatten();
+        Self {
+            enabled,
+            documents_ahead: enabled.then(|| made().map(|own| own.count).sum()),
+            until: made().map(|own| own.end.0).max(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! How much room a file system has.
+//!
+//! Must never know: who needs it.
+
+use std::{io, path::Path};
+
+/// The room of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes that are free to this user.
+    pub free: u64,
+    /// Bytes that there are.
+    pub total: u64,
+}
+
+impl DiskSpace {
+    /// Of the file system where a folder lies, or will lie.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn of(folder: &Path) -> io::Result<Self> {
+        let there = folder.ancestors().find(|folder| folder.exists());
+        let volume = rustix::fs::statvfs(there.unwrap_or_else(|| Path::new(".")))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(volume.f_frsize);
+        Ok(Self { free: bytes(volume.f_bavail), total: bytes(volume.f_blocks) })
+    }
+}

@@ -1,0 +1,87 @@
+//! What is stored, over HTTP: partitions, what checkpoints moved, and one document with its bytes.
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::{Daemon, partition_files, yesterday},
+    peers::wait_until,
+    prometheus_api::get,
+};
+
+fn storage(daemon: &Daemon) -> Value {
+    let (status, body) = get(daemon, "/api/v1/storage");
+    assert_eq!(status, 200, "{body}");
+    body
+}
+
+#[test]
+fn storage_is_shown_as_it_is_on_the_disk() {
+    let mut daemon = Daemon::start("");
+    let sample = |time: &str, value: f64| json!({"metric": "m", "tags": {"host": "a"}, "time": time, "value": value});
+    daemon.accept(&json!([sample(&yesterday(), 1.0), sample(&yesterday(), 2.0)]));
+    let before = storage(&daemon);
+    assert_eq!((&before["series"], &before["journal"]["records"]), (&json!(1), &json!(2)));
+    assert!(before["catalog"]["bytes"].as_u64() > Some(0), "{before}");
+    assert_eq!(before["checkpoints"], json!([]));
+    // The last checkpoint of a process writes what is over; the first of the next is remembered.
+    assert_eq!(daemon.stop(), Some(0));
+    daemon.restart();
+    daemon.accept(&json!([sample(&yesterday(), 4.0)]));
+    let after = storage(&daemon);
+    assert_eq!(after["data_dir"], json!(daemon.data("").to_str().unwrap()));
+    assert!(after["disk"]["free"].as_u64() <= after["disk"]["total"].as_u64());
+    let minutes = &after["granularities"][0];
+    assert_eq!((&minutes["name"], &minutes["retention"]), (&json!("1m"), &json!("2d")));
+    let files = partition_files(&daemon.data(""), "1m");
+    let partitions = minutes["partitions"].as_array().unwrap();
+    assert_eq!((partitions.len(), files.len()), (1, 1));
+    let own = &partitions[0];
+    assert!(files[0].ends_with(own["file"].as_str().unwrap()), "{own}");
+    assert_eq!((&own["state"], &own["documents"]), (&json!("over"), &json!(1)));
+    let dropped_at = own["end"].as_i64().unwrap() + 48 * 3_600_000;
+    assert_eq!(own["dropped_at"], json!(dropped_at));
+    assert!(after["bytes"].as_u64() > own["bytes"].as_u64());
+
+    let time = yesterday();
+    let path = format!("/api/v1/storage/document?metric=m&resolution=1m&time={time}");
+    let (status, shown) = get(&daemon, &path);
+    assert_eq!(status, 200, "{shown}");
+    assert_eq!(
+        (&shown["state"], &shown["series"]["tags"]["host"]),
+        (&json!("memory"), &json!("a"))
+    );
+    assert_eq!(shown["memory"][0]["sum"], json!(4.0));
+    assert_eq!(shown["document"]["nested"]["num_samples"], json!(2));
+    assert_eq!(shown["partition"]["file"], own["file"]);
+
+    daemon.accept(&json!([{"metric": "m", "tags": {"host": "b"}, "value": 1}]));
+    for (path, word) in [
+        ("metric=m", "2 series match"),
+        ("metric=x", "no metric is called x"),
+        ("metric=m&tags=host=a&resolution=2m", "use one of 1m, 5m, 1h, 1d"),
+        ("metric=m&tags=host=a&time=never", "time="),
+        ("metric=m&tags=host=a&range=1h", "range is not for this query"),
+    ] {
+        let (status, body) = get(&daemon, &format!("/api/v1/storage/document?{path}"));
+        assert_eq!((status, &body["error"]), (400, &json!("invalid")), "{path}");
+        assert!(body["message"].as_str().unwrap().contains(word), "{body}");
+    }
+}
+
+#[test]
+fn checkpoints_are_remembered_with_what_they_moved() {
+    let daemon = Daemon::start("storage.checkpoint_interval = '1s'\n");
+    daemon.accept(&json!([{"metric": "m", "value": 1}, {"metric": "n", "value": 2}]));
+    let moved = |checkpoints: &Value| -> u64 {
+        checkpoints.as_array().unwrap().iter().filter_map(|own| own["cells"].as_u64()).sum()
+    };
+    let mut found = Value::Null;
+    wait_until("two checkpoints are remembered, one that moved something", || {
+        found = storage(&daemon)["checkpoints"].clone();
+        moved(&found) > 0 && found.as_array().unwrap().len() >= 2
+    });
+    // Two series, in each of the four granularities.
+    assert_eq!(moved(&found), 8);
+    let times: Vec<_> = found.as_array().unwrap().iter().map(|own| own["at"].as_i64()).collect();
+    assert!(times.is_sorted_by(|newer, older| newer >= older), "{found}");
+}

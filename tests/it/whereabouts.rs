@@ -1,0 +1,114 @@
+//! Where a sample lies is told truly at every stage of its life.
+
+use granary::{
+    model::{GranularityIndex, Kind, SeriesId, UnixMillis},
+    query::{Budget, CellPlace, Selector, StoredDocumentAnswer, StoredDocumentRequest},
+    store::Store,
+};
+
+use crate::setup::{self, HOUR, MINUTE, NOW};
+
+/// 11:10, in a document of an hour of minutes.
+const TIME: UnixMillis = UnixMillis(NOW.0 - 4_496_000 - MINUTE * 10);
+
+fn ask(store: &Store, time: UnixMillis, granularity: &str) -> StoredDocumentAnswer {
+    let request = StoredDocumentRequest {
+        selector: Selector { metric: Some("m".into()), tags: Vec::new() },
+        granularity: Some(granularity.into()),
+        time,
+    };
+    granary::query::stored_document(store, &Budget::UNLIMITED, &request).unwrap()
+}
+
+/// What is in memory, in the head and in the document, by the sums of the slots, and what the slot
+/// of a time is said to be in.
+fn places(answer: &StoredDocumentAnswer) -> (CellPlace, [f64; 3]) {
+    let sum = |cells: &[granary::query::StoredCell]| cells.iter().filter_map(|own| own.sum).sum();
+    let slots = answer.document.iter().flat_map(|own| &own.slots);
+    let of_slot = |columns: &[granary::query::ShownPart]| {
+        columns.iter().find(|part| part.name == "sum").and_then(|part| part.value).unwrap()
+    };
+    let in_document = slots.map(|slot| of_slot(&slot.columns)).sum();
+    (answer.state, [sum(&answer.memory), sum(&answer.head), in_document])
+}
+
+#[test]
+fn a_sample_moves_from_memory_through_the_head_into_its_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), TIME);
+    let id = setup::define(&mut appender, &[setup::series("m", &[], Kind::Gauge)], TIME)[0];
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::None, [0.0; 3]));
+    assert_eq!(ask(&store, TIME, "1m").partition, None);
+    setup::send(&mut appender, setup::samples(id, [(TIME.0, 5.0)]), TIME);
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [5.0, 0.0, 0.0]));
+    assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Memory, [5.0, 0.0, 0.0]));
+    store.checkpoint(TIME.plus(MINUTE)).unwrap();
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Head, [0.0, 5.0, 0.0]));
+    // A late one is in memory beside it.
+    setup::send(&mut appender, setup::samples(id, [(TIME.0 + 1000, 2.0)]), TIME.plus(MINUTE));
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [2.0, 5.0, 0.0]));
+    assert_eq!(ask(&store, TIME, "1m").document, None);
+    // The hour is over: its document is written, that of the day is not due yet.
+    let later = TIME.plus(2 * HOUR);
+    let report = store.checkpoint(later).unwrap();
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 7.0]));
+    assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Head, [0.0, 7.0, 0.0]));
+    // One cell into the head of each granularity at least, and out of it into the hour's document.
+    assert!(report.cells >= 4 && report.documents >= 1, "{report:?}");
+    // A straggler waits in memory, and is patched in.
+    setup::send(&mut appender, setup::samples(id, [(TIME.0 + 2000, 1.0)]), later);
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [1.0, 0.0, 7.0]));
+    assert_eq!(places(&ask(&store, TIME.plus(MINUTE), "1m")).0, CellPlace::Open);
+    store.checkpoint(later.plus(MINUTE)).unwrap();
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 8.0]));
+    drop((store, appender));
+    let (store, _appender) = setup::open(dir.path(), later);
+    assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 8.0]));
+    // Documents made ahead have no cells.
+    let ahead = later.plus(HOUR);
+    store
+        .preallocate(
+            GranularityIndex::FINEST,
+            store.granularities()[GranularityIndex::FINEST].document_start(ahead),
+            &[id],
+        )
+        .unwrap();
+    assert_eq!(places(&ask(&store, ahead, "1m")), (CellPlace::Shell, [0.0; 3]));
+}
+
+#[test]
+fn a_document_is_shown_with_its_bytes_and_what_stands_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), TIME);
+    let info = setup::series("m", &[("host", "a")], Kind::Gauge);
+    let id = setup::define(&mut appender, &[info], TIME)[0];
+    assert_eq!(id, SeriesId(0));
+    let batch = setup::samples(id, [(TIME.0, 5.0), (TIME.0 + 5 * MINUTE, f64::NAN)]);
+    setup::send(&mut appender, batch, TIME.plus(5 * MINUTE));
+    store.checkpoint(TIME.plus(2 * HOUR)).unwrap();
+    let answer = ask(&store, TIME, "1m");
+    let partition = answer.partition.unwrap();
+    assert!(partition.start <= TIME.0 && TIME.0 < partition.end && partition.bytes > 0);
+    assert_eq!(partition.dropped_at, partition.end + 48 * HOUR);
+    let document = answer.document.unwrap();
+    let digits: Vec<_> = document.bytes_hex.chars().filter_map(|own| own.to_digit(16)).collect();
+    let bytes: Vec<_> =
+        digits.as_chunks().0.iter().map(|[high, low]| (high * 16 + low) as u8).collect();
+    assert_eq!(bytes.len(), granary::store::DocumentLayout::new(60, MINUTE).length());
+    assert_eq!((document.end - document.start, document.slots.len()), (HOUR, 60));
+    let slot = document.slots.iter().find(|slot| slot.start == TIME.0).unwrap();
+    assert_eq!((slot.n, slot.length), (1, 52));
+    for part in &slot.columns {
+        let own = &bytes[part.offset..part.offset + part.length];
+        let value = match own.len() {
+            4 => f64::from(u32::from_le_bytes(own.try_into().unwrap())),
+            _ => f64::from_le_bytes(own.try_into().unwrap()),
+        };
+        assert_eq!(part.value, Some(value), "{}", part.name);
+    }
+    let with_nan = document.slots.iter().find(|slot| slot.start == TIME.0 + 5 * MINUTE).unwrap();
+    assert!(with_nan.columns.iter().any(|part| part.name == "sum" && part.value.is_none()));
+    assert_eq!((document.nested.num_samples, document.nested.values.all().len()), (2, 60));
+    let names: Vec<_> = document.header.iter().map(|part| part.name).collect();
+    assert_eq!(names, ["length", "v", "series", "start", "checksum"]);
+}
