@@ -168,8 +168,8 @@ fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
         let count = decoded.len();
         let id = |index| DefinitionVerdict::Known(SeriesId(index as u32));
         let verdicts: Vec<_> = (0..decoded.definitions().len()).map(id).collect();
-        let (batch, refused) =
-            decoded.admit(&verdicts, &mut cache, &admission, |_| Some(Kind::Gauge), 600_000);
+        let known = (|_| Some(Kind::Gauge), |_| None);
+        let (batch, refused) = decoded.admit(&verdicts, &mut cache, &admission, known, 600_000);
         assert_eq!(batch.series.len(), batch.values.len());
         assert!(batch.values.len() as u64 + refused.total() >= count as u64);
         accepted.push(batch.values.len());

@@ -33,7 +33,8 @@ pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };
 pub use collector::{
-    CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, RowsAnswer, counted_as,
+    AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
+    IngestTally, RefusedSample, RowsAnswer, counted_as,
 };
 pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};

@@ -2,7 +2,7 @@
 //!
 //! Must never know: who looks.
 
-use super::{CheckpointHistory, Health, ShellsAhead};
+use super::{CheckpointHistory, Health, IngestTally, ShellsAhead};
 
 /// What roles let be seen of their work. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +11,8 @@ pub struct Observed {
     pub health: Health,
     /// The last checkpoints.
     pub checkpoints: CheckpointHistory,
+    /// What came in, by sender, and examples of what was refused.
+    pub ingest: IngestTally,
     /// What was preallocated.
     pub shells: ShellsAhead,
 }

@@ -33,7 +33,7 @@ pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
 pub use ingest::{Collectors, IngestParts};
 pub use objects::ObjectsParts;
-pub use overview::OverviewParts;
+pub use overview::{OverviewLimits, OverviewParts};
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
 pub use query::{Lines, QueryParts, Tails};

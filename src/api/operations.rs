@@ -12,6 +12,9 @@ use serde_json::json;
 use super::{AdminParts, answer, scope::Scope};
 use crate::{model::HostState, telemetry::SelfReading};
 
+/// The word for a daemon that does not take samples.
+const NOT_READY: &str = "not ready";
+
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/metrics", metrics);
@@ -61,7 +64,22 @@ async fn healthz() -> HttpResponse {
 
 /// Whether requests are served and samples accepted, and if not, why.
 async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
-    let mut reasons: BTreeMap<&str, String> = parts
+    let (status, reasons) = health(&parts);
+    if status == NOT_READY {
+        let answer = json!({ "status": status, "reasons": reasons });
+        return HttpResponse::ServiceUnavailable().json(answer);
+    }
+    // By the number who started the daemon knows it from another one that listens here.
+    let pid = std::process::id();
+    if reasons.is_empty() {
+        return HttpResponse::Ok().json(json!({ "status": status, "pid": pid }));
+    }
+    HttpResponse::Ok().json(json!({ "status": status, "pid": pid, "reasons": reasons }))
+}
+
+/// A word for how the daemon fares, and what is wrong.
+pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str, String>) {
+    let mut reasons: BTreeMap<_, _> = parts
         .health
         .reasons()
         .into_iter()
@@ -72,8 +90,7 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
         reasons.insert("backlog", reason.to_owned());
     }
     if !reasons.is_empty() {
-        let answer = json!({ "status": "not ready", "reasons": reasons });
-        return HttpResponse::ServiceUnavailable().json(answer);
+        return (NOT_READY, reasons);
     }
     // The rest is served, so traffic should still come here.
     let damaged = parts.store.damaged_partitions();
@@ -87,12 +104,7 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
         reasons.insert("damaged_documents", reason);
     }
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
-    // By the number who started the daemon knows it from another one that listens here.
-    let pid = std::process::id();
-    if reasons.is_empty() {
-        return HttpResponse::Ok().json(json!({ "status": "ready", "pid": pid }));
-    }
-    HttpResponse::Ok().json(json!({ "status": "degraded", "pid": pid, "reasons": reasons }))
+    (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)
 }
 
 pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {

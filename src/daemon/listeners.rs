@@ -23,14 +23,14 @@ use crate::{
     },
     api::{
         self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
-        ObjectsParts, OneAtATime, OverviewParts, QueryParts, Tails,
+        ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts, Tails,
     },
     clock::{Clock, SystemClock},
     config::Settings,
     ingest::memory::IngestMemory,
     objects::Annotations,
     query::{QueryLimits, QueryResources, Scheduler},
-    store::{SnapshotFolder, Store},
+    store::{SnapshotFolder, Store, StoreLimits},
     telemetry::Metrics,
 };
 
@@ -109,8 +109,24 @@ pub(super) fn api_parts(
         data_dir: settings.data_dir.clone(),
         bounds: settings.checkpoint_bounds,
         preallocation_enabled: settings.preallocation_enabled,
+        limits: overview_limits(settings),
+        started: SystemClock.now(),
     };
     ApiParts { host_names, bodies, query, objects, admin, overview }
+}
+
+fn overview_limits(settings: &Settings) -> OverviewLimits {
+    let StoreLimits { series_max, sender_series_max, senders_max, .. } = settings.store_limits;
+    OverviewLimits {
+        series_max,
+        sender_series_max,
+        senders_max,
+        queue_bytes_max: settings.queue_bytes_max,
+        connections_max: settings.connections_max,
+        body_memory_max: settings.body_memory_max,
+        queries_max: settings.queries_max,
+        tails_max: settings.tails_max,
+    }
 }
 
 /// What this machine calls itself.
@@ -118,8 +134,10 @@ fn machine_name() -> Option<String> {
     rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
 }
 
-fn collector_parts(settings: &Settings, parts: &AdminParts) -> CollectorParts {
+fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts {
+    let (parts, tally) = (&parts.admin, parts.observed.ingest.clone());
     CollectorParts {
+        tally,
         store: parts.store.clone(),
         writer: parts.writer.clone(),
         clock: parts.clock.clone(),
@@ -137,7 +155,7 @@ fn collector_parts(settings: &Settings, parts: &AdminParts) -> CollectorParts {
 /// A collector on a thread of its own: no other role must wait while it reads a large message.
 fn collector_of_its_own(
     settings: &Settings,
-    parts: &AdminParts,
+    parts: &OverviewParts,
     line: Lifeline,
     arbiters: &mut Vec<Arbiter>,
 ) -> Addr<Collector> {
@@ -159,7 +177,7 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
-    let collector = collector_of_its_own(settings, &parts.admin, line, arbiters);
+    let collector = collector_of_its_own(settings, &parts.overview, line, arbiters);
     GraphiteListeners::start(&settings.graphite, collector, parts.admin.metrics.clone())
         .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
 }
@@ -175,7 +193,7 @@ pub(super) fn start_self_sampler(
     let line = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
-        collector: collector_of_its_own(settings, &parts.admin, line, arbiters),
+        collector: collector_of_its_own(settings, &parts.overview, line, arbiters),
         read: Box::new(move || admin.readings()),
         lifeline: lifelines.for_role("self-sampler"),
         host: machine_name().unwrap_or_else(|| "localhost".to_owned()),
@@ -225,8 +243,8 @@ pub(super) fn start_server(
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let line = lifelines.for_role("collector of large bodies");
-    let large = collector_of_its_own(settings, &parts.admin, line, arbiters);
-    let collector = collector_parts(settings, &parts.admin);
+    let large = collector_of_its_own(settings, &parts.overview, line, arbiters);
+    let collector = collector_parts(settings, &parts.overview);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.client_timeout);

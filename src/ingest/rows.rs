@@ -271,13 +271,13 @@ impl Decoded {
         self.samples.is_empty()
     }
 
-    /// Judges every sample; returns the batch to write and what was refused.
+    /// Judges every sample; `kind` and `name` are asked for few of them. Returns the batch to write and what was refused.
     pub fn admit(
         self,
         verdicts: &[DefinitionVerdict],
         cache: &mut SeriesCache,
         admission: &Admission,
-        kind: impl Fn(SeriesId) -> Option<Kind>,
+        (kind, name): (impl Fn(SeriesId) -> Option<Kind>, impl Fn(SeriesId) -> Option<String>),
         window_ms: i64,
     ) -> (AcceptedBatch, Refusals) {
         let Self { generation, samples, definitions, mut refused, .. } = self;
@@ -323,7 +323,18 @@ impl Decoded {
                     }
                 }
                 Err(reason) => {
-                    refused.add_many(reason, 1, || admission.explain(reason, row.at, row.value));
+                    refused.add(reason, || {
+                        let series = match row.target {
+                            TargetKind::Series(id) => name(id),
+                            TargetKind::New(index) => {
+                                Some(definitions[index as usize].1.key.to_string())
+                            }
+                            // What is wrong with it was said when it was met first.
+                            TargetKind::Refused(_) => None,
+                        };
+                        let message = admission.explain(reason, row.at, row.value);
+                        (series.unwrap_or_default(), message)
+                    });
                 }
             }
         }

@@ -58,7 +58,7 @@ pub(crate) use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-    Texts, VectorSample, check_promql, format_promql, promql, series_matchers,
+    Texts, VectorSample, check_promql, format_promql, promql, quantile_of_buckets, series_matchers,
 };
 pub use resolution::Resolution;
 pub use retry::run_until_settled;

@@ -11,7 +11,7 @@ use super::{
     file::names::JOURNAL_FILE,
     handle::Store,
 };
-use crate::model::PartitionId;
+use crate::model::{PartitionId, UnixMillis};
 
 impl Store {
     /// The number of the last journal record that queries see.
@@ -32,6 +32,11 @@ impl Store {
     /// Senders that number their batches.
     pub fn sender_count(&self) -> usize {
         self.inner.catalog.read().senders().len()
+    }
+
+    /// When a batch of one of them was accepted last; `None` when there is no such sender.
+    pub fn sender_heard(&self, sender: &str) -> Option<UnixMillis> {
+        self.inner.catalog.read().senders().heard(sender)
     }
 
     /// All of them, by name.
@@ -65,6 +70,11 @@ impl Store {
         let before = self.inner.journal.checkpointed_through().unwrap_or(0);
         let records = self.last_record().saturating_sub(before);
         (self.inner.journal_pending.load(Ordering::Relaxed), records)
+    }
+
+    /// How many objects there are, and how many bytes of them; none when they cannot be read.
+    pub fn objects_size(&self) -> (u64, u64) {
+        self.inner.objects.size().unwrap_or_default()
     }
 
     /// Bytes that the objects take on the medium.

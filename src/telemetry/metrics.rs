@@ -3,6 +3,11 @@
 //! Labels come from closed sets; no host or series name is ever a label here. docs/operations.md
 //! documents every name, and a test keeps it so.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use prometheus::{
     Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder, proto::MetricFamily,
@@ -93,6 +98,8 @@ pub struct Metrics {
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
     pub annotations_forgotten: IntCounter,
+    /// Microseconds.
+    longest_commit: Arc<AtomicU64>,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
@@ -142,6 +149,7 @@ impl Metrics {
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
+            longest_commit: Arc::default(),
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
@@ -200,6 +208,18 @@ impl Metrics {
         }
     }
 
+    /// Notes a group commit.
+    pub fn observe_commit(&self, seconds: f64) {
+        self.commit_duration.observe(seconds);
+        self.longest_commit.fetch_max((seconds * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    /// The longest group commit since the start; `None` when there was none.
+    pub fn longest_commit_ms(&self) -> Option<f64> {
+        let longest = self.longest_commit.load(Ordering::Relaxed);
+        (longest > 0).then_some(longest as f64 / 1e3)
+    }
+
     /// The text that Prometheus reads.
     ///
     /// # Errors
@@ -249,7 +269,7 @@ impl Mirrored {
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
             ("granary_documents_damaged", Store::damaged_documents),
             ("granary_senders", |s| s.sender_count() as u64),
-            ("granary_process_resident_memory_peak_bytes", |_| resident_peak_bytes()),
+            ("granary_process_resident_memory_peak_bytes", |_| status_bytes("VmHWM:")),
         ];
         Ok(Self {
             counters: counters
@@ -322,10 +342,10 @@ fn cpu_seconds() -> f64 {
     ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// `VmHWM` of `/proc/self/status` (proc(5)).
-fn resident_peak_bytes() -> u64 {
+/// What a line of `/proc/self/status` (proc(5)) says, such as `VmHWM:`, in bytes.
+pub(super) fn status_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }
@@ -349,6 +369,6 @@ mod tests {
         assert_eq!(names, expected);
         assert!(process.iter().all(|name| expected.contains(name)));
         assert!(families.iter().all(|family| !family.help().is_empty()));
-        assert!(resident_peak_bytes() > 0);
+        assert!(status_bytes("VmHWM:") > 0);
     }
 }

@@ -7,8 +7,10 @@ mod log_limit;
 mod logging;
 mod metrics;
 mod readings;
+mod summary;
 
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 pub use logging::{LogFormat, init_logging};
 pub use metrics::{METRIC_NAMES, Metrics};
 pub use readings::SelfReading;
+pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

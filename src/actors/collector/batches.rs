@@ -94,7 +94,7 @@ impl BatchCollector {
             asked.refused.add_unread(unread);
         }
         let verdicts = parts.writer.append(batches).await?;
-        answer(counted_as, verdicts, rest, parts)
+        answer(counted_as, verdicts, &views, rest, parts)
     }
 
     /// Resolves the series of all batches, and judges each sample. New series are made known,
@@ -163,6 +163,7 @@ fn hear(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
 fn answer(
     counted_as: Protocol,
     verdicts: Vec<BatchVerdict>,
+    views: &[BatchView<'_>],
     rest: Vec<Asked>,
     parts: &CollectorParts,
 ) -> Result<IngestAnswer, CollectFault> {
@@ -170,11 +171,14 @@ fn answer(
     let mut without_room = None;
     // A request that is sent again must not count what it did not number.
     let may_repeat = rest.iter().all(|asked| asked.seq != 0);
-    for (verdict, Asked { seq, samples, mut refused }) in verdicts.into_iter().zip(rest) {
+    for ((verdict, view), asked) in verdicts.into_iter().zip(views).zip(rest) {
+        let Asked { seq, samples, mut refused } = asked;
         let all_for = |reason| Refusals::of_batch(reason, samples);
         match verdict {
             BatchVerdict::Accepted(_) | BatchVerdict::Empty => {
-                answer.accepted += samples - refused.total();
+                let accepted = samples - refused.total();
+                parts.tally.accept(view.agent, accepted, parts.clock.now());
+                answer.accepted += accepted;
             }
             BatchVerdict::Duplicate => {
                 answer.duplicates += samples;

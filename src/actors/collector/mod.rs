@@ -7,6 +7,7 @@
 mod batches;
 mod parts;
 mod rows;
+mod tally;
 
 use std::rc::Rc;
 
@@ -16,6 +17,7 @@ use granary_protocol::IngestAnswer;
 pub use batches::CollectBatches;
 pub use parts::{CollectFault, CollectorParts, counted_as};
 pub use rows::{CollectRows, RowsAnswer};
+pub use tally::{AcceptedFrom, IngestTally, RefusedSample};
 
 use super::Lifeline;
 use batches::BatchCollector;

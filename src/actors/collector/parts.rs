@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use granary_protocol::{DecodeError, IngestAnswer};
 
+use super::tally::IngestTally;
 use crate::{
     actors::{TrustedClock, WriteFault, WriterHandle},
     ingest::{
@@ -69,6 +70,7 @@ pub struct CollectorParts {
     pub writer: WriterHandle,
     pub clock: TrustedClock,
     pub metrics: Metrics,
+    pub tally: IngestTally,
     pub series_limits: SeriesLimits,
     pub sender_series_max: usize,
     pub series_max: usize,
@@ -86,13 +88,14 @@ impl CollectorParts {
     }
 
     /// Counts what became of samples.
-    pub(super) fn count(&self, protocol: Protocol, answer: &IngestAnswer, refused: &Refusals) {
+    pub(super) fn count(&self, counted_as: Protocol, answer: &IngestAnswer, refused: &Refusals) {
         let metrics = &self.metrics;
-        let protocol = protocol.as_str();
+        let protocol = counted_as.as_str();
         for (reason, count) in &refused.counts {
             let labels = [protocol, reason.as_str()];
             metrics.samples_refused.with_label_values(&labels).inc_by(*count);
         }
+        self.tally.refuse(counted_as, refused, || self.clock.now());
         metrics.samples_accepted.with_label_values(&[protocol]).inc_by(answer.accepted);
         metrics.samples_duplicate.with_label_values(&[protocol]).inc_by(answer.duplicates);
     }

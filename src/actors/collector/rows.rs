@@ -102,7 +102,8 @@ impl RowCollector {
         let (batch, mut refused) = {
             let mut cache = self.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);
-            decoded.admit(&verdicts, &mut cache, &admission, kind, window_ms)
+            let name = |series| Some(parts.store.dictionary().info(series)?.key.to_string());
+            decoded.admit(&verdicts, &mut cache, &admission, (kind, name), window_ms)
         };
         let mut answer = IngestAnswer::default();
         if !batch.values.is_empty() {
@@ -115,6 +116,7 @@ impl RowCollector {
                 refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
             }
         }
+        parts.tally.accept(&sender, answer.accepted, parts.clock.now());
         parts.count(counted_as(protocol), &answer, &refused);
         refused.report(&mut answer);
         Ok(RowsAnswer { answer, contents })

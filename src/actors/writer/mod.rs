@@ -189,6 +189,11 @@ impl WriterHandle {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Bytes of batches that wait.
+    pub fn queued_bytes(&self) -> usize {
+        self.pressure.queued_bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether batches are refused until a checkpoint makes room.
     pub fn is_full(&self) -> bool {
         self.pressure.store.is_full(&self.pressure.bounds)

@@ -77,7 +77,7 @@ impl Role {
             group.refuse_unless(|batches| room.take(batches), &WriteFault::Busy(BACKLOG));
         }
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
-        parts.metrics.commit_duration.observe(watch.seconds());
+        parts.metrics.observe_commit(watch.seconds());
         let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
         parts.metrics.writer_queue_bytes.set(left.saturating_sub(group.weight) as i64);
         let result = result.map_err(|cause| describe(&cause));

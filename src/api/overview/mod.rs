@@ -2,6 +2,8 @@
 //!
 //! Must never know: how any of it comes about. It answers also when queries are refused.
 
+mod limits;
+mod status;
 mod storage;
 
 use std::path::PathBuf;
@@ -14,7 +16,9 @@ use actix_web::{
 use serde::Serialize;
 
 use super::{AdminParts, QueryParts, answer, scope::Scope};
-use crate::{actors::Observed, store::CheckpointBounds};
+use crate::{actors::Observed, model::UnixMillis, store::CheckpointBounds};
+
+pub use limits::OverviewLimits;
 
 /// What the handlers need.
 #[derive(Debug, Clone)]
@@ -26,11 +30,15 @@ pub struct OverviewParts {
     pub data_dir: PathBuf,
     pub bounds: CheckpointBounds,
     pub preallocation_enabled: bool,
+    pub limits: OverviewLimits,
+    /// When the daemon was started.
+    pub started: UnixMillis,
 }
 
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, OverviewParts>) {
     scope.route(Method::GET, "/api/v1/storage", storage::storage);
+    scope.route(Method::GET, "/api/v1/status", status::status);
 }
 
 /// Answers with what `look` finds, away from the HTTP worker.

@@ -46,6 +46,11 @@ impl Tails {
         Self { permits: Arc::new(permits), stopping: Arc::new(watch::Sender::new(false)) }
     }
 
+    /// How many there are, of so many that there may be.
+    pub(in crate::api) fn count(&self, tails_max: usize) -> usize {
+        tails_max.saturating_sub(self.permits.available_permits())
+    }
+
     /// Ends all tails, now and from now on.
     pub fn end(&self) {
         self.stopping.send_replace(true);

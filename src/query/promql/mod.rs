@@ -98,6 +98,12 @@ pub fn promql(
     evaluate::answer(store, &expression, request, limits, now)
 }
 
+/// A quantile of a classic histogram, as `histogram_quantile` has it: of upper bounds, ascending, the
+/// last infinite, and how many observations were at most that. NaN when there are none.
+pub fn quantile_of_buckets(quantile: f64, buckets: &[(f64, f64)]) -> f64 {
+    functions::quantile_of_buckets(quantile, buckets)
+}
+
 /// Parses an expression within the limits' bounds, for pages that only show it. The patterns of
 /// `=~` and `!~` are not compiled.
 ///

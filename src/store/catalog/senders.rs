@@ -67,6 +67,11 @@ impl Senders {
         self.windows.contains_key(sender)
     }
 
+    /// When a batch of a sender was accepted last.
+    pub(crate) fn heard(&self, sender: &str) -> Option<UnixMillis> {
+        self.windows.get(sender).map(SenderWindow::heard)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SenderWindow)> {
         self.windows.iter()
     }

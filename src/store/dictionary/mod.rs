@@ -10,6 +10,7 @@ pub(crate) mod changes;
 mod update;
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     hash::BuildHasher,
     ops::Bound,
@@ -121,6 +122,23 @@ impl Dictionary {
     /// Number of series that a sender made known.
     pub fn count_of_sender(&self, sender: &str) -> usize {
         self.by_sender.get(sender).copied().unwrap_or(0)
+    }
+
+    /// Senders that made series known which are not deleted.
+    pub fn sender_count(&self) -> usize {
+        self.by_sender.len()
+    }
+
+    /// Those that made most series known, with how many, these first.
+    pub fn largest_senders(&self, count: usize) -> Vec<(Arc<str>, usize)> {
+        let mut all: Vec<_> =
+            self.by_sender.iter().map(|(name, series)| (Reverse(*series), name)).collect();
+        if all.len() > count {
+            all.select_nth_unstable(count);
+            all.truncate(count);
+        }
+        all.sort_unstable();
+        all.into_iter().map(|(Reverse(series), name)| (name.clone(), series)).collect()
     }
 
     /// Adds a series that is not there yet; its id is the number of ids given before.
@@ -273,5 +291,9 @@ mod tests {
         assert_eq!(dictionary.values_after("host", Some("a"), 9), ["b".into()]);
         assert_eq!(dictionary.tag_names(), [METRIC_TAG.into(), "core".into(), "host".into()]);
         assert_eq!([dictionary.count_of_sender("a"), dictionary.count_of_sender("b")], [3, 0]);
+        let other = SeriesInfo { sender: "b".into(), ..info("disk", &[]) };
+        dictionary.add(other);
+        assert_eq!(dictionary.largest_senders(1), [("a".into(), 3)]);
+        assert_eq!(dictionary.largest_senders(9), [("a".into(), 3), ("b".into(), 1)]);
     }
 }

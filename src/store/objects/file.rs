@@ -169,6 +169,15 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
     })
 }
 
+/// How many objects there are, and their bytes, as it is counted.
+pub(super) fn size(file: &DatabaseFile) -> Result<(u64, u64), StoreError> {
+    read(file, |txn| {
+        let meta = txn.open_table(META).map_err(fail("read"))?;
+        let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail("read"))?));
+        Ok((value(COUNT_KEY)?, value(BYTES_KEY)?))
+    })
+}
+
 fn counted(found: Option<redb::AccessGuard<'_, u64>>) -> u64 {
     found.map_or(0, |guard| guard.value())
 }

@@ -242,6 +242,11 @@ impl Objects {
         })
     }
 
+    /// How many objects there are, and their bytes.
+    pub(crate) fn size(&self) -> Result<(u64, u64), StoreError> {
+        self.read((0, 0), file::size)
+    }
+
     /// Copies the file, if there is one; returns its bytes.
     pub(crate) fn copy<T>(&self, copy: impl FnOnce() -> T) -> Result<Option<T>, StoreError> {
         let file = self.file.read().clone();

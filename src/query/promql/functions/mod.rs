@@ -20,6 +20,8 @@ mod scalars;
 mod sorting;
 pub(crate) mod window;
 
+use buckets::Bucket;
+
 use crate::query::promql::{
     context::Context,
     value::{
@@ -27,6 +29,12 @@ use crate::query::promql::{
         series::{Series, Value, is_present},
     },
 };
+
+/// A quantile of a classic histogram, by upper bounds and counts up to them.
+pub(crate) fn quantile_of_buckets(quantile: f64, all: &[(f64, f64)]) -> f64 {
+    let all = all.iter().map(|(bound, count)| Bucket { bound: *bound, count: *count });
+    buckets::quantile(quantile, all.collect()).0
+}
 
 /// The evaluated arguments of a call, taken from the first to the last.
 pub(crate) struct Arguments<'a> {

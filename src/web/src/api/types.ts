@@ -394,7 +394,8 @@ export interface StatusAnswer {
   }[];
   senders: {
     total: number;
-    top: { agent: string; series: number; samples: number; heard: number }[];
+    /** `samples` since the start; `heard` is null when that is not known. */
+    top: { agent: string; series: number; samples: number; heard: number | null }[];
   };
   queries: { under_way: number; queries_max: number; memory_bytes: number; memory_max: number };
   limits: { name: string; used: number; max: number; setting: string }[];

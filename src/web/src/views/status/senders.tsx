@@ -74,7 +74,7 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
                   <ShareCell value={sender.series} whole={series} of="series" />
                   <ShareCell value={sender.samples} whole={samples} of="samples" />
                   <td class="num muted">
-                    <Ago at={sender.heard} />
+                    {sender.heard === null ? "not known" : <Ago at={sender.heard} />}
                   </td>
                 </tr>
               ))}

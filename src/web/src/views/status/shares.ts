@@ -29,6 +29,6 @@ export type SenderColumn = "agent" | "series" | "samples" | "heard";
 
 export function sendersBy(senders: readonly Sender[], column: SenderColumn): Sender[] {
   return [...senders].sort((a, b) =>
-    column === "agent" ? a.agent.localeCompare(b.agent) : b[column] - a[column],
+    column === "agent" ? a.agent.localeCompare(b.agent) : (b[column] ?? 0) - (a[column] ?? 0),
   );
 }

@@ -1,0 +1,161 @@
+//! What collectors tell people of what they took in: accepted samples by sender, and a few of those
+//! that were refused.
+//!
+//! Both are bounded: by the number of senders, and by protocols and reasons. Must never know: why a
+//! sample is refused, HTTP.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+
+use crate::{
+    ingest::refusals::Refusals, model::UnixMillis, policy::RefusalReason, telemetry::Protocol,
+};
+
+/// Examples of each protocol and reason, the newest.
+const EXAMPLES_MAX: usize = 3;
+/// Characters of an example.
+const TEXT_CHARS_MAX: usize = 300;
+/// Senders whose samples are counted; those that come later are not.
+const SENDERS_MAX: usize = 100_000;
+
+/// What was taken in and what was refused since the start. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct IngestTally(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// By protocol and reason.
+    refused: Mutex<BTreeMap<(&'static str, &'static str), VecDeque<RefusedSample>>>,
+    /// Senders choose their names.
+    accepted: Mutex<HashMap<Box<str>, AcceptedFrom, RandomState>>,
+}
+
+/// What was accepted from a sender since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcceptedFrom {
+    /// How many samples.
+    pub samples: u64,
+    /// When the last ones came.
+    pub at: UnixMillis,
+}
+
+/// A sample that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedSample {
+    /// When.
+    pub at: UnixMillis,
+    /// Its series, as far as it is known, and why it was refused, shortened and without characters
+    /// that could command a terminal.
+    pub text: String,
+}
+
+impl IngestTally {
+    /// What was accepted from a sender; `None` when nothing was, or when it is not counted.
+    pub fn accepted_from(&self, sender: &str) -> Option<AcceptedFrom> {
+        self.0.accepted.lock().get(sender).copied()
+    }
+
+    /// The latest samples that were refused by a protocol for a reason, the newest first.
+    pub fn refused(&self, protocol: &str, reason: &str) -> Vec<RefusedSample> {
+        let refused = self.0.refused.lock();
+        let own = refused.iter().find(|(key, _)| **key == (protocol, reason));
+        own.map_or_else(Vec::new, |(_, examples)| examples.iter().cloned().collect())
+    }
+
+    pub(super) fn accept(&self, sender: &str, samples: u64, at: UnixMillis) {
+        if samples == 0 {
+            return;
+        }
+        let mut accepted = self.0.accepted.lock();
+        if let Some(own) = accepted.get_mut(sender) {
+            *own = AcceptedFrom { samples: own.samples + samples, at };
+        } else if accepted.len() < SENDERS_MAX {
+            accepted.insert(sender.into(), AcceptedFrom { samples, at });
+        }
+    }
+
+    pub(super) fn refuse(
+        &self,
+        protocol: Protocol,
+        refused: &Refusals,
+        now: impl Fn() -> UnixMillis,
+    ) {
+        if refused.examples().is_empty() {
+            return;
+        }
+        let at = now();
+        let shown = refused.examples().iter().filter_map(|own| {
+            let reason =
+                RefusalReason::ALL.into_iter().find(|known| known.as_str() == own.reason)?;
+            let text = match own.series.as_str() {
+                "" => shortened(&own.message),
+                series => shortened(&format!("{}: {}", shortened(series), own.message)),
+            };
+            Some((reason.as_str(), RefusedSample { at, text }))
+        });
+        let shown: Vec<_> = shown.collect();
+        let mut all = self.0.refused.lock();
+        for (reason, example) in shown {
+            let own = all.entry((protocol.as_str(), reason)).or_default();
+            own.truncate(EXAMPLES_MAX - 1);
+            own.push_front(example);
+        }
+    }
+}
+
+/// A text of a bounded length, its control characters, and those that turn its direction, escaped.
+fn shortened(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut out = String::new();
+    for (index, c) in text.chars().enumerate() {
+        if index == TEXT_CHARS_MAX {
+            out.push('…');
+            break;
+        }
+        if c.is_control() || turns(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_examples_are_kept_short_and_harmless() {
+        let tally = IngestTally::default();
+        let reason = RefusalReason::ALL[0];
+        for n in 0..5 {
+            let mut refused = Refusals::default();
+            refused.add(reason, || (format!("m{n}{{a=\"\u{1b}\u{202e}\"}}"), "é".repeat(10_000)));
+            tally.refuse(Protocol::Json, &refused, || UnixMillis(n));
+        }
+        let examples = tally.refused("json", reason.as_str());
+        let times: Vec<_> = examples.iter().map(|own| own.at.0).collect();
+        assert_eq!(times, [4, 3, 2]);
+        let text = &examples[0].text;
+        assert!(text.starts_with("m4{a=\"\\u{1b}\\u{202e}\"}: é") && text.ends_with('…'), "{text}");
+        assert_eq!(text.chars().count() - 1, TEXT_CHARS_MAX);
+        assert_eq!(tally.refused("otlp", reason.as_str()), []);
+    }
+
+    #[test]
+    fn accepted_samples_are_counted_by_sender() {
+        let tally = IngestTally::default();
+        tally.accept("a", 3, UnixMillis(1));
+        tally.accept("a", 4, UnixMillis(2));
+        tally.accept("b", 0, UnixMillis(3));
+        let expected = AcceptedFrom { samples: 7, at: UnixMillis(2) };
+        assert_eq!(tally.accepted_from("a"), Some(expected));
+        assert_eq!(tally.accepted_from("b"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! The limits of the daemon, how near each is, and the setting that moves it.
+
+use serde::Serialize;
+
+use super::OverviewParts;
+use crate::store::{OBJECTS_BYTES_MAX, OBJECTS_MAX};
+
+/// The limits that are not asked of who keeps to them.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "the settings have the same names")]
+pub struct OverviewLimits {
+    pub series_max: usize,
+    pub sender_series_max: usize,
+    pub senders_max: usize,
+    pub queue_bytes_max: usize,
+    pub connections_max: usize,
+    pub body_memory_max: usize,
+    pub queries_max: usize,
+    pub tails_max: usize,
+}
+
+/// A limit and how much of it is used.
+#[derive(Debug, Serialize)]
+pub(super) struct Limit {
+    name: &'static str,
+    used: u64,
+    max: u64,
+    /// Empty when no setting moves it.
+    setting: &'static str,
+}
+
+impl Limit {
+    fn new(name: &'static str, used: usize, max: usize, setting: &'static str) -> Self {
+        Self { name, used: used as u64, max: max as u64, setting }
+    }
+
+    /// One that no setting moves.
+    fn fixed(name: &'static str, used: u64, max: u64) -> Self {
+        Self { name, used, max, setting: "" }
+    }
+}
+
+pub(super) fn limits(parts: &OverviewParts) -> Vec<Limit> {
+    [of_store(parts), of_ingest(parts), of_queries(parts)].into_iter().flatten().collect()
+}
+
+fn of_store(parts: &OverviewParts) -> Vec<Limit> {
+    let OverviewParts { admin, bounds, limits, .. } = parts;
+    let store = &admin.store;
+    let largest = store.dictionary().largest_senders(1);
+    let largest = largest.first().map_or(0, |(_, series)| *series);
+    let (journal, _) = store.journal_waiting();
+    let (objects, bytes) = store.objects_size();
+    let (series_max, of_sender_max) = (limits.series_max, limits.sender_series_max);
+    let (cells, cells_max) = (store.catalog_bytes(), store.cell_bytes_due(bounds));
+    let (of_sender, of_journal) =
+        ("series of the largest sender", "bytes of the journal that wait for a checkpoint");
+    vec![
+        Limit::new("series", store.dictionary().len(), series_max, "limits.series_max"),
+        Limit::new(of_sender, largest, of_sender_max, "limits.sender_series_max"),
+        Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
+        Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
+        Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.journal_bytes_max"),
+        Limit::fixed("objects", objects, OBJECTS_MAX),
+        Limit::fixed("bytes of objects", bytes, OBJECTS_BYTES_MAX),
+    ]
+}
+
+fn of_ingest(parts: &OverviewParts) -> Vec<Limit> {
+    let OverviewParts { admin, limits, .. } = parts;
+    let connections = usize::try_from(admin.metrics.connections.get()).unwrap_or(0);
+    let (queued, queue_max) = (admin.writer.queued_bytes(), limits.queue_bytes_max);
+    let (bodies, bodies_max) = (admin.bodies.used_bytes(), limits.body_memory_max);
+    let waiting = "bytes that wait for the journal";
+    vec![
+        Limit::new(waiting, queued, queue_max, "ingest.queue_bytes_max"),
+        Limit::new("bytes of requests", bodies, bodies_max, "ingest.body_memory_max"),
+        Limit::new("connections", connections, limits.connections_max, "server.connections_max"),
+    ]
+}
+
+fn of_queries(parts: &OverviewParts) -> Vec<Limit> {
+    let OverviewParts { query, limits, .. } = parts;
+    let queries_max = limits.queries_max;
+    let queries = queries_max.saturating_sub(query.places.available_permits());
+    let memory_max = query.promql.memory_max;
+    let memory = memory_max.saturating_sub(query.resources.memory_free());
+    let tails = query.tails.count(limits.tails_max);
+    vec![
+        Limit::new("queries under way", queries, queries_max, "limits.queries_max"),
+        Limit::new("bytes of queries", memory, memory_max, "promql.memory_max"),
+        Limit::new("live tails", tails, limits.tails_max, "limits.tails_max"),
+    ]
+}

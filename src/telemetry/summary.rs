@@ -1,0 +1,100 @@
+//! The self-metrics as numbers that people are shown, not as text for Prometheus.
+//!
+//! Must never know: who shows them.
+
+use prometheus::{Histogram, core::Metric};
+
+use super::{
+    labels::{IngestOutcome, Protocol},
+    metrics::{Metrics, status_bytes},
+};
+use crate::policy::RefusalReason;
+
+/// Samples of a protocol since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SampleCounts {
+    pub protocol: &'static str,
+    pub accepted: u64,
+    pub duplicate: u64,
+    pub refused: u64,
+}
+
+/// Samples refused for one reason since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct RefusedCount {
+    pub protocol: &'static str,
+    pub reason: &'static str,
+    pub count: u64,
+}
+
+/// What was timed since the start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing {
+    /// How often.
+    pub count: u64,
+    /// Upper bounds in seconds, and how often it took at most so long; the last bound is infinite.
+    pub buckets: Vec<(f64, f64)>,
+}
+
+impl Metrics {
+    /// Samples by protocol.
+    pub fn sample_counts(&self) -> Vec<SampleCounts> {
+        let refused = self.refused_counts();
+        let of = |protocol: Protocol| {
+            let protocol = protocol.as_str();
+            let own = refused.iter().filter(|own| own.protocol == protocol);
+            SampleCounts {
+                protocol,
+                accepted: self.samples_accepted.with_label_values(&[protocol]).get(),
+                duplicate: self.samples_duplicate.with_label_values(&[protocol]).get(),
+                refused: own.map(|own| own.count).sum(),
+            }
+        };
+        Protocol::ALL.map(of).to_vec()
+    }
+
+    /// Refused samples by protocol and reason, those that there are.
+    pub fn refused_counts(&self) -> Vec<RefusedCount> {
+        let protocols = Protocol::ALL.map(Protocol::as_str).into_iter();
+        let all = protocols.flat_map(|protocol| {
+            RefusalReason::ALL.map(RefusalReason::as_str).into_iter().map(move |reason| {
+                let count = self.samples_refused.with_label_values(&[protocol, reason]).get();
+                RefusedCount { protocol, reason, count }
+            })
+        });
+        all.filter(|own| own.count > 0).collect()
+    }
+
+    /// Ingest requests by what became of them.
+    pub fn request_outcomes(&self) -> Vec<(&'static str, u64)> {
+        let count = |word| self.ingest_requests.with_label_values(&[word]).get();
+        IngestOutcome::ALL.map(IngestOutcome::as_str).map(|word| (word, count(word))).to_vec()
+    }
+
+    /// Group commits.
+    pub fn commit_timing(&self) -> Timing {
+        timing(&self.commit_duration)
+    }
+
+    /// Ingest requests.
+    pub fn request_timing(&self) -> Timing {
+        timing(&self.ingest_request_duration)
+    }
+}
+
+fn timing(histogram: &Histogram) -> Timing {
+    let metric = histogram.metric();
+    let own = metric.get_histogram();
+    let count = own.get_sample_count();
+    let buckets = own.get_bucket().iter();
+    let finite = buckets.map(|own| (own.upper_bound(), own.cumulative_count() as f64));
+    let finite = finite.filter(|(bound, _)| bound.is_finite());
+    Timing { count, buckets: finite.chain([(f64::INFINITY, count as f64)]).collect() }
+}
+
+/// Bytes of memory that this process has.
+pub fn resident_bytes() -> u64 {
+    status_bytes("VmRSS:")
+}

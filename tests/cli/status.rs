@@ -1,0 +1,78 @@
+//! How the daemon fares, over HTTP: what came in and what was refused, senders, limits.
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::{Daemon, client},
+    prometheus_api::get,
+};
+
+fn status(daemon: &Daemon) -> Value {
+    let (code, body) = get(daemon, "/api/v1/status");
+    assert_eq!(code, 200, "{body}");
+    body
+}
+
+fn limit(status: &Value, setting: &str) -> (u64, u64) {
+    let all = status["limits"].as_array().unwrap();
+    let own = all.iter().find(|own| own["setting"] == setting).unwrap();
+    (own["used"].as_u64().unwrap(), own["max"].as_u64().unwrap())
+}
+
+#[test]
+fn status_tells_what_came_in_from_whom_and_what_was_refused_with_examples() {
+    let daemon = Daemon::start("limits.series_max = 4\nlimits.tails_max = 3\n");
+    let empty = status(&daemon);
+    assert_eq!(
+        (&empty["commits"]["count"], &empty["commits"]["p50_ms"]),
+        (&json!(0), &Value::Null)
+    );
+    assert_eq!((&empty["refused"], &empty["health"]["state"]), (&json!([]), &json!("ready")));
+
+    let sample =
+        |metric: &str, value: f64| json!({"metric": metric, "kind": "gauge", "value": value});
+    let batch = json!({"agent": "web1", "samples": [sample("a", 1.0), sample("b", 2.0)]});
+    assert_eq!(daemon.post_json(&batch).status, 200);
+    // A time of 1970, by line protocol; the host is shown as it is written, and harmless.
+    for n in 0..4 {
+        let line = format!("cpu,host=<img\\ src\\=x> load={n} {n}000000000\n");
+        let url = format!("{}/write?precision=ns", daemon.url);
+        client().post(url).content_type("text/plain").send(line.as_bytes()).unwrap();
+    }
+    let told = status(&daemon);
+    let protocol = |name: &str| {
+        let all = told["protocols"].as_array().unwrap();
+        all.iter().find(|own| own["protocol"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        (&protocol("json")["accepted"], &protocol("influx")["refused"]),
+        (&json!(2), &json!(4))
+    );
+    let refused = told["refused"].as_array().unwrap();
+    assert_eq!(refused.len(), 1, "{told}");
+    assert_eq!((&refused[0]["protocol"], &refused[0]["count"]), (&json!("influx"), &json!(4)));
+    let examples = refused[0]["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 3, "{told}");
+    let text = examples[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("cpu_load{host=\"<img src=x>\"}: "), "{text}");
+    assert!(examples[0]["at"].as_i64() >= told["started"].as_i64(), "{told}");
+
+    let senders = &told["senders"]["top"];
+    assert_eq!((&senders[0]["agent"], &senders[0]["series"]), (&json!("web1"), &json!(2)));
+    assert_eq!(senders[0]["samples"], json!(2));
+    assert_eq!(senders[1]["agent"], json!("influx 127.0.0.1"));
+    assert_eq!(limit(&told, "limits.series_max"), (3, 4));
+    assert_eq!(limit(&told, "limits.sender_series_max").0, 2);
+    assert_eq!(limit(&told, "limits.tails_max"), (0, 3));
+    assert!(limit(&told, "server.connections_max").0 >= 1, "{told}");
+
+    let commits = &told["commits"];
+    let [p50, p99, max] =
+        ["p50_ms", "p99_ms", "max_ms"].map(|name| commits[name].as_f64().unwrap());
+    assert!(0.0 < p50 && p50 <= p99 && 0.0 < max, "{commits}");
+    assert!(commits["count"].as_u64() >= Some(1), "{commits}");
+    assert_eq!(told["requests"]["outcomes"]["acknowledged"], json!(5));
+    assert!(told["memory"]["resident"].as_u64() > Some(1 << 20), "{told}");
+    let (code, body) = get(&daemon, "/readyz");
+    assert_eq!((code, &body["status"]), (200, &told["health"]["state"]));
+}
