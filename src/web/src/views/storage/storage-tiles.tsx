@@ -25,9 +25,24 @@ function Tile({ label, value, share, children }: TileProps) {
   );
 }
 
+function DiskTile({ disk }: Pick<StorageAnswer, "disk">) {
+  if (!disk) {
+    return (
+      <Tile label="Free on the disk" value="not known">
+        the system does not say
+      </Tile>
+    );
+  }
+  const used = shareOf(disk.total - disk.free, disk.total);
+  return (
+    <Tile label="Free on the disk" value={bytesText(disk.free)} share={used}>
+      {percentText(used * 100)} of {bytesText(disk.total)} taken
+    </Tile>
+  );
+}
+
 export function StorageTiles({ storage }: { storage: StorageAnswer }) {
   const { disk, journal, head, catalog, objects, preallocation } = storage;
-  const used = shareOf(disk.total - disk.free, disk.total);
   const partitions = storage.granularities.reduce(
     (all, { partitions }) => all + partitions.length,
     0,
@@ -37,9 +52,7 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
       <Tile label="All files" value={bytesText(storage.bytes)}>
         {counted(partitions, "partition")}
       </Tile>
-      <Tile label="Free on the disk" value={bytesText(disk.free)} share={used}>
-        {percentText(used * 100)} of {bytesText(disk.total)} taken
-      </Tile>
+      <DiskTile disk={disk} />
       <Tile label="Series" value={countText(storage.series)}>
         {storage.series > 0 ? `${bytesText(storage.bytes / storage.series)} each` : "none yet"}
       </Tile>
