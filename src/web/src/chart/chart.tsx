@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Display, PanelQuery } from "../api/types";
+import { setParams } from "../app/address";
 import { Icon } from "../parts/icon";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
@@ -11,7 +12,7 @@ import type { Threshold } from "./marks";
 import { Menu } from "./menu";
 import { unitText } from "../model/units";
 import { copy, linkTo, savePicture, saveTable } from "./save";
-import { isolated, keepState, slug, toggled, type ChartState } from "./state";
+import { isolated, slug, toggled, writeState, type ChartState } from "./state";
 
 export interface ChartProps {
   /** Its name in the address; made of the title by default. Unique on a page. */
@@ -59,6 +60,11 @@ function wishOf(props: ChartProps): ChartWish {
   };
 }
 
+/** Writes in the address what the reader changed. */
+function keep(id: string, state: ChartState): void {
+  setParams(writeState(state, id), { replace: true });
+}
+
 export function Chart(props: ChartProps) {
   const { title, frame } = props;
   const live = useMemo(() => new LiveChart(frame, wishOf(props)), [frame, title]);
@@ -73,7 +79,7 @@ export function Chart(props: ChartProps) {
   const tip = useRef<HTMLDivElement>(null);
   const spoken = useRef<HTMLDivElement>(null);
   const change = (next: Partial<ChartState>) =>
-    keepState(live.wish.peek().id, { ...live.state.peek(), ...next });
+    keep(live.wish.peek().id, { ...live.state.peek(), ...next });
   const fullScreen = () => toggleFull(root.current, live.state.peek().full, change);
 
   useEffect(() => {
@@ -101,7 +107,7 @@ export function Chart(props: ChartProps) {
       const { id } = live.wish.peek();
       const keys = live.rows.peek().map((row) => row.key);
       const state = live.state.peek();
-      keepState(id, isShift ? toggled(state, key, keys) : isolated(state, key));
+      keep(id, isShift ? toggled(state, key, keys) : isolated(state, key));
     },
     [live],
   );

@@ -2,9 +2,6 @@
  * What a reader changed of one chart: which series are seen, the axis, whether it fills the screen.
  * It lies in the address, so that a link shows the same. Series are named by a short hash.
  */
-import { computed, type ReadonlySignal } from "@preact/signals";
-import { address, setParams } from "../app/address";
-
 export interface ChartState {
   /** Series that alone are seen; all where it is empty. */
   only: string[];
@@ -67,14 +64,6 @@ export function writeState(state: ChartState, id: string): Record<string, string
     [`stacked.${id}`]: written(state.stacked),
     full: state.full ? id : undefined,
   };
-}
-
-export function useState(id: string): ReadonlySignal<ChartState> {
-  return computed(() => readState(address.value.params, id));
-}
-
-export function keepState(id: string, state: ChartState): void {
-  setParams(writeState(state, id), { replace: true });
 }
 
 /** Whether each series is seen. */

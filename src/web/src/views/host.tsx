@@ -84,7 +84,7 @@ function Metrics({ frame, name }: MetricsProps) {
   return (
     <>
       {sections.map(({ title, charts }) => (
-        <section key={title} aria-label={title}>
+        <section key={title}>
           <h2 class="section-title">{title}</h2>
           <div class="charts">
             {charts.map((chart) => (

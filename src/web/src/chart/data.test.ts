@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import type { ChartAnswer, ChartSeries } from "../api/types";
+import type { Window } from "../model/timeframe";
+import { DRAWN_MAX, joined, partOfChart, partOfPromql } from "./data";
+
+const window: Window = { start: 0, end: 180_000, resolution: "1m", zone: "UTC" };
+
+function line(
+  metric: string,
+  tags: Record<string, string>,
+  display: ChartSeries["display"],
+  points: [number, number | null][],
+): ChartSeries {
+  return { metric, tags, kind: "gauge", unit: "bytes", display, points };
+}
+
+function answer(...series: ChartSeries[]): ChartAnswer {
+  return { resolution: "1m", start: 0, end: 180_000, incomplete_from: 120_000, series, notes: [] };
+}
+
+describe("an answer", () => {
+  it("is drawn with its times, gaps as gaps and zero as zero", () => {
+    const one = line("load", {}, "avg", [
+      [0, 0],
+      [60_000, null],
+      [120_000, 2],
+    ]);
+    const data = joined([partOfChart(answer(one))], window);
+    expect(data.times).toEqual([0, 60_000, 120_000]);
+    expect(data.series[0]?.values).toEqual([0, null, 2]);
+    expect(data.incompleteFrom).toBe(120_000);
+  });
+
+  it("takes least and greatest as the band of their average, not as lines", () => {
+    const all = (["avg", "min", "max"] as const).map((display, k) =>
+      line("load", { host: "a" }, display, [[0, k]]),
+    );
+    const data = joined([partOfChart(answer(...all))], window);
+    expect(data.series).toHaveLength(1);
+    expect(data.series[0]?.band).toEqual({ min: [1], max: [2] });
+  });
+
+  it("that asks for the greatest alone has it as a line", () => {
+    const data = joined([partOfChart(answer(line("load", {}, "max", [[0, 1]])))], window);
+    expect(data.series.map(({ display }) => display)).toEqual(["max"]);
+  });
+
+  it("is cut where there are more lines than one can tell apart, and says how many are left", () => {
+    const all = Array.from({ length: DRAWN_MAX + 5 }, (_, k) =>
+      line("load", { host: `h${k}` }, "avg", [[0, k]]),
+    );
+    const data = joined([partOfChart(answer(...all))], window);
+    expect(data.series).toHaveLength(DRAWN_MAX);
+    expect(data.left).toBe(5);
+  });
+});
+
+describe("names of series", () => {
+  const labels = (...series: ChartSeries[]) =>
+    joined([partOfChart(answer(...series))], window).series.map(({ label }) => label);
+
+  it("are what differs", () => {
+    const at = (host: string, core: string) => line("cpu", { host, core }, "avg", [[0, 1]]);
+    expect(labels(at("a", "0"), at("a", "1"))).toEqual(["0", "1"]);
+    expect(labels(at("a", "0"), at("b", "1"))).toEqual(["core=0 host=a", "core=1 host=b"]);
+    expect(labels(at("a", "0"))).toEqual(["cpu"]);
+  });
+
+  it("leave out the words with which all metrics begin", () => {
+    const of = (metric: string) => line(metric, {}, "avg", [[0, 1]]);
+    expect(labels(of("system_load_1m"), of("system_load_15m"))).toEqual(["1m", "15m"]);
+    expect(labels(of("a_b"), of("a_b_c"))).toEqual(["b", "b c"]);
+    expect(labels(of("up"), of("down"))).toEqual(["up", "down"]);
+  });
+
+  it("hold tags that are asked for, also where they are the same", () => {
+    const one = line("used", { mount: "/", host: "a" }, "avg", [[0, 1]]);
+    expect(joined([partOfChart(answer(one))], window, ["mount"]).series[0]?.label).toBe("/");
+  });
+});
+
+describe("PromQL", () => {
+  const asked = {
+    expression: "up",
+    legend: undefined,
+    unit: undefined,
+    times: [0, 60_000, 120_000],
+  };
+  const matrix = (metric: Record<string, string>, values: [number, string][]) => ({
+    resultType: "matrix" as const,
+    result: [{ metric, values }],
+  });
+
+  it("has gaps where it gives no number", () => {
+    const part = partOfPromql(
+      matrix({}, [
+        [0, "1"],
+        [120, "NaN"],
+      ]),
+      asked,
+      "1m",
+    );
+    expect(part.series[0]?.values).toEqual([1, null, null]);
+  });
+
+  it("is called what its legend says", () => {
+    const given = { ...asked, legend: "of {{ host }} {{none}}" };
+    const part = partOfPromql(matrix({ host: "<b>" }, [[0, "1"]]), given, "1m");
+    expect(part.series[0]?.label).toBe("of <b> ");
+  });
+
+  it("beside slots leaves no gaps at times that only the other has", () => {
+    const slots = partOfChart(
+      answer(
+        line("load", {}, "avg", [
+          [0, 1],
+          [60_000, null],
+        ]),
+      ),
+    );
+    const part = partOfPromql(
+      matrix({}, [
+        [0, "5"],
+        [60, "6"],
+        [120, "7"],
+      ]),
+      asked,
+      "1m",
+    );
+    const data = joined([slots, part], window);
+    expect(data.times).toEqual([0, 60_000, 120_000]);
+    expect(data.series.map(({ values }) => values)).toEqual([
+      [1, null, undefined],
+      [5, 6, 7],
+    ]);
+  });
+
+  it("asked twice has two lines", () => {
+    const part = partOfPromql(matrix({}, [[0, "1"]]), asked, "1m");
+    const keys = joined([part, part], window).series.map(({ key }) => key);
+    expect(new Set(keys).size).toBe(2);
+  });
+});

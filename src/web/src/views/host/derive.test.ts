@@ -1,0 +1,57 @@
+import { expect, it } from "vitest";
+import type { ChartData, DrawnSeries } from "../../chart/data";
+import { byOperation, percentOf, shares } from "./derive";
+
+function one(metric: string, values: DrawnSeries["values"], tags = {}): DrawnSeries {
+  const unit = { word: "seconds", perSecond: true };
+  return {
+    key: metric,
+    metric,
+    tags,
+    kind: "counter",
+    display: "avg_per_sec",
+    unit,
+    label: metric,
+    values,
+  };
+}
+
+function data(...series: DrawnSeries[]): ChartData {
+  return {
+    window: { start: 0, end: 1, resolution: "1m", zone: "UTC" },
+    times: [0, 60_000, 120_000],
+    series,
+    resolution: "1m",
+    isCoarse: false,
+    incompleteFrom: undefined,
+    notes: [],
+    left: 0,
+  };
+}
+
+it("makes shares of all cores, gaps stay gaps and idle time is left out", () => {
+  const { series } = shares(
+    data(one("system_cpu_user", [1, null, 0]), one("system_cpu_idle", [3, null, 4])),
+  );
+  expect(series.map(({ label, values }) => [label, values])).toEqual([["user", [25, null, 0]]]);
+});
+
+it("divides time by operations, and has no time where there were none", () => {
+  const tags = { disk: "sda" };
+  const { series } = byOperation(
+    data(one("d_latency_read", [0.5, 0, null], tags), one("d_iops_read", [100, 0, 3], tags)),
+  );
+  expect(series.map(({ label, values }) => [label, values])).toEqual([
+    ["sda read", [0.005, null, null]],
+  ]);
+});
+
+it("does not divide by operations of another disk", () => {
+  const read = one("d_latency_read", [1, 1, 1], { disk: "a" });
+  const other = one("d_iops_read", [1, 1, 1], { disk: "b" });
+  expect(byOperation(data(read, other)).series).toEqual([]);
+});
+
+it("reads seconds in a second as percent", () => {
+  expect(percentOf(data(one("busy", [0.5, null, 0]))).series[0]?.values).toEqual([50, null, 0]);
+});
