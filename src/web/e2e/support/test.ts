@@ -5,7 +5,7 @@ import { fill } from "./data";
 import { Watch } from "./watch";
 
 /** Routes of which the page knows and the daemon does not yet. */
-const NOT_SERVED_YET = /404 .*\/api\/v1\/(annotations|storage|status|hosts\/sparklines|dashboards)/;
+const NOT_SERVED_YET = /404 .*\/api\/v1\/status/;
 
 interface ForTests {
   watch: Watch;

@@ -1,0 +1,222 @@
+/** Dashboards: made, changed by pointer and keys, kept, shared, and fought over. */
+import { readFile } from "node:fs/promises";
+import type { Page } from "@playwright/test";
+import type { Dashboard, DashboardAnswer, Panel } from "../src/api/types";
+import { HOST } from "./support/data";
+import type { Daemon } from "./support/daemon";
+import { drawn, titles } from "./support/drawn";
+import { eventually } from "./support/eventually";
+import { expect, test } from "./support/test";
+
+function chart(id: string, place: Partial<Panel>, metric: string): Panel {
+  const queries = [{ kind: "metric" as const, metric, tags: `host=${HOST}` }];
+  return { id, x: 0, y: 0, w: 6, h: 7, title: id, ...place, kind: "chart", queries };
+}
+
+const TWO: Dashboard = {
+  schema: 1,
+  title: "Two charts",
+  range: "6h",
+  resolution: "1m",
+  variables: [],
+  panels: [
+    chart("left", { x: 0 }, "system_load_1m"),
+    chart("right", { x: 6 }, "system_memory_used"),
+  ],
+};
+
+/** Keeps a dashboard under a name of its own, and opens it. */
+async function opened(page: Page, daemon: Daemon, name: string, dashboard = TWO): Promise<string> {
+  const own = `${name}-${Date.now().toString(36)}`;
+  await daemon.post(`/api/v1/dashboards/${own}`, { version: null, dashboard }, "PUT");
+  await page.goto(`/dashboards/${own}`);
+  await expect(page.getByRole("heading", { level: 1 })).toContainText(dashboard.title);
+  return own;
+}
+
+async function kept(daemon: Daemon, name: string): Promise<DashboardAnswer> {
+  return (await daemon.ask(`/api/v1/dashboards/${name}`)) as DashboardAnswer;
+}
+
+function placeOf({ dashboard }: DashboardAnswer, id: string) {
+  const panel = dashboard.panels.find((panel) => panel.id === id);
+  return panel && { x: panel.x, y: panel.y, w: panel.w, h: panel.h };
+}
+
+const press = (page: Page, name: string) =>
+  page.getByRole("button", { name, exact: true }).first().click();
+
+async function save(page: Page): Promise<void> {
+  await press(page, "Save");
+  await expect(page.getByRole("button", { name: "Edit", exact: true })).toBeVisible();
+}
+
+test("a dashboard is made on the page, saved, and there after a reload", async ({
+  page,
+  daemon,
+}) => {
+  await page.goto("/dashboards");
+  await press(page, "New dashboard");
+  const title = `Made here ${Date.now().toString(36)}`;
+  await page.getByRole("textbox", { name: "Title" }).fill(title);
+  await press(page, "Create");
+  await expect(page).toHaveURL(/\/dashboards\/made-here-.*edit=1/);
+  await press(page, "Chart");
+  await page.getByRole("combobox", { name: "Metric of query A" }).fill("load 5m");
+  await page.getByRole("option", { name: /system_load_5m/ }).click();
+  await page.getByRole("dialog").getByRole("textbox", { name: "Title" }).fill("Load here");
+  await press(page, "Add");
+  await press(page, "Text");
+  await page.getByRole("dialog").getByRole("textbox", { name: "Text" }).fill("**Ask** the *team*");
+  await press(page, "Add");
+  await save(page);
+  await page.reload();
+  expect(Object.keys((await drawn(page, "Load here")).series).length).toBeGreaterThan(2);
+  await expect(page.locator(".text-panel strong")).toHaveText("Ask");
+  const name = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+  const { version, dashboard } = await kept(daemon, name);
+  expect(version).toBeGreaterThan(1);
+  expect(dashboard.title).toBe(title);
+  expect(dashboard.panels).toHaveLength(2);
+});
+
+test("panels are dragged and resized by the pointer", async ({ page, daemon }) => {
+  const name = await opened(page, daemon, "pointer");
+  await press(page, "Edit");
+  const grip = page.getByRole("button", { name: /^Move left/ });
+  const panel = page.locator(".panel").filter({ has: grip });
+  const bar = panel.locator(".panel-bar");
+  const box = async (locator = panel) => {
+    const found = await locator.boundingBox();
+    if (!found) throw new Error("it is not to be seen");
+    return found;
+  };
+  const from = await box(bar);
+  const column = (await box(page.locator(".grid"))).width / 12;
+  await page.mouse.move(from.x + from.width / 2, from.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(from.x + from.width / 2 + 3 * column, from.y + 8 + 120, { steps: 8 });
+  await page.mouse.move(from.x + from.width / 2 + 6 * column, from.y + 8 + 7 * 40, { steps: 8 });
+  await page.mouse.up();
+  const corner = await box(panel.locator(".panel-corner"));
+  await page.mouse.move(corner.x + corner.width / 2, corner.y + corner.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(corner.x - 2 * column, corner.y + 80, { steps: 8 });
+  await page.mouse.up();
+  await save(page);
+  const left = placeOf(await kept(daemon, name), "left");
+  expect(left?.x).toBe(6);
+  expect(left?.y).toBeGreaterThan(0);
+  expect(left?.w).toBe(4);
+  expect(left?.h).toBeGreaterThan(7);
+});
+
+test("panels are moved and resized by keys alone, and a change is undone", async ({
+  page,
+  daemon,
+}) => {
+  const name = await opened(page, daemon, "keys");
+  await page.goto(`/dashboards/${name}?edit=1`);
+  const grip = page.getByRole("button", { name: /^Move left/ });
+  await grip.focus();
+  await page.keyboard.press("Shift+ArrowDown");
+  await page.keyboard.press("Shift+ArrowLeft");
+  await page.keyboard.press("Shift+ArrowLeft");
+  await expect(grip).toBeFocused();
+  await page.getByRole("button", { name: "Undo the last change" }).focus();
+  await page.keyboard.press("Enter");
+  const saveButton = page.getByRole("button", { name: "Save", exact: true });
+  await saveButton.focus();
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("button", { name: "Edit", exact: true })).toBeVisible();
+  expect(placeOf(await kept(daemon, name), "left")).toEqual({ x: 0, y: 0, w: 5, h: 8 });
+});
+
+test("of two who save at once the second is told, and chooses", async ({
+  page,
+  context,
+  daemon,
+  watch,
+}) => {
+  watch.excuse(/409 \(Conflict\)/);
+  const name = await opened(page, daemon, "conflict");
+  const other = await context.newPage();
+  for (const [one, title] of [
+    [other, "Theirs"],
+    [page, "Mine"],
+  ] as const) {
+    await one.goto(`/dashboards/${name}?edit=1`);
+    await one.getByRole("textbox", { name: "Title of the dashboard" }).fill(title);
+    await one.keyboard.press("Enter");
+  }
+  await save(other);
+  await press(page, "Save");
+  const dialog = page.getByRole("dialog", { name: "Somebody else saved it meanwhile" });
+  await expect(dialog).toContainText("Theirs");
+  expect((await kept(daemon, name)).dashboard.title).toBe("Theirs");
+
+  await dialog.getByRole("button", { name: /^Overwrite version/ }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Mine");
+  expect((await kept(daemon, name)).dashboard.title).toBe("Mine");
+});
+
+test("one who takes the other's version sees that", async ({ page, daemon, watch }) => {
+  watch.excuse(/409 \(Conflict\)/);
+  const name = await opened(page, daemon, "theirs");
+  await page.goto(`/dashboards/${name}?edit=1`);
+  await page.getByRole("textbox", { name: "Title of the dashboard" }).fill("Mine");
+  await page.keyboard.press("Enter");
+  const theirs = { version: 1, dashboard: { ...TWO, title: "Theirs" } };
+  await daemon.post(`/api/v1/dashboards/${name}`, theirs, "PUT");
+  await press(page, "Save");
+  await press(page, "Take theirs and drop mine");
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Theirs");
+});
+
+test("what is exported is what is imported", async ({ page, daemon }) => {
+  const name = await opened(page, daemon, "round-trip");
+  await page.getByRole("button", { name: "More about this dashboard" }).click();
+  const saved = page.waitForEvent("download");
+  await page.getByRole("menuitem", { name: "Export as JSON" }).click();
+  const file = await (await saved).path();
+  expect(JSON.parse(await readFile(file, "utf8"))).toEqual((await kept(daemon, name)).dashboard);
+
+  await page.goto("/dashboards");
+  await press(page, "Import");
+  await page.getByRole("dialog").locator("input[type=file]").setInputFiles(file);
+  await page.getByRole("textbox", { name: "Name in the address" }).fill(`${name}-2`);
+  await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();
+  await expect(page).toHaveURL(`/dashboards/${name}-2`);
+  expect((await kept(daemon, `${name}-2`)).dashboard).toEqual((await kept(daemon, name)).dashboard);
+});
+
+test("variables are in the address and choose what is drawn", async ({ page, daemon }) => {
+  const queries = [{ kind: "metric" as const, metric: "system_load_1m", tags: "host=$host" }];
+  const panel: Panel = { ...chart("load", {}, ""), kind: "chart", queries };
+  await opened(page, daemon, "variables", {
+    ...TWO,
+    variables: [{ name: "host", tag: "host", metric: "system_load_1m", multi: false }],
+    panels: [panel],
+  });
+  await page.getByRole("button", { name: /^host/ }).click();
+  await page.getByRole("radio", { name: "web2" }).check();
+  await expect(page).toHaveURL(/var\.host=web2/);
+  const hosts = async () => Object.keys((await drawn(page, "load")).series).join();
+  await eventually("only web2 is drawn", async () => (await hosts()).includes('host="web2"'));
+  expect(await hosts()).not.toContain(HOST);
+  await page.reload();
+  expect(await hosts()).toContain('host="web2"');
+});
+
+test("the built-in dashboards draw, and are not changed", async ({ page, daemon }) => {
+  const { dashboards } = (await daemon.ask("/api/v1/dashboards")) as {
+    dashboards: { name: string; builtin: boolean }[];
+  };
+  const builtin = dashboards.filter((entry) => entry.builtin);
+  expect(builtin.length).toBeGreaterThanOrEqual(2);
+  for (const { name } of builtin) {
+    await page.goto(`/dashboards/${name}`);
+    await eventually("a chart of it draws", async () => (await titles(page)).length > 0);
+    await expect(page.getByRole("button", { name: "Edit a copy" })).toBeVisible();
+  }
+});

@@ -1,0 +1,73 @@
+/** Names that would do harm where they are not shown as text. What each view does is in `watch`. */
+import { HOST, HOSTILE, NOW } from "./support/data";
+import { drawn } from "./support/drawn";
+import { expect, test } from "./support/test";
+import { MINUTE } from "./support/zones";
+
+for (const name of HOSTILE) {
+  const encoded = encodeURIComponent(name);
+
+  test(`a host named ${name} is text in the fleet and on its own view`, async ({ page }) => {
+    await page.goto("/");
+    await page.getByRole("link", { name, exact: true }).click();
+    await expect(page).toHaveURL(`/hosts/${encoded}`);
+    await expect(page.getByRole("heading", { level: 1 })).toContainText(name);
+    await drawn(page, "Load");
+    await page.goto(`/?q=${encoded}`);
+    await expect(page.getByRole("link", { name, exact: true })).toBeVisible();
+  });
+
+  test(`a metric and a tag named ${name} are text where one explores`, async ({ page }) => {
+    await page.goto(`/explore?metric=${encoded}&range=6h`);
+    await drawn(page, name);
+    await expect(page.locator(".facet-text").first()).toBeVisible();
+    await page.getByRole("combobox", { name: "Metric of query A" }).fill("hacked");
+    await expect(page.getByRole("option").filter({ hasText: name }).first()).toBeVisible();
+    await page.goto(
+      `/explore?metric=system_load_1m&range=6h&tags=${encodeURIComponent(`host=${name}`)}`,
+    );
+    await drawn(page, "system_load_1m");
+  });
+
+  test(`a dashboard full of ${name} is text`, async ({ page, daemon }) => {
+    const own = `hostile-${HOSTILE.indexOf(name)}-${Date.now().toString(36)}`;
+    const place = { x: 0, y: 0, w: 6, h: 6 };
+    const panels = [
+      {
+        id: "chart",
+        ...place,
+        title: name,
+        kind: "chart",
+        queries: [{ kind: "metric", metric: name, tags: `host=${HOST}` }],
+      },
+      {
+        id: "text",
+        ...place,
+        x: 6,
+        title: name,
+        kind: "text",
+        text: `${name}\n\n[link](javascript:window.hacked=1)\n\n# ${name}\n- ${name}\n\`${name}\``,
+      },
+    ];
+    const dashboard = { schema: 1, title: name, variables: [], panels };
+    await daemon.post(`/api/v1/dashboards/${own}`, { version: null, dashboard }, "PUT");
+    await daemon.post("/api/v1/annotations", {
+      time: NOW - 10 * MINUTE,
+      text: name,
+      tags: { host: HOST, [name]: name },
+    });
+    await page.goto("/dashboards");
+    await expect(page.getByRole("link", { name, exact: true }).first()).toBeVisible();
+    await page.goto(`/dashboards/${own}?range=6h`);
+    await drawn(page, name);
+    await expect(page.locator(".text-panel h2").first()).toHaveText(name);
+    await expect(page.locator(".text-panel a[href^='javascript']")).toHaveCount(0);
+    await page.goto(`/dashboards/${own}?edit=1`);
+    await expect(page.getByRole("textbox", { name: "Title of the dashboard" })).toHaveValue(name);
+    for (const view of ["/storage", "/status", `/hosts/${HOST}`]) {
+      await page.goto(view);
+      await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+    }
+    await drawn(page, "Load");
+  });
+}
