@@ -15,6 +15,18 @@ command -v cargo >/dev/null || {
 if ! [ -x "$bin/granary" ]; then
     echo "Building granary, once: about 5 to 10 minutes on two cores, 2 on eight. Cargo shows how far it is."
 fi
+# The page is built into the daemon, where there is what builds it.
+page=src/web/dist/index.html
+is_new_node() {
+    node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+}
+if [ -f $page ] && [ -z "$(find src/web/src src/web/index.html src/web/*.json src/web/vite.config.ts -newer $page)" ]; then
+    : # It is as its sources are.
+elif ! command -v npm >/dev/null || ! is_new_node; then
+    echo "Without the web page: it is built with npm and Node.js 20.19 or newer. Install them and run this again."
+elif ! (cd src/web && npm ci --no-audit --no-fund --silent && npm run --silent build); then
+    echo "Without a new web page: it could not be built; what went wrong stands above."
+fi
 cargo build --release --locked -p granary -p granary-agent-host
 
 "$bin/granary" serve --data-dir "$data" --listen "$address" &
