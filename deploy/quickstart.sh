@@ -51,7 +51,8 @@ agent=$!
 
 cat <<TEXT
 
-Granary listens on $url and samples this host every 10 s. In another terminal:
+Granary listens on $url and samples this host every 10 s. Open that in a browser, or in another
+terminal:
   export PATH="$bin:\$PATH" GRANARY_URL=$url
   granary query series
   granary query chart --metric system_cpu_user --resolution 1m --range 10m
