@@ -3,7 +3,7 @@
 //! `policy/hosts` decides. A ping is not durable when it is answered: after a crash the hosts are as
 //! of the last minute, and those minutes count as the daemon's time away. Must never know: HTTP.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use granary_protocol::{Ping, PingAnswer, RefusedPing};
@@ -106,16 +106,17 @@ impl KnownHosts {
         self.0.hosts.read().events(range, tags, count, self.now())
     }
 
-    /// Removes a host until its next ping, durably; false when there is none.
+    /// Removes hosts until their next pings, durably; how many there were.
     ///
     /// # Errors
-    /// When that cannot be written: the host is gone, and may come back with a restart.
-    pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
-        let is_removed = self.0.hosts.write().remove(name);
-        if is_removed {
+    /// When that cannot be written: they are gone, and may come back with a restart.
+    pub fn remove(&self, names: &BTreeSet<String>) -> Result<usize, StoreError> {
+        // Others may ask in between.
+        let removed = names.iter().filter(|name| self.0.hosts.write().remove(name)).count();
+        if removed > 0 {
             self.keep()?;
         }
-        Ok(is_removed)
+        Ok(removed)
     }
 
     /// Writes what changed.

@@ -42,3 +42,10 @@ impl HostsAnswer {
         hosts.iter().map(|host| HOST_BYTES + tags(host)).sum()
     }
 }
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostsRemoved {
+    /// How many hosts.
+    pub total: usize,
+}

@@ -47,7 +47,7 @@ pub use expression::{PromqlSettings, STEPS_MAX, evaluate};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use find::{FindAnswer, FindRequest, FoundMetric, find};
 pub use grouping::{Merge, Rank};
-pub use hosts::HostsAnswer;
+pub use hosts::{HostsAnswer, HostsRemoved};
 pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{
     ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,

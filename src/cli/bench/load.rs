@@ -1,11 +1,11 @@
 //! Sending: each connection is a thread with its share of the hosts.
 
-use std::{ops::Range, thread, time::Duration};
+use std::{ops::Range, sync::mpsc::sync_channel, thread, time::Duration};
 
 use anyhow::Context;
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
-use super::{Speech, fleet::Fleet, remote_write};
+use super::{Speech, fleet::Fleet, pings, remote_write};
 use crate::{
     clock::{Clock, Stopwatch, SystemClock},
     model::UnixMillis,
@@ -30,7 +30,8 @@ pub(super) struct Plan {
     pub(super) speech: Speech,
     pub(super) hosts_per_request: usize,
     pub(super) batches_per_request: usize,
-    pub(super) paced: bool,
+    /// From which round on one comes each interval.
+    pub(super) paced_from: usize,
     /// Whether a connection waits when it is told to.
     pub(super) patient: bool,
 }
@@ -53,6 +54,11 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     let watch = Stopwatch::start();
     let mut total = Outcome::default();
     thread::scope(|scope| {
+        // Closed when this ends, with or without an error.
+        let (_sending, done) = sync_channel::<()>(0);
+        if plan.speech == Speech::Native {
+            scope.spawn(move || pings::run(plan, &done));
+        }
         let connections: Vec<_> = (0..plan.connections)
             .map(|index| scope.spawn(move || Connection::new(plan).send_share(index)))
             .collect();
@@ -93,9 +99,10 @@ impl<'a> Connection<'a> {
     fn send_share(mut self, index: usize) -> anyhow::Result<Outcome> {
         let plan = self.plan;
         let groups = plan.fleet.hosts.div_ceil(plan.hosts_per_request);
-        for first in (0..plan.rounds).step_by(plan.batches_per_request) {
-            let rounds = first..(first + plan.batches_per_request).min(plan.rounds);
-            if plan.paced {
+        let mut first = 0;
+        while first < plan.rounds {
+            let rounds = plan.together(first);
+            if first >= plan.paced_from {
                 let wait = plan.time_of(first).0 - SystemClock.now().0;
                 thread::sleep(Duration::from_millis(wait.max(0) as u64));
             }
@@ -104,6 +111,7 @@ impl<'a> Connection<'a> {
                 let hosts = host..(host + plan.hosts_per_request).min(plan.fleet.hosts);
                 self.send(hosts, rounds.clone(), first == 0)?;
             }
+            first = rounds.end;
         }
         Ok(self.outcome)
     }
@@ -115,16 +123,21 @@ impl<'a> Connection<'a> {
         mut define: bool,
     ) -> anyhow::Result<()> {
         let plan = self.plan;
-        let samples = (hosts.len() * rounds.len() * plan.fleet.metrics) as u64;
+        let samples = plan.samples(hosts.clone(), rounds.clone());
+        if samples == 0 {
+            return Ok(());
+        }
         loop {
             let verdict = match plan.speech {
                 Speech::Native => {
                     self.body.clear();
                     for host in hosts.clone() {
+                        let mut define = define;
                         for round in rounds.clone() {
-                            let define = define && round == rounds.start;
                             let at = plan.time_of(round);
-                            plan.fleet.encode(host, round, at, define, &mut self.body);
+                            let is_sent =
+                                plan.fleet.encode(host, round, at, define, &mut self.body);
+                            define &= !is_sent;
                         }
                     }
                     self.post()?
@@ -207,6 +220,23 @@ impl<'a> Connection<'a> {
 }
 
 impl Plan {
+    /// The rounds that share a request, from one on.
+    fn together(&self, first: usize) -> Range<usize> {
+        let (several, end) = if first < self.paced_from {
+            (self.batches_per_request, self.paced_from.min(self.rounds))
+        } else {
+            (1, self.rounds)
+        };
+        first..(first + several).min(end)
+    }
+
+    /// Samples that hosts send in rounds.
+    pub(super) fn samples(&self, hosts: Range<usize>, rounds: Range<usize>) -> u64 {
+        let is_sent = |host, round| !self.fleet.is_silent(host, self.time_of(round));
+        let sent = |host| rounds.clone().filter(|round| is_sent(host, *round)).count();
+        (hosts.map(sent).sum::<usize>() * self.fleet.series()) as u64
+    }
+
     fn time_of(&self, round: usize) -> UnixMillis {
         self.start.plus(round as i64 * self.interval.as_millis() as i64)
     }

@@ -1,0 +1,315 @@
+//! What a host agent would send: the metrics of `agents/host/METRICS.md` that charts of hosts show,
+//! with daily waves that differ from host to host.
+//!
+//! A counter's total is the integral of its rate, so that rates are what the waves say however
+//! often they are sampled.
+
+use granary_protocol::{Kind, SeriesDefinition};
+
+use crate::model::UnixMillis;
+
+const DAY_S: f64 = 86_400.0;
+/// Each so many-th host has a gap each day, of so many seconds.
+const GAP_EACH: usize = 17;
+const GAP_S: i64 = 2400;
+
+/// Roles of hosts, which differ in how much they do.
+const ROLES: [&str; 4] = ["web", "db", "cache", "batch"];
+const MOUNTS: [(&str, f64); 3] = [("/", 40e9), ("/var", 100e9), ("/data", 900e9)];
+const INTERFACES: [&str; 2] = ["eth0", "eth1"];
+const DISKS: [&str; 2] = ["nvme0n1", "sda"];
+/// Shares of the time in which cores are busy.
+const BUSY: [(&str, f64); 5] =
+    [("user", 0.66), ("kernel", 0.2), ("nice", 0.04), ("irq", 0.02), ("softirq", 0.08)];
+
+/// One series of a host: what it is called, and what it says.
+struct Line {
+    metric: String,
+    tag: Option<(&'static str, &'static str)>,
+    kind: Kind,
+    unit: &'static str,
+    value: f64,
+}
+
+/// A number between 0 and 1 that is a host's own.
+fn own(host: usize, salt: u64) -> f64 {
+    let mixed = (host as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((mixed ^ (mixed >> 32)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// A rate that goes up and down around `base`, by the day, by the hour and a little faster.
+#[derive(Debug, Clone, Copy)]
+struct Wave {
+    base: f64,
+    /// Parts of the base, period and phase of each swing; the parts add up to less than 1.
+    swings: [(f64, f64, f64); 3],
+}
+
+impl Wave {
+    fn new(base: f64, host: usize, salt: u64) -> Self {
+        let phase = |more| own(host, salt * 7 + more) * std::f64::consts::TAU;
+        let day = 0.2 + 0.35 * own(host, salt * 7 + 1);
+        // Most are busy at the same time of the day.
+        let by_day = -std::f64::consts::FRAC_PI_2 + phase(2) * 0.15;
+        let swings = [(day, DAY_S, by_day), (0.2, 5_820.0, phase(3)), (0.12, 780.0, phase(4))];
+        Self { base, swings }
+    }
+
+    /// At a time in seconds.
+    fn at(&self, seconds: f64) -> f64 {
+        let swing = |(part, period, phase): (f64, f64, f64)| {
+            part * (seconds * std::f64::consts::TAU / period + phase).sin()
+        };
+        self.base * (1.0 + self.swings.into_iter().map(swing).sum::<f64>())
+    }
+
+    /// The integral up to a time.
+    fn total(&self, from: f64, to: f64) -> f64 {
+        let swing = |(part, period, phase): (f64, f64, f64)| {
+            let faster = std::f64::consts::TAU / period;
+            let cos = |seconds: f64| (seconds * faster + phase).cos();
+            part * (cos(from) - cos(to)) / faster
+        };
+        self.base * (to - from + self.swings.into_iter().map(swing).sum::<f64>())
+    }
+}
+
+/// A host of a fleet that was begun at some time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostLike {
+    host: usize,
+    /// When it was booted, in seconds.
+    booted: f64,
+}
+
+impl HostLike {
+    pub(super) fn new(host: usize, begun: i64) -> Self {
+        let days = 1.0 + own(host, 1).powi(3) * 400.0;
+        Self { host, booted: (begun as f64 / 1000.0 - days * DAY_S).floor() }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> String {
+        format!("{}-{:05}", self.role(), self.host)
+    }
+
+    pub(super) fn role(&self) -> &'static str {
+        ROLES[self.host % ROLES.len()]
+    }
+
+    /// When it was booted, Unix milliseconds.
+    pub(super) fn booted_ms(&self) -> i64 {
+        self.booted as i64 * 1000
+    }
+
+    /// Whether it sends nothing at a time: some hosts have a gap each day.
+    pub(super) fn is_silent(&self, at: UnixMillis) -> bool {
+        let begins = (own(self.host, 2) * DAY_S) as i64;
+        let since = (at.0.div_euclid(1000) - begins).rem_euclid(DAY_S as i64);
+        self.host % GAP_EACH == 3 && since < GAP_S
+    }
+
+    /// Series that each host has.
+    pub(super) fn series() -> usize {
+        Self::new(0, 0).lines(UnixMillis(0)).len()
+    }
+
+    pub(super) fn definitions(&self, tags: &[(String, String)]) -> Vec<SeriesDefinition> {
+        let define = |(reference, line): (u32, Line)| {
+            let tag = line.tag.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            SeriesDefinition {
+                reference,
+                metric: line.metric,
+                tags: tags.iter().cloned().chain(tag).collect(),
+                kind: line.kind,
+                unit: line.unit.to_owned(),
+            }
+        };
+        (0..).zip(self.lines(UnixMillis(0))).map(define).collect()
+    }
+
+    /// The values of its series at a time, and since when each counts (0: it is none that counts).
+    pub(super) fn values(&self, at: UnixMillis) -> (Vec<f64>, Vec<i64>) {
+        let start = |kind| if kind == Kind::Counter { self.booted_ms() } else { 0 };
+        self.lines(at).into_iter().map(|line| (line.value, start(line.kind))).unzip()
+    }
+
+    fn lines(&self, at: UnixMillis) -> Vec<Line> {
+        let now = at.0 as f64 / 1000.0;
+        let mut lines = Vec::with_capacity(48);
+        self.cpu(now, &mut lines);
+        self.memory(now, &mut lines);
+        self.disks(now, &mut lines);
+        self.network(now, &mut lines);
+        let up = ("system_uptime", "seconds", now - self.booted);
+        let boot = ("system_boot_time", "seconds", self.booted);
+        lines.extend([up, boot].map(|(metric, unit, value)| gauge(metric, None, unit, value)));
+        lines
+    }
+
+    fn cpu(&self, now: f64, lines: &mut Vec<Line>) {
+        let cores = f64::from(1_u32 << (1 + (own(self.host, 3) * 4.0) as u32));
+        let busy = Wave::new(cores * (0.04 + 0.42 * own(self.host, 4).powi(2)), self.host, 5);
+        let waiting = Wave::new(cores * 0.01 * own(self.host, 6), self.host, 6);
+        let all = cores * (now - self.booted);
+        let (busy_s, waiting_s) = (busy.total(self.booted, now), waiting.total(self.booted, now));
+        let mut counter = |state: &str, seconds: f64| {
+            lines.push(counter(&format!("system_cpu_{state}"), None, "seconds", seconds));
+        };
+        for (state, part) in BUSY {
+            counter(state, busy_s * part);
+        }
+        counter("iowait", waiting_s);
+        counter("steal", 0.0);
+        counter("idle", all - busy_s - waiting_s);
+        let load = busy.at(now) * 1.1;
+        for (metric, behind) in [("system_load_1m", 30.0), ("system_load_5m", 150.0)] {
+            let value = (load + busy.at(now - behind) * 1.1) / 2.0;
+            lines.push(gauge(metric, None, "", value));
+        }
+    }
+
+    fn memory(&self, now: f64, lines: &mut Vec<Line>) {
+        let total = f64::from(1_u32 << (2 + (own(self.host, 8) * 6.0) as u32)) * f64::from(1 << 30);
+        let used = Wave::new(total * (0.2 + 0.3 * own(self.host, 9)), self.host, 9).at(now);
+        let cached = (total - used) * (0.3 + 0.4 * own(self.host, 10));
+        for (metric, bytes) in [
+            ("system_memory_total", total),
+            ("system_memory_used", used),
+            ("system_memory_available", total - used),
+            ("system_memory_cached", cached),
+            ("system_memory_free", total - used - cached),
+        ] {
+            lines.push(gauge(metric, None, "bytes", bytes.floor()));
+        }
+    }
+
+    /// File systems fill in some weeks and are emptied then.
+    fn disks(&self, now: f64, lines: &mut Vec<Line>) {
+        for (salt, (mount, total)) in (11..).zip(MOUNTS) {
+            let period = DAY_S * (6.0 + 30.0 * own(self.host, salt));
+            let filled = (now / period + own(self.host, salt + 10)).fract();
+            let least = 0.1 + 0.35 * own(self.host, salt + 20);
+            let used =
+                (total * (least + filled * (0.97 - least) * own(self.host, salt + 30))).floor();
+            let tag = Some(("mount", mount));
+            for (what, unit, value) in [
+                ("total", "bytes", total),
+                ("used", "bytes", used),
+                ("free", "bytes", total - used),
+                ("percent_used", "percent", 100.0 * used / total),
+            ] {
+                lines.push(gauge(&format!("disk_partition_space_{what}"), tag, unit, value));
+            }
+        }
+        for (salt, disk) in (51..).zip(DISKS) {
+            let reads = Wave::new(5.0 + 400.0 * own(self.host, salt).powi(3), self.host, salt);
+            let writes =
+                Wave::new(10.0 + 300.0 * own(self.host, salt + 10).powi(3), self.host, salt + 10);
+            let (reads, writes) = (reads.total(self.booted, now), writes.total(self.booted, now));
+            for (what, unit, value) in [
+                ("iops_read", "operations", reads),
+                ("iops_write", "operations", writes),
+                ("bytes_read", "bytes", reads * 16_384.0),
+                ("bytes_written", "bytes", writes * 12_288.0),
+                ("utilization", "seconds", (reads + writes) * 0.000_4),
+            ] {
+                let metric = format!("system_disk_{what}");
+                lines.push(counter(&metric, Some(("disk", disk)), unit, value));
+            }
+        }
+    }
+
+    fn network(&self, now: f64, lines: &mut Vec<Line>) {
+        for (salt, interface) in (71..).zip(INTERFACES) {
+            let base = 2e3 + 30e6 * own(self.host, salt).powi(4);
+            let bytes_in = Wave::new(base, self.host, salt).total(self.booted, now);
+            let bytes_out = Wave::new(base * 0.6, self.host, salt + 10).total(self.booted, now);
+            for (what, value) in [("in", bytes_in), ("out", bytes_out)] {
+                let tag = Some(("interface", interface));
+                let bytes = format!("system_network_bytes_{what}");
+                lines.push(counter(&bytes, tag, "bytes", value));
+                let packets = format!("system_network_packets_{what}");
+                lines.push(counter(&packets, tag, "packets", value / 900.0));
+            }
+        }
+    }
+}
+
+fn gauge(
+    metric: &str,
+    tag: Option<(&'static str, &'static str)>,
+    unit: &'static str,
+    value: f64,
+) -> Line {
+    Line { metric: metric.to_owned(), tag, kind: Kind::Gauge, unit, value }
+}
+
+fn counter(
+    metric: &str,
+    tag: Option<(&'static str, &'static str)>,
+    unit: &'static str,
+    value: f64,
+) -> Line {
+    // What is counted comes in whole pieces, time in hundredths of a second.
+    let pieces = if unit == "seconds" { 100.0 } else { 1.0 };
+    let value = (value * pieces).floor() / pieces;
+    Line { kind: Kind::Counter, ..gauge(metric, tag, unit, value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_795_264_496_000;
+
+    #[test]
+    fn counters_count_up_and_gauges_stay_in_their_bounds() {
+        for host in 0..50 {
+            let own = HostLike::new(host, NOW);
+            let mut before = own.values(UnixMillis(NOW - 86_400_000)).0;
+            for minute in 0..1440 {
+                let at = UnixMillis(NOW - 86_400_000 + minute * 60_000);
+                let values = own.values(at).0;
+                for (line, (value, before)) in own.lines(at).iter().zip(values.iter().zip(&before))
+                {
+                    let name = &line.metric;
+                    assert!(value.is_finite() && *value >= 0.0, "{name}: {value}");
+                    assert!(line.kind != Kind::Counter || value >= before, "{name}");
+                    assert!(!name.contains("percent") || *value <= 100.0, "{name}: {value}");
+                }
+                before = values;
+            }
+        }
+    }
+
+    #[test]
+    fn busy_and_idle_are_all_the_time_of_the_cores() {
+        let own = HostLike::new(7, NOW);
+        let cpu = |at: i64| {
+            let lines = own.lines(UnixMillis(at));
+            let seconds = lines.iter().filter(|line| line.metric.starts_with("system_cpu_"));
+            seconds.map(|line| line.value).sum::<f64>()
+        };
+        let cores = (cpu(NOW) - cpu(NOW - 3_600_000)) / 3600.0;
+        assert!((cores - cores.round()).abs() < 0.01 && cores >= 2.0, "{cores}");
+    }
+
+    #[test]
+    fn a_total_is_the_integral_of_the_wave() {
+        let wave = Wave::new(100.0, 3, 4);
+        let sum: f64 = (0..36_000).map(|second| wave.at(f64::from(second) + 0.5)).sum();
+        assert!((wave.total(0.0, 36_000.0) - sum).abs() < 1.0);
+    }
+
+    #[test]
+    fn some_hosts_have_a_gap_each_day() {
+        let minutes = |host: usize| {
+            let own = HostLike::new(host, NOW);
+            (0..1440).filter(|at| own.is_silent(UnixMillis(NOW + at * 60_000))).count()
+        };
+        assert_eq!((minutes(3), minutes(20), minutes(4)), (40, 40, 0));
+    }
+}

@@ -1,0 +1,50 @@
+//! The pings of the fleet's agents, all in one thread.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::Duration,
+};
+
+use granary_protocol::{PING_PATH, PINGS_PER_REQUEST_MAX, PingBody, ping_interval};
+
+use super::load::Plan;
+use crate::{
+    cli::screen::complain,
+    clock::{Clock, SystemClock},
+};
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Pings for all hosts until `done` is closed.
+pub(super) fn run(plan: &Plan, done: &Receiver<()>) {
+    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
+    let agent: ureq::Agent = config.into();
+    let mut is_failing = false;
+    loop {
+        let outcome = ping_all(plan, &agent);
+        if let Err(cause) = &outcome
+            && !is_failing
+        {
+            complain(&format!("the fleet's agents cannot ping: {cause:#}"));
+        }
+        is_failing = outcome.is_err();
+        match done.recv_timeout(ping_interval(plan.interval)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn ping_all(plan: &Plan, agent: &ureq::Agent) -> anyhow::Result<()> {
+    let interval_ms = (plan.interval.as_millis() as u64).max(1);
+    let hosts: Vec<usize> = (0..plan.fleet.hosts).collect();
+    for hosts in hosts.chunks(PINGS_PER_REQUEST_MAX) {
+        let now = SystemClock.now();
+        let ping = |host: &usize| plan.fleet.ping(*host, interval_ms, now);
+        let body = PingBody { pings: hosts.iter().map(ping).collect() };
+        let request = agent.post(format!("{}{PING_PATH}", plan.url));
+        request.content_type("application/json").send(serde_json::to_vec(&body)?)?;
+    }
+    Ok(())
+}
