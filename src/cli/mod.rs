@@ -4,6 +4,7 @@ mod bench;
 mod clock;
 mod export;
 mod flags;
+mod hosts;
 mod http;
 mod import;
 mod progress;
@@ -37,6 +38,7 @@ enum Command {
     Query(query::QueryArgs),
     Series(series::SeriesArgs),
     Senders(senders::SendersArgs),
+    Hosts(hosts::HostsArgs),
     Tail(tail::TailArgs),
     Ready(ready::ReadyArgs),
     Verify(verify::VerifyArgs),
@@ -56,6 +58,7 @@ pub fn run() -> ExitCode {
         Command::Query(args) => query::query(&args),
         Command::Series(args) => series::series(&args),
         Command::Senders(args) => senders::senders(&args),
+        Command::Hosts(args) => hosts::hosts(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Verify(args) => verify::verify(&args),

@@ -21,7 +21,7 @@ pub(super) fn table(header: impl IntoIterator<Item = String>) -> Table {
     if let Ok(columns) = u16::try_from(screen::columns()) {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
         for (column, head) in table.column_iter_mut().zip(&header) {
-            if !matches!(&**head, "series" | "metric" | "tags" | "sender") {
+            if !matches!(&**head, "series" | "metric" | "tags" | "sender" | "host") {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             }
         }

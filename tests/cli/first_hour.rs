@@ -98,5 +98,6 @@ fn a_benchmark_leaves_no_series() {
     };
     assert_eq!(bench(&[]), 1);
     assert_eq!(bench(&["--protocol", "remote-write"]), 1);
+    assert_eq!(bench(&["--like", "host", "--history", "20m", "--interval", "1m"]), 1);
     assert_eq!(bench(&["--keep"]), 31);
 }

@@ -1,8 +1,16 @@
 //! Hosts by their agents' pings, over HTTP and across restarts of the daemon.
 
+use std::{
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, client};
+use crate::{
+    daemon::{Daemon, client, granary},
+    printed::host_agent,
+};
 
 fn ping(daemon: &Daemon, pings: &Value) -> Value {
     let url = format!("{}/api/v1/ping", daemon.url);
@@ -97,4 +105,106 @@ fn a_body_that_is_not_json_or_too_long_is_refused() {
     assert_eq!(post("application/json", "{\"pings\": []}"), 200);
     let many = json!({ "pings": vec![of("a", 1); 1001] }).to_string();
     assert_eq!(post("application/json", &many), 400);
+}
+
+/// Waits for what is to be seen soon.
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it did not come");
+}
+
+fn agent(daemon: &Daemon) -> Child {
+    let mut agent = Command::new(host_agent());
+    agent.args([
+        "--url",
+        &daemon.url,
+        "--agent-id",
+        "web1",
+        "--interval",
+        "200ms",
+        "--tag",
+        "role=db",
+    ]);
+    agent.arg("--spool-dir").arg(daemon.dir.path().join("spool"));
+    agent.stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn stop(mut agent: Child) {
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+#[test]
+fn an_agent_makes_its_host_known_and_its_restarts() {
+    let mut daemon = Daemon::start("");
+    let first = agent(&daemon);
+    let started = |daemon: &Daemon| {
+        let listed = hosts(daemon, "?host=web1");
+        listed["hosts"][0]["agents"][0]["started"].as_i64()
+    };
+    let before = until(|| started(&daemon));
+    let web1 = hosts(&daemon, "")["hosts"][0].clone();
+    assert_eq!((&web1["state"], &web1["tags"]["role"]), (&json!("up"), &json!("db")));
+    assert!(web1["booted"].as_i64().unwrap() < before, "{web1}");
+    assert_eq!(daemon.stop(), Some(0));
+    daemon.restart();
+    assert_eq!(started(&daemon), Some(before));
+    stop(first);
+    let second = agent(&daemon);
+    let after = until(|| started(&daemon).filter(|after| *after != before));
+    stop(second);
+    let (start, end) = (before - 1000, after + 60_000);
+    let range = format!("start={start}&end={end}&tags=host=web1");
+    let url = format!("{}/api/v1/annotations?{range}", daemon.url);
+    let mut answer = client().get(url).call().unwrap();
+    let text = answer.body_mut().read_to_string().unwrap();
+    let events: Value = serde_json::from_str(&text).unwrap();
+    let event = &events["annotations"][0];
+    assert_eq!(
+        (&event["source"], &event["time"]),
+        (&json!("agent_restart"), &json!(after)),
+        "{text}"
+    );
+
+    let shown = granary().args(["hosts", "--url", &daemon.url]).env("COLUMNS", "80").output();
+    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    assert!(shown.contains("web1") && shown.contains("1 up, 0 late, 0 down"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let removed =
+        granary().args(["hosts", "remove", "web1", "web2", "--url", &daemon.url]).output();
+    assert_eq!(removed.unwrap().stdout, b"removed 1 hosts\n");
+    assert_eq!(names(&hosts(&daemon, "")), [""; 0]);
+}
+
+#[test]
+fn sparklines_are_there_for_what_a_fleet_sent() {
+    let daemon = Daemon::start("");
+    let words = ["bench", "--like", "host", "--hosts", "3", "--history", "30m", "--keep"];
+    let output = granary().args(words).args(["--interval", "1m", "--url", &daemon.url]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names_of = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let lines = hosts(&daemon, "/sparklines");
+    let fleet = ["cache-00002", "db-00001", "web-00000"];
+    assert_eq!(
+        (names_of(&lines["hosts"]), &lines["points"]),
+        (fleet.map(str::to_owned).to_vec(), &json!(60))
+    );
+    let listed = hosts(&daemon, "");
+    assert_eq!(names(&listed), fleet);
+    assert_eq!(listed["hosts"][2]["tags"], json!({"datacenter": "dc0", "role": "web"}));
+    for host in fleet {
+        for line in ["cpu", "memory", "disk", "network"] {
+            let own = &lines["hosts"][host][line];
+            let points = own["line"].as_str().unwrap();
+            assert_eq!(points.len(), 60, "{own}");
+            let known = points.chars().filter(|step| *step != '.').count();
+            assert!((27..=31).contains(&known), "{host} {line}: {own}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     os::unix::fs::symlink,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitStatus, Output, Stdio},
     str::Lines,
 };
@@ -158,13 +158,19 @@ fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     Output { status: ExitStatus::default(), stdout: line, stderr: ended.stderr }
 }
 
-/// Two rounds of the host agent, as this host and as the examples' web1.
-fn sample_hosts(daemon: &Daemon, folder: &Path) {
+/// The host agent's program, built if it is not there.
+pub(crate) fn host_agent() -> PathBuf {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-host");
     if !agent.exists() {
         let build = ["build", "--locked", "-p", "granary-agent-host"];
         assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
     }
+    agent
+}
+
+/// Two rounds of the host agent, as this host and as the examples' web1.
+fn sample_hosts(daemon: &Daemon, folder: &Path) {
+    let agent = host_agent();
     for name in ["", "web1"] {
         let output = Command::new(&agent)
             .args(["--url", &daemon.url, "--interval", "100ms", "--rounds", "3"])

@@ -166,7 +166,7 @@ impl HostLike {
         counter("idle", all - busy_s - waiting_s);
         let load = busy.at(now) * 1.1;
         for (metric, behind) in [("system_load_1m", 30.0), ("system_load_5m", 150.0)] {
-            let value = (load + busy.at(now - behind) * 1.1) / 2.0;
+            let value = f64::midpoint(load, busy.at(now - behind) * 1.1);
             lines.push(gauge(metric, None, "", value));
         }
     }
