@@ -5,8 +5,8 @@ import { bytesText, countText, percentText } from "../../model/words";
 import { Meter } from "./meter";
 import { levelOf, nearestFirst, shareOf } from "./shares";
 
-function amount(value: number, setting: string): string {
-  return /bytes|memory/.test(setting) ? bytesText(value) : countText(value);
+function amount(value: number, name: string): string {
+  return /^bytes\b/.test(name) ? bytesText(value) : countText(value);
 }
 
 export function Limits({ limits }: { limits: StatusAnswer["limits"] }) {
@@ -29,11 +29,11 @@ export function Limits({ limits }: { limits: StatusAnswer["limits"] }) {
             <li key={`${name} ${setting}`}>
               <span class="limit-name">{name}</span>
               <span class="num limit-used">
-                {amount(used, setting)} of {amount(max, setting)}
+                {amount(used, name)} of {amount(max, name)}
               </span>
               <span class={`num limit-share ${levelOf(share)}`}>{percentText(share * 100)}</span>
               <Meter share={share} />
-              <code class="muted limit-setting">{setting}</code>
+              {setting && <code class="muted limit-setting">{setting}</code>}
             </li>
           );
         })}
