@@ -3,7 +3,7 @@ import { Component } from "preact";
 import type { Spark } from "../api/types";
 import { sparkPath } from "./spark-path";
 
-const BOX = { width: 52, height: 22 };
+const BOX = { width: 50, height: 22 };
 
 /** Paths by line and scale, so that a row that comes back into view is not computed again. */
 const paths = new WeakMap<Spark, string>();

@@ -42,10 +42,12 @@ export function Status() {
           <Health health={data.health} />
           <Tiles status={data} rates={rates} />
           <div class="columns">
-            <Ingest status={data} rates={rates} />
+            <div>
+              <Ingest status={data} rates={rates} />
+              <Refused refused={data.refused} />
+            </div>
             <Limits limits={data.limits} />
           </div>
-          <Refused refused={data.refused} />
           <Senders senders={data.senders} />
         </>
       ) : error ? (

@@ -18,6 +18,18 @@ export function ratesOf(before: Counted | undefined, after: Counted): Map<string
   );
 }
 
+/** Rates are those of so long: senders send each ten seconds, and some each minute. */
+const WINDOW_MS = 30_000;
+
+/** The answers to compare the next with, the oldest first. A restart forgets those before. */
+export function remembered<T extends Counted>(before: readonly T[], newest: T): T[] {
+  const kept = before.filter(
+    ({ now, started }) =>
+      started === newest.started && now < newest.now && newest.now - now <= WINDOW_MS,
+  );
+  return [...kept, newest];
+}
+
 export function sum(numbers: Iterable<number>): number {
   let total = 0;
   for (const number of numbers) total += number;

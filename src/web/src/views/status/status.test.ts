@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ratesOf, type Counted } from "./rates";
+import { ratesOf, remembered, type Counted } from "./rates";
 import { levelOf, nearestFirst, sendersBy, shareOf } from "./shares";
 
 const answer = (now: number, accepted: number, started = 0): Counted => ({
@@ -22,6 +22,19 @@ describe("rates", () => {
   it("count a protocol that is new from nothing", () => {
     const before = { ...answer(0, 0), protocols: [] };
     expect(ratesOf(before, answer(1000, 7))).toEqual(new Map([["native", 7]]));
+  });
+});
+
+describe("answers to compare with", () => {
+  it("are those of half a minute, the oldest first", () => {
+    let before: Counted[] = [];
+    for (const now of [0, 10_000, 20_000, 35_000]) before = remembered(before, answer(now, 1));
+    expect(before.map(({ now }) => now)).toEqual([10_000, 20_000, 35_000]);
+  });
+
+  it("are none from before a restart, and none twice", () => {
+    const before = [answer(1000, 900, 0), answer(3000, 5, 2000)];
+    expect(remembered(before, answer(3000, 5, 2000))).toEqual([answer(3000, 5, 2000)]);
   });
 });
 

@@ -1,10 +1,10 @@
 /** The daemon's status, asked for again and again, and how fast it counts. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource, type Resource } from "../../api/resource";
 import type { StatusAnswer } from "../../api/types";
-import { ratesOf } from "./rates";
+import { ratesOf, remembered } from "./rates";
 
 /** How soon the second answer comes: without it there are no rates. */
 const SECOND_ANSWER_MS = 1500;
@@ -16,13 +16,13 @@ export interface LiveStatus extends Resource<StatusAnswer> {
 
 export function useStatus(everyMs: number): LiveStatus {
   const rates = useSignal<Map<string, number> | null>(null);
-  const before = useSignal<StatusAnswer | undefined>(undefined);
+  const before = useRef<StatusAnswer[]>([]);
   const pause = rates.value ? everyMs : SECOND_ANSWER_MS;
   const { value } = useResource("status", api.status, pause);
   useEffect(() => {
     if (!value.data) return;
-    const found = ratesOf(before.peek(), value.data);
-    before.value = value.data;
+    const found = ratesOf(before.current[0], value.data);
+    before.current = remembered(before.current, value.data);
     if (found) rates.value = found;
   }, [value.data]);
   return { ...value, rates: rates.value };
