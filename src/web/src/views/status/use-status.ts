@@ -4,10 +4,12 @@ import { useEffect, useRef } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource, type Resource } from "../../api/resource";
 import type { StatusAnswer } from "../../api/types";
-import { ratesOf, remembered } from "./rates";
+import { ratesOf, remembered, sum } from "./rates";
 
 /** How soon the second answer comes: without it there are no rates. */
 const SECOND_ANSWER_MS = 1500;
+/** How long an agent pauses between rounds, unless told otherwise. */
+const PAUSE_MS = 10_000;
 
 export interface LiveStatus extends Resource<StatusAnswer> {
   /** Samples a second by protocol; `null` until two answers are there. */
@@ -21,9 +23,12 @@ export function useStatus(everyMs: number): LiveStatus {
   const { value } = useResource("status", api.status, pause);
   useEffect(() => {
     if (!value.data) return;
-    const found = ratesOf(before.current[0], value.data);
+    const oldest = before.current[0];
+    const found = ratesOf(oldest, value.data);
     before.current = remembered(before.current, value.data);
-    if (found) rates.value = found;
+    // Nothing in a second or two is no rate of 0: senders pause for ten.
+    const isLong = value.data.now - (oldest?.now ?? value.data.now) >= PAUSE_MS;
+    if (found && (isLong || sum(found.values()) > 0)) rates.value = found;
   }, [value.data]);
   return { ...value, rates: rates.value };
 }
