@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use granary_protocol::decode_batch;
+use granary_protocol::{INGEST_PATH, decode_batch};
 
 #[test]
 fn a_port_that_is_taken_is_named() {
@@ -20,10 +20,22 @@ fn a_port_that_is_taken_is_named() {
     assert!(message.contains(&address), "{message}");
 }
 
-/// Takes one request and gives its body.
-fn one_request(listener: &TcpListener) -> Vec<u8> {
+/// Takes requests, pings too, until one brings a batch, and gives its body.
+fn first_batch(listener: &TcpListener) -> Vec<u8> {
+    loop {
+        let (request, body) = one_request(listener);
+        if request.starts_with(&format!("POST {INGEST_PATH} ")) {
+            return body;
+        }
+    }
+}
+
+/// Takes one request and gives its first line and its body.
+fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut request = String::new();
+    reader.read_line(&mut request).unwrap();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -41,7 +53,7 @@ fn one_request(listener: &TcpListener) -> Vec<u8> {
     let answer = r#"{"accepted":1,"duplicates":0}"#;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
     write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len()).unwrap();
-    body
+    (request, body)
 }
 
 /// The interval of an agent that was told to stop went into the void: up to ten seconds of every
@@ -68,7 +80,7 @@ fn the_interval_under_way_is_delivered_at_sigterm() {
     (0..50).for_each(|_| assert_eq!(sender.send_to(b"orders:2|c", to).unwrap(), 10));
     assert!(Command::new("kill").arg(agent.id().to_string()).status().unwrap().success());
 
-    let body = one_request(&listener);
+    let body = first_batch(&listener);
     let plain = zstd::decode_all(body.as_slice()).unwrap_or(body);
     let batch = decode_batch(&plain).unwrap();
     let orders = batch.series.iter().find(|series| series.metric == "orders").unwrap().reference;
