@@ -4,9 +4,6 @@ import { Daemon } from "./daemon";
 import { fill } from "./data";
 import { Watch } from "./watch";
 
-/** Routes of which the page knows and the daemon does not yet. */
-const NOT_SERVED_YET = /404 .*\/api\/v1\/status/;
-
 interface ForTests {
   watch: Watch;
   /** The daemons of the test's own; they end with the test, after what watches its pages. */
@@ -44,7 +41,6 @@ export const test = base.extend<ForTests, ForWorkers>({
     async ({ context, baseURL, daemons: _ }, use) => {
       const watch = new Watch(context, [baseURL ?? ""]);
       await watch.begin();
-      watch.excuse(NOT_SERVED_YET);
       await use(watch);
       await watch.end();
     },

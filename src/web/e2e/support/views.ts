@@ -1,13 +1,19 @@
-/** Every view of the page, with its address. */
+/** Every view of the page, with its address, and the sizes in which it is looked at. */
 import { HOST } from "./data";
+
+export const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+] as const;
 
 export const VIEWS: { name: string; path: string; link?: string }[] = [
   { name: "fleet", path: "/", link: "Fleet" },
   { name: "host", path: `/hosts/${HOST}` },
   { name: "explore", path: "/explore", link: "Explore" },
+  { name: "explored", path: "/explore?metric=system_load_1m&range=6h" },
   { name: "dashboards", path: "/dashboards", link: "Dashboards" },
   { name: "dashboard", path: "/dashboards/hosts" },
+  { name: "dashboard in work", path: "/dashboards/hosts?edit=1" },
   { name: "storage", path: "/storage", link: "Storage" },
   { name: "status", path: "/status", link: "Status" },
-  { name: "not there", path: "/explore/nothing" },
 ];

@@ -1,0 +1,29 @@
+/** Rules of accessibility that a program can check, on every view, in both themes and sizes. */
+import axe from "axe-core";
+import { openSettled } from "./support/settled";
+import { expect, test } from "./support/test";
+import { SIZES, VIEWS } from "./support/views";
+
+for (const view of VIEWS) {
+  for (const colorScheme of ["dark", "light"] as const) {
+    test(`axe finds nothing on the ${view.name} view, ${colorScheme}`, async ({ page }) => {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      for (const size of SIZES) {
+        await page.setViewportSize(size);
+        await openSettled(page, view.path);
+        await page.evaluate(axe.source);
+        const found = await page.evaluate(async () => {
+          const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
+          const { violations } = await window.axe.run(document, { runOnly: rules });
+          return violations.map(({ id, nodes }) => ({
+            rule: id,
+            nodes: nodes
+              .slice(0, 5)
+              .map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`),
+          }));
+        });
+        expect(found, `at ${size.width} pixels`).toEqual([]);
+      }
+    });
+  }
+}

@@ -1,0 +1,102 @@
+/** The page by the keyboard alone: each view's controls are reached, seen, operated and left. */
+import { HOST } from "./support/data";
+import { areaOf, chartOf, nextFrame } from "./support/charts";
+import { drawn, drawnNow } from "./support/drawn";
+import { openSettled } from "./support/settled";
+import { expect, test } from "./support/test";
+import { VIEWS } from "./support/views";
+
+/** More stops than any view has. */
+const STOPS_MAX = 600;
+
+for (const view of VIEWS) {
+  test(`each control of the ${view.name} view is a stop of the Tab key, and is seen to be`, async ({
+    page,
+  }) => {
+    await openSettled(page, view.path);
+    await page.evaluate(() => {
+      const seen = new Set<Element>();
+      const unseen: string[] = [];
+      Object.assign(window, { stops: seen, unseen });
+      document.addEventListener("focusin", ({ target }) => {
+        if (!(target instanceof HTMLElement)) return;
+        seen.add(target);
+        const { outlineStyle, boxShadow, borderColor } = getComputedStyle(target);
+        const around = target.closest("label, .search, .cm-editor, .fleet-row, [role=grid]");
+        const own = outlineStyle !== "none" || boxShadow !== "none";
+        const outer = around ? getComputedStyle(around) : undefined;
+        const isMarked =
+          own || (outer && (outer.outlineStyle !== "none" || outer.boxShadow !== "none"));
+        if (!isMarked) unseen.push(`${target.outerHTML.slice(0, 120)} ${borderColor}`);
+      });
+    });
+    let stops = 0;
+    for (; stops < STOPS_MAX; stops++) {
+      await page.keyboard.press("Tab");
+      const isOut = await page.evaluate(() => document.activeElement === document.body);
+      if (isOut) break;
+    }
+    expect(stops, "Tab comes to the end").toBeLessThan(STOPS_MAX);
+    const found = await page.evaluate(() => {
+      const { stops, unseen } = window as unknown as { stops: Set<Element>; unseen: string[] };
+      const controls = "a[href], button, input, select, textarea, summary, [tabindex], [role=grid]";
+      const missed = [...document.querySelectorAll<HTMLElement>(controls)].filter((control) => {
+        const isStop = control.tabIndex >= 0 && !control.matches(":disabled");
+        const isThere = control.checkVisibility({ visibilityProperty: true });
+        // Of radio buttons of a group one is a stop.
+        const isRadio = control instanceof HTMLInputElement && control.type === "radio";
+        return isStop && isThere && !isRadio && !stops.has(control);
+      });
+      return { missed: missed.map((control) => control.outerHTML.slice(0, 160)), unseen };
+    });
+    expect(found.missed, "controls that Tab passes by").toEqual([]);
+    expect(found.unseen, "stops that cannot be seen").toEqual([]);
+  });
+}
+
+test("a chart is read, zoomed and left by keys", async ({ page }) => {
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
+  const before = (await drawn(page, "Load")).times;
+  const area = areaOf(page, "Load");
+  await area.focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("ArrowLeft");
+  await nextFrame(page);
+  await expect(chartOf(page, "Load").locator(".chart-time")).not.toContainText("last");
+  await page.keyboard.press("+");
+  await expect(page).toHaveURL(/start=/);
+  await expect
+    .poll(async () => (await drawnNow(page, "Load")).times.length)
+    .toBeLessThan(before.length);
+  await page.keyboard.press("0");
+  await expect(page).not.toHaveURL(/start=/);
+  await page.keyboard.press("f");
+  await expect(page).toHaveURL(/full=load/);
+  await page.keyboard.press("Escape");
+  await expect(page).not.toHaveURL(/full=/);
+});
+
+test("menus and the zone are chosen by keys, and give the focus back", async ({ page }) => {
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
+  await drawn(page, "Load");
+  const more = chartOf(page, "Load").getByRole("button", { name: "More", exact: true });
+  await more.focus();
+  await page.keyboard.press("Enter");
+  const first = page.getByRole("menuitemcheckbox", { name: "Logarithmic axis" });
+  await expect(first).toBeFocused();
+  await page.keyboard.press("Escape");
+  await expect(more).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(first).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/log\.load=1/);
+
+  const zone = page.getByRole("button", { name: /^Time zone/ });
+  await zone.focus();
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("combobox", { name: "Search time zones" })).toBeFocused();
+  await page.keyboard.type("St_Johns");
+  await page.keyboard.press("Enter");
+  await expect(zone).toHaveText("America/St Johns");
+  await expect(zone).toBeFocused();
+});
