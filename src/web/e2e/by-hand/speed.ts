@@ -1,0 +1,245 @@
+/**
+ * How fast the page is, and Prometheus' own beside it: same machine, same browser, same numbers.
+ * See benches/page_speed.sh.
+ */
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "@playwright/test";
+import { boxOf } from "../support/charts";
+import { opened, quantile, told, traced } from "../support/clock";
+import { HOST, hostSamples, ping } from "../support/data";
+import { Daemon, freePort, type Sample } from "../support/daemon";
+import { eventually } from "../support/eventually";
+import { openSettled } from "../support/settled";
+import { expect, test } from "../support/test";
+
+const HOSTS = 20;
+const FLEET = 5000;
+const CHARTS = 12;
+
+const rows: [string, string, string][] = [];
+
+function note(what: string, granary: string, prometheus = "-"): void {
+  rows.push([what, granary, prometheus]);
+}
+
+function samples(): Sample[] {
+  const hosts = Array.from({ length: HOSTS }, (_, k) => (k === 0 ? HOST : `node${k}`));
+  return hosts.flatMap((host, k) => hostSamples(host, 3, k));
+}
+
+/** Has a chart that draws numbers. */
+function isChartDrawn(): boolean {
+  for (const { series } of window.granaryCharts?.values() ?? []) {
+    if (series.some(({ values }) => values.some((value) => value != null))) return true;
+  }
+  return false;
+}
+
+function isFleetShown(): boolean {
+  return document.querySelectorAll("[role=grid] [role=rowheader]").length > 10;
+}
+
+/** Prometheus' classic page has drawn its graph. */
+function isGraphDrawn(): boolean {
+  return document.querySelectorAll(".rickshaw_graph svg path").length > 0;
+}
+
+const kib = (bytes: number) => `${(bytes / 1024).toFixed(0)} KiB`;
+
+interface Prometheus {
+  url: string;
+  child: ChildProcess;
+}
+
+/** Prometheus with the same numbers, from blocks that promtool makes. */
+async function startPrometheus(folder: string, all: readonly Sample[]): Promise<Prometheus> {
+  // All samples of a metric together, from the oldest on, as OpenMetrics wants them.
+  const inOrder = [...all].sort((a, b) =>
+    a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : a.time - b.time,
+  );
+  const lines = inOrder.map(({ metric, tags, time, value }) => {
+    const labels = Object.entries(tags).map(([name, text]) => `${name}="${text}"`);
+    return `${metric}{${labels.join()}} ${value} ${time / 1000}`;
+  });
+  const text = join(folder, "samples.om");
+  writeFileSync(text, `${lines.join("\n")}\n# EOF\n`);
+  const data = join(folder, "prometheus");
+  const made = spawnSync("promtool", ["tsdb", "create-blocks-from", "openmetrics", text, data]);
+  if (made.status !== 0) throw new Error(made.stderr.toString());
+  const settings = join(folder, "prometheus.yml");
+  writeFileSync(settings, "global: {}\n");
+  const url = `127.0.0.1:${await freePort()}`;
+  const words = [`--config.file=${settings}`, `--storage.tsdb.path=${data}`];
+  const child = spawn("prometheus", [...words, `--web.listen-address=${url}`], { stdio: "ignore" });
+  const isReady = () =>
+    fetch(`http://${url}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await eventually("Prometheus is ready", isReady);
+  return { url: `http://${url}`, child };
+}
+
+function graph({ url }: Prometheus, expressions: string[]): string {
+  const params = new URLSearchParams();
+  expressions.forEach((expression, k) => {
+    params.set(`g${k}.expr`, expression);
+    params.set(`g${k}.tab`, "0");
+    params.set(`g${k}.range_input`, "1h");
+  });
+  return `${url}/classic/graph?${params.toString()}`;
+}
+
+/** Twelve charts of twenty series. */
+async function keepDashboard(daemon: Daemon): Promise<void> {
+  const metrics = ["system_load_1m", "system_memory_used", "system_network_bytes_in"];
+  const panels = Array.from({ length: CHARTS }, (_, k) => ({
+    id: `p${k}`,
+    title: `Chart ${k + 1}`,
+    x: (k % 4) * 3,
+    y: Math.floor(k / 4) * 5,
+    w: 3,
+    h: 5,
+    kind: "chart",
+    queries: [{ kind: "metric", metric: metrics[k % metrics.length], tags: "" }],
+  }));
+  const dashboard = { schema: 1, title: "Twelve", range: "1h", resolution: "1m", panels };
+  const body = { version: null, dashboard: { ...dashboard, variables: [] } };
+  await daemon.post("/api/v1/dashboards/twelve", body, "PUT");
+}
+
+/** Milliseconds from the end of a drag to the first frame that draws its stretch. */
+async function zoomed(page: Page): Promise<number> {
+  const area = page.locator("[data-chart=Load]").getByRole("application");
+  const { at, middle } = await boxOf(area);
+  await page.evaluate(() => {
+    delete window.shownAt;
+    const first = () => window.granaryCharts?.get("Load")?.times[0];
+    const before = first();
+    const area = document.querySelector("[data-chart=Load] [role=application]");
+    const begin = () => {
+      const begun = performance.now();
+      const look = () => {
+        if (first() === before) requestAnimationFrame(look);
+        else window.shownAt = performance.now() - begun;
+      };
+      requestAnimationFrame(look);
+    };
+    area?.addEventListener("pointerup", begin, { once: true, capture: true });
+  });
+  await page.mouse.move(at(0.4), middle);
+  await page.mouse.down();
+  await page.mouse.move(at(0.6), middle, { steps: 3 });
+  await page.mouse.move(at(0.8), middle);
+  await page.mouse.up();
+  await page.waitForFunction(() => window.shownAt !== undefined);
+  return page.evaluate(() => window.shownAt ?? NaN);
+}
+
+/** Moves the pointer over all of a plot for about four seconds, a move a frame. */
+async function sweep(page: Page, box: Awaited<ReturnType<typeof boxOf>>): Promise<void> {
+  for (let step = 0; step < 240; step++) {
+    const part = 0.05 + 0.9 * Math.abs(((step / 60) % 2) - 1);
+    await page.mouse.move(box.at(part), box.middle + 10 * Math.sin(step / 9));
+  }
+}
+
+function framesTold({ between, work }: { between: number[]; work: number[] }): string {
+  const [at95, work95] = [quantile(between, 0.95).toFixed(1), quantile(work, 0.95).toFixed(1)];
+  return `p95 ${at95} ms between, ${work95} ms of work (${between.length} frames)`;
+}
+
+test.afterAll(() => {
+  const widths = [0, 1, 2].map((k) => Math.max(...rows.map((row) => row[k]?.length ?? 0)));
+  const line = (row: string[]) => row.map((cell, k) => cell.padEnd(widths[k] ?? 0)).join("  ");
+  console.log([["", "Granary", "Prometheus"], ...rows].map(line).join("\n"));
+});
+
+test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) => {
+  const daemon = await startDaemon();
+  const all = samples();
+  await daemon.accept(all);
+  await keepDashboard(daemon);
+  const prometheus = await startPrometheus(daemon.folder, all);
+  watch.origins.push(prometheus.url);
+  try {
+    const host = `${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`;
+    const one = graph(prometheus, [`system_load_1m{host="${HOST}"}`]);
+    const [own, theirs] = [
+      await opened(browser, host, isChartDrawn),
+      await opened(browser, one, isGraphDrawn),
+    ];
+    note("first chart drawn", told(own.times), told(theirs.times));
+    note(
+      "weight of that load",
+      `${kib(own.bytes)} in ${own.requests}`,
+      `${kib(theirs.bytes)} in ${theirs.requests}`,
+    );
+
+    await openSettled(page, host);
+    const zooms: number[] = [];
+    for (let k = 0; k < 15; k++) {
+      await openSettled(page, host.replace("1h", "6h"));
+      await eventually("Load is drawn", () =>
+        page.evaluate(() => window.granaryCharts?.has("Load") ?? false),
+      );
+      zooms.push(await zoomed(page));
+    }
+    note("zoom", told(zooms));
+
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    await openSettled(page, `${daemon.url}/dashboards/twelve`);
+    const isAllDrawn = () =>
+      page.evaluate((charts) => window.granaryCharts?.size === charts, CHARTS);
+    await eventually("all charts are drawn", isAllDrawn);
+    const series = await page.evaluate(() =>
+      [...(window.granaryCharts?.values() ?? [])].map(({ series }) => series.length),
+    );
+    expect(series).toEqual(new Array(CHARTS).fill(HOSTS));
+    const area = page.locator('[data-chart="Chart 1"]').getByRole("application");
+    const box = await boxOf(area);
+    const frames = await traced(page, () => sweep(page, box));
+
+    // Their page has no cursor for all graphs, so one graph of as many series.
+    const theirPage = await (await browser.newContext()).newPage();
+    await theirPage.goto(graph(prometheus, ["system_load_1m"]));
+    await eventually("the graph is drawn", () => theirPage.evaluate(isGraphDrawn));
+    const theirBox = await boxOf(theirPage.locator(".rickshaw_graph").first());
+    const theirFrames = await traced(theirPage, () => sweep(theirPage, theirBox));
+    note(`cursor over ${CHARTS} charts of ${HOSTS} series`, framesTold(frames));
+    note(`cursor over one chart of ${HOSTS} series`, "-", framesTold(theirFrames));
+  } finally {
+    prometheus.child.kill();
+  }
+});
+
+test("a fleet of 5,000 hosts", async ({ browser, page, startDaemon }) => {
+  const daemon = await startDaemon();
+  const hosts = Array.from({ length: FLEET }, (_, k) => `node-${k}`);
+  // Each host has its last hour.
+  for (let from = 0; from < FLEET; from += 100) {
+    await daemon.accept(
+      hosts.slice(from, from + 100).flatMap((host, k) => hostSamples(host, 1, k)),
+    );
+  }
+  await daemon.ping(hosts.map((host) => ping(host)));
+  const fleet = await opened(browser, daemon.url, isFleetShown);
+  note("fleet of 5,000 shown", told(fleet.times));
+  note("weight of that load", `${kib(fleet.bytes)} in ${fleet.requests}`);
+  await openSettled(page, daemon.url);
+  await page.mouse.move(720, 600);
+  const frames = await traced(page, async () => {
+    for (let step = 0; step < 200; step++) await page.mouse.wheel(0, 120);
+  });
+  note("scroll of the fleet", framesTold(frames));
+});
+
+test("weight of all files", () => {
+  const dist = join(import.meta.dirname, "../../dist");
+  const files = readdirSync(dist, { recursive: true, encoding: "utf8" });
+  const all = files.filter((name) => name.endsWith(".br"));
+  const bytes = all.reduce((sum, name) => sum + statSync(join(dist, name)).size, 0);
+  note("everything, compressed", `${kib(bytes)} in ${all.length}`);
+});

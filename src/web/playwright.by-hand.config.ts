@@ -1,0 +1,11 @@
+// What is not run each time: pictures of every view, and how fast the page is.
+import { defineConfig } from "@playwright/test";
+import tests from "./playwright.config";
+
+export default defineConfig(tests, {
+  testDir: "e2e/by-hand",
+  testMatch: "*.ts",
+  workers: 1,
+  timeout: 900_000,
+  use: { trace: "off", actionTimeout: 30_000 },
+});
