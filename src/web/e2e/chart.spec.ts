@@ -331,7 +331,7 @@ test("what is saved as a picture holds the pixels that are drawn", async ({ page
   const found = await page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const picture = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
-    const canvas = document.querySelector<HTMLCanvasElement>("[data-chart=Load] canvas");
+    const canvas = document.querySelector<HTMLCanvasElement>("[data-chart=Load] .uplot canvas");
     if (!canvas) throw new Error("no canvas");
     const pixels = (source: CanvasImageSource, width: number, height: number) => {
       const ctx = new OffscreenCanvas(width, height).getContext("2d");
@@ -405,7 +405,7 @@ test("a refresh moves nothing that the mouse is on, and draws on the same canvas
   await nextFrame(page);
   await page.evaluate(() => {
     const card = document.querySelector("[data-chart=Load]");
-    const canvas = card?.querySelector("canvas");
+    const canvas = card?.querySelector<HTMLCanvasElement>(".uplot canvas");
     if (!card || !canvas) throw new Error("no chart");
     const copy = new OffscreenCanvas(canvas.width, canvas.height);
     const ctx = copy.getContext("2d", { willReadFrequently: true });

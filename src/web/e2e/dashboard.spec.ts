@@ -166,7 +166,8 @@ test("one who takes the other's version sees that", async ({ page, daemon, watch
   await page.goto(`/dashboards/${name}?edit=1`);
   await page.getByRole("textbox", { name: "Title of the dashboard" }).fill("Mine");
   await page.keyboard.press("Enter");
-  const theirs = { version: 1, dashboard: { ...TWO, title: "Theirs" } };
+  const { version } = await kept(daemon, name);
+  const theirs = { version, dashboard: { ...TWO, title: "Theirs" } };
   await daemon.post(`/api/v1/dashboards/${name}`, theirs, "PUT");
   await press(page, "Save");
   await press(page, "Take theirs and drop mine");

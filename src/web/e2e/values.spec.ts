@@ -40,7 +40,7 @@ test("three charts draw the numbers of the API at every point", async ({ page, d
   await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
   const charts: Record<string, string[]> = {
     Load: ["system_load_1m", "system_load_5m", "system_load_15m"],
-    "Memory used": ["system_memory_used", "system_memory_total"],
+    "Memory used": ["system_memory_used", "system_memory_available", "system_memory_total"],
     "Network received": ["system_network_bytes_in"],
   };
   for (const [title, metrics] of Object.entries(charts)) {
@@ -93,7 +93,7 @@ test("the slot under way is drawn and hatched", async ({ page, daemon }) => {
   expect(answer.incomplete_from).toBeGreaterThanOrEqual(chart.times.at(-1) ?? Infinity);
   // Its ground has more than one colour, where that of a slot before has one.
   const colours = await areaOf(page, "Load").evaluate((area) => {
-    const canvas = area.closest("section")?.querySelector("canvas");
+    const canvas = area.closest("section")?.querySelector<HTMLCanvasElement>(".uplot canvas");
     if (!canvas) return [];
     const copy = new OffscreenCanvas(canvas.width, canvas.height);
     const ctx = copy.getContext("2d", { willReadFrequently: true });

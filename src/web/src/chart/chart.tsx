@@ -288,7 +288,10 @@ function useLeaveFull(isFull: boolean, leave: () => void): void {
       if (!document.fullscreenElement) leave();
     };
     const escape = (event: KeyboardEvent) => {
-      if (event.key === "Escape" && !event.defaultPrevented) leave();
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      leave();
+      // Where the browser hands the key to the page, it does not leave by itself.
+      if (document.fullscreenElement) void document.exitFullscreen();
     };
     document.addEventListener("fullscreenchange", left);
     document.addEventListener("keydown", escape);
