@@ -11,6 +11,8 @@ for (const view of VIEWS) {
       for (const size of SIZES) {
         await page.setViewportSize(size);
         await openSettled(page, view.path);
+        // The browser may tell a new page its theme a moment late.
+        await expect(page.locator("html")).toHaveAttribute("data-theme", colorScheme);
         await page.evaluate(axe.source);
         const found = await page.evaluate(async () => {
           const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
