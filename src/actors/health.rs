@@ -17,6 +17,8 @@ pub enum Condition {
     Retention,
     /// The last preallocation failed.
     Preallocation,
+    /// The last sealing failed.
+    Sealing,
 }
 
 impl Condition {
@@ -28,6 +30,7 @@ impl Condition {
             Self::Checkpoint => "checkpoint",
             Self::Retention => "retention",
             Self::Preallocation => "preallocation",
+            Self::Sealing => "sealing",
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
+//! | sealer | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are left out |
 //! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
@@ -24,6 +25,7 @@ mod lifeline;
 mod observed;
 mod preallocator;
 mod retention;
+mod sealer;
 mod self_sampler;
 mod snapshots;
 mod trusted_clock;
@@ -43,6 +45,7 @@ pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::Retention;
+pub use sealer::{SealSettings, Sealer};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 pub use trusted_clock::{ClockReport, TrustedClock};

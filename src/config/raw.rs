@@ -54,6 +54,8 @@ pub(crate) struct RawStorage {
     pub(crate) checkpoint_interval: String,
     pub(crate) catalog_bytes_max: usize,
     pub(crate) journal_bytes_max: usize,
+    pub(crate) seal_after: String,
+    pub(crate) segment_documents_min: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

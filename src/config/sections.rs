@@ -9,10 +9,13 @@ use std::{
 
 use super::{
     faults::Faults,
-    raw::{Raw, RawGraphite, RawLimits, RawPromql, RawSnapshots, RawStorage, RawTelemetry},
+    raw::{
+        Raw, RawGraphite, RawLimits, RawPreallocation, RawPromql, RawSnapshots, RawStorage,
+        RawTelemetry,
+    },
 };
 use crate::{
-    actors::GraphiteSettings,
+    actors::{GraphiteSettings, SealSettings},
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
     policy::{SnapshotPolicy, TrustRules},
@@ -110,6 +113,18 @@ pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> Checkp
             raw.journal_bytes_max,
             1 << 20,
         ),
+    }
+}
+
+pub(super) fn preallocation_rate(raw: &RawPreallocation, faults: &mut Faults) -> u32 {
+    faults.at_least("preallocation.documents_per_second", raw.documents_per_second, 1)
+}
+
+pub(super) fn sealing(raw: &RawStorage, faults: &mut Faults) -> SealSettings {
+    SealSettings {
+        after: faults.duration("storage.seal_after", &raw.seal_after),
+        segment_documents_min: faults
+            .some("storage.segment_documents_min", raw.segment_documents_min),
     }
 }
 

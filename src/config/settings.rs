@@ -8,12 +8,12 @@ use super::{
     raw::Raw,
     sections::{
         annotations_max, checkpoint_bounds, client_timeout, clock, granularities, graphite,
-        graphite_templates, log_format, promql, self_interval, series_limits, snapshots,
-        socket_address, store_limits,
+        graphite_templates, log_format, preallocation_rate, promql, sealing, self_interval,
+        series_limits, snapshots, socket_address, store_limits,
     },
 };
 use crate::{
-    actors::GraphiteSettings,
+    actors::{GraphiteSettings, SealSettings},
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
     policy::{SnapshotPolicy, TrustRules},
@@ -61,6 +61,7 @@ pub struct Settings {
     pub preallocation_enabled: bool,
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
+    pub sealing: SealSettings,
     pub clock: TrustRules,
     pub snapshots: SnapshotPolicy,
     /// How often the daemon samples itself, when it does.
@@ -129,11 +130,8 @@ impl Settings {
             hosts_max: faults.some("limits.hosts_max", limits.hosts_max),
             annotations_max: annotations_max(limits, &mut faults),
             preallocation_enabled: raw.preallocation.enabled,
-            preallocation_per_second: faults.at_least(
-                "preallocation.documents_per_second",
-                raw.preallocation.documents_per_second,
-                1,
-            ),
+            preallocation_per_second: preallocation_rate(&raw.preallocation, &mut faults),
+            sealing: sealing(&raw.storage, &mut faults),
             retention_interval: faults.duration("retention.interval", &raw.retention.interval),
             clock: clock(raw, &mut faults),
             snapshots: snapshots(&raw.snapshots, &mut faults),

@@ -18,7 +18,8 @@ use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
         KnownHosts, Lifeline, Lifelines, Observed, Preallocator, PreallocatorParts, Retention,
-        SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Sealer, SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts,
+        lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock},
@@ -69,6 +70,7 @@ struct Daemon {
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
     self_sampler: Option<Addr<SelfSampler>>,
+    sealer: Sealing,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -120,6 +122,8 @@ impl Daemon {
         let line = lifelines.for_role("retention");
         let retention = retention(&settings, &store, &trusted, &health, line);
         let retention = start_on_arbiter(&mut arbiters, retention);
+        let sealer =
+            Sealing::start(&settings, &store, &trusted, &health, &lifelines, &mut arbiters);
         let hosts = open_hosts(&settings, &store, &trusted)?;
         let host_keeper = start_host_keeper(&hosts, &lifelines, &mut arbiters);
         let writer_too = writer_handle.clone();
@@ -140,6 +144,7 @@ impl Daemon {
             retention,
             host_keeper,
             self_sampler,
+            sealer,
             arbiters,
             health,
             watcher,
@@ -183,6 +188,8 @@ impl Daemon {
         }
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
+        self.sealer.store.end_sealing();
+        within("the sealer", step, self.sealer.role.send(Stop)).await;
         // 4. A checkpoint, so that the next start has nothing to replay.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;
@@ -206,6 +213,32 @@ fn retention(
     Retention { store, clock, health, lifeline, interval: settings.retention_interval }
 }
 
+/// The sealer, and what tells it to give up what it has begun.
+struct Sealing {
+    role: Addr<Sealer>,
+    store: Store,
+}
+
+impl Sealing {
+    fn start(
+        settings: &Settings,
+        store: &Store,
+        clock: &TrustedClock,
+        health: &Health,
+        lifelines: &Lifelines,
+        arbiters: &mut Vec<Arbiter>,
+    ) -> Self {
+        let sealer = Sealer {
+            store: store.clone(),
+            clock: clock.clone(),
+            health: health.clone(),
+            lifeline: lifelines.for_role("sealer"),
+            settings: settings.sealing,
+        };
+        Self { role: start_on_arbiter(arbiters, sealer), store: store.clone() }
+    }
+}
+
 /// Opens the store; also says what the time was at least when it was last run.
 fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
     let folder: &Path = &settings.data_dir;
@@ -227,6 +260,7 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
         "opened the store"
     );
     appender.set_limits(settings.store_limits);
+    store.set_segment_documents_min(settings.sealing.segment_documents_min);
     Ok((store, appender, report.last_run))
 }
 

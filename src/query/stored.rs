@@ -68,6 +68,8 @@ pub enum CellPlace {
     Shell,
     /// In an open document, or, when it has others only, there are none.
     Open,
+    /// Likewise in a sealed one.
+    Sealed,
     /// In the head.
     Head,
     /// In memory, and durable in the journal.
@@ -215,6 +217,7 @@ fn place(found: &Whereabouts, slot: UnixMillis) -> CellPlace {
         None => CellPlace::None,
         Some(DocumentState::Shell) => CellPlace::Shell,
         Some(DocumentState::Open) => CellPlace::Open,
+        Some(DocumentState::Sealed) => CellPlace::Sealed,
     }
 }
 

@@ -43,6 +43,12 @@ pub struct Counters {
     pub checkpoints: Count,
     /// Senders forgotten to make room for new ones, or on request.
     pub senders_forgotten: Count,
+    /// Partitions of which one segment was made.
+    pub partitions_sealed: Count,
+    /// Open documents sealed with them.
+    pub documents_sealed: Count,
+    /// What stayed open because it would not have come back as it is; must stay 0.
+    pub sealing_refused: Count,
     /// Partitions dropped by retention.
     pub partitions_dropped: Count,
 }

@@ -62,6 +62,10 @@ pub(crate) struct Inner {
     pub(crate) room_wanted: AtomicBool,
     /// Held through a checkpoint: there is one at a time.
     pub(crate) checkpointing: Mutex<()>,
+    /// Held while a partition is sealed.
+    pub(crate) sealing: Mutex<()>,
+    /// Sealing is to end.
+    pub(crate) sealing_ends: AtomicBool,
     pub(crate) counters: Counters,
 }
 

@@ -25,6 +25,7 @@ mod objects;
 mod recovery;
 mod room;
 mod rows;
+mod sealing;
 mod snapshot;
 mod status;
 mod verify;
@@ -54,6 +55,7 @@ pub use objects::{
 };
 pub use recovery::RecoveryReport;
 pub use room::{CheckpointBounds, Room};
+pub use sealing::SealReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 pub use view::{View, Whereabouts};

@@ -103,6 +103,8 @@ impl Store {
             living_series,
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
+            sealing: Mutex::new(()),
+            sealing_ends: AtomicBool::new(false),
             counters: Counters::default(),
         };
         let store = Self { inner: Arc::new(inner) };

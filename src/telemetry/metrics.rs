@@ -20,7 +20,7 @@ use super::{
 use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 46] = [
+pub const METRIC_NAMES: [(&str, &str); 49] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -49,6 +49,9 @@ pub const METRIC_NAMES: [(&str, &str); 46] = [
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
     ("granary_documents_damaged", "Documents and head rows found damaged since the start"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
+    ("granary_partitions_sealed_total", "Partitions that were compressed"),
+    ("granary_documents_sealed_total", "Open documents that were compressed with their partition"),
+    ("granary_sealing_refused_total", "What would not have come back as it is; must stay 0"),
     ("granary_queries_total", "Queries begun, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
     ("granary_requests_refused_total", "Requests that a strange web page may have sent, by reason"),
@@ -248,7 +251,7 @@ impl Metrics {
 
 impl Mirrored {
     fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 11] = [
+        let counters: [(&str, ReadStore); 14] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
@@ -258,6 +261,9 @@ impl Mirrored {
             ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
+            ("granary_partitions_sealed_total", |s| s.counters().partitions_sealed.get()),
+            ("granary_documents_sealed_total", |s| s.counters().documents_sealed.get()),
+            ("granary_sealing_refused_total", |s| s.counters().sealing_refused.get()),
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
             ("granary_log_lines_left_out_total", |_| log_lines_left_out()),
         ];

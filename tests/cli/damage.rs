@@ -196,16 +196,16 @@ fn a_newer_format_is_refused_with_the_remedy() {
         }
         txn.commit().unwrap();
     };
-    set_version(&partition, false, 5);
+    set_version(&partition, false, 6);
     let said = daemon.refuses_to_start();
-    assert!(said.contains("partitions/1h/") && said.contains("format version 5"), "{said}");
-    set_version(&partition, false, 4);
+    assert!(said.contains("partitions/1h/") && said.contains("format version 6"), "{said}");
+    set_version(&partition, false, 5);
     for file in ["journal.redb", "head.redb"] {
-        set_version(&daemon.data(file), true, 5);
+        set_version(&daemon.data(file), true, 6);
         let said = daemon.refuses_to_start();
-        let expected = format!("{file}: format version 5; this granary reads 4");
+        let expected = format!("{file}: format version 6; this granary reads 5");
         assert!(said.contains(&expected), "{said}");
-        set_version(&daemon.data(file), true, 4);
+        set_version(&daemon.data(file), true, 5);
     }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));

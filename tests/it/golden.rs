@@ -21,7 +21,7 @@ const SENDER: &str = "golden";
 const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
 
 /// The format that is written now.
-const PRESENT: u64 = 4;
+const PRESENT: u64 = 5;
 
 fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
@@ -145,6 +145,8 @@ fn write_the_data_directory_of_this_format() {
         let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
         SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
     });
+    // The first documents are sealed with a checkpoint, others with their partition.
+    store.set_segment_documents_min(1);
     define(&mut appender, &each, NOW);
     for seq in 1..=500 {
         // Two and a half days, the oldest beyond what 1m keeps.
@@ -152,6 +154,11 @@ fn write_the_data_directory_of_this_format() {
         appender.commit(&[], &[batch(seq, at)], NOW).unwrap();
         if seq == 200 || seq == 400 {
             store.checkpoint(NOW).unwrap();
+        }
+        if seq == 400 {
+            assert_eq!(store.seal(NOW, 20 * HOUR).unwrap().partitions, 0, "not seen yet");
+            assert!(store.seal(NOW.plus(20 * HOUR), 20 * HOUR).unwrap().partitions > 0);
+            store.set_segment_documents_min(512);
         }
     }
     let shells = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));

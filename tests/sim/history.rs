@@ -117,7 +117,8 @@ impl History {
                 }
                 self.restart();
             }
-            0..30 => self.send_new(),
+            0..26 => self.send_new(),
+            26..30 => self.seal(),
             30..42 => self.resend(),
             42..47 => self.move_clock(),
             47..50 => self.drop_expired(),
@@ -193,6 +194,8 @@ impl History {
         let medium = Arc::new(self.medium.clone());
         match Store::open(medium, self.levels.current.clone(), self.clock.clock()) {
             Ok((store, appender, report)) => {
+                // Some runs seal with each checkpoint, some later.
+                store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
                 self.tally.note("restarts");
                 self.tell(|| format!("opened with {:?}", self.levels.current));
                 assert_eq!(store.damaged_partitions(), Vec::<String>::new());

@@ -16,9 +16,10 @@ impl Drop for Opener<'_> {
 
 impl History {
     pub(crate) fn meanwhile(&mut self) {
-        let work = match self.rng.u8(0..6) {
+        let work = match self.rng.u8(0..7) {
             0 => self.shells(),
             1 => Upkeep::Drop,
+            2 => Upkeep::Seal,
             _ => Upkeep::Checkpoint,
         };
         let most = [4, 20, 80][self.rng.usize(0..3)];

@@ -50,6 +50,7 @@ const KINDS: &[&str] = &[
     "failed removes",
     "failed renames",
     "dropped partitions",
+    "sealed partitions",
     "preallocations",
     "deleted series",
     "renamed series",

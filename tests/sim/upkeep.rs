@@ -1,5 +1,5 @@
-//! What the roles of the daemon and its operator do besides ingest: checkpoints, shells, retention,
-//! changes of series, snapshots and their way back. And what breaks.
+//! What the roles of the daemon and its operator do besides ingest: checkpoints, shells, sealing,
+//! retention, changes of series, snapshots and their way back. And what breaks.
 
 use std::{fs, path::Path};
 
@@ -35,6 +35,8 @@ pub(crate) enum Upkeep {
     Preallocate(usize, UnixMillis),
     /// Dropping what is past its retention.
     Drop,
+    /// Compressing what is over.
+    Seal,
 }
 
 impl Upkeep {
@@ -56,6 +58,11 @@ impl Upkeep {
                 }
                 Ok(dropped)
             }
+            Self::Seal => {
+                let report = store.seal(now, 0)?;
+                assert_eq!(report.refused, 0);
+                Ok(report.partitions)
+            }
         }
     }
 }
@@ -74,6 +81,10 @@ impl History {
     pub(crate) fn drop_expired(&mut self) {
         self.clock.judge();
         self.upkeep(&Upkeep::Drop);
+    }
+
+    pub(crate) fn seal(&mut self) {
+        self.upkeep(&Upkeep::Seal);
     }
 
     /// Shells of the document of now, or of the next one.
@@ -97,6 +108,7 @@ impl History {
             (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
             (Upkeep::Drop, Ok(dropped)) => self.tally.count("dropped partitions", dropped),
+            (Upkeep::Seal, Ok(sealed)) => self.tally.count("sealed partitions", sealed),
             (Upkeep::Checkpoint, Err(cause)) => self.expect_fault(&cause, "failed checkpoints"),
             (_, Err(cause)) => self.expect_fault(&cause, "failed upkeep"),
         }

@@ -114,6 +114,7 @@ impl<'a> GranularityStep<'a> {
         counters.documents_patched.add(merged.patched);
         counters.shells_missed.add(merged.created);
         counters.documents_grown.add(merged.grown);
+        counters.sealing_refused.add(merged.refused);
         Ok(())
     }
 

@@ -48,6 +48,7 @@ mod conformance;
 pub(crate) mod mark;
 pub(crate) mod open;
 pub(crate) mod place;
+pub(crate) mod sealed;
 pub(crate) mod stored;
 
 use std::{fmt::Debug, ops::Range};
@@ -55,6 +56,7 @@ use std::{fmt::Debug, ops::Range};
 use super::error::StoreError;
 use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
 use mark::Mark;
+use open::fold::Folded;
 use place::Place;
 use stored::StoredDocument;
 
@@ -91,6 +93,8 @@ pub(crate) struct Merged {
     pub(crate) created: u64,
     /// Documents whose length changed.
     pub(crate) grown: u64,
+    /// Documents that could not be sealed, because they would not have come back as they are.
+    pub(crate) refused: u64,
 }
 
 /// Hands a merge's cells to the sink, one document after the other. Runs once in a merge; what it
@@ -147,6 +151,11 @@ pub(crate) trait Documents: Send + Sync + Debug {
         mark: Mark,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
+
+    /// Brings a partition into the form in which it takes least, if that is worth it; changes no
+    /// cell and no mark. `None` when there was nothing to do.
+    /// It is given up when `go_on` says no.
+    fn seal(&self, place: &Place, go_on: &dyn Fn() -> bool) -> Result<Option<Folded>, StoreError>;
 
     /// Makes those of the documents that hold a time that are not there, for series, ascending;
     /// returns how many.

@@ -11,6 +11,8 @@ pub enum DocumentState {
     Shell,
     /// It has samples, and is changed in place.
     Open,
+    /// It is compressed, and is not changed; where its numbers lie is not shown.
+    Sealed,
 }
 
 /// A part of a document's bytes.

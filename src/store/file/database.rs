@@ -17,8 +17,8 @@ use std::{
 
 use parking_lot::RwLock;
 use redb::{
-    Builder, Database, Durability, ReadTransaction, ReadableDatabase, StorageBackend,
-    WriteTransaction,
+    Builder, CompactionError, Database, Durability, ReadTransaction, ReadableDatabase,
+    StorageBackend, WriteTransaction,
 };
 
 use super::{assertion, medium::Medium, watched::Watched};
@@ -200,6 +200,20 @@ impl DatabaseFile {
             txn.abort().map_err(self.fail("copy"))?;
             Ok(out)
         })
+    }
+
+    /// Gives back the space that is free. Does nothing while somebody reads.
+    pub(crate) fn compact(&self) -> Result<(), StoreError> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        let outcome = self.guard("compact", || match &mut *self.open.write() {
+            Some(open) if !open.has_failed() => match open.db.compact() {
+                Ok(_) | Err(CompactionError::TransactionInProgress) => Ok(()),
+                Err(cause) => Err(self.fail("compact")(cause)),
+            },
+            _ => Ok(()),
+        });
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        outcome
     }
 
     fn with<T>(

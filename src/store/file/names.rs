@@ -20,6 +20,8 @@ pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 /// Where partitions are, a folder for each granularity.
 const FOLDER: &str = "partitions";
 const FILE_END: &str = ".redb";
+/// Of a segment, behind its partition's name and a number.
+const SEGMENT_END: &str = ".sealed";
 
 /// What a partition's span is a multiple of, in ms, and how its start is written then.
 const FILE_NAMES: [(i64, &str); 3] =
@@ -41,6 +43,25 @@ pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> St
     };
     let name = UnixMillis(start).civil().strftime(format);
     format!("{}/{name}{FILE_END}", partition_folder(granularity))
+}
+
+/// Name of a segment of a partition's file.
+pub(crate) fn segment_file(partition: &str, number: u32) -> String {
+    let stem = partition.strip_suffix(FILE_END).unwrap_or(partition);
+    format!("{stem}.{number}{SEGMENT_END}")
+}
+
+/// The number of a segment of a partition; `None` when it is another file.
+pub(crate) fn segment_number(partition: &str, name: &str) -> Option<u32> {
+    let stem = partition.strip_suffix(FILE_END)?;
+    let rest = name.strip_prefix(stem)?.strip_prefix('.')?;
+    rest.strip_suffix(SEGMENT_END)?.parse().ok()
+}
+
+/// Whether a file is a segment, and of which partition's file.
+pub(crate) fn partition_of_segment(name: &str) -> Option<String> {
+    let (stem, number) = name.strip_suffix(SEGMENT_END)?.rsplit_once('.')?;
+    number.parse::<u32>().is_ok().then(|| format!("{stem}{FILE_END}"))
 }
 
 /// The start that a file's name says; `None` for files of other names.
@@ -88,7 +109,8 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
     for granularity in medium.folders(FOLDER).map_err(fault("list", FOLDER))? {
         let folder = format!("{FOLDER}/{granularity}");
         let files = medium.list(&folder).map_err(fault("list", &folder))?;
-        let files = files.into_iter().filter(|name| name.ends_with(FILE_END));
+        let is_data = |name: &String| name.ends_with(FILE_END) || name.ends_with(SEGMENT_END);
+        let files = files.into_iter().filter(is_data);
         names.extend(files.map(|name| format!("{folder}/{name}")));
     }
     Ok(names)

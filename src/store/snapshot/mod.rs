@@ -61,15 +61,19 @@ impl Store {
     ) -> Result<SnapshotReport, StoreError> {
         let now = now.into();
         make_folder(target, |folder| {
-            let mut copies = Copies { store: self, folder, made: BTreeMap::new() };
+            let (made, segments) = (BTreeMap::new(), BTreeMap::new());
+            let mut copies = Copies { store: self, folder, made, segments };
             for _ in 0..PASSES {
                 copies.copy_changed(false, progress)?;
             }
             // What a checkpoint takes up need not be copied as records.
             self.checkpoint(now)?;
             let _no_checkpoint = self.inner.checkpointing.lock();
+            let _no_sealing = self.inner.sealing.lock();
             copies.copy_changed(true, progress)?;
+            let (segments, segment_bytes) = copies.drop_segments()?;
             let (mut files, mut bytes) = copies.finish()?;
+            bytes += segment_bytes;
             progress(HEAD_FILE);
             let to = folder.join(HEAD_FILE);
             let copy = || self.inner.medium.copy(HEAD_FILE, &to);
@@ -87,7 +91,8 @@ impl Store {
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
             self.inner.journal.copy_to(&medium, &files)?;
             bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0);
-            Ok(SnapshotReport { path: target.to_owned(), files: files.len() as u64 + 1, bytes })
+            let files = files.len() as u64 + segments + 1;
+            Ok(SnapshotReport { path: target.to_owned(), files, bytes })
         })
     }
 }
@@ -97,6 +102,8 @@ struct Copies<'a> {
     store: &'a Store,
     folder: &'a Path,
     made: BTreeMap<PartitionId, Copied>,
+    /// Segments, which never change, by their names, with their bytes.
+    segments: BTreeMap<String, u64>,
 }
 
 struct Copied {
@@ -116,6 +123,7 @@ impl Copies<'_> {
     ) -> Result<(), StoreError> {
         let inner = &self.store.inner;
         for partition in inner.documents.files() {
+            self.copy_segments(&partition, progress)?;
             let stamp = partition.file.stamp();
             let is_same = |made: &Copied| {
                 Arc::ptr_eq(&made.partition, &partition)
@@ -148,6 +156,49 @@ impl Copies<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Copies the segments of a partition that are not yet.
+    fn copy_segments(
+        &mut self,
+        partition: &Partition,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), StoreError> {
+        for name in partition.segment_files() {
+            if self.segments.contains_key(&name) {
+                continue;
+            }
+            progress(&name);
+            let to = self.folder.join(&name);
+            if let Some(parent) = to.parent() {
+                create_folders(parent).map_err(fault("create", parent))?;
+            }
+            match self.store.inner.medium.copy(&name, &to) {
+                Ok(bytes) => drop(self.segments.insert(name, bytes)),
+                // Another has taken its place meanwhile.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(fault("copy", &to)(cause)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the copies of segments that are gone by now; returns how many are left, and their
+    /// bytes.
+    fn drop_segments(&self) -> Result<(u64, u64), StoreError> {
+        let (mut files, mut bytes) = (0, 0);
+        let there = self.store.inner.documents.files();
+        let there: BTreeSet<_> = there.iter().flat_map(|own| own.segment_files()).collect();
+        for (name, own) in &self.segments {
+            if there.contains(name) {
+                files += 1;
+                bytes += own;
+            } else {
+                let copy = self.folder.join(name);
+                fs::remove_file(&copy).map_err(fault("remove", &copy))?;
+            }
+        }
+        Ok((files, bytes))
     }
 
     /// Removes the copies of partitions that are gone by now; returns the others' names and bytes.

@@ -196,7 +196,7 @@ fn a_damaged_document_is_an_error_once_and_then_a_hole() {
         let cells = vec![cell(7, NOON.0, 2.0), cell(8, NOON.0, 3.0)];
         bench.merge(&place, mark(5, place.end.0), &cells).unwrap();
         let damage = bench.subject.damage;
-        bench.change_file(&place, |bytes| damage(bytes, NOON, SERIES));
+        bench.change_documents(&place, |bytes| damage(bytes, NOON, SERIES));
         let range = place.range();
         let met = bench.slots(FINE, range.clone(), SERIES).unwrap_err();
         assert!(matches!(met, StoreError::DamagedPart { .. }), "{met}");
@@ -229,7 +229,9 @@ fn go_on(bench: &Bench) -> Result<(), StoreError> {
     merge(&place, 1, NOON.0)?;
     merge(&next, 2, next.id.start.0)?;
     bench.documents.add_shells(FINE, next.id.start.plus(HOUR), &[SERIES])?;
+    bench.documents.seal(&next, &|| true)?;
     merge(&next, 3, next.id.start.0)?;
+    bench.documents.seal(&next, &|| true)?;
     Ok(())
 }
 

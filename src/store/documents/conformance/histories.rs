@@ -40,6 +40,10 @@ enum Step {
         to: usize,
         series: usize,
     },
+    /// Brings a partition into its smallest form.
+    Seal {
+        partition: usize,
+    },
     Reopen,
     /// What fails during the next step.
     Arm(Fault),
@@ -54,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3_usize).prop_map(|partition| Step::Drop { partition }),
         1 => (0..120_usize, 0..120_usize, 0..4_usize)
             .prop_map(|(from, to, series)| Step::Read { from, to, series }),
+        2 => (0..3_usize).prop_map(|partition| Step::Seal { partition }),
         1 => Just(Step::Reopen),
         4 => fault().prop_map(Step::Arm),
     ]
@@ -132,6 +137,11 @@ impl History {
                 if let Ok(slots) = self.bench.slots(FINE, range.clone(), series) {
                     assert_eq!(slots, self.map.slots(FINE, &range, series));
                 }
+            }
+            Step::Seal { partition } => {
+                let place = self.place(*partition);
+                let sealed = self.bench.documents.seal(&place, &|| true);
+                assert!(sealed.is_err() || !sealed.unwrap().is_some_and(|own| own.refused));
             }
             Step::Reopen => {
                 self.bench.medium.lift();

@@ -26,11 +26,13 @@ type Open = fn(Arc<dyn Medium>, Vec<Granularity>) -> Result<Box<dyn Documents>, 
 struct Subject {
     name: &'static str,
     open: Open,
-    /// Damages the document of a series that begins at a time, in the bytes of its partition's file.
+    /// The file that holds a partition's documents, by that of the partition.
+    holder: fn(&dyn Medium, String) -> String,
+    /// Damages the document of a series that begins at a time, in the bytes of that file.
     damage: fn(&mut Vec<u8>, UnixMillis, SeriesId),
 }
 
-const SUBJECTS: [Subject; 1] = [open::SUBJECT];
+const SUBJECTS: [Subject; 2] = [open::SUBJECT, open::SEALED];
 
 /// 2026-11-21T12:00:00Z
 const NOON: UnixMillis = UnixMillis(1_795_262_400_000);
@@ -83,13 +85,22 @@ impl Bench {
 
     /// Changes the bytes of the file of a partition.
     fn change_file(&mut self, place: &Place, change: impl FnOnce(&mut Vec<u8>)) {
-        let name = self.documents.name(place);
+        self.change(&self.documents.name(place), change);
+    }
+
+    /// Changes the bytes of the file that holds its documents.
+    fn change_documents(&mut self, place: &Place, change: impl FnOnce(&mut Vec<u8>)) {
+        let name = (self.subject.holder)(&self.medium, self.documents.name(place));
+        self.change(&name, change);
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let dir = tempfile::tempdir().unwrap();
         let copy = dir.path().join("copy");
-        self.medium.copy(&name, &copy).unwrap();
+        self.medium.copy(name, &copy).unwrap();
         let mut bytes = std::fs::read(copy).unwrap();
         change(&mut bytes);
-        self.medium.put(&name, bytes);
+        self.medium.put(name, bytes);
         self.reopen();
     }
 

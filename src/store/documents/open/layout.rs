@@ -260,6 +260,12 @@ impl DocumentLayout {
         parts
     }
 
+    /// Whether no slot has samples.
+    pub fn is_shell(&self, doc: &[u8]) -> bool {
+        let [n, ..] = self.columns;
+        doc[n..n + self.slots * 4].iter().all(|byte| *byte == 0)
+    }
+
     /// Hands out the cells of some slots that have samples, without looking each of them up.
     pub fn for_each_cell(
         &self,

@@ -3,15 +3,25 @@
 //!
 //! Must never know: where cells come from.
 
+pub(crate) mod fold;
+mod fresh;
 pub(crate) mod layout;
 pub(crate) mod layouts;
 pub(crate) mod partition;
 mod partitions;
 mod reader;
+mod sealed_part;
+mod segments;
 mod view;
 mod writer;
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use super::{
     CellSource, DocumentVisitor, Documents, DocumentsView, Merged, PartitionInfo, mark::Mark,
@@ -25,13 +35,24 @@ use crate::{
         journal::register::Register,
     },
 };
+use fold::Folded;
 use partition::Partition;
 use partitions::Partitions;
 use view::OpenView;
 
-/// The open documents of a store.
+/// New documents of a merge are sealed at once from so many on, unless it is set otherwise; fewer
+/// are not worth a file.
+const SEALED_MIN: usize = 512;
+/// Open documents stay so beside a segment while they take less than this for each of those.
+const OPEN_BYTES: u64 = 128;
+
+/// The documents of a store.
 #[derive(Debug)]
-pub(crate) struct OpenDocuments(Arc<Partitions>);
+pub(crate) struct OpenDocuments {
+    partitions: Arc<Partitions>,
+    /// See [`SEALED_MIN`].
+    sealed_min: AtomicUsize,
+}
 
 impl OpenDocuments {
     /// Opens every partition of the medium.
@@ -40,45 +61,58 @@ impl OpenDocuments {
         granularities: Vec<Granularity>,
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Partitions::open(medium, granularities, register)?)))
+        let partitions = Arc::new(Partitions::open(medium, granularities, register)?);
+        Ok(Self { partitions, sealed_min: AtomicUsize::new(SEALED_MIN) })
+    }
+
+    /// Has new documents of a merge sealed at once from so many on.
+    pub(crate) fn set_sealed_min(&self, count: usize) {
+        self.sealed_min.store(count, Ordering::Relaxed);
+    }
+
+    /// The partitions that ended before a time, and did not change since, as far as was seen.
+    pub(crate) fn settled(&self, now: UnixMillis, before: UnixMillis) -> Vec<Place> {
+        let over = self.partitions.all().into_iter().filter(|own| own.place.end <= before);
+        let settled = over.filter(|own| own.unchanged_since(now).is_some_and(|at| at <= before));
+        settled.map(|own| own.place.clone()).collect()
     }
 
     /// The partitions' files, to be copied.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
-        self.0.all()
+        self.partitions.all()
     }
 }
 
 impl Documents for OpenDocuments {
     fn granularities(&self) -> &[Granularity] {
-        self.0.granularities()
+        self.partitions.granularities()
     }
 
     fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place {
-        self.0.place(granularity, at)
+        self.partitions.place(granularity, at)
     }
 
     fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place> {
-        let found = self.0.overlapping(granularity, range).into_iter();
+        let found = self.partitions.overlapping(granularity, range).into_iter();
         found.map(|partition| partition.place.clone()).collect()
     }
 
     fn name(&self, place: &Place) -> String {
-        partition_file(self.0.granularity(place.id.granularity), place.range())
+        partition_file(self.partitions.granularity(place.id.granularity), place.range())
     }
 
     fn mark(&self, place: &Place) -> Result<Mark, StoreError> {
-        let Some(partition) = self.0.get(place.id) else { return Ok(Mark::NONE) };
+        let Some(partition) = self.partitions.get(place.id) else { return Ok(Mark::NONE) };
         match partition.read() {
             Ok(reader) => Ok(reader.mark),
-            Err(fault) if self.0.replace_if_damaged(&partition, &fault)? => Ok(Mark::NONE),
+            Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => Ok(Mark::NONE),
             Err(fault) => Err(fault),
         }
     }
 
     fn last_record(&self) -> Result<Option<(u64, String)>, StoreError> {
         let mut last = None;
-        for partition in self.0.all() {
+        for partition in self.partitions.all() {
             let mark = self.mark(&partition.place)?;
             last = last.max(Some((mark.through, partition.file_path().to_owned())));
         }
@@ -90,7 +124,7 @@ impl Documents for OpenDocuments {
         granularity: GranularityIndex,
         range: Range<i64>,
     ) -> Result<Box<dyn DocumentsView>, StoreError> {
-        Ok(Box::new(OpenView::new(self.0.clone(), granularity, range)?))
+        Ok(Box::new(OpenView::new(self.partitions.clone(), granularity, range)?))
     }
 
     fn merge(
@@ -99,17 +133,21 @@ impl Documents for OpenDocuments {
         mark: Mark,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let partition = self.0.get_or_create(place.id.granularity, place.id.start)?;
+        let partition = self.partitions.get_or_create(place.id.granularity, place.id.start)?;
         if partition.place != *place {
             let problem = "it was made otherwise meanwhile; the next checkpoint goes by it";
             let file = partition.file_path().to_owned();
             return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
         }
-        let merged = partition.write(Some(mark), |writer| {
-            cells(writer)?;
-            Ok(writer.merged)
-        });
-        self.0.or_replace(&partition, merged)
+        let merged = partition.merge(mark, self.sealed_min.load(Ordering::Relaxed), cells);
+        self.partitions.or_replace(&partition, merged)
+    }
+
+    fn seal(&self, place: &Place, go_on: &dyn Fn() -> bool) -> Result<Option<Folded>, StoreError> {
+        let Some(partition) = self.partitions.get(place.id) else { return Ok(None) };
+        let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
+        let folded = partition.fold(sealed_min.saturating_mul(OPEN_BYTES), go_on);
+        self.partitions.or_replace(&partition, folded)
     }
 
     fn add_shells(
@@ -119,37 +157,40 @@ impl Documents for OpenDocuments {
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
         let add = |partition: &Partition| {
-            partition
-                .write(None, |writer| writer.add_shells(partition.place.document_start(at), series))
+            partition.add_shells(partition.place.document_start(at), series)
         };
-        let partition = self.0.get_or_create(granularity, at)?;
+        let partition = self.partitions.get_or_create(granularity, at)?;
         match add(&partition) {
-            Err(fault) if self.0.replace_if_damaged(&partition, &fault)? => {
-                add(&*self.0.get_or_create(granularity, at)?)
+            Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => {
+                add(&*self.partitions.get_or_create(granularity, at)?)
             }
             outcome => outcome,
         }
     }
 
     fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
-        self.0.remove(id)
+        self.partitions.remove(id)
     }
 
     fn partitions(&self) -> Vec<PartitionInfo> {
-        self.0.infos()
+        self.partitions.infos()
     }
 
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError> {
-        let Some(partition) = self.0.get(id) else { return Ok(None) };
-        self.0.or_replace(&partition, partition.read().and_then(|reader| reader.count())).map(Some)
+        let Some(partition) = self.partitions.get(id) else { return Ok(None) };
+        let count = partition.read().and_then(|reader| {
+            // How many there are in segments, only a look at each group would tell.
+            if reader.is_open() { reader.count().map(Some) } else { Ok(None) }
+        });
+        self.partitions.or_replace(&partition, count)
     }
 
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>> {
-        self.0.holes(granularity)
+        self.partitions.holes(granularity)
     }
 
     fn damaged_documents(&self) -> u64 {
-        self.0.all().into_iter().map(|partition| partition.damage.count()).sum()
+        self.partitions.all().into_iter().map(|partition| partition.damage.count()).sum()
     }
 
     fn check(
@@ -157,7 +198,7 @@ impl Documents for OpenDocuments {
         id: PartitionId,
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<Option<Mark>, StoreError> {
-        let Some(partition) = self.0.get(id) else { return Ok(None) };
+        let Some(partition) = self.partitions.get(id) else { return Ok(None) };
         let reader = partition.read()?;
         reader.check(visit)?;
         Ok(Some(reader.mark))

@@ -2,11 +2,16 @@
 //!
 //! Must never know: where a document's cells come from.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
-use redb::TableDefinition;
+use parking_lot::Mutex;
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError};
 
-use super::{layout::DocumentLayout, layouts::Layouts};
+use super::{
+    layout::DocumentLayout,
+    layouts::Layouts,
+    segments::{Named, Segments},
+};
 use crate::{
     model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
@@ -24,6 +29,8 @@ use crate::{
 
 pub(super) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 pub(super) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+/// Numbers of the segments that count, and where their documents lie.
+pub(super) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new("segments");
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";
@@ -44,6 +51,11 @@ pub(crate) struct Partition {
     pub(crate) file: DatabaseFile,
     /// Keys of documents that were found damaged.
     pub(super) damage: Damage,
+    pub(super) segments: Segments,
+    /// Its files are removed, or about to be.
+    pub(super) is_dropped: AtomicBool,
+    /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
+    pub(super) seen: Mutex<Option<(u64, UnixMillis)>>,
 }
 
 impl Partition {
@@ -56,8 +68,12 @@ impl Partition {
         name: String,
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
-        let place = file.guard("open", || read_place(&file, id, granularity))?;
-        Ok(Self::of(place, file))
+        let (place, named) = file.guard("open", || {
+            Ok((read_place(&file, id, granularity)?, read_named(&file, &file.read()?)?))
+        })?;
+        let own = Self::of(medium, place, file);
+        own.segments.open_named(&named)?;
+        Ok(own)
     }
 
     /// Makes a partition that is not there.
@@ -86,12 +102,35 @@ impl Partition {
             }
             Ok(())
         })?;
-        Ok(Self::of(place, file))
+        Ok(Self::of(medium, place, file))
     }
 
-    fn of(place: Place, file: DatabaseFile) -> Self {
+    fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile) -> Self {
         let layouts = Layouts::new(place.width_ms, place.document);
-        Self { place, layouts, file, damage: Damage::default() }
+        let segments = Segments::new(medium, file.name(), &place);
+        let (damage, seen) = (Damage::default(), Mutex::default());
+        let is_dropped = AtomicBool::new(false);
+        Self { place, layouts, file, damage, segments, is_dropped, seen }
+    }
+
+    /// The segments that a view of the file names.
+    pub(super) fn named(&self, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
+        read_named(&self.file, txn)
+    }
+
+    /// Since when the file has not changed, as far as was seen by asking this.
+    pub(super) fn unchanged_since(&self, now: UnixMillis) -> Option<UnixMillis> {
+        let stamp = self.file.stamp()?;
+        let mut seen = self.seen.lock();
+        match *seen {
+            Some((own, since)) if own == stamp => Some(since),
+            _ => seen.insert((stamp, now)).1.into(),
+        }
+    }
+
+    /// Names of the segments, to be copied.
+    pub(crate) fn segment_files(&self) -> Vec<String> {
+        self.segments.files().iter().map(|segment| segment.name().to_owned()).collect()
     }
 
     /// Path of the file below the data directory.
@@ -167,6 +206,21 @@ impl Partition {
     pub(super) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
         self.layouts.of(document)
     }
+}
+
+/// The segments that are named; older files have no such table.
+fn read_named(file: &DatabaseFile, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
+    let table = match txn.open_table(SEGMENTS) {
+        Ok(table) => table,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(cause) => return Err(file.fail("read")(cause)),
+    };
+    let mut named = Vec::new();
+    for entry in table.iter().map_err(file.fail("read"))? {
+        let (number, span) = entry.map_err(file.fail("read"))?;
+        named.push(Named::of(number.value(), span.value()));
+    }
+    Ok(named)
 }
 
 /// Where a file says that it lies; it must be a place that one of this granularity can have.

@@ -2,7 +2,11 @@
 //!
 //! Must never know: what is in documents.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -15,7 +19,7 @@ use crate::{
         file::{
             database::UNFINISHED,
             medium::Medium,
-            names::{partition_file, partition_folder, partition_start},
+            names::{partition_file, partition_folder, partition_of_segment, partition_start},
         },
         journal::register::Register,
     },
@@ -53,6 +57,9 @@ impl Partitions {
                     continue;
                 }
                 let file = format!("{folder}/{name}");
+                if partition_of_segment(&name).is_some() {
+                    continue;
+                }
                 let Some(start) = partition_start(&name) else {
                     tracing::warn!(file, "passed over a file that is no partition");
                     continue;
@@ -63,6 +70,7 @@ impl Partitions {
                     this.open.write().insert(id, Arc::new(partition));
                 }
             }
+            this.remove_orphans(&folder)?;
         }
         this.register.note(&files)?;
         Ok(this)
@@ -79,6 +87,21 @@ impl Partitions {
         self.medium.remove(file).map_err(fault)
     }
 
+    /// Removes segments whose partition was dropped before them. Those of one that was lost stay.
+    fn remove_orphans(&self, folder: &str) -> Result<(), StoreError> {
+        let open = self.open.read();
+        let there: BTreeSet<&str> = open.values().map(|own| own.file_path()).collect();
+        for name in self.list(folder)? {
+            let Some(partition) = partition_of_segment(&format!("{folder}/{name}")) else {
+                continue;
+            };
+            if !there.contains(&*partition) && !self.register.is_lost(&partition) {
+                self.remove_unfinished(&format!("{folder}/{name}"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Where a granularity lacks what partitions held, because files were lost or documents are
     /// damaged.
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
@@ -90,6 +113,7 @@ impl Partitions {
         for partition in self.overlapping(index, i64::MIN..i64::MAX) {
             let documents = partition.damaged_documents().into_iter();
             holes.extend(documents.map(|start| start..partition.place.next_document(start)));
+            holes.extend(partition.segments.lost());
         }
         holes
     }
@@ -113,11 +137,23 @@ impl Partitions {
         });
         match opened {
             Err(fault) if fault.is_damage() => {
-                self.register.set_aside(file, &fault)?;
+                self.set_aside(file, &fault)?;
                 Ok(None)
             }
             outcome => outcome.map(Some),
         }
+    }
+
+    /// Moves a partition's files out of the way, its own last: it is what is found at a start.
+    fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for name in self.list(folder)? {
+            let name = format!("{folder}/{name}");
+            if partition_of_segment(&name).is_some_and(|partition| partition == file) {
+                self.register.set_aside(&name, fault)?;
+            }
+        }
+        self.register.set_aside(file, fault)
     }
 
     /// Sets a partition aside when an operation on it failed because it is damaged; returns
@@ -135,7 +171,7 @@ impl Partitions {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
             return Ok(true);
         }
-        self.register.set_aside(partition.file_path(), fault)?;
+        self.set_aside(partition.file_path(), fault)?;
         self.open.write().remove(&partition.id());
         self.add(partition.place.clone())?;
         Ok(true)
@@ -219,7 +255,12 @@ impl Partitions {
         } else {
             None
         };
-        let made = || Partition::create(&self.medium, granularity, place);
+        let made = || {
+            // Segments of one that was lost are none of its own.
+            let problem = "its partition was lost".to_owned();
+            self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
+            Partition::create(&self.medium, granularity, place)
+        };
         let partition = Arc::new(found.map_or_else(made, Ok)?);
         self.register.note(&[file])?;
         self.open.write().insert(partition.id(), partition.clone());
@@ -249,10 +290,18 @@ impl Partitions {
         let describe = |partition: Arc<Partition>| PartitionInfo {
             id: partition.id(),
             end: partition.place.end,
-            bytes: self.medium.allocated_bytes(partition.file_path()).unwrap_or(0),
+            bytes: self.bytes(&partition),
             file: partition.file_path().to_owned(),
         };
         self.all().into_iter().map(describe).collect()
+    }
+
+    /// Bytes that a partition's files take.
+    fn bytes(&self, partition: &Partition) -> u64 {
+        let segments = partition.segments.files();
+        let names = segments.iter().map(|segment| segment.name());
+        let files = std::iter::once(partition.file_path()).chain(names);
+        files.map(|file| self.medium.allocated_bytes(file).unwrap_or(0)).sum()
     }
 
     /// Removes a partition and its file. Readers that hold it finish. When it fails, the partition
@@ -261,9 +310,11 @@ impl Partitions {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
         let file = partition.file_path();
+        partition.is_dropped.store(true, Ordering::SeqCst);
         self.register.forget(file)?;
         let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
         self.medium.remove(file).map_err(fault)?;
+        partition.segments.remove_all()?;
         self.open.write().remove(&id);
         Ok(true)
     }

@@ -2,21 +2,32 @@
 //!
 //! Must never know: what the mark means.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
 
 use super::{
     layout::DocumentLayout,
     partition::{CHECK_KEY, DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY},
+    sealed_part::{SealedPart, Source},
+    segments::Named,
 };
 use crate::{
-    model::{SeriesId, UnixMillis},
+    model::{Cell, SeriesId, UnixMillis},
     store::{
-        documents::{DocumentVisitor, mark::Mark},
+        documents::{
+            DocumentVisitor, Slot,
+            mark::Mark,
+            sealed::{Columns, Scratch, segment::Segment},
+            stored::{DocumentState, StoredDocument, StoredSlot},
+        },
         error::StoreError,
+        rows::series_at,
     },
 };
+
+/// How often a moment may be over before it is read.
+const READS_MAX: usize = 100;
 
 /// A consistent view of a partition and of its mark.
 pub(super) struct PartitionReader {
@@ -24,13 +35,30 @@ pub(super) struct PartitionReader {
     /// What the documents have.
     pub(super) mark: Mark,
     pub(super) documents: ReadOnlyTable<u64, &'static [u8]>,
+    /// Whether there are any open documents.
+    has_rows: bool,
+    pub(super) named: Vec<Named>,
+    pub(super) segments: Vec<Arc<Segment>>,
 }
 
 impl Partition {
     /// A consistent view of the partition.
     pub(super) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
+        for _ in 0..READS_MAX {
+            // Segments that others have taken the place of are gone, and then so is this moment.
+            if let Some(reader) = self.try_read()? {
+                return Ok(reader);
+            }
+        }
+        let problem = "its segments changed again and again: ask again".to_owned();
+        Err(StoreError::Mismatch { file: self.file_path().to_owned(), problem })
+    }
+
+    fn try_read(self: &Arc<Self>) -> Result<Option<PartitionReader>, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {
+            let named = self.named(&txn)?;
+            let Some(segments) = self.segments.get(&named) else { return Ok(None) };
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
             let value = |key| {
                 let found = meta.get(key).map_err(self.fail("read"))?;
@@ -47,8 +75,27 @@ impl Partition {
                 return Err(StoreError::Corrupt { file: self.file.name().to_owned(), problem });
             }
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
-            Ok(PartitionReader { partition: self.clone(), mark, documents })
+            let has_rows = !documents.is_empty().map_err(self.fail("read"))?;
+            let partition = self.clone();
+            Ok(Some(PartitionReader { partition, mark, documents, has_rows, named, segments }))
         })
+    }
+}
+
+/// Documents of a series that follow each other in one group.
+struct Run {
+    source: Source,
+    documents: Vec<UnixMillis>,
+}
+
+impl Run {
+    /// Takes in a document, when it is the next one of the group.
+    fn extend(&mut self, found: &Source, document: UnixMillis) -> bool {
+        let is_next = self.source.extend(found);
+        if is_next {
+            self.documents.push(document);
+        }
+        is_next
     }
 }
 
@@ -77,6 +124,134 @@ impl PartitionReader {
         partition.file.guard("read", || self.documents.len().map_err(partition.fail("read")))
     }
 
+    /// Appends the slots of a series that begin within a range of whole slots.
+    pub(super) fn slots(
+        &self,
+        series: SeriesId,
+        range: &Range<i64>,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let from = UnixMillis(range.start.max(place.id.start.0));
+        let to = UnixMillis(range.end.min(place.end.0));
+        let (mut scratch, mut finding) = (Scratch::default(), Scratch::default());
+        let mut run: Option<Run> = None;
+        let mut document = place.document_start(from);
+        while document < to {
+            let next = place.next_document(document);
+            let mut push = |out: &mut Vec<Slot>, run: Option<Run>| {
+                run.map_or(Ok(()), |run| self.push_run(&run, series, from..to, &mut scratch, out))
+            };
+            if self.has_rows && self.has_row(document, series)? {
+                push(out, run.take())?;
+                self.push_row(document, series, from..to, out)?;
+            } else if let Some(source) = self.sealed().find(document, series, &mut finding)?
+                && !run.as_mut().is_some_and(|run| run.extend(&source, document))
+            {
+                push(out, run.replace(Run { source, documents: vec![document] }))?;
+            }
+            document = next;
+        }
+        match run {
+            Some(run) => self.push_run(&run, series, from..to, &mut scratch, out),
+            None => Ok(()),
+        }
+    }
+
+    /// A sealed document as it is stored; `None` when there is none.
+    pub(super) fn stored_sealed(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        let (place, mut scratch) = (&self.partition.place, Scratch::default());
+        let Some(source) = self.sealed().find(start, series, &mut scratch)? else {
+            return Ok(None);
+        };
+        let slot = |index: usize| StoredSlot {
+            start: start.plus(index as i64 * place.width_ms),
+            cell: Cell::EMPTY,
+            parts: Vec::new(),
+        };
+        let mut slots: Vec<_> = (0..place.slots(start)).map(slot).collect();
+        let end = place.next_document(start);
+        let read = self.sealed().cells(&source, series, start, end, &mut scratch, |at, cell| {
+            slots[place.slot_index(start, at)].cell = cell;
+        });
+        if let Err(fault) = read {
+            return self.sealed().meet(&[start], series, fault).map(|()| None);
+        }
+        let bytes = source.block(series, &mut scratch)?;
+        let state = DocumentState::Sealed;
+        Ok(Some(StoredDocument { state, bytes, header: Vec::new(), slots }))
+    }
+
+    /// Whether all documents are open ones.
+    pub(super) fn is_open(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// Bytes of the open documents, about.
+    pub(super) fn open_bytes(&self) -> Result<u64, StoreError> {
+        let count = self.documents.len().map_err(self.partition.fail("read"))?;
+        Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
+    }
+
+    fn sealed(&self) -> SealedPart<'_> {
+        SealedPart::new(&self.partition, &self.segments)
+    }
+
+    /// Whether a document is open.
+    fn has_row(&self, start: UnixMillis, series: SeriesId) -> Result<bool, StoreError> {
+        let partition = &self.partition;
+        partition.file.guard("read", || {
+            let key = partition.key(start, series);
+            Ok(self.documents.get(key).map_err(partition.fail("read"))?.is_some())
+        })
+    }
+
+    /// Appends what an open document has of a range.
+    fn push_row(
+        &self,
+        document: UnixMillis,
+        series: SeriesId,
+        range: Range<UnixMillis>,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let next = place.next_document(document);
+        self.document(document, series, |layout, doc| {
+            let first = place.slot_index(document, range.start.max(document));
+            let last = place.slot_index(document, range.end.min(next));
+            layout.for_each_cell(doc, first..last, |slot, cell| {
+                let start = document.plus(slot as i64 * place.width_ms);
+                out.push(Slot { start, cell });
+            });
+        })?;
+        Ok(())
+    }
+
+    /// Appends what sealed documents have of a range.
+    fn push_run(
+        &self,
+        run: &Run,
+        series: SeriesId,
+        range: Range<UnixMillis>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let before = out.len();
+        let sealed = self.sealed();
+        let outcome =
+            sealed.cells(&run.source, series, range.start, range.end, scratch, |start, cell| {
+                out.push(Slot { start, cell });
+            });
+        outcome.or_else(|fault| {
+            out.truncate(before);
+            sealed.meet(&run.documents, series, fault)
+        })
+    }
+
     /// Visits every document; what is damaged is noted as such.
     pub(super) fn check(&self, visit: &mut DocumentVisitor<'_>) -> Result<(), StoreError> {
         let partition = &self.partition;
@@ -97,6 +272,84 @@ impl PartitionReader {
                 visit(start, series, Ok(&cells));
             }
             Ok(())
-        })
+        })?;
+        for lost in partition.segments.lost() {
+            let problem = format!("a segment with documents up to {} is lost", lost.end);
+            visit(lost.start, SeriesId(0), Err(problem));
+        }
+        self.segments.iter().try_for_each(|segment| self.check_segment(segment, visit))
+    }
+
+    /// Visits the documents of a segment that have no open row.
+    fn check_segment(
+        &self,
+        segment: &Segment,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let mut scratch = Scratch::default();
+        for (group, (id, slots)) in segment.groups().enumerate() {
+            let base = place.id.start.plus(i64::from(id.seconds) * 1000);
+            let end = base.plus(slots as i64 * place.width_ms);
+            let head = match segment.head(group, &mut scratch) {
+                Ok(head) => head,
+                Err(fault) if fault.is_damage() => {
+                    let series = series_at(id.row, 0);
+                    self.partition.note_damage(base, series);
+                    visit(base, series, Err(fault.chain()));
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            };
+            for lane in head.lanes() {
+                let series = series_at(id.row, lane);
+                let mut all = vec![Cell::EMPTY; slots];
+                let read = segment.cells(
+                    group,
+                    lane,
+                    0..slots,
+                    Columns::ALL,
+                    &mut scratch,
+                    |slot, cell| {
+                        all[slot] = cell;
+                    },
+                );
+                self.check_block(base..end, series, read.map(|()| all), visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the documents of a series in one block that have no open row.
+    fn check_block(
+        &self,
+        range: Range<UnixMillis>,
+        series: SeriesId,
+        block: Result<Vec<Cell>, StoreError>,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let mut document = range.start;
+        while document < range.end {
+            let next = place.next_document(document);
+            let slot = |at: UnixMillis| ((at.0 - range.start.0) / place.width_ms) as usize;
+            if !(self.has_rows && self.has_row(document, series)?) {
+                match &block {
+                    Ok(all) => {
+                        let own = &all[slot(document)..slot(next).min(all.len())];
+                        if own.iter().any(|cell| cell.n > 0) {
+                            visit(document, series, Ok(own));
+                        }
+                    }
+                    Err(fault) if fault.is_damage() => {
+                        self.partition.note_damage(document, series);
+                        visit(document, series, Err(fault.chain()));
+                    }
+                    Err(_) => {}
+                }
+            }
+            document = next;
+        }
+        block.map(drop).or_else(|fault| if fault.is_damage() { Ok(()) } else { Err(fault) })
     }
 }

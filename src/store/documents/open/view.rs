@@ -40,31 +40,6 @@ impl OpenView {
         let marks = marks.collect();
         Ok(Self { partitions, range, readers, marks })
     }
-
-    fn read(
-        &self,
-        reader: &PartitionReader,
-        series: SeriesId,
-        out: &mut Vec<Slot>,
-    ) -> Result<(), StoreError> {
-        let place = &reader.partition.place;
-        let from = UnixMillis(self.range.start.max(place.id.start.0));
-        let to = self.range.end.min(place.end.0);
-        let mut document = place.document_start(from);
-        while document.0 < to {
-            let next = place.next_document(document);
-            reader.document(document, series, |layout, doc| {
-                let first = place.slot_index(document, from.max(document));
-                let last = place.slot_index(document, UnixMillis(to.min(next.0)));
-                layout.for_each_cell(doc, first..last, |slot, cell| {
-                    let start = document.plus(slot as i64 * place.width_ms);
-                    out.push(Slot { start, cell });
-                });
-            })?;
-            document = next;
-        }
-        Ok(())
-    }
 }
 
 impl DocumentsView for OpenView {
@@ -74,7 +49,7 @@ impl DocumentsView for OpenView {
 
     fn slots(&self, series: SeriesId, out: &mut Vec<Slot>) -> Result<(), StoreError> {
         for reader in &self.readers {
-            let outcome = self.read(reader, series, out);
+            let outcome = reader.slots(series, &self.range, out);
             self.partitions.or_replace(&reader.partition, outcome)?;
         }
         Ok(())
@@ -88,8 +63,11 @@ impl DocumentsView for OpenView {
         let holds = |reader: &&PartitionReader| reader.partition.place.range().contains(&start.0);
         let Some(reader) = self.readers.iter().find(holds) else { return Ok(None) };
         let width_ms = reader.partition.place.width_ms;
-        let outcome =
-            reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
+        let open = reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
+        let outcome = open.and_then(|open| match open {
+            None => reader.stored_sealed(start, series),
+            open => Ok(open),
+        });
         self.partitions.or_replace(&reader.partition, outcome)
     }
 }

@@ -2,13 +2,25 @@
 //!
 //! Must never know: what the mark means.
 
-use redb::{ReadableTable, Table};
+use std::sync::Arc;
 
-use super::partition::{CHECK_KEY, DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY};
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use super::{
+    fresh::{Fresh, FreshDocument, Placed},
+    layout::DocumentLayout,
+    partition::{CHECK_KEY, DOCUMENTS, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY},
+    sealed_part::SealedPart,
+    segments::Named,
+};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
-        documents::{CellSink, Merged, mark::Mark},
+        documents::{
+            CellSink, CellSource, Merged,
+            mark::Mark,
+            sealed::{Scratch, segment::Segment},
+        },
         error::StoreError,
     },
 };
@@ -17,37 +29,108 @@ use crate::{
 pub(super) struct DocumentWriter<'p, 't> {
     partition: &'p Partition,
     table: Table<'t, u64, &'static [u8]>,
+    /// Those that the transaction names.
+    segments: &'p [Arc<Segment>],
+    fresh: Fresh<'p>,
     buffer: Vec<u8>,
+    scratch: Scratch,
     /// What was merged so far.
-    pub(super) merged: Merged,
+    merged: Merged,
 }
 
 impl Partition {
-    /// Changes documents in one transaction, which also stores the mark when one is given.
-    pub(super) fn write<T>(
+    /// Merges cells into documents and stores the mark, in one transaction. New documents are
+    /// sealed at once when there are at least `sealed_min`.
+    pub(super) fn merge(
         &self,
-        mark: Option<Mark>,
-        change: impl FnOnce(&mut DocumentWriter<'_, '_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.file.transact("write", |txn| {
-            let table = txn.open_table(DOCUMENTS).map_err(self.fail("write"))?;
-            let mut writer = DocumentWriter::new(self, table);
-            let out = change(&mut writer)?;
-            if let Some(mark) = mark {
-                let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
-                meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
-                meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
-                let check = mark.checksum() as i64;
-                meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
+        mark: Mark,
+        sealed_min: usize,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError> {
+        let mut begun = None;
+        let outcome = self.file.transact("write", |txn| {
+            let segments = self.segments_of(txn)?;
+            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min)?;
+            cells(&mut writer)?;
+            let (merged, named) = writer.finish()?;
+            if let Some(named) = named {
+                begun = Some(named.number);
+                let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+                table.insert(named.number, named.span()).map_err(self.fail("write"))?;
             }
-            Ok(out)
+            let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
+            meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
+            meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
+            let check = mark.checksum() as i64;
+            meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
+            Ok(merged)
+        });
+        if let (Err(_), Some(number)) = (&outcome, begun) {
+            self.remove_unnamed(number);
+        }
+        outcome
+    }
+
+    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
+    pub(super) fn add_shells(
+        &self,
+        document: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        self.file.transact("write", |txn| {
+            let segments = self.segments_of(txn)?;
+            DocumentWriter::new(self, txn, &segments, usize::MAX)?.add_shells(document, series)
         })
+    }
+
+    /// The segments that a transaction names.
+    pub(super) fn segments_of(
+        &self,
+        txn: &WriteTransaction,
+    ) -> Result<Vec<Arc<Segment>>, StoreError> {
+        let table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+        let mut named = Vec::new();
+        for entry in table.iter().map_err(self.fail("write"))? {
+            let (number, span) = entry.map_err(self.fail("write"))?;
+            named.push(Named::of(number.value(), span.value()));
+        }
+        self.segments.get(&named).ok_or_else(|| {
+            let problem = "segments changed while nobody else changes them".to_owned();
+            StoreError::Mismatch { file: self.file_path().to_owned(), problem }
+        })
+    }
+
+    /// Removes a segment whose naming failed, unless it was named all the same.
+    pub(super) fn remove_unnamed(&self, number: u32) {
+        let is_named = |named: Vec<Named>| named.iter().any(|own| own.number == number);
+        let named = self.file.read().and_then(|txn| self.named(&txn));
+        if !named.is_ok_and(|named| !is_named(named)) {
+            return;
+        }
+        if let Err(cause) = self.segments.remove(number) {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::warn!(cause, "cannot remove a segment that was not taken in; a start does");
+        }
     }
 }
 
 impl<'p, 't> DocumentWriter<'p, 't> {
-    fn new(partition: &'p Partition, table: Table<'t, u64, &'static [u8]>) -> Self {
-        Self { partition, table, buffer: Vec::new(), merged: Merged::default() }
+    fn new(
+        partition: &'p Partition,
+        txn: &'t WriteTransaction,
+        segments: &'p [Arc<Segment>],
+        sealed_min: usize,
+    ) -> Result<Self, StoreError> {
+        let table = txn.open_table(DOCUMENTS).map_err(partition.fail("write"))?;
+        Ok(Self {
+            partition,
+            table,
+            segments,
+            fresh: Fresh::new(partition, sealed_min),
+            buffer: Vec::new(),
+            scratch: Scratch::default(),
+            merged: Merged::default(),
+        })
     }
 
     /// Copies a document into the buffer; false when there is none.
@@ -58,18 +141,20 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(found.is_some())
     }
 
-    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
-    pub(super) fn add_shells(
+    fn add_shells(
         &mut self,
         document: UnixMillis,
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
         let partition = self.partition;
         let layout = partition.layout(document);
+        let sealed = SealedPart::new(partition, self.segments);
         let mut added = 0;
         for series in series {
             let key = partition.key(document, *series);
-            if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
+            let is_open = self.table.get(key).map_err(partition.fail("preallocate"))?.is_some();
+            // What is damaged begins anew when something comes.
+            if is_open || !matches!(sealed.find(document, *series, &mut self.scratch), Ok(None)) {
                 continue;
             }
             layout.write_shell(*series, document, &mut self.buffer);
@@ -79,6 +164,76 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         }
         Ok(added)
     }
+
+    /// Writes a sealed document into the buffer as an open one; false when there is none, or it is
+    /// damaged.
+    fn open_sealed(
+        &mut self,
+        layout: &DocumentLayout,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Found, StoreError> {
+        let (partition, scratch) = (self.partition, &mut self.scratch);
+        let sealed = SealedPart::new(partition, self.segments);
+        let source = match sealed.find(start, series, scratch) {
+            Ok(Some(source)) => source,
+            Ok(None) => return Ok(Found::Nothing),
+            Err(StoreError::DamagedPart { .. }) => return Ok(Found::Damaged),
+            Err(fault) => return Err(fault),
+        };
+        layout.write_shell(series, start, &mut self.buffer);
+        let (place, buffer) = (&partition.place, &mut self.buffer);
+        let end = place.next_document(start);
+        let read = sealed.cells(&source, series, start, end, scratch, |at, cell| {
+            layout.write_cell(buffer, place.slot_index(start, at), &cell);
+        });
+        match read {
+            Ok(()) => Ok(Found::Sealed),
+            Err(fault) if fault.is_damage() => {
+                // Who writes goes on: there is nothing to ask again.
+                partition.note_damage(start, series);
+                Ok(Found::Damaged)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Stores what the buffer holds.
+    fn store(&mut self, layout: &DocumentLayout, key: u64) -> Result<(), StoreError> {
+        layout.seal(&mut self.buffer);
+        self.merged.grown += u64::from(self.buffer.len() != layout.length());
+        self.table.insert(key, &*self.buffer).map_err(self.partition.fail("write"))?;
+        Ok(())
+    }
+
+    /// Places the new documents.
+    fn finish(self) -> Result<(Merged, Option<Named>), StoreError> {
+        let Self { partition, mut table, fresh, mut buffer, mut merged, .. } = self;
+        let Placed { segment, open, refused } = fresh.finish()?;
+        merged.refused = refused;
+        for FreshDocument { start, series, cells } in &open {
+            let layout = partition.layout(*start);
+            layout.write_shell(*series, *start, &mut buffer);
+            for (slot, cell) in cells {
+                layout.write_cell(&mut buffer, usize::from(*slot), cell);
+            }
+            layout.seal(&mut buffer);
+            let key = partition.key(*start, *series);
+            table.insert(key, &*buffer).map_err(partition.fail("write"))?;
+        }
+        let named = segment.map(|(named, segment)| {
+            partition.segments.put(named.number, segment);
+            named
+        });
+        Ok((merged, named))
+    }
+}
+
+/// What there is of a document that has no open row.
+enum Found {
+    Sealed,
+    Damaged,
+    Nothing,
 }
 
 impl CellSink for DocumentWriter<'_, '_> {
@@ -91,23 +246,39 @@ impl CellSink for DocumentWriter<'_, '_> {
         let partition = self.partition;
         let layout = partition.layout(start);
         let key = partition.key(start, series);
-        // Who writes goes on: there is nothing to ask again.
-        let is_sound = self.load(key)?
-            && partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false);
-        if is_sound {
-            layout.raise(&mut self.buffer);
-            self.merged.patched += 1;
+        self.merged.cells += cells.len() as u64;
+        if self.load(key)? {
+            // Who writes goes on: there is nothing to ask again.
+            if partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
+                if layout.is_shell(&self.buffer) {
+                    self.table.remove(key).map_err(partition.fail("write"))?;
+                    self.merged.patched += 1;
+                    let slots = layout.slots();
+                    return self.fresh.push(FreshDocument::new(start, series, slots, cells));
+                }
+                layout.raise(&mut self.buffer);
+                self.merged.patched += 1;
+            } else {
+                layout.write_shell(series, start, &mut self.buffer);
+                self.merged.created += 1;
+            }
         } else {
-            layout.write_shell(series, start, &mut self.buffer);
-            self.merged.created += 1;
+            match self.open_sealed(layout, start, series)? {
+                Found::Sealed => self.merged.patched += 1,
+                Found::Damaged => {
+                    layout.write_shell(series, start, &mut self.buffer);
+                    self.merged.created += 1;
+                }
+                Found::Nothing => {
+                    self.merged.created += 1;
+                    let slots = layout.slots();
+                    return self.fresh.push(FreshDocument::new(start, series, slots, cells));
+                }
+            }
         }
         for (slot, cell) in cells {
             layout.merge_cell(&mut self.buffer, *slot, cell);
         }
-        layout.seal(&mut self.buffer);
-        self.merged.cells += cells.len() as u64;
-        self.merged.grown += u64::from(self.buffer.len() != layout.length());
-        self.table.insert(key, &*self.buffer).map_err(partition.fail("write"))?;
-        Ok(())
+        self.store(layout, key)
     }
 }

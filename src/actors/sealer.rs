@@ -1,0 +1,76 @@
+//! The sealer: has documents whose partition is over compressed. While the clock is doubted it goes
+//! by what is believed, as retention does.
+
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+
+use super::{Condition, Health, Lifeline, Stop, TrustedClock};
+use crate::store::{SealReport, Store};
+
+/// Partitions are looked at this often at least.
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// When documents are sealed.
+#[derive(Debug, Clone, Copy)]
+pub struct SealSettings {
+    /// How long a partition is over, and has not changed, before it is sealed.
+    pub after: Duration,
+    /// New documents of a partition that a checkpoint seals at once, at least.
+    pub segment_documents_min: usize,
+}
+
+/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct Sealer {
+    pub store: Store,
+    pub clock: TrustedClock,
+    pub health: Health,
+    pub lifeline: Lifeline,
+    pub settings: SealSettings,
+}
+
+impl Sealer {
+    fn run(&self) {
+        let after_ms = i64::try_from(self.settings.after.as_millis()).unwrap_or(i64::MAX);
+        match self.store.seal(self.clock.moment(), after_ms) {
+            Ok(report) => {
+                self.health.clear(Condition::Sealing);
+                let SealReport { partitions, documents, bytes, refused } = report;
+                if partitions > 0 {
+                    tracing::info!(partitions, documents, bytes, "sealed partitions");
+                }
+                if refused > 0 {
+                    tracing::error!(
+                        refused,
+                        "partitions stay open: some cells would not come back from their sealed \
+                         form as they are, which is a bug of granary: report it"
+                    );
+                }
+            }
+            Err(cause) => {
+                self.health.raise(Condition::Sealing, cause.to_string());
+                let cause: &dyn std::error::Error = &cause;
+                tracing::warn!(cause, "sealing failed; it will be tried again");
+            }
+        }
+    }
+}
+
+impl Actor for Sealer {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(self.settings.after.min(INTERVAL_MAX), |role, _| role.run());
+    }
+}
+
+impl Handler<Stop> for Sealer {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        self.lifeline.release();
+        ctx.stop();
+    }
+}

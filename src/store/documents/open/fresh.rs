@@ -1,0 +1,158 @@
+//! Documents of a merge that are in no file yet: sealed at once when there are many, else open.
+//!
+//! The first ones wait in memory, until it is known which. Must never know: what is in files.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{partition::Partition, segments::Named};
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::{
+        documents::sealed::{
+            group::GroupWriter,
+            segment::{GroupId, Segment, SegmentWriter},
+        },
+        error::StoreError,
+        rows::row_and_lane,
+    },
+};
+
+/// A new document: its cells that have samples, by their slots.
+#[derive(Debug)]
+pub(super) struct FreshDocument {
+    pub(super) start: UnixMillis,
+    pub(super) series: SeriesId,
+    pub(super) cells: Vec<(u16, Cell)>,
+}
+
+impl FreshDocument {
+    /// Merges cells into an empty document.
+    pub(super) fn new(
+        start: UnixMillis,
+        series: SeriesId,
+        slots: usize,
+        cells: &[(usize, &Cell)],
+    ) -> Self {
+        let mut all = vec![Cell::EMPTY; slots];
+        for (slot, cell) in cells {
+            all[*slot].merge(cell);
+        }
+        let filled = (0_u16..).zip(all).filter(|(_, cell)| cell.n > 0);
+        Self { start, series, cells: filled.collect() }
+    }
+}
+
+/// The new documents of a merge.
+pub(super) struct Fresh<'p> {
+    partition: &'p Partition,
+    /// With fewer, they become open ones.
+    sealed_min: usize,
+    /// Not in a segment yet: those of the group under way, or all.
+    waiting: VecDeque<FreshDocument>,
+    segment: Option<(u32, SegmentWriter)>,
+    group: GroupWriter,
+    /// The first and the last of the documents in the segment.
+    span: Option<(UnixMillis, UnixMillis)>,
+    /// What cannot be sealed.
+    open: Vec<FreshDocument>,
+}
+
+/// What became of new documents.
+#[derive(Default)]
+pub(super) struct Placed {
+    /// In a segment that is to be named.
+    pub(super) segment: Option<(Named, Arc<Segment>)>,
+    /// To become open ones.
+    pub(super) open: Vec<FreshDocument>,
+    /// Groups that did not come back as they were.
+    pub(super) refused: u64,
+}
+
+impl<'p> Fresh<'p> {
+    pub(super) fn new(partition: &'p Partition, sealed_min: usize) -> Self {
+        Self {
+            partition,
+            sealed_min,
+            waiting: VecDeque::new(),
+            segment: None,
+            group: GroupWriter::default(),
+            span: None,
+            open: Vec::new(),
+        }
+    }
+
+    fn group_of(document: &FreshDocument) -> (UnixMillis, u32) {
+        (document.start, row_and_lane(document.series).0)
+    }
+
+    /// Takes a document; they come by their start and then by their series.
+    pub(super) fn push(&mut self, document: FreshDocument) -> Result<(), StoreError> {
+        let is_next = self
+            .waiting
+            .back()
+            .is_some_and(|last| Self::group_of(last) != Self::group_of(&document));
+        if is_next && self.segment.is_some() {
+            self.seal_group()?;
+        }
+        self.waiting.push_back(document);
+        if self.segment.is_none() && self.waiting.len() >= self.sealed_min {
+            self.segment = Some(self.partition.segments.begin()?);
+            self.seal_whole_groups()?;
+        }
+        Ok(())
+    }
+
+    /// Seals all groups that wait but the last, which may go on.
+    fn seal_whole_groups(&mut self) -> Result<(), StoreError> {
+        let Some(last) = self.waiting.back().map(Self::group_of) else { return Ok(()) };
+        while self.waiting.front().is_some_and(|first| Self::group_of(first) != last) {
+            self.seal_group()?;
+        }
+        Ok(())
+    }
+
+    /// Seals the first group that waits.
+    fn seal_group(&mut self) -> Result<(), StoreError> {
+        let Some((_, writer)) = &mut self.segment else { return Ok(()) };
+        let Some((start, row)) = self.waiting.front().map(Self::group_of) else { return Ok(()) };
+        let place = &self.partition.place;
+        let seconds = ((start.0 - place.id.start.0) / 1000) as u32;
+        let id = GroupId { seconds, row };
+        let count =
+            self.waiting.iter().take_while(|own| Self::group_of(own) == (start, row)).count();
+        let documents: Vec<_> = self.waiting.drain(..count).collect();
+        self.group.clear();
+        for document in &documents {
+            let (_, lane) = row_and_lane(document.series);
+            let cells = document.cells.iter().map(|(slot, cell)| (*slot, cell));
+            self.group.add(id.key(), lane, place.width_ms, cells);
+        }
+        if self.group.is_empty() {
+            return Ok(());
+        }
+        if writer.add(id, place.slots(start), &mut self.group)? {
+            let end = place.next_document(start);
+            self.span = Some((self.span.map_or(start, |(first, _)| first), end));
+        } else {
+            self.open.extend(documents);
+        }
+        Ok(())
+    }
+
+    /// Ends it.
+    pub(super) fn finish(mut self) -> Result<Placed, StoreError> {
+        while self.segment.is_some() && !self.waiting.is_empty() {
+            self.seal_group()?;
+        }
+        let refused = self.open.len() as u64;
+        let mut placed = Placed { segment: None, open: self.open, refused };
+        placed.open.extend(self.waiting);
+        if let (Some((number, writer)), Some((first, end))) = (self.segment, self.span) {
+            let start = self.partition.place.id.start;
+            let seconds = |at: UnixMillis| ((at.0 - start.0) / 1000) as u32;
+            let named = Named { number, from: seconds(first), to: seconds(end) };
+            placed.segment = Some((named, Arc::new(writer.finish()?)));
+        }
+        Ok(placed)
+    }
+}

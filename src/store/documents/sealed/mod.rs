@@ -1,0 +1,20 @@
+//! Sealed documents: the cells of neighbouring series over one span of slots, compressed, in flat
+//! files that never change. FORMAT.md describes the bytes.
+//!
+//! `segment` is the file, `group` what it is made of, `times` and `values` what a group is made of,
+//! `stream` how numbers are packed. Must never know: open documents, and which files count.
+
+mod bits;
+mod counter;
+mod cursor;
+mod gauge;
+pub(crate) mod group;
+mod number;
+pub(crate) mod segment;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod times;
+mod values;
+
+pub(crate) use self::{cursor::Misfit, stream::Scratch, values::Columns};

@@ -1,0 +1,167 @@
+//! Which slots of a span a series has, with how many samples in each and when the first and the
+//! last of them came. Series that are sampled together have the same, and share it.
+//!
+//! Must never know: values.
+
+use super::{
+    bits::{pack, packed_bytes},
+    cursor::{Cursor, Misfit},
+    stream::{self, Scratch, choose},
+};
+use crate::model::Cell;
+
+/// Every slot of the span is there.
+const FULL: u8 = 1;
+/// Numbers are less those of the first of the group, where it has the slot.
+const RELATIVE: u8 = 2;
+/// The streams that are not all zero: n, `first_at`, `last_at`.
+const STREAMS: [u8; 3] = [4, 8, 16];
+
+/// The slots of a series, ascending, and what is known of each but for its values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Times {
+    /// Slots that are there, by their number in the span.
+    pub(crate) slots: Vec<u16>,
+    /// Samples in each.
+    pub(crate) n: Vec<u32>,
+    /// When the first and the last one came, ms from the slot's start.
+    pub(crate) first_at: Vec<u32>,
+    pub(crate) last_at: Vec<u32>,
+}
+
+impl Times {
+    /// Those of cells.
+    pub(super) fn of<'a>(cells: impl Iterator<Item = (u16, &'a Cell)>) -> Self {
+        let mut times = Self::default();
+        for (slot, cell) in cells {
+            times.slots.push(slot);
+            times.n.push(cell.n);
+            times.first_at.push(cell.first_at);
+            times.last_at.push(cell.last_at);
+        }
+        times
+    }
+
+    /// Number of slots.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Milliseconds from one sample to the one before it: of each slot's first one to the last one of
+    /// the slot before; of the first slot `first`.
+    pub(super) fn passed_before(&self, width_ms: i64, first: i64) -> impl Iterator<Item = i64> {
+        let mut before = None;
+        (0..self.count()).map(move |index| {
+            let start = i64::from(self.slots[index]) * width_ms;
+            let passed =
+                before.map_or(first, |before| start + i64::from(self.first_at[index]) - before);
+            before = Some(start + i64::from(self.last_at[index]));
+            passed
+        })
+    }
+
+    /// Appends it; `first` is that of the group, unless it is that.
+    pub(super) fn write(&self, slots: usize, first: Option<&Self>, out: &mut Vec<u8>) {
+        let plain = self.numbers(None);
+        let relative = first.map(|first| self.numbers(Some(first)));
+        let bits = |numbers: &[Vec<i64>; 3]| -> usize {
+            numbers
+                .iter()
+                .filter(|own| own.iter().any(|v| *v != 0))
+                .map(|own| choose(own).bits())
+                .sum()
+        };
+        let relative = relative.filter(|relative| bits(relative) < bits(&plain));
+        let mut mode = if relative.is_some() { RELATIVE } else { 0 };
+        if self.count() == slots {
+            mode |= FULL;
+        }
+        let numbers = relative.unwrap_or(plain);
+        for (own, bit) in numbers.iter().zip(STREAMS) {
+            if own.iter().any(|number| *number != 0) {
+                mode |= bit;
+            }
+        }
+        out.push(mode);
+        if mode & FULL == 0 {
+            let mut there = vec![0_u64; slots];
+            self.slots.iter().for_each(|slot| there[usize::from(*slot)] = 1);
+            pack(there.into_iter(), 1, out);
+        }
+        for (own, _) in numbers.iter().zip(STREAMS).filter(|(_, bit)| mode & bit != 0) {
+            choose(own).write(out);
+        }
+    }
+
+    /// What is written of n, `first_at`, and `last_at` after it.
+    fn numbers(&self, first: Option<&Self>) -> [Vec<i64>; 3] {
+        let base = self.base(first);
+        let mut numbers = [const { Vec::new() }; 3];
+        for (index, base) in base.into_iter().enumerate() {
+            let own = self.at(index);
+            for (number, (own, base)) in numbers.iter_mut().zip(own.into_iter().zip(base)) {
+                number.push(own - base);
+            }
+        }
+        numbers
+    }
+
+    /// n, `first_at`, and `last_at` after it.
+    fn at(&self, index: usize) -> [i64; 3] {
+        let [n, first, last] =
+            [&self.n, &self.first_at, &self.last_at].map(|own| i64::from(own[index]));
+        [n, first, last - first]
+    }
+
+    /// What `first` has in these slots.
+    fn base(&self, first: Option<&Self>) -> Vec<[i64; 3]> {
+        let Some(first) = first else { return vec![[0; 3]; self.count()] };
+        let mut place = 0;
+        let base = |slot: &u16| {
+            while first.slots.get(place).is_some_and(|own| own < slot) {
+                place += 1;
+            }
+            if first.slots.get(place) == Some(slot) { first.at(place) } else { [0; 3] }
+        };
+        self.slots.iter().map(base).collect()
+    }
+
+    /// Reads it.
+    pub(super) fn read(
+        from: &mut Cursor<'_>,
+        slots: usize,
+        first: Option<&Self>,
+        scratch: &mut Scratch,
+    ) -> Result<Self, Misfit> {
+        let mode = from.byte()?;
+        let mut times = Self::default();
+        if mode & FULL != 0 {
+            times.slots.extend((0..slots).map(|slot| slot as u16));
+        } else {
+            let bitmap = from.take(packed_bytes(slots, 1))?;
+            let is_there = |slot: &usize| bitmap[slot / 8] >> (slot % 8) & 1 == 1;
+            times.slots.extend((0..slots).filter(is_there).map(|slot| slot as u16));
+        }
+        if mode & RELATIVE != 0 && first.is_none() {
+            return Err(from.misfit());
+        }
+        let base = times.base(first.filter(|_| mode & RELATIVE != 0));
+        let mut numbers = [const { Vec::new() }; 3];
+        for (own, bit) in numbers.iter_mut().zip(STREAMS) {
+            if mode & bit == 0 {
+                own.resize(times.count(), 0);
+            } else {
+                stream::read(from, times.count(), times.count(), scratch, own)?;
+            }
+        }
+        let [n, first_at, length] = numbers;
+        for (index, [base_n, base_first, base_length]) in base.into_iter().enumerate() {
+            let first = base_first.wrapping_add(first_at[index]);
+            let last = first.wrapping_add(base_length).wrapping_add(length[index]);
+            times.n.push(base_n.wrapping_add(n[index]) as u32);
+            times.first_at.push(first as u32);
+            times.last_at.push(last as u32);
+        }
+        Ok(times)
+    }
+}

@@ -1,0 +1,64 @@
+//! Sealing: documents of partitions whose time is over are brought into the form in which they take
+//! least.
+//!
+//! Must never know: who asks for it, and how often.
+
+use std::sync::atomic::Ordering;
+
+use super::{documents::Documents, error::StoreError, handle::Store};
+use crate::model::Moment;
+
+/// What sealing did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SealReport {
+    /// Partitions that are one segment now.
+    pub partitions: u64,
+    /// Open documents that were sealed.
+    pub documents: u64,
+    /// Bytes of the new segments.
+    pub bytes: u64,
+    /// Partitions that were given up: some cells would not have come back as they are.
+    pub refused: u64,
+}
+
+impl Store {
+    /// Makes one segment of each partition that ended longer ago than `after_ms` and that did not
+    /// change for so long, as far as earlier calls have seen.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written; every cell is where it was, or where it is to be.
+    pub fn seal(&self, now: impl Into<Moment>, after_ms: i64) -> Result<SealReport, StoreError> {
+        let (inner, now) = (&*self.inner, now.into().earliest());
+        let go_on = || !inner.sealing_ends.load(Ordering::Relaxed);
+        let mut report = SealReport::default();
+        let before = now.minus(after_ms);
+        for place in inner.documents.settled(now, before) {
+            // A snapshot has the files stand still for a moment.
+            let _one_at_a_time = inner.sealing.lock();
+            if !go_on() {
+                break;
+            }
+            let Some(folded) = inner.documents.seal(&place, &go_on)? else { continue };
+            report.refused += u64::from(folded.refused);
+            report.partitions += u64::from(!folded.refused);
+            report.documents += folded.documents;
+            report.bytes += folded.bytes;
+        }
+        let counters = &inner.counters;
+        counters.partitions_sealed.add(report.partitions);
+        counters.documents_sealed.add(report.documents);
+        counters.sealing_refused.add(report.refused);
+        Ok(report)
+    }
+
+    /// Has the new documents of a partition sealed by the checkpoint that writes them, from so many
+    /// on; fewer stay open until the partition is over.
+    pub fn set_segment_documents_min(&self, count: usize) {
+        self.inner.documents.set_sealed_min(count);
+    }
+
+    /// Has sealing that is under way given up soon: the daemon stops.
+    pub fn end_sealing(&self) {
+        self.inner.sealing_ends.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Reads a segment as src/store/FORMAT.md describes it, without any of Granary's code, and prints
+each cell: series, Unix ms of its slot, n, first_at, last_at, and the bits of sum, min, max, first
+and last in hexadecimal. Checksums are passed over.
+
+usage: tests/sealed_reader.py SEGMENT
+"""
+
+import struct
+import sys
+
+M64 = (1 << 64) - 1
+
+
+def i64(value):
+    value &= M64
+    return value - (1 << 64) if value >> 63 else value
+
+
+def unzigzag(value):
+    return i64(value >> 1 ^ -(value & 1))
+
+
+def bits_of(value):
+    return struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+def ordered(value):
+    bits = bits_of(value)
+    if not bits >> 63:
+        return bits
+    size = bits & (1 << 63) - 1
+    return -size if size else -(1 << 63)
+
+
+def unordered(place):
+    place = i64(place)
+    bits = place if place >= 0 else (-place & M64) | 1 << 63
+    return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def divided(number, by):
+    """As IEEE 754 has it, also by zero."""
+    if by:
+        return number / by
+    sign = (bits_of(number) ^ bits_of(by)) >> 63
+    return float("nan") if number == 0 or number != number else float("-inf" if sign else "inf")
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        self.at += count
+        return self.data[self.at - count:self.at]
+
+    def byte(self):
+        return self.take(1)[0]
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value & M64
+
+    def zigzag(self):
+        return unzigzag(self.varint())
+
+    def packed(self, count, width):
+        number = int.from_bytes(self.take((count * width + 7) // 8), "little")
+        return [number >> i * width & (1 << width) - 1 for i in range(count)]
+
+    def stream(self, count):
+        mode = self.byte()
+        if mode == 4:
+            there = self.packed(count, 1)
+            rest = iter(self.stream(sum(there)))
+            return [next(rest) if bit else 0 for bit in there]
+        width = self.byte()
+        base = None if mode & 1 else self.zigzag()
+        patches = high = 0
+        if mode & 2:
+            patches, high = self.varint(), self.byte()
+        numbers = self.packed(count, width)
+        if patches:
+            places = self.packed(patches, (count - 1).bit_length())
+            for place, bits in zip(places, self.packed(patches, high)):
+                numbers[place] |= bits << width
+        return [unzigzag(n) if base is None else i64(base + n) for n in numbers]
+
+
+def read_times(r, slots, first):
+    mode = r.byte()
+    there = list(range(slots)) if mode & 1 else [i for i, bit in enumerate(r.packed(slots, 1)) if bit]
+    base = first if mode & 2 else {}
+    columns = [r.stream(len(there)) if mode & bit else [0] * len(there) for bit in (4, 8, 16)]
+    times = {}
+    for slot, n, begin, length in zip(there, *columns):
+        own = base.get(slot, (0, 0, 0))
+        begin += own[1]
+        times[slot] = ((n + own[0]) % 2**32, begin % 2**32, (begin + own[2] - own[1] + length) % 2**32)
+    return times
+
+
+def read_block(r, times, width):
+    how, shift, mask = r.byte(), r.byte(), r.byte()
+    power, base, count = how & 7, r.zigzag(), len(times)
+    has_raw = mask >> 7
+
+    def double(number):
+        number = i64(number << shift)
+        return unordered(number) if power == 7 else number / 10.0**power
+
+    def next_stream(count=count):
+        nonlocal mask
+        is_there, mask = mask & 1, mask >> 1
+        return r.stream(count) if is_there else [0] * count
+
+    passed = r.varint() if how & 8 else 0
+    steps, lengths = next_stream(), next_stream()
+    ends, before = [], base
+    for step, length in zip(steps, lengths):
+        first = step if not how & 8 and how & 16 else i64(before + step)
+        before = i64(first + length)
+        ends.append((first, before))
+    doubles = [(double(first), double(last)) for first, last in ends]
+    if how & 8:
+        columns = read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, base,
+                               passed, times, width)
+    else:
+        columns = read_gauge(next_stream, ends, doubles, double, power, times)
+    return [(*values, *own) for values, own in zip(zip(*columns), doubles)]
+
+
+def read_gauge(next_stream, ends, doubles, double, power, times):
+    low = [double(i64(min(own) - off)) for own, off in zip(ends, next_stream())]
+    high = [double(i64(max(own) + off)) for own, off in zip(ends, next_stream())]
+    rests, ulps, sums = next_stream(), next_stream(), []
+    for (n, *_), own, (first, last), rest, off in zip(times.values(), ends, doubles, rests, ulps):
+        if power == 7:
+            likely = n * (first + last) / 2.0
+            likely = first if n == 1 or likely != likely else likely
+        else:
+            likely = double(i64((i64(i64(own[0] + own[1]) * n) >> 1) + rest))
+        sums.append(unordered(ordered(likely) + off))
+    return sums, low, high
+
+
+def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, base, passed, times,
+                 width):
+    def increase(value, before):
+        return value if value < before else value - before
+
+    def per_second(amount, ms):
+        rate = divided(amount, ms / 1000.0)
+        return 0.0 if rate != rate else rate
+
+    known, before, last_time = [], double(base), None
+    for (slot, (n, begin, end)), (first, last) in zip(times.items(), doubles):
+        passed = passed if last_time is None else slot * width + begin - last_time
+        last_time = slot * width + end
+        amount = increase(first, before)
+        rates, total = [per_second(amount, passed)] * 2, amount
+        if n > 1:
+            total += increase(last, first)
+        if n == 2:
+            second = per_second(increase(last, first), end - begin)
+            rates = [second if second < rates[0] else rates[0], second if second > rates[1] else rates[1]]
+        whole = passed + end - begin
+        known.append((n, 0.0 if total != total else total, rates, abs(whole) // n * (1 if whole >= 0 else -1)))
+        before = last
+    sums = [unordered(ordered(own[1]) + off) for own, off in zip(known, next_stream())]
+    sides = []
+    for side in (0, 1):
+        flags, rates = how >> side, [own[2][side] for own in known]
+        numbers = next_stream()
+        if not flags & 16:
+            next_stream(0)
+            sides.append([unordered(ordered(rate) + off) for rate, off in zip(rates, numbers)])
+            continue
+        millis = iter(next_stream(sum(number != 0 for number in numbers)))
+        for i, number in enumerate(numbers):
+            if number:
+                n, _, _, step = known[i]
+                off = number - 1 if number > 0 else number
+                within = abs(lengths[i]) // max(n - 1, 1) * (1 if lengths[i] >= 0 else -1)
+                bound = steps[i] if n < 2 else (min, max)[side](steps[i], within)
+                amount = off if flags & 64 else bound + off if side else bound - off
+                rates[i] = per_second(double(i64(amount)), next(millis) + step)
+        sides.append(rates)
+    for rates in sides if has_raw else []:
+        for _ in range(r.varint()):
+            place = r.varint()
+            rates[place] = struct.unpack("<d", r.take(8))[0]
+    return sums, *sides
+
+
+def main():
+    data = open(sys.argv[1], "rb").read()
+    magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
+    assert (magic, version) == (b"granseal", 1)
+    for at in range(index, index + count * 24, 24):
+        seconds, row, offset, length, slots = struct.unpack("<IIQII", data[at:at + 24])
+        r = Reader(data[offset:])
+        lanes = [lane for lane in range(64) if r.data[lane // 8] >> lane % 8 & 1]
+        r.take(8)
+        times = []
+        for _ in range(r.byte()):
+            times.append(read_times(r, slots, times[0] if times else {}))
+        blocks = [(lane, r.byte() if len(times) > 1 else 0, r.varint()) for lane in lanes]
+        at = length
+        for lane, shared, size in blocks:
+            cells = read_block(Reader(r.data[at:at + size]), times[shared], width)
+            at += size
+            for (slot, own), values in zip(times[shared].items(), cells):
+                bits = (f"{bits_of(value):016x}" for value in values)
+                print(row * 64 + lane, start + seconds * 1000 + slot * width, *own, *bits)
+
+
+main()
