@@ -125,8 +125,20 @@ impl DatabaseFile {
 
     /// A consistent view.
     pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
-        let begin = |db: &Database| db.begin_read().map_err(self.fail("read"));
-        self.with(|db| self.guard("read", || begin(db)))
+        self.read_under(|| ()).map(|((), txn)| txn)
+    }
+
+    /// A consistent view that begins while a lock is held, which is returned. Who changes the file
+    /// may take this lock within the transaction, and nobody may use the file who holds it.
+    pub(crate) fn read_under<L>(
+        &self,
+        lock: impl FnOnce() -> L,
+    ) -> Result<(L, ReadTransaction), StoreError> {
+        self.with(|db| {
+            let held = lock();
+            let begin = || db.begin_read().map_err(self.fail("read"));
+            Ok((held, self.guard("read", begin)?))
+        })
     }
 
     /// Runs one durable transaction.

@@ -10,7 +10,7 @@ use crate::{
     store::{
         documents::{mark::Mark, stored::DocumentState},
         error::StoreError,
-        faulty::{Call, Effect, Fault},
+        faulty::{Call, EIO, Effect, Fault},
         file::medium::Medium,
     },
 };
@@ -120,6 +120,25 @@ fn a_view_stays_as_it_was() {
         bench.merge(&place, mark(7, place.end.0), &vec![cell(7, NOON.0, 4.0)]).unwrap();
         assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 4.0)]);
     });
+}
+
+#[test]
+fn a_partition_that_could_not_be_dropped_is_still_there() {
+    for call in [Call::Remove, Call::Sync] {
+        each(|bench| {
+            let place = bench.place(FINE, NOON);
+            for through in 1..4 {
+                let cells = vec![cell(7, NOON.0 + through as i64 * MINUTE, 2.0)];
+                bench.merge(&place, mark(through, place.end.0), &cells).unwrap();
+            }
+            bench.medium.arm(Fault { call, after: 0, times: 1, effect: Effect::Error(EIO) });
+            bench.documents.drop_partition(place.id).unwrap_err();
+            bench.documents.seal(&place, &|| true).unwrap();
+            assert_eq!(bench.of_place(&place, SERIES).len(), 3);
+            assert!(bench.documents.drop_partition(place.id).unwrap());
+            assert_eq!(bench.of_place(&place, SERIES), []);
+        });
+    }
 }
 
 #[test]

@@ -2,11 +2,7 @@
 //!
 //! Must never know: when a partition's time is over.
 
-use std::{
-    collections::BTreeSet,
-    ops::Range,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use redb::ReadableTable;
 
@@ -59,7 +55,8 @@ impl Partition {
     ) -> Result<Option<Folded>, StoreError> {
         let reader = self.read()?;
         // What is damaged would be forgotten.
-        if self.damage.count() > 0
+        if *self.is_dropped.lock()
+            || self.damage.count() > 0
             || self.segments.has_lost()
             || !reader.is_worth_folding(open_bytes_min)?
         {
@@ -76,23 +73,30 @@ impl Partition {
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
+        let Some(documents) = self.install(&reader, number)? else { return Ok(None) };
+        drop(reader);
+        self.file.compact()?;
+        Ok(Some(Folded { documents, bytes, refused: false }))
+    }
+
+    /// Has a segment count instead of all that a reader has; returns how many open documents are
+    /// gone, and `None` when the partition is being removed.
+    fn install(&self, reader: &PartitionReader, number: u32) -> Result<Option<u64>, StoreError> {
+        let is_dropped = self.is_dropped.lock();
+        if *is_dropped {
+            return self.segments.remove(number).map(|()| None);
+        }
         let length_ms = self.place.end.0 - self.place.id.start.0;
         let named = Named { number, from: 0, to: (length_ms / 1000) as u32 };
-        let documents = self.take_place(&reader, named);
+        let documents = self.take_place(reader, named);
         if documents.is_err() {
             self.remove_unnamed(number);
         }
         let documents = documents?;
-        if self.is_dropped.load(Ordering::SeqCst) {
-            self.segments.remove(number)?;
-            return Ok(None);
-        }
         for own in &reader.named {
             self.segments.remove(own.number)?;
         }
-        drop(reader);
-        self.file.compact()?;
-        Ok(Some(Folded { documents, bytes, refused: false }))
+        Ok(Some(documents))
     }
 
     /// Writes all documents into a segment.

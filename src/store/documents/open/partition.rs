@@ -2,7 +2,7 @@
 //!
 //! Must never know: where a document's cells come from.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError};
@@ -52,8 +52,9 @@ pub(crate) struct Partition {
     /// Keys of documents that were found damaged.
     pub(super) damage: Damage,
     pub(super) segments: Segments,
-    /// Its files are removed, or about to be.
-    pub(super) is_dropped: AtomicBool,
+    /// Whether its files are to be removed; held while they are, and while one segment takes the
+    /// place of others.
+    pub(super) is_dropped: Mutex<bool>,
     /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
     pub(super) seen: Mutex<Option<(u64, UnixMillis)>>,
 }
@@ -108,8 +109,7 @@ impl Partition {
     fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile) -> Self {
         let layouts = Layouts::new(place.width_ms, place.document);
         let segments = Segments::new(medium, file.name(), &place);
-        let (damage, seen) = (Damage::default(), Mutex::default());
-        let is_dropped = AtomicBool::new(false);
+        let (damage, is_dropped, seen) = Default::default();
         Self { place, layouts, file, damage, segments, is_dropped, seen }
     }
 

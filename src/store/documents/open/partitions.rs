@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -91,15 +91,19 @@ impl Partitions {
     fn remove_orphans(&self, folder: &str) -> Result<(), StoreError> {
         let open = self.open.read();
         let there: BTreeSet<&str> = open.values().map(|own| own.file_path()).collect();
-        for name in self.list(folder)? {
-            let Some(partition) = partition_of_segment(&format!("{folder}/{name}")) else {
-                continue;
-            };
+        for (name, partition) in self.segments(folder)? {
             if !there.contains(&*partition) && !self.register.is_lost(&partition) {
-                self.remove_unfinished(&format!("{folder}/{name}"))?;
+                self.remove_unfinished(&name)?;
             }
         }
         Ok(())
+    }
+
+    /// The segments in a folder, with the partitions whose they are.
+    fn segments(&self, folder: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let names = self.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
+        let of_partition = |name: String| partition_of_segment(&name).map(|own| (name, own));
+        Ok(names.filter_map(of_partition).collect())
     }
 
     /// Where a granularity lacks what partitions held, because files were lost or documents are
@@ -147,9 +151,8 @@ impl Partitions {
     /// Moves a partition's files out of the way, its own last: it is what is found at a start.
     fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for name in self.list(folder)? {
-            let name = format!("{folder}/{name}");
-            if partition_of_segment(&name).is_some_and(|partition| partition == file) {
+        for (name, partition) in self.segments(folder)? {
+            if partition == file {
                 self.register.set_aside(&name, fault)?;
             }
         }
@@ -256,7 +259,8 @@ impl Partitions {
             None
         };
         let made = || {
-            // Segments of one that was lost are none of its own.
+            // Segments of one that was dropped, or lost, are none of its own.
+            self.remove_orphans(&partition_folder(granularity))?;
             let problem = "its partition was lost".to_owned();
             self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
             Partition::create(&self.medium, granularity, place)
@@ -310,11 +314,12 @@ impl Partitions {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
         let file = partition.file_path();
-        partition.is_dropped.store(true, Ordering::SeqCst);
+        let mut is_dropped = partition.is_dropped.lock();
+        *is_dropped = true;
         self.register.forget(file)?;
         let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
         self.medium.remove(file).map_err(fault)?;
-        partition.segments.remove_all()?;
+        partition.segments.remove_files()?;
         self.open.write().remove(&id);
         Ok(true)
     }

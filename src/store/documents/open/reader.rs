@@ -26,9 +26,6 @@ use crate::{
     },
 };
 
-/// How often a moment may be over before it is read.
-const READS_MAX: usize = 100;
-
 /// A consistent view of a partition and of its mark.
 pub(super) struct PartitionReader {
     pub(super) partition: Arc<Partition>,
@@ -44,21 +41,12 @@ pub(super) struct PartitionReader {
 impl Partition {
     /// A consistent view of the partition.
     pub(super) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
-        for _ in 0..READS_MAX {
-            // Segments that others have taken the place of are gone, and then so is this moment.
-            if let Some(reader) = self.try_read()? {
-                return Ok(reader);
-            }
-        }
-        let problem = "its segments changed again and again: ask again".to_owned();
-        Err(StoreError::Mismatch { file: self.file_path().to_owned(), problem })
-    }
-
-    fn try_read(self: &Arc<Self>) -> Result<Option<PartitionReader>, StoreError> {
-        let txn = self.file.read()?;
+        // No segment goes before those that are named now are held.
+        let (open, txn) = self.file.read_under(|| self.segments.open())?;
         self.file.guard("read", || {
             let named = self.named(&txn)?;
-            let Some(segments) = self.segments.get(&named) else { return Ok(None) };
+            let segments = open.get(&named)?;
+            drop(open);
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
             let value = |key| {
                 let found = meta.get(key).map_err(self.fail("read"))?;
@@ -77,7 +65,7 @@ impl Partition {
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
             let has_rows = !documents.is_empty().map_err(self.fail("read"))?;
             let partition = self.clone();
-            Ok(Some(PartitionReader { partition, mark, documents, has_rows, named, segments }))
+            Ok(PartitionReader { partition, mark, documents, has_rows, named, segments })
         })
     }
 }

@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::{
     model::UnixMillis,
@@ -134,27 +134,27 @@ impl Segments {
         self.open.write().insert(number, segment);
     }
 
-    /// The segments of these names, those that are lost left out; `None` when others have taken
-    /// their place meanwhile.
-    pub(super) fn get(&self, named: &[Named]) -> Option<Vec<Arc<Segment>>> {
-        let open = self.open.read();
-        let lost = self.lost.lock();
-        let there = named.iter().filter(|own| !lost.contains_key(&own.number));
-        there.map(|own| open.get(&own.number).cloned()).collect()
+    /// The segments that are open: none goes while this is held.
+    pub(super) fn open(&self) -> OpenSegments<'_> {
+        OpenSegments { all: self, open: self.open.read() }
     }
 
-    /// Removes the file of a segment that is not named, or not any more. Who reads it finishes.
+    /// Removes a segment that is not named, or not any more. Who reads it finishes.
     pub(super) fn remove(&self, number: u32) -> Result<(), StoreError> {
         self.open.write().remove(&number);
         self.lost.lock().remove(&number);
+        self.remove_file(number)
+    }
+
+    fn remove_file(&self, number: u32) -> Result<(), StoreError> {
         let file = self.file(number);
         let fault = |cause| StoreError::Io { operation: "remove", file: file.clone(), cause };
         self.medium.remove(&file).map_err(fault)
     }
 
-    /// Removes the files of all.
-    pub(super) fn remove_all(&self) -> Result<(), StoreError> {
-        self.numbers_there()?.into_iter().try_for_each(|number| self.remove(number))
+    /// Removes the files of all, whose partition is gone. Who has that one still can read them.
+    pub(super) fn remove_files(&self) -> Result<(), StoreError> {
+        self.numbers_there()?.into_iter().try_for_each(|number| self.remove_file(number))
     }
 
     /// Times of which segments are lost.
@@ -171,6 +171,26 @@ impl Segments {
     /// The files that are open.
     pub(super) fn files(&self) -> Vec<Arc<Segment>> {
         self.open.read().values().cloned().collect()
+    }
+}
+
+/// The open segments of a partition, while none of them goes.
+pub(super) struct OpenSegments<'a> {
+    all: &'a Segments,
+    open: RwLockReadGuard<'a, BTreeMap<u32, Arc<Segment>>>,
+}
+
+impl OpenSegments<'_> {
+    /// The segments that a transaction names, which was begun while this was held; those that are
+    /// lost are left out.
+    pub(super) fn get(&self, named: &[Named]) -> Result<Vec<Arc<Segment>>, StoreError> {
+        let lost = self.all.lost.lock();
+        let there = named.iter().filter(|own| !lost.contains_key(&own.number));
+        let found = there.map(|own| self.open.get(&own.number).cloned());
+        found.collect::<Option<_>>().ok_or_else(|| {
+            let problem = "it names a segment that was removed".to_owned();
+            StoreError::Mismatch { file: self.all.partition.clone(), problem }
+        })
     }
 }
 

@@ -94,10 +94,7 @@ impl Partition {
             let (number, span) = entry.map_err(self.fail("write"))?;
             named.push(Named::of(number.value(), span.value()));
         }
-        self.segments.get(&named).ok_or_else(|| {
-            let problem = "segments changed while nobody else changes them".to_owned();
-            StoreError::Mismatch { file: self.file_path().to_owned(), problem }
-        })
+        self.segments.open().get(&named)
     }
 
     /// Removes a segment whose naming failed, unless it was named all the same.
