@@ -6,6 +6,7 @@ and last in hexadecimal. Checksums are passed over.
 usage: tests/sealed_reader.py SEGMENT
 """
 
+import math
 import struct
 import sys
 
@@ -178,19 +179,27 @@ def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, 
     for side in (0, 1):
         flags, rates = how >> side, [own[2][side] for own in known]
         numbers = next_stream()
-        if not flags & 16:
+        is_rounded = flags & 80 == 64
+        if not flags & 80:
             next_stream(0)
             sides.append([unordered(ordered(rate) + off) for rate, off in zip(rates, numbers)])
             continue
-        millis = iter(next_stream(sum(number != 0 for number in numbers)))
+        pairs = sum(number != 0 for number in numbers)
+        millis = iter(next_stream(pairs))
+        rounded = iter(r.stream(pairs) if is_rounded and pairs else [])
         for i, number in enumerate(numbers):
             if number:
                 n, _, _, step = known[i]
                 off = number - 1 if number > 0 else number
                 within = abs(lengths[i]) // max(n - 1, 1) * (1 if lengths[i] >= 0 else -1)
                 bound = steps[i] if n < 2 else (min, max)[side](steps[i], within)
-                amount = off if flags & 64 else bound + off if side else bound - off
-                rates[i] = per_second(double(i64(amount)), next(millis) + step)
+                amount = off if flags & 80 == 80 else bound + off if side else bound - off
+                amount = double(i64(amount))
+                if is_rounded:
+                    last = doubles[i][1]
+                    unit = math.ulp(last) if abs(last) < sys.float_info.max else 0.0
+                    amount = last - (last - amount) + next(rounded) * unit
+                rates[i] = per_second(amount, next(millis) + step)
         sides.append(rates)
     for rates in sides if has_raw else []:
         for _ in range(r.varint()):

@@ -10,6 +10,7 @@ mod cursor;
 mod gauge;
 pub(crate) mod group;
 mod number;
+mod rates;
 pub(crate) mod segment;
 mod stream;
 #[cfg(test)]

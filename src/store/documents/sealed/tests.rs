@@ -145,7 +145,10 @@ fn another_reader_finds_the_same_cells() {
     let (mut runner, mut expected) = (TestRunner::deterministic(), String::new());
     for row in 0..100 {
         let id = GroupId { seconds: 3600, row };
-        let series = series().new_tree(&mut runner).unwrap().current();
+        let mut series = series().new_tree(&mut runner).unwrap().current();
+        if row == 0 {
+            series = vec![(5, cpu_seconds(288))];
+        }
         let mut group = GroupWriter::default();
         for (lane, cells) in &series {
             let cells = cells.iter().map(|(slot, cell)| (*slot, cell));
@@ -168,6 +171,34 @@ fn another_reader_finds_the_same_cells() {
     let output = Command::new("python3").arg(script).arg(dir.path().join(name)).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{said}");
+}
+
+/// Slots of 5 minutes with a reading a minute, of seconds with two decimals.
+fn cpu_seconds(slots: u16) -> Vec<(u16, Cell)> {
+    let mut random = TestRunner::deterministic();
+    let mut hundredths = 123_456_789_u32;
+    let mut cells = Vec::new();
+    for slot in 0..slots {
+        let mut cell = Cell::EMPTY;
+        for minute in 0..5 {
+            let before = f64::from(hundredths) / 100.0;
+            hundredths += (0..4000_u32).new_tree(&mut random).unwrap().current();
+            let value = f64::from(hundredths) / 100.0;
+            let increase = value - before;
+            cell.merge(&Cell::reading(minute * 60_000, value, increase, Some(increase / 60.0)));
+        }
+        cells.push((slot, cell));
+    }
+    cells
+}
+
+#[test]
+fn rates_of_readings_with_decimals_take_little() {
+    let series = [(5, cpu_seconds(288))];
+    let (head, bytes) = seal(&series, 288);
+    assert_same(&unseal(&bytes, head, 288).unwrap(), &series);
+    let a_slot = (bytes.len() - head) as f64 / 288.0;
+    assert!(a_slot < 10.0, "{a_slot} bytes a slot");
 }
 
 proptest! {

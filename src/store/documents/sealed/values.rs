@@ -141,6 +141,13 @@ impl Reader<'_, '_> {
         Ok(Some(numbers))
     }
 
+    /// A stream that is always there, whole.
+    pub(super) fn unmarked_stream(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
+        let mut numbers = Vec::new();
+        stream::read(&mut self.from, count, usize::MAX, self.scratch, &mut numbers)?;
+        Ok(numbers)
+    }
+
     /// The next stream whole.
     pub(super) fn whole_stream(&mut self, count: usize) -> Result<Option<Vec<i64>>, Misfit> {
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
