@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What the same history takes on disk in Granary, VictoriaMetrics and InfluxDB: 1,000 series, a
 sample each 60 s, 30 days, as line protocol, each on fresh data. Prints the megabytes of the data
-directory after an ordered stop.
+directory, and of its largest parts, when it does not change any more and after an ordered stop, and
+the CPU seconds of the process from start to end.
 
 usage: benches/disk_peers.py [granary|victoria|influx ...]
 
@@ -14,6 +15,7 @@ import http.client
 import os
 import pathlib
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,13 +25,16 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOSTS, FIELDS, MINUTES, MINUTES_A_REQUEST = 10, 100, 30 * 24 * 60, 60
 PORT = 7118
+SETTLED_SECONDS = 90
 
 
 def command(peer, folder):
     """How a peer is started; what it takes besides the defaults makes it keep the 30 days."""
     listen = f"127.0.0.1:{PORT}"
     if peer == "granary":
-        return ["env", "GRANARY__TELEMETRY__SELF=false", ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
+        # What is sent is over, so that checkpoints and sealing need not wait.
+        return ["env", "GRANARY__TELEMETRY__SELF=false", "GRANARY__STORAGE__SEAL_AFTER=20s",
+                "GRANARY__STORAGE__CHECKPOINT_INTERVAL=10s", ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
     if peer == "victoria":
         return ["victoria-metrics", "-storageDataPath", folder, "-httpListenAddr", listen,
                 "-retentionPeriod", "5y"]
@@ -84,9 +89,25 @@ def bodies(end):
             yield "\n".join(lines)
 
 
-def megabytes(folder):
-    used = subprocess.run(["du", "-s", "--block-size=1", folder], capture_output=True, check=True)
-    return int(used.stdout.split()[0]) / 1e6
+def megabytes(path):
+    # Files come and go meanwhile.
+    used = subprocess.run(["du", "-s", "--block-size=1", path], capture_output=True)
+    return int(used.stdout.split()[0] or 0) / 1e6
+
+
+def settle(folder):
+    """Waits until the folder has not changed for a while."""
+    last, since = None, time.monotonic()
+    while time.monotonic() - since < SETTLED_SECONDS:
+        now = megabytes(folder)
+        if last is None or abs(now - last) > 0.1:
+            last, since = now, time.monotonic()
+        time.sleep(1)
+
+
+def parts(folder):
+    sizes = sorted(((megabytes(path), path.name) for path in folder.iterdir()), reverse=True)
+    return ", ".join(f"{name} {size:.1f}" for size, name in sizes if size >= 0.1)
 
 
 def main():
@@ -112,11 +133,17 @@ def main():
                         break
                     time.sleep(0.1)
                 assert answer.status == 204, (answer.status, said[:500])
+            settle(folder)
+            settled, before = megabytes(folder), resource.getrusage(resource.RUSAGE_CHILDREN)
             process.terminate()
             process.wait()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             samples = HOSTS * FIELDS * MINUTES
-            print(f"{peer:10} {samples / 1e6:.1f} M samples   {megabytes(folder):8.1f} MB   "
-                  f"{megabytes(folder) * 1e6 / samples:6.2f} bytes a sample", flush=True)
+            print(f"{peer:10} {samples / 1e6:.1f} M samples   {settled:8.1f} MB, stopped "
+                  f"{megabytes(folder):.1f} ({parts(folder)})   "
+                  f"{megabytes(folder) * 1e6 / samples:6.2f} bytes a sample   {cpu:.1f} s of CPU",
+                  flush=True)
         finally:
             process.kill()
             shutil.rmtree(work)

@@ -22,8 +22,8 @@ pub struct SealReport {
 }
 
 impl Store {
-    /// Makes one segment of each partition that ended longer ago than `after_ms` and that did not
-    /// change for so long, as far as earlier calls have seen.
+    /// Makes one segment of each partition that ended longer ago than `after_ms`, or of which much is
+    /// open, and that did not change for so long, as far as earlier calls have seen.
     ///
     /// # Errors
     /// When a file cannot be read or written; every cell is where it was, or where it is to be.
@@ -38,7 +38,8 @@ impl Store {
             if !go_on() {
                 break;
             }
-            let Some(folded) = inner.documents.seal(&place, &go_on)? else { continue };
+            let is_over = place.end <= before;
+            let Some(folded) = inner.documents.seal(&place, is_over, &go_on)? else { continue };
             report.refused += u64::from(folded.refused);
             report.partitions += u64::from(!folded.refused);
             report.documents += folded.documents;
@@ -55,6 +56,12 @@ impl Store {
     /// on; fewer stay open until the partition is over.
     pub fn set_segment_documents_min(&self, count: usize) {
         self.inner.documents.set_sealed_min(count);
+    }
+
+    /// Has the journal give back space after a checkpoint when so many bytes of it are free, and as
+    /// many as are not.
+    pub fn set_journal_free_bytes_max(&self, bytes: u64) {
+        self.inner.journal.set_free_bytes_max(bytes);
     }
 
     /// Has sealing that is under way given up soon: the daemon stops.

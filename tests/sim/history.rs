@@ -196,6 +196,8 @@ impl History {
             Ok((store, appender, report)) => {
                 // Some runs seal with each checkpoint, some later.
                 store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
+                // And some give back what the journal does not need with each.
+                store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
                 self.tally.note("restarts");
                 self.tell(|| format!("opened with {:?}", self.levels.current));
                 assert_eq!(store.damaged_partitions(), Vec::<String>::new());

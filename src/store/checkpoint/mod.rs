@@ -87,6 +87,7 @@ impl Store {
         };
         drop(thawed);
         counters.checkpoints.add(1);
+        inner.journal.give_back()?;
         Ok(CheckpointReport {
             through: frozen.through,
             documents: documents() - documents_before,

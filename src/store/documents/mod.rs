@@ -152,10 +152,15 @@ pub(crate) trait Documents: Send + Sync + Debug {
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
 
-    /// Brings a partition into the form in which it takes least, if that is worth it; changes no
-    /// cell and no mark. `None` when there was nothing to do.
+    /// Brings a partition into the form in which it takes least, if that is worth it; one that is
+    /// not over keeps its shells. Changes no cell and no mark. `None` when there was nothing to do.
     /// It is given up when `go_on` says no.
-    fn seal(&self, place: &Place, go_on: &dyn Fn() -> bool) -> Result<Option<Folded>, StoreError>;
+    fn seal(
+        &self,
+        place: &Place,
+        is_over: bool,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Folded>, StoreError>;
 
     /// Makes those of the documents that hold a time that are not there, for series, ascending;
     /// returns how many.

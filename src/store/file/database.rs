@@ -214,6 +214,11 @@ impl DatabaseFile {
         })
     }
 
+    /// Bytes that the file takes.
+    pub(crate) fn bytes(&self) -> Result<u64, StoreError> {
+        self.medium.allocated_bytes(&self.name).map_err(self.fault("look at"))
+    }
+
     /// Gives back the space that is free. Does nothing while somebody reads.
     pub(crate) fn compact(&self) -> Result<(), StoreError> {
         self.begun.fetch_add(1, Ordering::SeqCst);

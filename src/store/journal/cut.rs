@@ -142,8 +142,9 @@ impl CutPart {
     }
 }
 
-/// Removes some of the records that a checkpoint covers: there may be very many.
-pub(super) fn remove_covered(txn: &WriteTransaction) -> Result<(), StoreError> {
+/// Removes some of the records that a checkpoint covers: there may be very many. Returns whether
+/// there were any.
+pub(super) fn remove_covered(txn: &WriteTransaction) -> Result<bool, StoreError> {
     let meta = txn.open_table(META).map_err(fail(OPERATION))?;
     let through = meta.get(THROUGH_KEY).map_err(fail(OPERATION))?.map_or(0, |own| own.value());
     let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
@@ -151,8 +152,9 @@ pub(super) fn remove_covered(txn: &WriteTransaction) -> Result<(), StoreError> {
     match first {
         Some(first) if first <= through => {
             let last = through.min(first + REMOVED_MAX - 1);
-            records.retain_in(first..=last, |_, _| false).map_err(fail(OPERATION))
+            records.retain_in(first..=last, |_, _| false).map_err(fail(OPERATION))?;
+            Ok(true)
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }

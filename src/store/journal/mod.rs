@@ -7,6 +7,7 @@
 
 mod append;
 mod cut;
+mod free;
 pub(crate) mod granularities;
 pub(crate) mod record;
 pub(crate) mod register;
@@ -32,6 +33,7 @@ use crate::model::{SenderWindow, SeriesId, SeriesInfo, UnixMillis};
 use append::Unsure;
 pub(crate) use cut::CutPart;
 use cut::Ride;
+use free::FreeSpace;
 use granularities::StoredGranularity;
 use record::Record;
 
@@ -58,6 +60,7 @@ pub(crate) struct Journal {
     file: DatabaseFile,
     unsure: Mutex<Unsure>,
     ride: Ride,
+    free: FreeSpace,
 }
 
 impl Journal {
@@ -72,7 +75,8 @@ impl Journal {
             refuse_orphans(medium)?;
             DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?
         };
-        let journal = Self { file, unsure: Mutex::default(), ride: Ride::default() };
+        let (unsure, ride, free) = Default::default();
+        let journal = Self { file, unsure, ride, free };
         journal.file.guard("open", || journal.check_version())?;
         Ok(journal)
     }

@@ -1,4 +1,5 @@
-//! Folding: all documents of a partition whose time is over, open and sealed, become one segment.
+//! Folding: all documents of a partition, open and sealed, become one segment: when its time is over,
+//! or when much of it is open because it came late.
 //!
 //! Must never know: when a partition's time is over.
 
@@ -50,16 +51,22 @@ impl Partition {
     /// Makes one segment of all that the partition holds, if that is worth it.
     pub(super) fn fold(
         self: &Arc<Self>,
+        is_over: bool,
         open_bytes_min: u64,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Option<Folded>, StoreError> {
+        let stamp = self.file.stamp();
+        if !is_over && stamp.is_some() && *self.not_worth.lock() == stamp {
+            return Ok(None);
+        }
         let reader = self.read()?;
         // What is damaged would be forgotten.
         if *self.is_dropped.lock()
             || self.damage.count() > 0
             || self.segments.has_lost()
-            || !reader.is_worth_folding(open_bytes_min)?
+            || !reader.is_worth_folding(is_over, open_bytes_min)?
         {
+            *self.not_worth.lock() = stamp;
             return Ok(None);
         }
         let (number, mut writer) = self.segments.begin()?;
@@ -73,7 +80,7 @@ impl Partition {
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
-        let Some(documents) = self.install(&reader, number)? else { return Ok(None) };
+        let Some(documents) = self.install(&reader, number, is_over)? else { return Ok(None) };
         drop(reader);
         self.file.compact()?;
         Ok(Some(Folded { documents, bytes, refused: false }))
@@ -81,14 +88,19 @@ impl Partition {
 
     /// Has a segment count instead of all that a reader has; returns how many open documents are
     /// gone, and `None` when the partition is being removed.
-    fn install(&self, reader: &PartitionReader, number: u32) -> Result<Option<u64>, StoreError> {
+    fn install(
+        &self,
+        reader: &PartitionReader,
+        number: u32,
+        is_over: bool,
+    ) -> Result<Option<u64>, StoreError> {
         let is_dropped = self.is_dropped.lock();
         if *is_dropped {
             return self.segments.remove(number).map(|()| None);
         }
         let length_ms = self.place.end.0 - self.place.id.start.0;
         let named = Named { number, from: 0, to: (length_ms / 1000) as u32 };
-        let documents = self.take_place(reader, named);
+        let documents = self.take_place(reader, named, is_over);
         if documents.is_err() {
             self.remove_unnamed(number);
         }
@@ -151,14 +163,23 @@ impl Partition {
     }
 
     /// Names the segment instead of those that it holds, and removes the open documents that are as
-    /// they were: one that has changed stays, and counts. Returns how many are gone.
-    fn take_place(&self, reader: &PartitionReader, named: Named) -> Result<u64, StoreError> {
+    /// they were: one that has changed stays, and counts. Shells stay where they may be filled yet.
+    /// Returns how many are gone.
+    fn take_place(
+        &self,
+        reader: &PartitionReader,
+        named: Named,
+        is_over: bool,
+    ) -> Result<u64, StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
             let mut gone = 0;
             for entry in reader.documents.iter().map_err(self.fail("seal"))? {
                 let (key, then) = entry.map_err(self.fail("seal"))?;
                 let key = key.value();
+                if !is_over && self.is_shell(key, then.value()) {
+                    continue;
+                }
                 let now = table.get(key).map_err(self.fail("seal"))?;
                 let is_same = now.is_some_and(|now| now.value() == then.value());
                 if is_same {
@@ -178,15 +199,32 @@ impl Partition {
 
 impl PartitionReader {
     /// Whether it would become smaller, or fewer files.
-    fn is_worth_folding(&self, open_bytes_min: u64) -> Result<bool, StoreError> {
+    fn is_worth_folding(&self, is_over: bool, open_bytes_min: u64) -> Result<bool, StoreError> {
         let open = self.open_bytes()?;
         let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
-        let is_small = open < open_bytes_min.max(sealed / OPEN_PART);
+        let open_bytes_min = open_bytes_min.max(sealed / OPEN_PART);
+        let is_small = open < open_bytes_min;
+        if !is_over {
+            return Ok(!is_small && self.filled_bytes()? >= open_bytes_min);
+        }
         Ok(match self.segments.len() {
             0 => open > 0,
             1 => !is_small,
             _ => true,
         })
+    }
+
+    /// Bytes of the open documents that are no shells, about.
+    fn filled_bytes(&self) -> Result<u64, StoreError> {
+        let partition = &self.partition;
+        let mut bytes = 0;
+        for entry in self.documents.iter().map_err(partition.fail("read"))? {
+            let (key, document) = entry.map_err(partition.fail("read"))?;
+            if !partition.is_shell(key.value(), document.value()) {
+                bytes += document.value().len() as u64;
+            }
+        }
+        Ok(bytes)
     }
 
     /// The rows of series that have documents, ascending.

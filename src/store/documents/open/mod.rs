@@ -70,10 +70,11 @@ impl OpenDocuments {
         self.sealed_min.store(count, Ordering::Relaxed);
     }
 
-    /// The partitions that ended before a time, and did not change since, as far as was seen.
+    /// The partitions that did not change since a time, as far as was seen.
     pub(crate) fn settled(&self, now: UnixMillis, before: UnixMillis) -> Vec<Place> {
-        let over = self.partitions.all().into_iter().filter(|own| own.place.end <= before);
-        let settled = over.filter(|own| own.unchanged_since(now).is_some_and(|at| at <= before));
+        let is_settled =
+            |own: &Arc<Partition>| own.unchanged_since(now).is_some_and(|at| at <= before);
+        let settled = self.partitions.all().into_iter().filter(is_settled);
         settled.map(|own| own.place.clone()).collect()
     }
 
@@ -143,10 +144,16 @@ impl Documents for OpenDocuments {
         self.partitions.or_replace(&partition, merged)
     }
 
-    fn seal(&self, place: &Place, go_on: &dyn Fn() -> bool) -> Result<Option<Folded>, StoreError> {
+    fn seal(
+        &self,
+        place: &Place,
+        is_over: bool,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Folded>, StoreError> {
         let Some(partition) = self.partitions.get(place.id) else { return Ok(None) };
         let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
-        let folded = partition.fold(sealed_min.saturating_mul(OPEN_BYTES), go_on);
+        let open_bytes_min = sealed_min.saturating_mul(OPEN_BYTES);
+        let folded = partition.fold(is_over, open_bytes_min, go_on);
         self.partitions.or_replace(&partition, folded)
     }
 

@@ -57,6 +57,8 @@ pub(crate) struct Partition {
     pub(super) is_dropped: Mutex<bool>,
     /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
     pub(super) seen: Mutex<Option<(u64, UnixMillis)>>,
+    /// The file's stamp when it was not worth folding while the partition is under way.
+    pub(super) not_worth: Mutex<Option<u64>>,
 }
 
 impl Partition {
@@ -109,8 +111,8 @@ impl Partition {
     fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile) -> Self {
         let layouts = Layouts::new(place.width_ms, place.document);
         let segments = Segments::new(medium, file.name(), &place);
-        let (damage, is_dropped, seen) = Default::default();
-        Self { place, layouts, file, damage, segments, is_dropped, seen }
+        let (damage, is_dropped, seen, not_worth) = Default::default();
+        Self { place, layouts, file, damage, segments, is_dropped, seen, not_worth }
     }
 
     /// The segments that a view of the file names.
@@ -187,6 +189,13 @@ impl Partition {
         }
         let part = format!("the document of series {} at {start}", series.0);
         Err(StoreError::DamagedPart { file: file.to_owned(), part })
+    }
+
+    /// Whether the document of a key is a shell as it was written.
+    pub(super) fn is_shell(&self, key: u64, doc: &[u8]) -> bool {
+        let (start, series) = self.place_of(key);
+        let layout = self.layout(start);
+        layout.check(doc, series, start).is_ok() && layout.is_shell(doc)
     }
 
     /// Notes a damaged document that is said elsewhere.

@@ -1,0 +1,64 @@
+//! The space of records that are not needed any more: given back when it is much.
+//!
+//! Appends wait meanwhile, so it has to be worth it: what is moved is never more than what was
+//! written since. Must never know: which records are needed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redb::ReadableTable;
+
+use super::{Journal, SERIES, cut::remove_covered, fail};
+use crate::store::error::StoreError;
+
+/// So much may be free, and as much as is not.
+const FREE_BYTES_MAX: u64 = 4 << 20;
+/// What the journal keeps of a series, about.
+const SERIES_BYTES: u64 = 256;
+
+/// When space is given back.
+#[derive(Debug)]
+pub(super) struct FreeSpace {
+    bytes_max: AtomicU64,
+    /// What the file took when space was given back last.
+    compact_bytes: AtomicU64,
+}
+
+impl Default for FreeSpace {
+    fn default() -> Self {
+        Self { bytes_max: AtomicU64::new(FREE_BYTES_MAX), compact_bytes: AtomicU64::new(0) }
+    }
+}
+
+impl Journal {
+    /// Has space given back from so much on.
+    pub(crate) fn set_free_bytes_max(&self, bytes: u64) {
+        self.free.bytes_max.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Removes what a checkpoint covers, and gives its space back, when that is much.
+    pub(crate) fn give_back(&self) -> Result<(), StoreError> {
+        if self.file.bytes()? <= self.bytes_max()? {
+            return Ok(());
+        }
+        while self.file.transact("give back space", remove_covered)? {}
+        self.file.compact()?;
+        self.free.compact_bytes.store(self.file.bytes()?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn bytes_max(&self) -> Result<u64, StoreError> {
+        let kept = self.free.compact_bytes.load(Ordering::Relaxed);
+        let kept = kept.max(self.known_series()? * SERIES_BYTES);
+        Ok(self.free.bytes_max.load(Ordering::Relaxed).saturating_add(kept * 2))
+    }
+
+    /// How many series there are, but for those that the last commit made known.
+    fn known_series(&self) -> Result<u64, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let table = txn.open_table(SERIES).map_err(fail("read"))?;
+            let last = table.last().map_err(fail("read"))?;
+            Ok(last.map_or(0, |(first, _)| u64::from(first.value())))
+        })
+    }
+}
