@@ -1,69 +1,136 @@
-//! What shells are worth: the checkpoint at the turn of an hour, with and without them.
+//! What shells are worth: six turns of an hour, one of them a day's, with and without them.
 //!
-//! Prints one line for each variant: seconds of preallocation, seconds of the first checkpoint of
-//! the hour, seconds of the next one, shells missed, and bytes of the files.
+//! 50,000 series send a sample each ten minutes, and a checkpoint follows. At each turn small batches
+//! go on while the checkpoint runs. Prints for each variant: seconds of making shells, the
+//! checkpoints at the turns of an hour (median, longest) and of the day, how long the small batches
+//! took, bytes written by the process, and bytes of the files.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/setup.rs"]
 #[allow(dead_code, clippy::panic, reason = "tests use more of it")]
 mod setup;
 
+use std::{fs, thread};
+
 use granary::{
     clock::Stopwatch,
-    model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, UnixMillis},
+    model::{AcceptedBatch, Kind, SeriesId, UnixMillis},
+    store::{Appender, Store},
 };
 use setup::{define, open, series};
 
 const SERIES: u32 = 50_000;
-/// 2026-11-21T13:00:00Z
-const HOUR: UnixMillis = UnixMillis(1_795_266_000_000);
+/// Series of a batch that is sent while a checkpoint runs.
+const SMALL: u32 = 100;
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+/// 2026-11-21T21:00:00Z
+const BEGIN: UnixMillis = UnixMillis(1_795_294_800_000);
+const HOURS: i64 = 6;
 
-fn samples(at: UnixMillis) -> AcceptedBatch {
+fn samples(count: u32, at: UnixMillis) -> AcceptedBatch {
     AcceptedBatch {
-        series: (0..SERIES).map(SeriesId).collect(),
+        series: (0..count).map(SeriesId).collect(),
         times: vec![at.0],
-        values: vec![1.0; SERIES as usize],
+        values: (0..count).map(|id| f64::from(id) + (at.0 % 7_919) as f64).collect(),
         ..AcceptedBatch::default()
     }
 }
 
-fn run(preallocate: bool) {
-    let dir = tempfile::tempdir().unwrap();
-    let before = HOUR.minus(60_000);
-    let (store, mut appender) = open(dir.path(), before);
-    let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
-    define(&mut appender, &(0..SERIES).map(host).collect::<Vec<_>>(), before);
-    appender.commit(&[], &[samples(before)], before).unwrap();
-    store.checkpoint(before).unwrap();
-    let watch = Stopwatch::start();
-    if preallocate {
-        let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
-        for part in ids.chunks(2000) {
-            store.preallocate(GranularityIndex(0), HOUR, part).unwrap();
+/// Bytes that the process had written to disks.
+fn written() -> u64 {
+    let io = fs::read_to_string("/proc/self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
+}
+
+/// What a turn took: seconds of the checkpoint, and of each small batch meanwhile.
+struct Turn {
+    checkpoint: f64,
+    batches: Vec<f64>,
+}
+
+fn turn(store: &Store, appender: &mut Appender, at: UnixMillis) -> Turn {
+    thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| {
+            let watch = Stopwatch::start();
+            store.checkpoint(at).unwrap();
+            watch.seconds()
+        });
+        let mut batches = Vec::new();
+        while !checkpoint.is_finished() {
+            let watch = Stopwatch::start();
+            let time = at.plus(batches.len() as i64 + 1);
+            appender.commit(&[], &[samples(SMALL, time)], at).unwrap();
+            batches.push(watch.seconds());
+        }
+        Turn { checkpoint: checkpoint.join().unwrap(), batches }
+    })
+}
+
+/// Makes the documents that begin at a time, as the preallocator does before it.
+fn preallocate(store: &Store, at: UnixMillis) {
+    let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
+    for (index, granularity) in store.granularities().indexed() {
+        if granularity.document_start(at) == at {
+            for part in ids.chunks(2000) {
+                store.preallocate(index, at, part).unwrap();
+            }
         }
     }
-    let ahead = watch.seconds();
-    let missed = store.counters().shells_missed.get();
-    let mut checkpoints = [0.0; 2];
-    for (minute, seconds) in checkpoints.iter_mut().enumerate() {
-        let now = HOUR.plus(minute as i64 * 60_000);
-        appender.commit(&[], &[samples(now)], now).unwrap();
-        let watch = Stopwatch::start();
-        store.checkpoint(now).unwrap();
-        *seconds = watch.seconds();
+}
+
+fn of(sorted: &[f64], part: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * part) as usize]
+}
+
+fn run(with_shells: bool) {
+    let dir = tempfile::tempdir_in("target").unwrap();
+    let (store, mut appender) = open(dir.path(), BEGIN);
+    let host = |id: u32| series("cpu", &[("host", &format!("host{id}"))], Kind::Gauge);
+    define(&mut appender, &(0..SERIES).map(host).collect::<Vec<_>>(), BEGIN);
+    let (mut ahead, mut hours, mut day, mut batches) = (0.0, Vec::new(), 0.0, Vec::new());
+    let written_before = written();
+    for hour in 0..HOURS {
+        let start = BEGIN.plus(hour * HOUR);
+        for part in 1..6 {
+            let at = start.plus(part * 10 * MINUTE);
+            appender.commit(&[], &[samples(SERIES, at)], at).unwrap();
+            store.checkpoint(at).unwrap();
+        }
+        let next = start.plus(HOUR);
+        if with_shells {
+            let watch = Stopwatch::start();
+            preallocate(&store, next);
+            ahead += watch.seconds();
+        }
+        let found = turn(&store, &mut appender, next.plus(10 * MINUTE));
+        batches.extend(found.batches);
+        if next.0 % (24 * HOUR) == 0 {
+            day = found.checkpoint;
+        } else {
+            hours.push(found.checkpoint);
+        }
     }
-    let missed = store.counters().shells_missed.get() - missed;
+    let written = written() - written_before;
     let bytes: u64 = store.partitions().iter().map(|partition| partition.bytes).sum();
-    let [first, second] = checkpoints;
+    hours.sort_by(f64::total_cmp);
+    batches.sort_by(f64::total_cmp);
     println!(
-        "preallocate={preallocate}: ahead {ahead:.2} s, first checkpoint {first:.2} s, next \
-         {second:.2} s, shells missed {missed}, files {} MiB",
+        "shells={with_shells}: ahead {ahead:.1} s; checkpoint at an hour's turn {:.2} s, longest \
+         {:.2} s, at the day's {day:.2} s; batches meanwhile p50 {:.1} ms, p99 {:.1} ms, longest \
+         {:.0} ms; written {} MiB, partitions {} MiB",
+        of(&hours, 0.5),
+        of(&hours, 1.0),
+        of(&batches, 0.5) * 1e3,
+        of(&batches, 0.99) * 1e3,
+        of(&batches, 1.0) * 1e3,
+        written >> 20,
         bytes >> 20
     );
 }
 
 fn main() {
-    for preallocate in [false, true, false, true] {
-        run(preallocate);
+    for with_shells in [false, true, false, true] {
+        run(with_shells);
     }
 }
