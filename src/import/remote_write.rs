@@ -1,11 +1,11 @@
 //! Bodies of remote-write requests on disk: a file holds one, compressed with snappy as it was
 //! sent. Which version it is shows in its first field: 2.0 reserves those of 1.0.
 
+use granary_exposition::wire::Fields;
 use snap::raw::{Decoder, decompress_len};
 
 use super::{Place, Source, SourceFault};
 use crate::ingest::{
-    protobuf::Fields,
     remote_write::{Families, Version, decode},
     rows::Rows,
 };

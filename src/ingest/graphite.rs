@@ -3,9 +3,11 @@
 
 use std::rc::Rc;
 
+use granary_exposition::kind_of_name;
+
 use super::{
     pickle::{self, Item},
-    rows::{Described, Rows, Target, kind_of_name},
+    rows::{Described, Rows, Target},
     series_cache::Fingerprint,
 };
 use crate::{

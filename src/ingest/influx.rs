@@ -1,10 +1,11 @@
 //! InfluxDB line protocol (docs.influxdata.com, "Line protocol reference"): each field of a line
 //! is a sample of the metric `measurement_field`.
 
+use granary_exposition::kind_of_name;
 use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
 
 use super::{
-    rows::{Described, Rows, kind_of_name},
+    rows::{Described, Rows},
     series_cache::Fingerprint,
 };
 use crate::{

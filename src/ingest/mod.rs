@@ -10,7 +10,6 @@ pub mod memory;
 pub mod native;
 pub mod otlp;
 mod pickle;
-pub mod protobuf;
 pub mod protocol;
 pub mod refusals;
 pub mod remote_write;

@@ -9,7 +9,7 @@ use super::refusals::Refusals;
 use crate::{
     model::{
         AcceptedBatch, BatchNumber, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits,
+        SeriesKey, SeriesLimits, is_stale_marker,
     },
     policy::{Admission, RefusalReason},
     store::Dictionary,
@@ -201,13 +201,17 @@ impl Sessions {
                 }
                 Resolved::Unknown => Err(RefusalReason::SenderSeriesLimit),
                 Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => admission.check(at, value, || kind(id)).map(|()| id),
+                Resolved::Series(id) => {
+                    // A stale marker is no number, but all else of it is checked.
+                    let number = if is_stale_marker(value) { 0.0 } else { value };
+                    admission.check(at, number, || kind(id)).map(|()| id)
+                }
             };
             match verdict {
                 Ok(id) => {
                     batch.series.push(id);
-                    // A NaN of any kind is one: stale markers are not spoken here.
-                    batch.values.push(if value.is_nan() { f64::NAN } else { value });
+                    let is_nan = value.is_nan() && !is_stale_marker(value);
+                    batch.values.push(if is_nan { f64::NAN } else { value });
                     if let Some(kept) = &mut kept {
                         kept.push(index);
                     }

@@ -394,10 +394,3 @@ fn settle(verdict: DefinitionVerdict) -> Resolved {
         DefinitionVerdict::SenderLimit => Resolved::Refused(RefusalReason::SenderSeriesLimit),
     }
 }
-
-/// The kind of a metric whose sender does not say it, from the suffixes that Prometheus and
-/// OpenMetrics reserve for counters.
-pub fn kind_of_name(metric: &str) -> Kind {
-    let counters = ["_total", "_count", "_sum", "_bucket"];
-    if counters.iter().any(|suffix| metric.ends_with(suffix)) { Kind::Counter } else { Kind::Gauge }
-}

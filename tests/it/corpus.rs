@@ -10,7 +10,8 @@ const CHANGES: usize = 20;
 #[test]
 fn no_decoder_panics_on_the_kept_corpus_or_near_it() {
     let mut rng = fastrand::Rng::with_seed(7);
-    let agents: [(&str, Target); 1] = [("statsd", granary_agent_statsd::fuzz_datagrams)];
+    let agents: [(&str, Target); 2] =
+        [("scrape", granary_agent_scrape::fuzz), ("statsd", granary_agent_statsd::fuzz_datagrams)];
     for (name, target) in TARGETS.into_iter().chain(agents) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(name);
         let mut inputs = 0;

@@ -89,7 +89,11 @@ pub fn run(
     logging::init(args.log_format);
     if args.print {
         let mut readings = Readings::new(args.tags.clone());
-        sample_all(&mut sources, unix_ms(), &mut readings);
+        for source in &mut sources {
+            if let Err(cause) = source.sample_alone(unix_ms(), &mut readings) {
+                readings.problem(source.name(), cause);
+            }
+        }
         return print::print_table(&mut io::stdout().lock(), &readings)
             .map_err(system("write to standard output"));
     }
@@ -144,7 +148,7 @@ fn deliver(
     info!(agent, url = args.url, interval = ?args.interval, sources = sources.len(), "started");
     let mut sampler = Sampler {
         problems: Problems::default(),
-        refs: Refs::new(&spool.all_definitions()?),
+        refs: Refs::new(&spool.all_definitions()?, Vec::new()),
         readings: Readings::new(args.tags.clone()),
         dropping: false,
         started_ms: unix_ms(),
@@ -309,8 +313,7 @@ impl Sampler {
             let cause = format!("{} this round", self.readings.not_finite());
             problems.insert("values that are not finite".to_owned(), cause);
         }
-        let readings = self.readings.as_slice();
-        let mut batch = self.refs.batch(agent, tick, readings, &mut problems);
+        let mut batch = self.refs.batch(agent, tick, &self.readings, &mut problems);
         self.problems.update(problems);
         let appended = self.spool.append(&mut batch)?;
         totals.rounds.add(1);

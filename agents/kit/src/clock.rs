@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The wall clock, in Unix milliseconds; 0 when it stands before 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the wall clock is read")]
-pub(crate) fn unix_ms() -> i64 {
+pub fn unix_ms() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
@@ -12,22 +12,22 @@ pub(crate) fn unix_ms() -> i64 {
 
 /// Measures a span of time that wall clock steps do not change.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stopwatch(Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Starts at zero.
     #[expect(clippy::disallowed_methods, reason = "the edge at which the steady clock is read")]
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 
     /// Time since the start.
-    pub(crate) fn elapsed(self) -> Duration {
+    pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 
     /// What is left of `span`, zero when it has passed.
-    pub(crate) fn left_of(self, span: Duration) -> Duration {
+    pub fn left_of(self, span: Duration) -> Duration {
         span.saturating_sub(self.elapsed())
     }
 }

@@ -16,18 +16,22 @@ mod print;
 mod problems;
 mod readings;
 mod refs;
+pub mod relabel;
 mod report;
 mod request;
 mod schedule;
 mod self_metrics;
 mod sender;
+mod series;
 mod spool;
 #[cfg(test)]
 mod test_server;
 
 pub use agent::{AgentError, run};
 pub use args::{AgentArgs, LogFormat};
+pub use clock::{Stopwatch, unix_ms};
 pub use exit::exit_code;
-pub use readings::{Reading, Readings, Source, SourceError};
+pub use readings::{KnownReading, Reading, Readings, Source, SourceError};
 pub use self_metrics::SELF_METRICS;
+pub use series::Series;
 pub use spool::SpoolError;

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use crate::{Reading, Readings};
+use crate::{KnownReading, Reading, Readings};
 
 /// Writes one line a reading, columns aligned, and what could not be read.
 pub(crate) fn print_table(out: &mut impl Write, readings: &Readings) -> io::Result<()> {
     let header = ["METRIC", "TAGS", "KIND", "UNIT"].map(str::to_owned);
     let rows: Vec<([String; 4], String)> = std::iter::once((header, "VALUE".to_owned()))
         .chain(readings.as_slice().iter().map(row))
+        .chain(readings.known().iter().map(known_row))
         .collect();
     let mut widths = [0; 4];
     for (cells, _) in &rows {
@@ -25,7 +26,7 @@ pub(crate) fn print_table(out: &mut impl Write, readings: &Readings) -> io::Resu
     for (place, cause) in readings.problems() {
         writeln!(out, "cannot read {place}: {cause}")?;
     }
-    writeln!(out, "{} readings", readings.as_slice().len())
+    writeln!(out, "{} readings", readings.len())
 }
 
 fn row(reading: &Reading) -> ([String; 4], String) {
@@ -34,6 +35,13 @@ fn row(reading: &Reading) -> ([String; 4], String) {
     ([reading.metric.to_string(), tags.join(" "), kind, reading.unit.to_string()], {
         format!("{}", reading.value)
     })
+}
+
+fn known_row(reading: &KnownReading) -> ([String; 4], String) {
+    let definition = reading.series.define(&[]);
+    let tags: Vec<String> = definition.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let kind = definition.kind.to_string();
+    ([definition.metric, tags.join(" "), kind, definition.unit], format!("{}", reading.value))
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! What a source measured in one round.
 
-use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Display};
+use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Display, sync::Arc};
 
-use granary_protocol::Kind;
+use granary_protocol::{Kind, is_stale_marker};
+
+use crate::Series;
 
 /// Why a source, or a part of it, has no readings this round.
 pub type SourceError = Box<dyn Error + Send + Sync>;
@@ -18,6 +20,15 @@ pub trait Source {
     /// When the source failed as a whole. What was added before stays; the failure is logged and
     /// the other sources go on. For a failing part, [`Readings::problem`] says which.
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError>;
+
+    /// One round by itself, for `--print`: what is otherwise measured in the background is measured
+    /// now.
+    ///
+    /// # Errors
+    /// As [`Source::sample`].
+    fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.sample(now_ms, readings)
+    }
 
     /// When the host was booted, in Unix milliseconds, if this source knows.
     fn booted_ms(&self) -> Option<i64> {
@@ -48,11 +59,25 @@ pub struct Reading {
     pub start_ms: Option<i64>,
 }
 
+/// A value of a series that was described before.
+#[derive(Debug, Clone)]
+pub struct KnownReading {
+    /// The series.
+    pub series: Arc<Series>,
+    /// The value.
+    pub value: f64,
+    /// When it was measured, in Unix milliseconds.
+    pub time_ms: i64,
+    /// Since when a counter counts, in Unix milliseconds.
+    pub start_ms: Option<i64>,
+}
+
 /// The readings of one round, and what could not be read.
 #[derive(Debug, Default)]
 pub struct Readings {
     common: Vec<(String, String)>,
     list: Vec<Reading>,
+    known: Vec<KnownReading>,
     problems: BTreeMap<String, String>,
     not_finite: u64,
 }
@@ -112,6 +137,17 @@ impl Readings {
         self.list.push(reading);
     }
 
+    /// Adds a value of a series that was described before, with a time of its own. A gauge may be
+    /// anything, and the stale marker says of any series that it has ended.
+    pub fn push_known(&mut self, reading: KnownReading) {
+        let KnownReading { value, ref series, .. } = reading;
+        if value.is_finite() || is_stale_marker(value) || series.kind() == Kind::Gauge {
+            self.known.push(reading);
+        } else {
+            self.not_finite += 1;
+        }
+    }
+
     /// Notes that a part, such as one file system, could not be read. It is logged when it
     /// begins and when it ends, not each round.
     pub fn problem(&mut self, place: impl Into<String>, cause: impl Display) {
@@ -121,6 +157,26 @@ impl Readings {
     /// What was read.
     pub fn as_slice(&self) -> &[Reading] {
         &self.list
+    }
+
+    /// What was read of series that were described before.
+    pub fn known(&self) -> &[KnownReading] {
+        &self.known
+    }
+
+    /// How many values were read.
+    pub fn len(&self) -> usize {
+        self.list.len() + self.known.len()
+    }
+
+    /// Whether nothing was read.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tags that each reading has.
+    pub(crate) fn common(&self) -> &[(String, String)] {
+        &self.common
     }
 
     /// What could not be read: place and cause.
@@ -136,6 +192,7 @@ impl Readings {
     /// Forgets the round, keeps the common tags.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
+        self.known.clear();
         self.problems.clear();
         self.not_finite = 0;
     }

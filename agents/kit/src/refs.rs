@@ -3,108 +3,236 @@
 //! Must never know: when a round is, and how batches are delivered.
 
 use std::{
-    collections::{BTreeMap, HashMap, hash_map::Entry},
+    collections::{BTreeMap, HashMap},
     fmt::Write,
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use granary_protocol::{Batch, Kind, SeriesDefinition};
 
 use crate::{
+    Readings,
     readings::Reading,
+    relabel::{self, Labels, Rule},
+    series::Place,
     spool::{SERIES_BYTES_MAX, SERIES_MAX},
 };
 
+/// The label that rules see the metric's name under.
+const NAME: &str = "__name__";
+
 /// The refs of the spool's epoch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Refs {
-    /// Canonical text of the series, to its ref and the last round that had it.
-    known: HashMap<String, (u32, u64)>,
+    /// Says to series who placed them; never 0.
+    id: u32,
+    /// What is done with series before they are given a ref.
+    rules: Vec<Rule>,
+    /// Canonical text of the series, to its ref.
+    known: HashMap<String, u32>,
+    /// With rules: canonical text of a series as it is read, to what the rules make of it.
+    ruled: HashMap<String, Place>,
     /// Of the texts.
     known_bytes: usize,
     next_ref: u32,
+    /// The last round and time of each ref.
+    seen: Vec<(u64, i64)>,
     round: u64,
 }
 
+/// Why a series gets no ref.
+#[derive(Clone, Copy)]
+struct Full;
+
 impl Refs {
-    /// Goes on with the refs that the spool holds.
-    pub(crate) fn new(definitions: &[SeriesDefinition]) -> Self {
-        let mut refs = Self::default();
+    /// Goes on with the refs that the spool holds. Series that have none yet go through the rules.
+    pub(crate) fn new(definitions: &[SeriesDefinition], rules: Vec<Rule>) -> Self {
+        let mut refs = Self {
+            id: new_id(),
+            rules,
+            known: HashMap::new(),
+            ruled: HashMap::new(),
+            known_bytes: 0,
+            next_ref: 0,
+            seen: Vec::new(),
+            round: 0,
+        };
         for definition in definitions {
-            let mut key = String::new();
-            let tags = definition.tags.iter().map(|(k, v)| (k.as_str(), v.as_str()));
-            write_key(&mut key, &definition.metric, definition.kind, &definition.unit, tags);
+            let key = key_of(definition);
             refs.known_bytes += key.len();
-            refs.known.insert(key, (definition.reference, 0));
+            refs.known.insert(key, definition.reference);
             refs.next_ref = refs.next_ref.max(definition.reference.saturating_add(1));
         }
         refs
     }
 
-    /// The batch of a round, without epoch and number. A series read twice in a round counts
-    /// once, and past the limit no series is added; both become problems.
+    /// The batch of a round, without epoch and number. A series read twice in a round at one time
+    /// counts once, and past the limit no series is added; both become problems.
     pub(crate) fn batch(
         &mut self,
         agent: &str,
         time_ms: i64,
-        readings: &[Reading],
+        readings: &Readings,
         problems: &mut BTreeMap<String, String>,
     ) -> Batch {
         self.round += 1;
-        let mut batch = Batch { agent: agent.to_owned(), times: vec![time_ms], ..Batch::default() };
+        let mut batch = Batch { agent: agent.to_owned(), ..Batch::default() };
         let mut key = String::new();
-        for reading in readings {
+        for reading in readings.as_slice() {
             key.clear();
             let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
-            let bytes = self.known_bytes + key.len();
-            let is_full = self.next_ref >= SERIES_MAX || bytes > SERIES_BYTES_MAX;
-            let reference = match self.known.entry(std::mem::take(&mut key)) {
-                Entry::Occupied(mut known) => {
-                    let (reference, last_round) = *known.get();
-                    if last_round == self.round {
-                        let place = format!("series {}", reading.metric);
-                        problems.insert(place, format!("read twice: {:?}", reading.tags));
-                        continue;
-                    }
-                    known.insert((reference, self.round));
-                    reference
+            let place = self.place(&key, || define(reading), &mut batch.series);
+            let sample = (reading.value, time_ms, reading.start_ms);
+            self.push(place, sample, &reading.metric, &mut batch, problems);
+        }
+        for reading in readings.known() {
+            let series = &reading.series;
+            let place = if let Some(place) = series.place(self.id) {
+                Ok(place)
+            } else {
+                let definition = series.define(readings.common());
+                let key = key_of(&definition);
+                let place = self.place(&key, || definition, &mut batch.series);
+                if let Ok(place) = place {
+                    series.set_place(self.id, place);
                 }
-                Entry::Vacant(_) if is_full => {
-                    let cause = format!(
-                        "more than {SERIES_MAX}, or names and tags of more than \
-                         {SERIES_BYTES_MAX} bytes; restart the agent"
-                    );
-                    problems.insert("series of this spool".to_owned(), cause);
-                    continue;
-                }
-                Entry::Vacant(free) => {
-                    let reference = self.next_ref;
-                    self.next_ref += 1;
-                    self.known_bytes = bytes;
-                    free.insert((reference, self.round));
-                    batch.series.push(define(reference, reading));
-                    reference
-                }
+                place
             };
-            batch.refs.push(reference);
-            batch.values.push(reading.value);
-            batch.starts.push(reading.start_ms.unwrap_or(0));
+            let sample = (reading.value, reading.time_ms, reading.start_ms);
+            self.push(place, sample, series.metric(), &mut batch, problems);
         }
         if batch.starts.iter().all(|start| *start == 0) {
             batch.starts.clear();
         }
+        if batch.times.iter().all(|time| *time == time_ms) {
+            batch.times = vec![time_ms];
+        }
         batch
+    }
+
+    fn push(
+        &mut self,
+        place: Result<Place, Full>,
+        (value, time_ms, start_ms): (f64, i64, Option<i64>),
+        metric: &str,
+        batch: &mut Batch,
+        problems: &mut BTreeMap<String, String>,
+    ) {
+        let reference = match place {
+            Ok(Place::Ref(reference)) => reference,
+            Ok(Place::Dropped) => return,
+            Err(Full) => {
+                let cause = format!(
+                    "more than {SERIES_MAX}, or names and tags of more than {SERIES_BYTES_MAX} \
+                     bytes; restart the agent"
+                );
+                problems.insert("series of this spool".to_owned(), cause);
+                return;
+            }
+        };
+        let at = reference as usize;
+        if self.seen.len() <= at {
+            self.seen.resize(at + 1, (0, 0));
+        }
+        if std::mem::replace(&mut self.seen[at], (self.round, time_ms)) == (self.round, time_ms) {
+            problems.insert(format!("series {metric}"), "read twice at one time".to_owned());
+            return;
+        }
+        batch.refs.push(reference);
+        batch.values.push(value);
+        batch.times.push(time_ms);
+        batch.starts.push(start_ms.unwrap_or(0));
+    }
+
+    /// What becomes of a series. One that is new is added to `added`.
+    fn place(
+        &mut self,
+        key: &str,
+        define: impl FnOnce() -> SeriesDefinition,
+        added: &mut Vec<SeriesDefinition>,
+    ) -> Result<Place, Full> {
+        if self.rules.is_empty() {
+            if let Some(reference) = self.known.get(key) {
+                return Ok(Place::Ref(*reference));
+            }
+            return self.add(key.to_owned(), define(), added);
+        }
+        if let Some(place) = self.ruled.get(key) {
+            return Ok(*place);
+        }
+        if self.known_bytes + key.len() > SERIES_BYTES_MAX {
+            return Err(Full);
+        }
+        let place = match by_rules(&self.rules, define()) {
+            None => Place::Dropped,
+            Some(definition) => {
+                let own = key_of(&definition);
+                match self.known.get(&own) {
+                    Some(reference) => Place::Ref(*reference),
+                    None => self.add(own, definition, added)?,
+                }
+            }
+        };
+        self.known_bytes += key.len();
+        self.ruled.insert(key.to_owned(), place);
+        Ok(place)
+    }
+
+    fn add(
+        &mut self,
+        key: String,
+        definition: SeriesDefinition,
+        added: &mut Vec<SeriesDefinition>,
+    ) -> Result<Place, Full> {
+        let bytes = self.known_bytes + key.len();
+        if self.next_ref >= SERIES_MAX || bytes > SERIES_BYTES_MAX {
+            return Err(Full);
+        }
+        let reference = self.next_ref;
+        self.next_ref += 1;
+        self.known_bytes = bytes;
+        self.known.insert(key, reference);
+        added.push(SeriesDefinition { reference, ..definition });
+        Ok(Place::Ref(reference))
     }
 }
 
-fn define(reference: u32, reading: &Reading) -> SeriesDefinition {
+/// A number that no other has in this process.
+fn new_id() -> u32 {
+    static IDS: AtomicU32 = AtomicU32::new(1);
+    IDS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What the rules make of a series; none when they drop it.
+fn by_rules(rules: &[Rule], definition: SeriesDefinition) -> Option<SeriesDefinition> {
+    let SeriesDefinition { metric, tags, .. } = &definition;
+    let pairs = tags.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut labels: Labels = pairs.chain([(NAME, metric.as_str())]).collect();
+    if !relabel::apply(rules, &mut labels) || !labels.has(NAME) {
+        return None;
+    }
+    let metric = labels.get(NAME).to_owned();
+    labels.set(NAME, "");
+    let tags = labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Some(SeriesDefinition { metric, tags, ..definition })
+}
+
+fn define(reading: &Reading) -> SeriesDefinition {
     SeriesDefinition {
-        reference,
+        reference: 0,
         metric: reading.metric.to_string(),
         tags: reading.tags.iter().map(|(k, v)| (k.to_string(), v.clone())).collect(),
         kind: reading.kind,
         unit: reading.unit.to_string(),
     }
+}
+
+fn key_of(definition: &SeriesDefinition) -> String {
+    let mut key = String::new();
+    let tags = definition.tags.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+    write_key(&mut key, &definition.metric, definition.kind, &definition.unit, tags);
+    key
 }
 
 fn write_key<'a>(
@@ -123,8 +251,10 @@ fn write_key<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::Readings;
+    use crate::{KnownReading, Series};
 
     fn readings() -> Readings {
         let mut readings = Readings::default();
@@ -136,17 +266,17 @@ mod tests {
     #[test]
     fn refs_are_defined_once_and_survive_a_restart() {
         let mut problems = BTreeMap::new();
-        let mut refs = Refs::new(&[]);
-        let first = refs.batch("a", 10, readings().as_slice(), &mut problems);
+        let mut refs = Refs::new(&[], Vec::new());
+        let first = refs.batch("a", 10, &readings(), &mut problems);
         assert_eq!((first.refs.clone(), first.starts.clone()), (vec![0, 1], vec![0, 99]));
         assert_eq!(first.series.len(), 2);
-        let second = refs.batch("a", 20, readings().as_slice(), &mut problems);
+        let second = refs.batch("a", 20, &readings(), &mut problems);
         assert_eq!((second.refs, second.series), (vec![0, 1], vec![]));
 
-        let mut restarted = Refs::new(&first.series);
+        let mut restarted = Refs::new(&first.series, Vec::new());
         let mut more = readings();
         more.gauge("load", "", &[("host", "b")], 2.0);
-        let third = restarted.batch("a", 30, more.as_slice(), &mut problems);
+        let third = restarted.batch("a", 30, &more, &mut problems);
         assert_eq!(third.refs, [0, 1, 2]);
         assert_eq!(third.series.iter().map(|s| s.reference).collect::<Vec<_>>(), [2]);
         assert_eq!(problems, BTreeMap::new());
@@ -157,7 +287,7 @@ mod tests {
         let mut problems = BTreeMap::new();
         let mut twice = readings();
         twice.gauge("load", "", &[("host", "a")], 9.0);
-        let batch = Refs::new(&[]).batch("a", 10, twice.as_slice(), &mut problems);
+        let batch = Refs::new(&[], Vec::new()).batch("a", 10, &twice, &mut problems);
         assert_eq!(batch.values, [1.5, 7.0]);
         assert!(problems.contains_key("series load"));
     }
@@ -165,19 +295,71 @@ mod tests {
     #[test]
     fn past_the_limit_old_series_go_on_and_new_ones_are_refused() {
         let mut problems = BTreeMap::new();
-        let mut refs = Refs::new(&[]);
-        refs.batch("a", 10, readings().as_slice(), &mut problems);
+        let mut refs = Refs::new(&[], Vec::new());
+        refs.batch("a", 10, &readings(), &mut problems);
         refs.next_ref = SERIES_MAX;
         let mut more = readings();
         more.gauge("load", "", &[("host", "b")], 2.0);
-        let batch = refs.batch("a", 20, more.as_slice(), &mut problems);
+        let batch = refs.batch("a", 20, &more, &mut problems);
         assert_eq!(batch.refs, [0, 1]);
         assert_eq!(problems.len(), 1);
 
-        let mut refs = Refs::new(&[]);
+        let mut refs = Refs::new(&[], Vec::new());
         let mut long = readings();
         long.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
-        let batch = refs.batch("a", 30, long.as_slice(), &mut problems);
+        let batch = refs.batch("a", 30, &long, &mut problems);
         assert_eq!((batch.refs, refs.known.len()), (vec![0, 1], 2));
+    }
+
+    #[test]
+    fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
+        let mut problems = BTreeMap::new();
+        let mut refs = Refs::new(&[], Vec::new());
+        let tags = vec![("host".to_owned(), "a".to_owned())];
+        let series = Arc::new(Series::new("load", tags, Kind::Gauge, ""));
+        let known = |value, time_ms| KnownReading {
+            series: Arc::clone(&series),
+            value,
+            time_ms,
+            start_ms: None,
+        };
+        let mut both = Readings::new(vec![("env".to_owned(), "prod".to_owned())]);
+        both.push_known(known(1.0, 3));
+        both.push_known(known(2.0, 8));
+        both.push_known(known(7.0, 8));
+        both.push_known(known(f64::NAN, 9));
+        both.gauge("load", "", &[("host", "a")], 4.0);
+        let batch = refs.batch("a", 10, &both, &mut problems);
+        assert_eq!(batch.refs, [0, 0, 0, 0], "the same series, however it is read");
+        assert_eq!(batch.times, [10, 3, 8, 9]);
+        assert_eq!(batch.values[..3], [4.0, 1.0, 2.0]);
+        assert_eq!(batch.series.len(), 1);
+        assert!(problems.contains_key("series load"), "{problems:?}");
+        // Of another spool it has another ref.
+        let mut other = Refs::new(&[SeriesDefinition::default()], Vec::new());
+        assert_eq!(other.batch("a", 10, &both, &mut problems).refs, [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn rules_drop_rename_and_join_series_before_they_are_known() {
+        let rules = serde_json::json!([
+            {"source_labels": ["__name__"], "regex": "reads", "action": "drop"},
+            {"source_labels": ["__name__"], "regex": "load|lode", "target_label": "__name__", "replacement": "system_load"},
+            {"regex": "host", "action": "labeldrop"},
+        ]);
+        let rules: Vec<Rule> = serde_json::from_value(rules).unwrap();
+        let mut refs = Refs::new(&[], rules.clone());
+        let mut problems = BTreeMap::new();
+        for round in 0..2 {
+            let batch = refs.batch("a", round, &readings(), &mut problems);
+            assert_eq!(batch.refs, [0], "round {round}");
+            assert_eq!(batch.series.len(), usize::from(round == 0));
+        }
+        assert_eq!(problems, BTreeMap::new());
+        let mut more = readings();
+        more.gauge("lode", "", &[], 3.0);
+        let batch = refs.batch("a", 3, &more, &mut problems);
+        assert_eq!((batch.refs, batch.series), (vec![0], vec![]), "one series, read twice");
+        assert_eq!(problems.len(), 1);
     }
 }

@@ -29,6 +29,15 @@ pub const INGEST_PATH: &str = "/api/v1/ingest";
 /// Media type of a BSON body.
 pub const BSON_MEDIA_TYPE: &str = "application/bson";
 
+/// The value by which a sender says that a series has ended, until its next later sample: a NaN of
+/// its own, the same as Prometheus' (`StaleNaN` of prometheus/model/value).
+pub const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
+
+/// Whether a value is the stale marker.
+pub fn is_stale_marker(value: f64) -> bool {
+    value.to_bits() == STALE_MARKER.to_bits()
+}
+
 /// The protocol's version, field `v` of every batch.
 pub const PROTOCOL_VERSION: i32 = 1;
 

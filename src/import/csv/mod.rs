@@ -8,10 +8,12 @@ use std::io::BufRead;
 
 pub use columns::Columns;
 
+use granary_exposition::kind_of_name;
+
 use super::{Place, Source, SourceFault, lines::Lines, time};
 use crate::{
     ingest::{
-        rows::{Described, Rows, kind_of_name},
+        rows::{Described, Rows},
         series_cache::Fingerprint,
     },
     model::SeriesKey,

@@ -2,22 +2,19 @@
 //! prometheus.io, "Exposition formats"), also as `promtool tsdb dump` writes it: without a name
 //! before the braces and in milliseconds.
 
-mod families;
-mod labels;
+use std::io::BufRead;
 
-use std::{borrow::Cow, io::BufRead};
+use granary_exposition::{Families, Names, cut, parts};
 
 use super::{NO_TIME, Place, Source, SourceFault, lines::Lines, time};
 use crate::{
     ingest::{
-        rows::{Described, Rows, kind_of_name},
+        rows::{Described, Rows},
         series_cache::Fingerprint,
     },
-    model::{Kind, SeriesKey, SeriesLimits},
+    model::{SeriesKey, SeriesLimits},
     policy::RefusalReason,
 };
-use families::{Families, Type};
-use labels::Labels;
 
 const PROTOCOL: u8 = 64;
 
@@ -40,7 +37,8 @@ impl<R: BufRead> Source for OpenMetrics<R> {
         let Some(place) = self.lines.next_or_refuse(|_| false, rows)? else { return Ok(None) };
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
-            self.families.note(&String::from_utf8_lossy(comment));
+            // A comment that says nothing of a family spoils no line.
+            let _noted = self.families.note(&String::from_utf8_lossy(comment));
         } else if !line.is_empty()
             && let Err(problem) = read_line(line, &self.families, rows)
         {
@@ -51,25 +49,15 @@ impl<R: BufRead> Source for OpenMetrics<R> {
 }
 
 fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<(), String> {
-    let end = series_end(line).ok_or_else(|| shown("the labels have no end", line))?;
-    let (series, rest) = line.split_at(end);
-    let rest = std::str::from_utf8(rest).map_err(|_| shown("not UTF-8", line))?;
-    let mut words = rest.split_ascii_whitespace();
-    let value = words.next().unwrap_or_default();
-    let Ok(value) = value.parse::<f64>() else {
-        return Err(shown("not `series value timestamp`", line));
-    };
-    // Behind a # comes an exemplar, which is not kept.
-    let at = match words.next() {
-        None | Some("#") => NO_TIME,
+    let cut = cut(line).map_err(|problem| shown(problem, line))?;
+    let at = match cut.time {
+        None => NO_TIME,
         Some(word) => time::number(word).ok_or_else(|| shown("the time is no number", line))?,
     };
-    if words.next().is_some_and(|word| word != "#") && at != NO_TIME {
-        return Err(shown("more than `series value timestamp`", line));
-    }
-    let target =
-        rows.series(Fingerprint::of(PROTOCOL, series), |limits| describe(series, families, limits));
-    rows.push(target, at, value, 0);
+    let target = rows.series(Fingerprint::of(PROTOCOL, cut.series), |limits| {
+        describe(cut.series, families, limits)
+    });
+    rows.push(target, at, cut.value, 0);
     Ok(())
 }
 
@@ -77,56 +65,17 @@ fn shown(problem: &str, line: &[u8]) -> String {
     format!("{problem}: {:?}", String::from_utf8_lossy(&line[..line.len().min(200)]))
 }
 
-/// Where the name and the labels end: nothing is read but quotes.
-fn series_end(line: &[u8]) -> Option<usize> {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let name = line.iter().position(|byte| *byte == b'{' || blank(byte)).unwrap_or(line.len());
-    let open = name + line[name..].iter().position(|byte| !blank(byte)).unwrap_or(0);
-    if line.get(open) != Some(&b'{') {
-        return Some(name);
-    }
-    let mut quoted = false;
-    let mut at = open + 1;
-    while let Some(byte) = line.get(at) {
-        match byte {
-            b'\\' if quoted => at += 1,
-            b'"' => quoted = !quoted,
-            b'}' if !quoted => return Some(at + 1),
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
 fn describe(
     series: &[u8],
     families: &Families,
     limits: &SeriesLimits,
 ) -> Result<Described, String> {
-    let text = std::str::from_utf8(series).map_err(|_| shown("not UTF-8", series))?;
-    let (name, labels) = text.split_once('{').unwrap_or((text, "}"));
-    let mut metric = Cow::Borrowed(name.trim());
-    let mut tags = Vec::new();
-    let mut labels = Labels(labels);
-    while let Some(label) = labels.next().map_err(|problem| shown(problem, series))? {
-        match label {
-            (name, Some(value)) if name == "__name__" => metric = value,
-            (name, Some(value)) => tags.push((name, value)),
-            // A name that needs quotes stands alone in the braces.
-            (name, None) => metric = name,
-        }
-    }
-    let pairs = tags.iter().map(|(name, value)| (&**name, &**value));
-    let key = SeriesKey::new(&metric, pairs, limits).map_err(|cause| cause.to_string())?;
-    let family = families.find(&metric).cloned().unwrap_or_default();
-    let kind = match family.kind {
-        Type::Counter if metric.ends_with("_created") => Kind::Gauge,
-        Type::Counter => Kind::Counter,
-        Type::Gauge => Kind::Gauge,
-        Type::ByName => kind_of_name(&metric),
-    };
-    Ok(Described { key, kind, unit: family.unit })
+    let parts = parts(series, Names::Any).map_err(|problem| shown(problem, series))?;
+    let pairs = parts.labels.iter().map(|(name, value)| (&**name, &**value));
+    let key = SeriesKey::new(&parts.metric, pairs, limits).map_err(|cause| cause.to_string())?;
+    let family = families.find(&parts.metric).cloned().unwrap_or_default();
+    let kind = family.kind_of(&parts.metric);
+    Ok(Described { key, kind, unit: family.unit_of(&parts.metric).into() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! OTLP metrics in protobuf (opentelemetry-proto, `metrics/v1/metrics.proto`), one point at a time:
 //! decoded as a whole, a request of small points would take a hundred times its bytes.
 
+use granary_exposition::wire::{Fields, Value};
 use opentelemetry_proto::tonic::{
     metrics::v1::{
         ExponentialHistogramDataPoint, HistogramDataPoint, NumberDataPoint, SummaryDataPoint,
@@ -10,14 +11,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 
 use super::{Metric, Points, Shared, sum_kind, total_kind};
-use crate::{
-    ingest::{
-        protobuf::{Fields, Value},
-        rows::Rows,
-    },
-    model::Kind,
-    policy::RefusalReason,
-};
+use crate::{ingest::rows::Rows, model::Kind, policy::RefusalReason};
 
 /// Bytes of a point, and of a resource, at most; each is decoded as a whole.
 const MESSAGE_BYTES_MAX: usize = 256 << 10;

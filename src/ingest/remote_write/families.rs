@@ -4,13 +4,12 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    ingest::{
-        protobuf::{Fields, WireFault},
-        rows::kind_of_name,
-    },
-    model::{Kind, SeriesLimits},
+use granary_exposition::{
+    kind_of_name,
+    wire::{Fields, WireFault},
 };
+
+use crate::model::{Kind, SeriesLimits};
 
 /// What a sender told of its metrics' types, by family name. Prometheus 1.0 sends it apart from
 /// the samples, about once a minute.

@@ -9,8 +9,9 @@ mod version_2;
 
 pub use families::Families;
 
+use granary_exposition::wire::{Fields, Value, WireFault, packed_varints};
+
 use super::{
-    protobuf::{Fields, Value, WireFault, packed_varints},
     rows::{Described, Rows},
     series_cache::Fingerprint,
 };

@@ -2,13 +2,11 @@
 //!
 //! Must never know: version 2.0.
 
+use granary_exposition::wire::{Fields, WireFault};
+
 use super::{Contents, Families, Labels, entries, histogram, sample};
 use crate::{
-    ingest::{
-        protobuf::{Fields, WireFault},
-        rows::Rows,
-        series_cache::Fingerprint,
-    },
+    ingest::{rows::Rows, series_cache::Fingerprint},
     model::Kind,
 };
 

@@ -3,13 +3,14 @@
 //!
 //! Must never know: version 1.0, and types remembered from other requests.
 
+use granary_exposition::{
+    kind_of_name,
+    wire::{Fields, Value, WireFault, packed_varints},
+};
+
 use super::{Contents, Labels, entries, families::Type, histogram, sample};
 use crate::{
-    ingest::{
-        protobuf::{Fields, Value, WireFault, packed_varints},
-        rows::{Rows, kind_of_name},
-        series_cache::Fingerprint,
-    },
+    ingest::{rows::Rows, series_cache::Fingerprint},
     model::{Kind, SeriesLimits},
 };
 

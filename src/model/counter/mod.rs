@@ -31,16 +31,9 @@ mod tests;
 pub use reading::{Reading, START_COUNTS_MS};
 pub use remembered::{Kept, LATEST_KEPT, READINGS_MAX, Remembered};
 
+pub use granary_protocol::is_stale_marker;
+
 use super::{Cell, Kind, UnixMillis};
-
-/// The value by which Prometheus says that a series has ended: a NaN of its own
-/// (`StaleNaN` of prometheus/model/value).
-const STALE_MARKER: u64 = 0x7ff0_0000_0000_0002;
-
-/// Whether a value is Prometheus' stale marker.
-pub fn is_stale_marker(value: f64) -> bool {
-    value.to_bits() == STALE_MARKER
-}
 
 /// What is remembered of a series between its samples.
 #[derive(Debug, Clone, PartialEq)]

@@ -69,18 +69,32 @@ impl<'a> Fields<'a> {
         let value = match tag & 7 {
             0 => Value::Varint(self.varint()?),
             1 => Value::Fixed64(u64::from_le_bytes(self.fixed()?)),
-            2 => {
-                let length = self.varint()? as usize;
-                let end = self.at.checked_add(length).filter(|end| *end <= self.message.len());
-                let end = end.ok_or_else(|| self.fault("a field is longer than its message"))?;
-                let bytes = &self.message[self.at..end];
-                self.at = end;
-                Value::Bytes(bytes)
-            }
+            2 => Value::Bytes(self.bytes()?),
             5 => Value::Fixed32(u32::from_le_bytes(self.fixed()?)),
             _ => return Err(self.fault("a wire type that does not exist")),
         };
         Ok(Some(((tag >> 3) as u32, value)))
+    }
+
+    /// The next message of a row of messages, each behind its length; `None` at the end.
+    ///
+    /// # Errors
+    /// When it is cut off.
+    pub fn delimited(&mut self) -> Result<Option<&'a [u8]>, WireFault> {
+        if self.at >= self.message.len() {
+            return Ok(None);
+        }
+        self.bytes().map(Some)
+    }
+
+    #[inline]
+    fn bytes(&mut self) -> Result<&'a [u8], WireFault> {
+        let length = self.varint()? as usize;
+        let end = self.at.checked_add(length).filter(|end| *end <= self.message.len());
+        let end = end.ok_or_else(|| self.fault("a field is longer than its message"))?;
+        let bytes = &self.message[self.at..end];
+        self.at = end;
+        Ok(bytes)
     }
 
     #[inline]

@@ -4,28 +4,42 @@
 
 use std::borrow::Cow;
 
-/// What is left of `name="value",...}`.
-pub(super) struct Labels<'a>(pub(super) &'a str);
+use crate::text::is_label_name;
 
-pub(super) type Label<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
+/// What is left of `name="value",...}`.
+pub(crate) struct Labels<'a> {
+    rest: &'a str,
+    /// Names without quotes have to be valid ones.
+    names_are_checked: bool,
+}
+
+pub(crate) type Label<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
 impl<'a> Labels<'a> {
-    pub(super) fn next(&mut self) -> Result<Option<Label<'a>>, &'static str> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
-        if self.0.starts_with('}') {
+    pub(crate) fn new(text: &'a str, names_are_checked: bool) -> Self {
+        Self { rest: text, names_are_checked }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<Label<'a>>, &'static str> {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+        if self.rest.starts_with('}') {
             return Ok(None);
         }
-        let name = if self.0.starts_with('"') {
+        let name = if self.rest.starts_with('"') {
             self.quoted()?
         } else {
-            let (name, rest) = self.0.split_once('=').ok_or("a label is not name=\"value\"")?;
-            self.0 = rest;
+            let (name, rest) = self.rest.split_once('=').ok_or("a label is not name=\"value\"")?;
+            self.rest = rest;
+            let name = name.trim();
+            if self.names_are_checked && !is_label_name(name) {
+                return Err("not a label's name");
+            }
             let value = self.value()?;
-            return Ok(Some((Cow::Borrowed(name.trim()), Some(value))));
+            return Ok(Some((Cow::Borrowed(name), Some(value))));
         };
-        let rest = self.0.trim_start_matches([' ', '\t']);
+        let rest = self.rest.trim_start_matches([' ', '\t']);
         if let Some(rest) = rest.strip_prefix('=') {
-            self.0 = rest;
+            self.rest = rest;
             let value = self.value()?;
             return Ok(Some((name, Some(value))));
         }
@@ -34,17 +48,17 @@ impl<'a> Labels<'a> {
     }
 
     fn value(&mut self) -> Result<Cow<'a, str>, &'static str> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
         let value = self.quoted()?;
         self.separator()?;
         Ok(value)
     }
 
     fn separator(&mut self) -> Result<(), &'static str> {
-        self.0 = self.0.trim_start_matches([' ', '\t']);
-        match self.0.strip_prefix(',') {
-            Some(rest) => self.0 = rest,
-            None if self.0.starts_with('}') => {}
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+        match self.rest.strip_prefix(',') {
+            Some(rest) => self.rest = rest,
+            None if self.rest.starts_with('}') => {}
             None => return Err("labels are not separated by commas"),
         }
         Ok(())
@@ -52,7 +66,7 @@ impl<'a> Labels<'a> {
 
     /// A text in quotes; `\\`, `\"` and `\n` are its escapes.
     fn quoted(&mut self) -> Result<Cow<'a, str>, &'static str> {
-        let text = self.0.strip_prefix('"').ok_or("a label's value is not in quotes")?;
+        let text = self.rest.strip_prefix('"').ok_or("a label's value is not in quotes")?;
         let mut escaped = false;
         let end = text.find(|letter| {
             let closes = letter == '"' && !escaped;
@@ -61,7 +75,7 @@ impl<'a> Labels<'a> {
         });
         let (inside, rest) =
             end.and_then(|end| text.split_at_checked(end)).ok_or("a quote is not closed")?;
-        self.0 = rest.strip_prefix('"').unwrap_or(rest);
+        self.rest = rest.strip_prefix('"').unwrap_or(rest);
         Ok(unescape(inside))
     }
 }

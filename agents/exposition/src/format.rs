@@ -1,0 +1,49 @@
+//! Which of the formats an answer has.
+
+/// How an exporter writes its metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus' text, version 0.0.4: times in milliseconds.
+    Prometheus,
+    /// OpenMetrics text: times in seconds, and an end that is written.
+    OpenMetrics,
+    /// Prometheus' messages in Protocol Buffers, each behind its length.
+    Protobuf,
+}
+
+impl Format {
+    /// The format that a `Content-Type` names; Prometheus' text for one that names none of them,
+    /// as Prometheus has it.
+    pub fn of_content_type(content_type: &str) -> Self {
+        let mut parts = content_type.split(';').map(|part| part.trim().to_ascii_lowercase());
+        let media_type = parts.next().unwrap_or_default();
+        let is_messages = parts.any(|part| part == "encoding=delimited");
+        match &*media_type {
+            "application/openmetrics-text" => Self::OpenMetrics,
+            "application/vnd.google.protobuf" if is_messages => Self::Protobuf,
+            _ => Self::Prometheus,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_type_tells_the_format() {
+        let check = |text: &str, expected| assert_eq!(Format::of_content_type(text), expected);
+        check("text/plain; version=0.0.4; charset=utf-8", Format::Prometheus);
+        check("application/openmetrics-text; version=1.0.0", Format::OpenMetrics);
+        let proto = "io.prometheus.client.MetricFamily";
+        check(
+            &format!("application/vnd.google.protobuf; proto={proto}; encoding=delimited"),
+            Format::Protobuf,
+        );
+        check(
+            &format!("application/vnd.google.protobuf; proto={proto}; encoding=text"),
+            Format::Prometheus,
+        );
+        check("", Format::Prometheus);
+    }
+}

@@ -1,0 +1,308 @@
+//! Prometheus' messages in Protocol Buffers (`client_model`, `io/prometheus/client/metrics.proto`),
+//! one metric at a time: each sample is given as the text that says the same, so that all formats
+//! have the same series.
+//!
+//! Of native histograms count and sum are given; their buckets have no text.
+
+use std::{fmt::Write, str};
+
+use crate::{
+    Families, Type,
+    read::{Fault, Sample, Take},
+    wire::{Fields, Value, WireFault},
+};
+
+/// The families of an answer, each behind its length.
+pub(crate) struct Messages<'a> {
+    rest: Fields<'a>,
+    families: Families,
+    series: String,
+}
+
+/// What the samples of a family have in common.
+#[derive(Default)]
+struct FamilyMessage<'a> {
+    name: &'a str,
+    kind: i64,
+}
+
+/// Codes of `MetricType`.
+const COUNTER: i64 = 0;
+const SUMMARY: i64 = 2;
+const UNTYPED: i64 = 3;
+const HISTOGRAM: i64 = 4;
+
+/// A metric's labels and time, and the message with its values.
+#[derive(Default)]
+struct Metric<'a> {
+    labels: Vec<(&'a str, &'a str)>,
+    time_ms: Option<i64>,
+    values: &'a [u8],
+}
+
+/// Why the reading ends: bytes that are no message, or what was said of a sample.
+enum End {
+    Wire(WireFault),
+    Said(String),
+}
+
+impl From<WireFault> for End {
+    fn from(fault: WireFault) -> Self {
+        Self::Wire(fault)
+    }
+}
+
+impl<'a> Messages<'a> {
+    pub(crate) fn of(body: &'a [u8]) -> Self {
+        Self { rest: Fields::of(body), families: Families::default(), series: String::new() }
+    }
+
+    /// Gives each sample to `take`.
+    pub(crate) fn read(mut self, take: &mut Take<'_>) -> Result<(), Fault> {
+        for index in 0_u64.. {
+            let place = |at: usize| format!("family {index} at byte {at}");
+            let at = self.rest.position();
+            let message =
+                self.rest.delimited().map_err(|fault| Fault::new(place(at), fault.to_string()))?;
+            let Some(message) = message else { break };
+            match self.family(message, take) {
+                Ok(()) => {}
+                Err(End::Wire(fault)) => return Err(Fault::new(place(at), fault.to_string())),
+                Err(End::Said(problem)) => return Err(Fault::new(place(at), problem)),
+            }
+        }
+        Ok(())
+    }
+
+    /// `MetricFamily`: name 1, type 3, metric 4, unit 5.
+    fn family(&mut self, message: &'a [u8], take: &mut Take<'_>) -> Result<(), End> {
+        let mut family = FamilyMessage::default();
+        let mut unit = "";
+        let mut fields = Fields::of(message);
+        while let Some((field, value)) = fields.next_field()? {
+            match field {
+                1 => family.name = text(value)?,
+                3 => family.kind = value.int(),
+                5 => unit = text(value)?,
+                _ => {}
+            }
+        }
+        self.families.set_type(
+            family.name,
+            match family.kind {
+                COUNTER => Type::Counter,
+                SUMMARY | HISTOGRAM | UNTYPED => Type::ByName,
+                _ => Type::Gauge,
+            },
+        );
+        if !unit.is_empty() {
+            self.families.set_unit(family.name, unit);
+        }
+        let mut fields = Fields::of(message);
+        while let Some((field, value)) = fields.next_field()? {
+            if field == 4 {
+                self.metric(&family, value.bytes(), take)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `Metric`: label 1, time 6; gauge 2, counter 3, summary 4, untyped 5, histogram 7.
+    fn metric(
+        &mut self,
+        family: &FamilyMessage<'_>,
+        message: &[u8],
+        take: &mut Take<'_>,
+    ) -> Result<(), End> {
+        let mut metric = Metric::default();
+        let mut form = 0;
+        let mut fields = Fields::of(message);
+        while let Some((field, value)) = fields.next_field()? {
+            match field {
+                1 => metric.labels.push(label(value.bytes())?),
+                6 => metric.time_ms = Some(value.int()),
+                2..=5 | 7 => (form, metric.values) = (field, value.bytes()),
+                _ => {}
+            }
+        }
+        match form {
+            4 => self.distribution(family.name, &metric, &SUMMARY_FIELDS, take),
+            7 => self.distribution(family.name, &metric, &HISTOGRAM_FIELDS, take),
+            2 | 3 | 5 => {
+                let (mut number, mut start_ms) = (0.0, None);
+                let mut fields = Fields::of(metric.values);
+                while let Some((field, value)) = fields.next_field()? {
+                    match field {
+                        1 => number = value.double(),
+                        3 if form == 3 => start_ms = Some(timestamp_ms(value.bytes())?),
+                        _ => {}
+                    }
+                }
+                self.give(family.name, &metric, None, (number, start_ms), take)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn distribution(
+        &mut self,
+        name: &str,
+        metric: &Metric<'_>,
+        numbers: &Distribution,
+        take: &mut Take<'_>,
+    ) -> Result<(), End> {
+        let (mut count, mut sum, mut start_ms) = (0.0, 0.0, None);
+        let mut parts = Vec::new();
+        let mut fields = Fields::of(metric.values);
+        while let Some((field, value)) = fields.next_field()? {
+            match field {
+                1 => count = value.int() as f64,
+                2 => sum = value.double(),
+                3 => parts.push(part(value.bytes(), numbers)?),
+                4 if numbers.created == 15 => count = value.double(),
+                field if field == numbers.created => {
+                    start_ms = Some(timestamp_ms(value.bytes())?);
+                }
+                _ => {}
+            }
+        }
+        let is_histogram = numbers.label == "le";
+        if is_histogram
+            && !parts.is_empty()
+            && !parts.iter().any(|(bound, _)| *bound == f64::INFINITY)
+        {
+            parts.push((f64::INFINITY, count));
+        }
+        let part_name = format!("{name}{}", numbers.suffix);
+        for (bound, value) in parts {
+            let bound = float(bound);
+            let label = Some((numbers.label, bound.as_str()));
+            let start_ms = start_ms.filter(|_| is_histogram);
+            self.give(&part_name, metric, label, (value, start_ms), take)?;
+        }
+        self.give(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
+        self.give(&format!("{name}_count"), metric, None, (count, start_ms), take)
+    }
+
+    /// Writes the series as text, and gives the sample.
+    fn give(
+        &mut self,
+        name: &str,
+        metric: &Metric<'_>,
+        more: Option<(&str, &str)>,
+        (value, start_ms): (f64, Option<i64>),
+        take: &mut Take<'_>,
+    ) -> Result<(), End> {
+        self.series.clear();
+        self.series.push('{');
+        quote(&mut self.series, name);
+        for (name, value) in metric.labels.iter().copied().chain(more) {
+            self.series.push(',');
+            quote(&mut self.series, name);
+            self.series.push('=');
+            quote(&mut self.series, value);
+        }
+        self.series.push('}');
+        let series = self.series.as_bytes();
+        let sample = Sample { series, value, time_ms: metric.time_ms, start_ms };
+        take(sample, &self.families).map_err(End::Said)
+    }
+}
+
+/// What a summary or a histogram is made of.
+struct Distribution {
+    suffix: &'static str,
+    label: &'static str,
+    created: u32,
+}
+
+const SUMMARY_FIELDS: Distribution = Distribution { suffix: "", label: "quantile", created: 4 };
+const HISTOGRAM_FIELDS: Distribution = Distribution { suffix: "_bucket", label: "le", created: 15 };
+
+/// `Quantile`: quantile 1, value 2. `Bucket`: count 1, bound 2, count as a float 4.
+fn part(message: &[u8], numbers: &Distribution) -> Result<(f64, f64), WireFault> {
+    let (mut first, mut second, mut whole, mut float) = (0.0, 0.0, 0.0, None);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next_field()? {
+        match (field, value) {
+            (1, Value::Varint(count)) => whole = count as f64,
+            (1, _) => first = value.double(),
+            (2, _) => second = value.double(),
+            (4, _) => float = Some(value.double()),
+            _ => {}
+        }
+    }
+    let is_bucket = numbers.label == "le";
+    Ok(if is_bucket { (second, float.unwrap_or(whole)) } else { (first, second) })
+}
+
+/// `LabelPair`: name 1, value 2.
+fn label(message: &[u8]) -> Result<(&str, &str), End> {
+    let mut label = ("", "");
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next_field()? {
+        match field {
+            1 => label.0 = text(value)?,
+            2 => label.1 = text(value)?,
+            _ => {}
+        }
+    }
+    Ok(label)
+}
+
+/// `google.protobuf.Timestamp`: seconds 1, nanoseconds 2.
+fn timestamp_ms(message: &[u8]) -> Result<i64, WireFault> {
+    let (mut seconds, mut nanos) = (0_i64, 0);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next_field()? {
+        match field {
+            1 => seconds = value.int(),
+            2 => nanos = value.int(),
+            _ => {}
+        }
+    }
+    Ok(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
+}
+
+fn text(value: Value<'_>) -> Result<&str, End> {
+    str::from_utf8(value.bytes()).map_err(|_| End::Said("a name or value is not UTF-8".to_owned()))
+}
+
+fn quote(out: &mut String, text: &str) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+}
+
+/// A number as OpenMetrics has it in labels: as Go writes it, and whole ones with `.0`.
+pub(crate) fn float(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{number:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut out = String::new();
+    // Where strconv.FormatFloat with 'g' and the shortest digits begins to write exponents. Writing
+    // to a String cannot fail.
+    let _ok = if (-4..6).contains(&exponent) {
+        write!(out, "{number}")
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        write!(out, "{digits}e{sign}{:02}", exponent.abs())
+    };
+    if !out.contains(['.', 'e']) {
+        out.push_str(".0");
+    }
+    out
+}

@@ -1,0 +1,123 @@
+//! A whole answer of an exporter: sample by sample, or what is wrong with it and where.
+
+use crate::{
+    Families, Format, cut,
+    proto::{self, Messages},
+};
+
+/// A sample as an exporter shows it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample<'a> {
+    /// Name and labels, as [`crate::parts`] reads them: the same bytes are the same series.
+    pub series: &'a [u8],
+    /// The value.
+    pub value: f64,
+    /// When it was measured, in Unix milliseconds, if the exporter says so.
+    pub time_ms: Option<i64>,
+    /// Since when it counts, in Unix milliseconds, if the exporter says so.
+    pub start_ms: Option<i64>,
+}
+
+/// What is wrong with an answer, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct Fault {
+    /// Where in the answer, such as `line 7`.
+    pub place: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl Fault {
+    pub(crate) fn new(place: String, problem: impl Into<String>) -> Self {
+        Self { place, problem: problem.into() }
+    }
+}
+
+/// Longest part of a line that a fault shows.
+const SHOWN_BYTES_MAX: usize = 100;
+
+/// Reads an answer. `take` gets each sample with what is known of families by then; what it says
+/// is wrong with a sample ends the reading.
+///
+/// # Errors
+/// The first fault: what came before it was taken already.
+pub fn read(
+    body: &[u8],
+    format: Format,
+    mut take: impl FnMut(Sample<'_>, &Families) -> Result<(), String>,
+) -> Result<(), Fault> {
+    match format {
+        Format::Protobuf => Messages::of(body).read(&mut take),
+        Format::Prometheus | Format::OpenMetrics => read_text(body, format, &mut take),
+    }
+}
+
+/// What takes the samples.
+pub(crate) type Take<'a> = dyn FnMut(Sample<'_>, &Families) -> Result<(), String> + 'a;
+
+fn read_text(body: &[u8], format: Format, take: &mut Take<'_>) -> Result<(), Fault> {
+    let mut families = Families::default();
+    let mut has_ended = false;
+    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        let fault = |problem: String| {
+            let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
+            Fault::new(format!("line {}", index + 1), format!("{problem}: {shown:?}"))
+        };
+        if line.is_empty() {
+            continue;
+        }
+        if has_ended {
+            return Err(fault("something behind # EOF".to_owned()));
+        }
+        if let Some(comment) = line.strip_prefix(b"#") {
+            has_ended = format == Format::OpenMetrics && comment.trim_ascii() == b"EOF";
+            let noted = families.note(&String::from_utf8_lossy(comment));
+            noted.map_err(|problem| fault(problem.to_owned()))?;
+            continue;
+        }
+        let cut = cut(line).map_err(|problem| fault(problem.to_owned()))?;
+        let time_ms = match cut.time {
+            None => None,
+            Some(word) => {
+                let read = time_ms(word, format);
+                Some(read.ok_or_else(|| fault("the time is no number".to_owned()))?)
+            }
+        };
+        let sample = Sample { series: cut.series, value: cut.value, time_ms, start_ms: None };
+        take(sample, &families).map_err(fault)?;
+    }
+    if format == Format::OpenMetrics && !has_ended {
+        return Err(Fault::new("at the end".to_owned(), "no # EOF: it was cut off"));
+    }
+    Ok(())
+}
+
+/// Prometheus writes milliseconds, OpenMetrics seconds with a fraction.
+fn time_ms(word: &str, format: Format) -> Option<i64> {
+    if format == Format::Prometheus {
+        return word.parse().ok();
+    }
+    let seconds: f64 = word.parse().ok()?;
+    let millis = (seconds * 1000.0).round();
+    (millis.abs() < 9e15).then_some(millis as i64)
+}
+
+/// For fuzzing: any bytes in, in each format, no panic out. What is taken can be cut into parts.
+pub fn fuzz(bytes: &[u8]) {
+    for format in [Format::Prometheus, Format::OpenMetrics, Format::Protobuf] {
+        let outcome = read(bytes, format, |sample, families| {
+            let parts = crate::parts(sample.series, crate::Names::Valid)?;
+            families.find(&parts.metric);
+            Ok(())
+        });
+        drop(outcome);
+    }
+    let _kept = proto::float(f64::from_bits(
+        bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
+    ));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! Rules that keep, drop, rename and rewrite labels, with the words and the semantics of
+//! Prometheus' `relabel_config` (prometheus.io, "Configuration"; behaviour checked against its own
+//! test cases, in `relabel/tests.rs`).
+//!
+//! Must never know: whose labels they are. Scraping uses them for targets and for samples, the kit
+//! for what any collector reads.
+
+use md5::{Digest, Md5};
+use regex::{Captures, Regex};
+use serde::{Deserialize, Deserializer, de};
+
+/// Rules of one list, at most.
+pub const RULES_MAX: usize = 1000;
+/// The longest pattern, and what it may take when it is compiled.
+const PATTERN_BYTES_MAX: usize = 16 << 10;
+const COMPILED_BYTES_MAX: usize = 1 << 20;
+/// The longest value that a rule makes.
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
+/// Labels by name, sorted, each with a value that is not empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+pub struct Labels(Vec<(String, String)>);
+
+impl Labels {
+    /// The value of a label; empty when there is none.
+    pub fn get(&self, name: &str) -> &str {
+        self.find(name).map_or("", |at| &self.0[at].1)
+    }
+
+    /// Sets a label; an empty value removes it.
+    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        match (self.0.binary_search_by(|(own, _)| own.as_str().cmp(name)), value.is_empty()) {
+            (Ok(at), true) => drop(self.0.remove(at)),
+            (Ok(at), false) => self.0[at].1 = value,
+            (Err(_), true) => {}
+            (Err(at), false) => self.0.insert(at, (name.to_owned(), value)),
+        }
+    }
+
+    /// Keeps those that `is_kept` says.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
+        self.0.retain(|(name, _)| is_kept(name));
+    }
+
+    /// Name and value of each, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether there is such a label.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.0.binary_search_by(|(own, _)| own.as_str().cmp(name)).ok()
+    }
+}
+
+impl<N: AsRef<str>, V: Into<String>> FromIterator<(N, V)> for Labels {
+    /// Of labels with one name the last one stays.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(labels: I) -> Self {
+        let mut all = Self::default();
+        for (name, value) in labels {
+            all.set(name.as_ref(), value);
+        }
+        all
+    }
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    #[default]
+    Replace,
+    Keep,
+    Drop,
+    KeepEqual,
+    DropEqual,
+    HashMod,
+    LabelMap,
+    LabelDrop,
+    LabelKeep,
+    Lowercase,
+    Uppercase,
+}
+
+/// A rule as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    source_labels: Vec<String>,
+    separator: String,
+    target_label: String,
+    regex: String,
+    modulus: u64,
+    replacement: String,
+    action: Action,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            source_labels: Vec::new(),
+            separator: ";".to_owned(),
+            target_label: String::new(),
+            regex: "(.*)".to_owned(),
+            modulus: 0,
+            replacement: "$1".to_owned(),
+            action: Action::default(),
+        }
+    }
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    source_labels: Vec<String>,
+    separator: String,
+    target_label: String,
+    pattern: Regex,
+    modulus: u64,
+    replacement: String,
+    action: Action,
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.source_labels == other.source_labels
+            && self.separator == other.separator
+            && self.target_label == other.target_label
+            && self.pattern.as_str() == other.pattern.as_str()
+            && self.modulus == other.modulus
+            && self.replacement == other.replacement
+            && self.action == other.action
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Written::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+impl Rule {
+    fn new(written: Written) -> Result<Self, String> {
+        let Written { source_labels, separator, target_label, regex, modulus, replacement, action } =
+            written;
+        let is_targeted = matches!(
+            action,
+            Action::Replace
+                | Action::HashMod
+                | Action::Lowercase
+                | Action::Uppercase
+                | Action::KeepEqual
+                | Action::DropEqual
+        );
+        if is_targeted && target_label.is_empty() {
+            return Err(format!("action {} needs a target_label", action.word()));
+        }
+        let is_valid = if action == Action::Replace {
+            is_template(&target_label)
+        } else {
+            target_label.is_empty() || is_name(&target_label)
+        };
+        if !is_valid {
+            return Err(format!("{target_label:?} is no target_label for {}", action.word()));
+        }
+        if action == Action::HashMod && modulus == 0 {
+            return Err("action hashmod needs a modulus that is not 0".to_owned());
+        }
+        if action == Action::LabelMap && !is_template(&replacement) {
+            return Err(format!("{replacement:?} is no replacement for labelmap"));
+        }
+        if regex.len() > PATTERN_BYTES_MAX {
+            return Err(format!("a regex of {} bytes; at most {PATTERN_BYTES_MAX}", regex.len()));
+        }
+        let pattern = regex::RegexBuilder::new(&format!("^(?s:{regex})$"))
+            .size_limit(COMPILED_BYTES_MAX)
+            .build()
+            .map_err(|cause| format!("regex {regex:?}: {cause}"))?;
+        Ok(Self { source_labels, separator, target_label, pattern, modulus, replacement, action })
+    }
+
+    /// Applies the rule; false when the labels are dropped.
+    fn apply(&self, labels: &mut Labels) -> bool {
+        let values = self.source_labels.iter().map(|name| labels.get(name));
+        let source = values.collect::<Vec<_>>().join(&self.separator);
+        match self.action {
+            Action::Drop => return !self.pattern.is_match(&source),
+            Action::Keep => return self.pattern.is_match(&source),
+            Action::DropEqual => return labels.get(&self.target_label) != source,
+            Action::KeepEqual => return labels.get(&self.target_label) == source,
+            Action::Replace => self.replace(&source, labels),
+            Action::Lowercase => labels.set(&self.target_label, source.to_lowercase()),
+            Action::Uppercase => labels.set(&self.target_label, source.to_uppercase()),
+            Action::HashMod => {
+                let rest = hash(&source) % self.modulus;
+                labels.set(&self.target_label, rest.to_string());
+            }
+            Action::LabelMap => self.map(labels),
+            Action::LabelDrop => labels.retain(|name| !self.pattern.is_match(name)),
+            Action::LabelKeep => labels.retain(|name| self.pattern.is_match(name)),
+        }
+        true
+    }
+
+    /// Where the pattern matches, the target becomes the replacement; where the target is no name
+    /// of a label, nothing happens.
+    fn replace(&self, source: &str, labels: &mut Labels) {
+        let Some(found) = self.pattern.captures(source) else { return };
+        let target = Self::expand(&found, &self.target_label);
+        if is_name(&target) {
+            let value = Self::expand(&found, &self.replacement);
+            labels.set(&target, value);
+        }
+    }
+
+    fn map(&self, labels: &mut Labels) {
+        let before = labels.clone();
+        for (name, value) in before.iter() {
+            if let Some(found) = self.pattern.captures(name) {
+                let target = Self::expand(&found, &self.replacement);
+                labels.set(&target, value);
+            }
+        }
+    }
+
+    /// Go and the library here read `$1` and `${1}` alike.
+    fn expand(found: &Captures<'_>, template: &str) -> String {
+        let mut out = String::new();
+        found.expand(template, &mut out);
+        if out.len() > VALUE_BYTES_MAX {
+            let end = (0..=VALUE_BYTES_MAX).rev().find(|at| out.is_char_boundary(*at));
+            out.truncate(end.unwrap_or(0));
+        }
+        out
+    }
+}
+
+impl Action {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Replace => "replace",
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+            Self::KeepEqual => "keepequal",
+            Self::DropEqual => "dropequal",
+            Self::HashMod => "hashmod",
+            Self::LabelMap => "labelmap",
+            Self::LabelDrop => "labeldrop",
+            Self::LabelKeep => "labelkeep",
+            Self::Lowercase => "lowercase",
+            Self::Uppercase => "uppercase",
+        }
+    }
+}
+
+/// Applies the rules in their order; false when the labels are dropped.
+pub fn apply(rules: &[Rule], labels: &mut Labels) -> bool {
+    rules.iter().all(|rule| rule.apply(labels))
+}
+
+/// The last eight bytes of the MD5 sum, as Prometheus has it: all of a fleet agree on shards.
+fn hash(text: &str) -> u64 {
+    let sum = Md5::digest(text.as_bytes());
+    sum.iter().skip(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}
+
+/// Whether it is the name of a label.
+fn is_name(text: &str) -> bool {
+    is_template(text) && !text.contains('$')
+}
+
+/// Whether it can become the name of a label: letters, digits, underscores, `$1` and `${name}`.
+fn is_template(text: &str) -> bool {
+    let mut letters = text.chars().peekable();
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let mut is_first = true;
+    while let Some(letter) = letters.next() {
+        if letter == '$' {
+            let is_braced = letters.next_if_eq(&'{').is_some();
+            let mut length = 0;
+            while letters.next_if(|letter| is_word(*letter)).is_some() {
+                length += 1;
+            }
+            if length == 0 || is_braced && letters.next_if_eq(&'}').is_none() {
+                return false;
+            }
+        } else if !is_word(letter) || is_first && letter.is_ascii_digit() {
+            return false;
+        }
+        is_first = false;
+    }
+    !is_first
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! What a target answered, to samples: names and labels once for each series, values each time.
+//!
+//! Must never know: how the answer came here.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
+
+use granary_agent_kit::{
+    KnownReading, Series,
+    relabel::{self, Labels},
+};
+use granary_exposition::{Families, Format, Names, Sample, parts, read};
+use granary_protocol::{Kind, STALE_MARKER};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{config::Job, target::Target};
+
+const NAME: &str = "__name__";
+/// Series of one target, whatever its limit is.
+const SERIES_MAX: usize = 200_000;
+
+/// The series that a target has shown lately.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// By the hash of the bytes in which the target writes them.
+    series: HashMap<u128, Known>,
+    round: u64,
+    reports: Vec<Arc<Series>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// None for one that rules drop.
+    series: Option<Arc<Series>>,
+    /// In which answer it was last.
+    round: u64,
+    /// An answer with it was taken: it has to end when it is in none.
+    is_sent: bool,
+    /// The target gave it a time of its own: it does not end with an answer.
+    is_timed: bool,
+}
+
+/// What an answer holds.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) readings: Vec<KnownReading>,
+    /// Samples that the target showed.
+    pub(crate) scraped: u64,
+    /// Samples that the rules left.
+    pub(crate) kept: u64,
+    /// Series that were not in the answer before.
+    pub(crate) added: u64,
+}
+
+/// How a scrape went, for its reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Report {
+    pub(crate) is_up: bool,
+    pub(crate) seconds: f64,
+    pub(crate) scraped: u64,
+    pub(crate) kept: u64,
+    pub(crate) added: u64,
+}
+
+/// What each scrape reports, in the order of [`Report`]'s fields.
+const REPORTS: [(&str, &str); 5] = [
+    ("up", ""),
+    ("scrape_duration_seconds", "seconds"),
+    ("scrape_samples_scraped", "samples"),
+    ("scrape_samples_post_metric_relabeling", "samples"),
+    ("scrape_series_added", "series"),
+];
+
+impl Shown {
+    /// Takes an answer in. Series that were in the last one and are not in this one end.
+    ///
+    /// # Errors
+    /// When it cannot be read, or breaks a limit: nothing of it counts, and what was shown before
+    /// is to be ended. How many samples were read is told.
+    pub(crate) fn take(
+        &mut self,
+        (job, target): (&Job, &Target),
+        external: &Labels,
+        (body, format): (&[u8], Format),
+        time_ms: i64,
+    ) -> Result<Taken, (u64, String)> {
+        self.round += 1;
+        let mut taken = Taken::default();
+        let of_target = OfTarget { job, target, external };
+        let outcome = read(body, format, |sample, families| {
+            self.sample(&of_target, sample, families, time_ms, &mut taken)
+        });
+        outcome.map_err(|fault| (taken.scraped, fault.to_string()))?;
+        taken.kept = taken.readings.len() as u64;
+        self.end(time_ms, |known, round| known.round == round, &mut taken.readings);
+        Ok(taken)
+    }
+
+    /// The target did not answer, or is gone: all that it showed ends.
+    pub(crate) fn end_all(&mut self, time_ms: i64) -> Vec<KnownReading> {
+        let mut readings = Vec::new();
+        self.end(time_ms, |_, _| false, &mut readings);
+        readings
+    }
+
+    /// How the scrape went, as readings.
+    pub(crate) fn report(
+        &mut self,
+        target: &Target,
+        external: &Labels,
+        report: Report,
+        time_ms: i64,
+    ) -> Vec<KnownReading> {
+        let Report { is_up, seconds, scraped, kept, added } = report;
+        let values =
+            [f64::from(u8::from(is_up)), seconds, scraped as f64, kept as f64, added as f64];
+        if self.reports.is_empty() {
+            let series = |(metric, unit): &(&str, &str)| {
+                let mut labels = target.labels.clone();
+                add_missing(&mut labels, external);
+                Arc::new(Series::new(*metric, pairs(&labels), Kind::Gauge, *unit))
+            };
+            self.reports = REPORTS.iter().map(series).collect();
+        }
+        let reading = |(series, value): (&Arc<Series>, f64)| KnownReading {
+            series: Arc::clone(series),
+            value,
+            time_ms,
+            start_ms: None,
+        };
+        self.reports.iter().zip(values).map(reading).collect()
+    }
+
+    /// Of a target that is gone, its reports end too.
+    pub(crate) fn end_reports(&self, time_ms: i64) -> Vec<KnownReading> {
+        self.reports.iter().map(|series| stale(series, time_ms)).collect()
+    }
+
+    fn sample(
+        &mut self,
+        of_target: &OfTarget<'_>,
+        sample: Sample<'_>,
+        families: &Families,
+        time_ms: i64,
+        taken: &mut Taken,
+    ) -> Result<(), String> {
+        taken.scraped += 1;
+        let hash = xxh3_128(sample.series);
+        let honored = sample.time_ms.filter(|_| of_target.job.honor_timestamps);
+        let round = self.round;
+        let is_full = self.series.len() >= SERIES_MAX;
+        let known = match self.series.entry(hash) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(_) if is_full => {
+                return Err(format!("more than {SERIES_MAX} series"));
+            }
+            Entry::Vacant(free) => {
+                let series = of_target.describe(sample.series, families)?.map(Arc::new);
+                free.insert(Known { series, round: 0, is_sent: false, is_timed: false })
+            }
+        };
+        let Some(series) = &known.series else {
+            known.round = round;
+            return Ok(());
+        };
+        if known.round == round && honored.is_none() {
+            // The same line twice: the first one counts, as in Prometheus.
+            return Ok(());
+        }
+        taken.added += u64::from(!known.is_sent && known.round != round);
+        known.round = round;
+        known.is_timed = honored.is_some();
+        let limit = of_target.job.sample_limit;
+        if limit > 0 && taken.readings.len() as u64 >= limit {
+            return Err(format!("more samples than the sample_limit of {limit}"));
+        }
+        taken.readings.push(KnownReading {
+            series: Arc::clone(series),
+            value: sample.value,
+            time_ms: honored.unwrap_or(time_ms),
+            start_ms: sample.start_ms,
+        });
+        Ok(())
+    }
+
+    /// Forgets the series that `stays` does not keep, and says that they have ended.
+    fn end(
+        &mut self,
+        time_ms: i64,
+        stays: impl Fn(&Known, u64) -> bool,
+        readings: &mut Vec<KnownReading>,
+    ) {
+        let round = self.round;
+        self.series.retain(|_, known| {
+            let is_kept = stays(known, round);
+            if !is_kept && known.is_sent && !known.is_timed {
+                readings.extend(known.series.as_ref().map(|series| stale(series, time_ms)));
+            }
+            known.is_sent = is_kept;
+            is_kept
+        });
+    }
+}
+
+fn stale(series: &Arc<Series>, time_ms: i64) -> KnownReading {
+    KnownReading { series: Arc::clone(series), value: STALE_MARKER, time_ms, start_ms: None }
+}
+
+/// Whose samples they are.
+struct OfTarget<'a> {
+    job: &'a Job,
+    target: &'a Target,
+    external: &'a Labels,
+}
+
+impl OfTarget<'_> {
+    /// The series that is written so; none when the rules drop it.
+    fn describe(&self, series: &[u8], families: &Families) -> Result<Option<Series>, String> {
+        let parts = parts(series, Names::Valid)?;
+        if parts.metric.is_empty() {
+            return Err("a sample has no metric".to_owned());
+        }
+        let family = families.find(&parts.metric).cloned().unwrap_or_default();
+        let (kind, unit) = (family.kind_of(&parts.metric), family.unit_of(&parts.metric));
+        let mut labels: Labels = parts.labels.into_iter().collect();
+        labels.set(NAME, parts.metric);
+        self.check_limits(&labels)?;
+        self.join(&mut labels);
+        if !relabel::apply(&self.job.metric_relabel_configs, &mut labels) {
+            return Ok(None);
+        }
+        let metric = labels.get(NAME).to_owned();
+        if metric.is_empty() {
+            return Ok(None);
+        }
+        labels.set(NAME, "");
+        add_missing(&mut labels, self.external);
+        Ok(Some(Series::new(metric, pairs(&labels), kind, unit)))
+    }
+
+    /// Adds the target's labels. Where a sample has one of the name, it goes on as
+    /// `exported_NAME`; with `honor_labels` it stays and the target's gives way.
+    fn join(&self, labels: &mut Labels) {
+        let target = &self.target.labels;
+        if self.job.honor_labels {
+            add_missing(labels, target);
+            return;
+        }
+        let mut moved = Vec::new();
+        for (name, value) in target.iter() {
+            let own = labels.get(name).to_owned();
+            if !own.is_empty() {
+                moved.push((name, own));
+            }
+            labels.set(name, value);
+        }
+        // Shorter names first, so that a name that is made is not moved again by luck of order.
+        moved.sort_by_key(|(name, _)| name.len());
+        for (name, value) in moved {
+            let mut free = format!("exported_{name}");
+            while labels.has(&free) {
+                free = format!("exported_{free}");
+            }
+            labels.set(&free, value);
+        }
+    }
+
+    fn check_limits(&self, labels: &Labels) -> Result<(), String> {
+        let job = self.job;
+        let is_over = |found: usize, limit: u64| limit > 0 && found as u64 > limit;
+        let count = labels.iter().len() + self.target.labels.iter().len();
+        if is_over(count, job.label_limit) {
+            return Err(format!(
+                "{count} labels, more than the label_limit of {}",
+                job.label_limit
+            ));
+        }
+        for (name, value) in labels.iter() {
+            let limit = job.label_name_length_limit;
+            if is_over(name.len(), limit) {
+                return Err(format!(
+                    "a label's name is longer than label_name_length_limit, {limit}"
+                ));
+            }
+            let limit = job.label_value_length_limit;
+            if is_over(value.len(), limit) {
+                return Err(format!(
+                    "the value of {name} is longer than label_value_length_limit, {limit}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add_missing(labels: &mut Labels, more: &Labels) {
+    for (name, value) in more.iter() {
+        if !labels.has(name) {
+            labels.set(name, value);
+        }
+    }
+}
+
+fn pairs(labels: &Labels) -> Vec<(String, String)> {
+    labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What samples become, against what Prometheus makes of the same answers.
+
+use granary_protocol::is_stale_marker;
+
+use super::*;
+use crate::config::Config;
+
+fn job(yaml: &str) -> Job {
+    let text = format!("scrape_configs:\n- job_name: j\n{yaml}");
+    Config::parse(&text, "".into()).unwrap().jobs()[0].clone()
+}
+
+struct Asked {
+    job: Job,
+    target: Target,
+    external: Labels,
+    shown: Shown,
+}
+
+impl Asked {
+    fn new(yaml: &str) -> Self {
+        let job = job(yaml);
+        let found = [("__address__", "h:1"), ("env", "t")].into_iter().collect();
+        let target = Target::new(&job, &found).unwrap().unwrap();
+        let external = [("monitor", "m"), ("env", "x")].into_iter().collect();
+        Self { job, target, external, shown: Shown::default() }
+    }
+
+    fn take(&mut self, text: &str, time_ms: i64) -> Result<Taken, (u64, String)> {
+        let body = (text.as_bytes(), Format::Prometheus);
+        self.shown.take((&self.job, &self.target), &self.external, body, time_ms)
+    }
+
+    /// `series value time` of each sample that was taken.
+    fn read(&mut self, text: &str, time_ms: i64) -> Vec<String> {
+        self.take(text, time_ms).unwrap().readings.iter().map(shown).collect()
+    }
+}
+
+fn shown(reading: &KnownReading) -> String {
+    let series = &reading.series;
+    let tags: Vec<_> = series
+        .tags()
+        .iter()
+        .filter(|(name, _)| !["instance", "job", "env", "monitor"].contains(&name.as_str()))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let value =
+        if is_stale_marker(reading.value) { "ends".to_owned() } else { reading.value.to_string() };
+    format!(
+        "{}{{{}}} {} {value} {}",
+        series.metric(),
+        tags.join(","),
+        series.kind(),
+        reading.time_ms
+    )
+}
+
+#[test]
+fn samples_get_the_labels_of_their_target_and_kinds_of_their_family() {
+    let mut asked = Asked::new("");
+    let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
+    assert_eq!((taken.scraped, taken.kept, taken.added), (2, 2, 2));
+    let lines: Vec<_> = taken.readings.iter().map(shown).collect();
+    assert_eq!(lines, ["c{a=b} counter 1 5", "g{} gauge NaN 77"]);
+    let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let all = [("a", "b"), ("env", "t"), ("instance", "h:1"), ("job", "j"), ("monitor", "m")];
+    assert_eq!(taken.readings[0].series.tags(), own(&all));
+    // The second time the same series are known.
+    let first = Arc::clone(&taken.readings[0].series);
+    let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
+    assert!(Arc::ptr_eq(&first, &taken.readings[0].series));
+    assert_eq!(taken.added, 0);
+}
+
+#[test]
+fn labels_that_both_have_are_the_targets_or_with_honor_labels_the_samples() {
+    let text = "m{job=\"own\",exported_job=\"x\",instance=\"\"} 1\n";
+    let tags = |yaml| {
+        let mut asked = Asked::new(yaml);
+        let taken = asked.take(text, 1).unwrap();
+        let tags = taken.readings[0].series.tags().to_vec();
+        tags.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        tags(""),
+        "env=t exported_exported_job=own exported_job=x instance=h:1 job=j monitor=m"
+    );
+    assert_eq!(
+        tags("  honor_labels: true\n"),
+        "env=t exported_job=x instance=h:1 job=own monitor=m"
+    );
+}
+
+#[test]
+fn times_of_the_target_count_when_they_are_honored() {
+    let mut asked = Asked::new("  honor_timestamps: false\n");
+    assert_eq!(asked.read("m 1 77\n", 5), ["m{} gauge 1 5"]);
+    assert_eq!(asked.read("\n", 6), ["m{} gauge ends 6"]);
+    let mut asked = Asked::new("");
+    assert_eq!(asked.read("m 1 77\nm 2 78\n", 5), ["m{} gauge 1 77", "m{} gauge 2 78"]);
+    assert_eq!(asked.read("\n", 6), [] as [&str; 0], "it does not end with an answer");
+}
+
+#[test]
+fn a_series_that_vanishes_ends_once_and_comes_back() {
+    let mut asked = Asked::new("");
+    asked.read("a 1\nb 1\na 9\n", 1);
+    assert_eq!(asked.read("a 2\n", 2), ["a{} gauge 2 2", "b{} gauge ends 2"]);
+    assert_eq!(asked.read("a 3\n", 3), ["a{} gauge 3 3"]);
+    let taken = asked.take("b 4\na 4\n", 4).unwrap();
+    assert_eq!(taken.added, 1);
+    let mut ended: Vec<_> = asked.shown.end_all(5).iter().map(shown).collect();
+    ended.sort();
+    assert_eq!(ended, ["a{} gauge ends 5", "b{} gauge ends 5"]);
+    assert_eq!(asked.shown.end_all(6).len(), 0);
+}
+
+#[test]
+fn a_bad_answer_counts_for_nothing_and_ends_what_was_shown() {
+    let mut asked = Asked::new("");
+    asked.read("a 1\n", 1);
+    let (scraped, fault) = asked.take("a 2\nnew 1\nb x\n", 2).unwrap_err();
+    assert_eq!(scraped, 2);
+    assert!(fault.starts_with("line 3: "), "{fault}");
+    let ended: Vec<_> = asked.shown.end_all(2).iter().map(shown).collect();
+    assert_eq!(ended, ["a{} gauge ends 2"], "what was never sent does not end");
+}
+
+#[test]
+fn rules_drop_and_rewrite_samples() {
+    let mut asked = Asked::new(
+        "  metric_relabel_configs:
+  - {source_labels: [__name__], regex: 'go_.*', action: drop}
+  - {source_labels: [__name__], regex: 'old_(.*)', target_label: __name__, replacement: 'new_$1'}
+  - {regex: 'secret', action: labeldrop}\n",
+    );
+    let text = "go_x 1\nold_m{secret=\"s\",a=\"b\"} 2\n";
+    for time in 1..3 {
+        let taken = asked.take(text, time).unwrap();
+        assert_eq!((taken.scraped, taken.kept), (2, 1));
+        assert_eq!(shown(&taken.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
+    }
+}
+
+#[test]
+fn an_answer_over_a_limit_counts_for_nothing() {
+    let check = |yaml: &str, text: &str, expected: &str| {
+        let (_, fault) = Asked::new(yaml).take(text, 1).unwrap_err();
+        assert!(fault.contains(expected), "{fault}");
+    };
+    check("  sample_limit: 1\n", "a 1\nb 1\n", "sample_limit of 1");
+    check("  label_limit: 4\n", "a{b=\"c\"} 1\n", "5 labels, more than the label_limit of 4");
+    check("  label_name_length_limit: 9\n", "a{bbbbbbbbbb=\"c\"} 1\n", "label_name_length_limit");
+    check("  label_value_length_limit: 2\n", "a{b=\"ccc\"} 1\n", "label_value_length_limit");
+    let dropped = "  sample_limit: 1\n  metric_relabel_configs: [{source_labels: [__name__], regex: a, action: drop}]\n";
+    assert_eq!(Asked::new(dropped).take("a 1\nb 1\n", 1).unwrap().kept, 1);
+}
+
+#[test]
+fn reports_are_series_of_the_target() {
+    let mut asked = Asked::new("");
+    let report = Report { is_up: true, seconds: 0.5, scraped: 4, kept: 3, added: 2 };
+    let Asked { target, external, shown: own, .. } = &mut asked;
+    let lines: Vec<_> = own.report(target, external, report, 9).iter().map(shown).collect();
+    assert_eq!(
+        lines,
+        [
+            "up{} gauge 1 9",
+            "scrape_duration_seconds{} gauge 0.5 9",
+            "scrape_samples_scraped{} gauge 4 9",
+            "scrape_samples_post_metric_relabeling{} gauge 3 9",
+            "scrape_series_added{} gauge 2 9",
+        ]
+    );
+    assert_eq!(own.end_reports(10).len(), 5);
+}

@@ -1,0 +1,105 @@
+//! What is read of a prometheus.yml, and what is refused with its name and place.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(text, PathBuf::from("/etc/p"))
+}
+
+const WHOLE: &str = r#"
+global:
+  scrape_interval: 15s
+  evaluation_interval: 15s
+  external_labels: {monitor: 'm'}
+  sample_limit: 7
+  body_size_limit: 1MB
+rule_files:
+  # - "first_rules.yml"
+scrape_configs:
+  - job_name: 'prometheus'
+    scrape_interval: 5s
+    static_configs:
+      - targets: ['localhost:9090']
+        labels: {env: "e"}
+  - job_name: node
+    honor_labels: true
+    honor_timestamps: false
+    scheme: https
+    params: {"collect[]": [cpu, meminfo]}
+    basic_auth: {username: u, password_file: pw}
+    tls_config: {ca_file: ca.pem, insecure_skip_verify: false}
+    file_sd_configs: [{files: ['/abs/*.json', 'rel.yml'], refresh_interval: 5m}]
+    dns_sd_configs: [{names: [a.example], type: A, port: 9100}, {names: [_b._tcp.example]}]
+    scrape_protocols: [PrometheusProto, OpenMetricsText1.0.0, PrometheusText0.0.4]
+    relabel_configs:
+      - source_labels: [__address__]
+        regex: '(.*):\d+'
+        target_label: host
+    metric_relabel_configs: [{source_labels: [__name__], regex: 'go_.*', action: drop}]
+    sample_limit: 9
+    body_size_limit: 2MB
+"#;
+
+#[test]
+fn a_file_of_prometheus_is_read_as_it_is() {
+    let config = parse(WHOLE).unwrap();
+    let [prometheus, node] = config.jobs() else { panic!("two jobs") };
+    assert_eq!(prometheus.interval(), Duration::from_secs(5));
+    assert_eq!(prometheus.timeout(), Duration::from_secs(5), "the default gives way");
+    assert_eq!((prometheus.sample_limit, node.sample_limit), (7, 9));
+    assert_eq!((prometheus.body_bytes_max(), node.body_bytes_max()), (1 << 20, 2 << 20));
+    assert_eq!((node.interval().as_secs(), node.timeout().as_secs()), (15, 10));
+    assert!(node.honor_labels && !node.honor_timestamps && prometheus.honor_timestamps);
+    assert_eq!(node.file_sd_configs[0].files[1], Path::new("/etc/p/rel.yml"));
+    assert_eq!(
+        node.basic_auth.as_ref().unwrap().password_file.as_deref(),
+        Some(Path::new("/etc/p/pw"))
+    );
+    assert_eq!(node.dns_sd_configs[1].kind, RecordType::Srv);
+    assert_eq!(config.external_labels()["monitor"], "m");
+    assert_eq!(parse("").unwrap().jobs(), []);
+    assert_eq!(config, parse(WHOLE).unwrap());
+}
+
+#[test]
+fn what_is_not_supported_is_refused_by_its_name_and_place() {
+    let check = |text: &str, expected: &[&str]| {
+        let fault = parse(text).unwrap_err();
+        for word in expected {
+            assert!(fault.contains(word), "{word:?} is not in: {fault}");
+        }
+    };
+    let job = |more: &str| format!("scrape_configs:\n  - job_name: j\n{more}");
+    check("global: {}\nremote_write:\n  - url: http://x\n", &["remote_write", "line 2"]);
+    check("alerting: {}\n", &["alerting", "line 1"]);
+    check("rule_files: [a.yml]\n", &["remove it", "line 1"]);
+    check(&job("    kubernetes_sd_configs: [{role: pod}]\n"), &["kubernetes_sd_configs", "line 3"]);
+    check(&job("    proxy_url: http://p\n"), &["proxy_url", "line 3"]);
+    check(&job("    tls_config: {server_name: x}\n"), &["server_name", "line 3"]);
+    check(&job("    scrape_interval: soon\n"), &["\"soon\"", "15s", "line 3"]);
+    check(&job("    body_size_limit: 10\n"), &["\"10\"", "10MB"]);
+    check(&job("    relabel_configs: [{action: melt}]\n"), &["melt", "line 3"]);
+    check(&job("    relabel_configs: [{regex: '('}]\n"), &["target_label"]);
+    check(&job("    relabel_configs: [{regex: '(', target_label: a}]\n"), &["regex \"(\""]);
+    check(&job("    scrape_timeout: 2m\n"), &["\"j\"", "scrape_timeout"]);
+    check(&job("    scrape_interval: 1ms\n"), &["\"j\"", "100ms"]);
+    check(&job("  - job_name: j\n"), &["two jobs"]);
+    check("scrape_configs: [{}]\n", &["job_name"]);
+    check(&job("    file_sd_configs: [{files: [x.txt]}]\n"), &["/etc/p/x.txt", ".json"]);
+    check(&job("    dns_sd_configs: [{names: [x], type: A}]\n"), &["port"]);
+    check(&job("    dns_sd_configs: [{names: [x], type: MX}]\n"), &["MX", "line 3"]);
+    check(&job("    tls_config: {cert_file: x}\n"), &["key_file"]);
+    check(&job("    basic_auth: {}\n    authorization: {}\n"), &["only one"]);
+    check("scrape_configs: 3\n", &["line 1"]);
+    check("a: [", &["line 1"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_or_too_long_is_named() {
+    let fault = Config::read(Path::new("/nonexistent/p.yml")).unwrap_err().to_string();
+    assert!(fault.starts_with("/nonexistent/p.yml: "), "{fault}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.yml");
+    std::fs::write(&path, "#".repeat(FILE_BYTES_MAX as usize + 1)).unwrap();
+    assert!(Config::read(&path).unwrap_err().to_string().contains("bytes; at most"));
+}

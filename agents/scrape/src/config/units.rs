@@ -1,0 +1,125 @@
+//! Lengths of time and numbers of bytes as Prometheus' settings write them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+
+/// The longest time that a setting may say.
+const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Units of time, from the largest on; a text has each once, in this order.
+const TIME_UNITS: [(&str, u64); 7] = [
+    ("y", 365 * 24 * 60 * 60 * 1000),
+    ("w", 7 * 24 * 60 * 60 * 1000),
+    ("d", 24 * 60 * 60 * 1000),
+    ("h", 60 * 60 * 1000),
+    ("m", 60 * 1000),
+    ("s", 1000),
+    ("ms", 1),
+];
+const SIZE_UNITS: [&str; 5] = ["B", "K", "M", "G", "T"];
+
+/// A length of time, such as `15s` or `1m30s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span(pub(crate) Duration);
+
+/// A number of bytes, such as `10MB`; units are powers of 1024, as Prometheus has it. 0 means "no
+/// bound".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        span(&text).map(Self).ok_or_else(|| {
+            de::Error::custom(format!("{text:?} is no length of time; write 15s or 1m30s"))
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        size(&text)
+            .map(Self)
+            .ok_or_else(|| de::Error::custom(format!("{text:?} is no number of bytes; write 10MB")))
+    }
+}
+
+/// A length of time in Prometheus' form.
+pub(crate) fn span(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut millis = 0_u64;
+    let mut units = TIME_UNITS.iter();
+    while !rest.is_empty() && rest != "0" {
+        let (number, behind) = number(rest)?;
+        let unit = behind.find(|letter: char| letter.is_ascii_digit()).unwrap_or(behind.len());
+        let (unit, behind) = behind.split_at_checked(unit)?;
+        let (_, factor) = units.by_ref().find(|(word, _)| *word == unit)?;
+        millis = number.checked_mul(*factor)?.checked_add(millis)?;
+        rest = behind;
+    }
+    let span = Duration::from_millis(millis);
+    (!text.is_empty() && span <= SPAN_MAX).then_some(span)
+}
+
+fn size(text: &str) -> Option<u64> {
+    if text == "0" {
+        return Some(0);
+    }
+    let (number, unit) = number(text)?;
+    let unit = unit.strip_suffix("iB").or_else(|| unit.strip_suffix('B').filter(|u| !u.is_empty()));
+    let unit = unit.unwrap_or(if text.ends_with('B') { "B" } else { return None });
+    let power = SIZE_UNITS.iter().position(|word| *word == unit)?;
+    number.checked_mul(1024_u64.checked_pow(power as u32)?)
+}
+
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (digits, behind) = text.split_at_checked(end)?;
+    Some((digits.parse().ok()?, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_prometheus_reads_them() {
+        let check = |text, millis: Option<u64>| {
+            assert_eq!(span(text), millis.map(Duration::from_millis), "{text}");
+        };
+        check("15s", Some(15_000));
+        check("1m30s", Some(90_000));
+        check("1h0m5ms", Some(3_600_005));
+        check("2w1d", Some(15 * 86_400_000));
+        check("0", Some(0));
+        check("1y1w", None);
+        for bad in ["", "5", "s", "1.5s", "30s1m", "1s1s", "-1s", "1 s", "9999999999999999999s"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        let check = |text, bytes| assert_eq!(size(text), bytes, "{text}");
+        check("0", Some(0));
+        check("512B", Some(512));
+        check("1KB", Some(1024));
+        check("10MB", Some(10 << 20));
+        check("1GiB", Some(1 << 30));
+        for bad in
+            ["", "10", "MB", "10M", "10mb", "1.5MB", "99999999999999999999TB", "9999999999TB"]
+        {
+            check(bad, None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[0-9a-zA-Z é.-]{0,12}") {
+            let _read = (span(&text), size(&text));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Targets that DNS names: SRV records with their ports, or addresses (RFC 1035, RFC 2782).
+//!
+//! The servers are those of /etc/resolv.conf, asked over UDP, and over TCP when the answer does not
+//! fit. Asking is bounded in time, answers in length.
+
+use std::{
+    error::Error,
+    fs,
+    io::{self, Read, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},
+    time::Duration,
+};
+
+use granary_agent_kit::relabel::Labels;
+use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, Question, RCODE, TYPE, rdata::RData};
+
+use super::TARGETS_MAX;
+use crate::config::{DnsDiscovery, RecordType};
+
+const TIMEOUT: Duration = Duration::from_secs(2);
+const ATTEMPTS: usize = 2;
+/// Servers, and endings of names, that are tried.
+const SERVERS_MAX: usize = 3;
+const SEARCH_MAX: usize = 6;
+const DATAGRAM_BYTES: usize = 4096;
+
+/// Whom to ask.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resolver {
+    servers: Vec<SocketAddr>,
+    search: Vec<String>,
+}
+
+impl Resolver {
+    /// As /etc/resolv.conf has it, read anew: laptops and containers change it.
+    pub(crate) fn of_this_machine() -> Self {
+        Self::parse(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut found = Self::default();
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            match words.next() {
+                Some("nameserver") => {
+                    let address: Option<IpAddr> = words.next().and_then(|word| word.parse().ok());
+                    found.servers.extend(address.map(|address| SocketAddr::new(address, 53)));
+                }
+                Some("search" | "domain") => {
+                    found.search = words.take(SEARCH_MAX).map(str::to_owned).collect();
+                }
+                _ => {}
+            }
+        }
+        found.servers.truncate(SERVERS_MAX);
+        if found.servers.is_empty() {
+            found.servers.push(SocketAddr::from(([127, 0, 0, 1], 53)));
+        }
+        found
+    }
+
+    /// A resolver that asks one server.
+    #[cfg(test)]
+    pub(crate) fn asking(server: SocketAddr) -> Self {
+        Self { servers: vec![server], search: Vec::new() }
+    }
+
+    /// The addresses with ports, or without, that the name has. A name that does not exist has
+    /// none.
+    fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<(String, Option<u16>)>, String> {
+        let is_whole = name.ends_with('.');
+        let endings = self.search.iter().filter(|_| !is_whole).map(|end| format!("{name}.{end}"));
+        let mut last = Ok(Vec::new());
+        for name in std::iter::once(name.trim_end_matches('.').to_owned()).chain(endings) {
+            last = self.ask_each(&name, kind).map_err(|cause| format!("{name}: {cause}"));
+            if last.as_ref().is_ok_and(|found| !found.is_empty()) {
+                break;
+            }
+        }
+        last
+    }
+
+    fn ask_each(&self, name: &str, kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
+        let query = query(name, kind)?;
+        let mut last = Err(io::Error::other("there is no server to ask"));
+        for _ in 0..ATTEMPTS {
+            for server in &self.servers {
+                last = ask_one(*server, &query).and_then(|answer| read(&answer, kind));
+                if last.is_ok() {
+                    return last;
+                }
+            }
+        }
+        last
+    }
+}
+
+fn bad(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, cause)
+}
+
+fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
+    // Any number does: the socket takes answers of this server alone, on a port of its own.
+    let mut packet = Packet::new_query(1);
+    packet.set_flags(PacketFlag::RECURSION_DESIRED);
+    let asked = match kind {
+        RecordType::Srv => TYPE::SRV,
+        RecordType::A => TYPE::A,
+        RecordType::Aaaa => TYPE::AAAA,
+    };
+    let name = Name::new(name).map_err(bad)?;
+    packet.questions.push(Question::new(name, QTYPE::TYPE(asked), CLASS::IN.into(), false));
+    packet.build_bytes_vec().map_err(bad)
+}
+
+fn ask_one(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
+    socket.send(query)?;
+    let mut answer = vec![0; DATAGRAM_BYTES];
+    let length = socket.recv(&mut answer)?;
+    answer.truncate(length);
+    let is_cut = Packet::parse(&answer).map_err(bad)?.has_flags(PacketFlag::TRUNCATION);
+    if is_cut { ask_by_tcp(server, query) } else { Ok(answer) }
+}
+
+/// The same with the length before the question and the answer.
+fn ask_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let length = u16::try_from(query.len()).map_err(bad)?;
+    stream.write_all(&[&length.to_be_bytes(), query].concat())?;
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut answer)?;
+    Ok(answer)
+}
+
+fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {
+    let packet = Packet::parse(answer).map_err(bad)?;
+    let code = packet.rcode();
+    if !matches!(code, RCODE::NoError | RCODE::NameError) {
+        return Err(bad(format!("the server answered {code:?}")));
+    }
+    let of_record = |data: &RData<'_>| {
+        if let (RData::SRV(srv), RecordType::Srv) = (data, kind) {
+            Some((srv.target.to_string(), Some(srv.port)))
+        } else if let (RData::A(own), RecordType::A) = (data, kind) {
+            Some((Ipv4Addr::from(own.address).to_string(), None))
+        } else if let (RData::AAAA(own), RecordType::Aaaa) = (data, kind) {
+            Some((format!("[{}]", Ipv6Addr::from(own.address)), None))
+        } else {
+            None
+        }
+    };
+    Ok(packet.answers.iter().filter_map(|record| of_record(&record.rdata)).collect())
+}
+
+/// The names of one `dns_sd_configs`.
+#[derive(Debug)]
+pub(crate) struct Names(pub(crate) DnsDiscovery);
+
+impl Names {
+    /// The targets that the names have now. When one of them cannot be asked for, all that was
+    /// known stays.
+    pub(crate) fn look_up(&self, resolver: &Resolver) -> Result<Vec<Labels>, String> {
+        let DnsDiscovery { names, kind, port, .. } = &self.0;
+        let mut all = Vec::new();
+        for name in names {
+            for (host, own_port) in resolver.ask(name, *kind)? {
+                let port = own_port.unwrap_or(*port);
+                let mut labels: Labels =
+                    [("__address__", format!("{host}:{port}")), ("__meta_dns_name", name.clone())]
+                        .into_iter()
+                        .collect();
+                if own_port.is_some() {
+                    labels.set("__meta_dns_srv_record_target", format!("{host}."));
+                    labels.set("__meta_dns_srv_record_port", port.to_string());
+                }
+                all.push(labels);
+            }
+        }
+        // Servers answer in any order.
+        all.sort_by(|one, next| one.iter().cmp(next.iter()));
+        all.truncate(TARGETS_MAX);
+        Ok(all)
+    }
+}
+
+/// For fuzzing: any bytes as an answer, no panic out.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    for kind in [RecordType::Srv, RecordType::A, RecordType::Aaaa] {
+        drop(read(bytes, kind));
+    }
+}
+
+#[cfg(test)]
+mod tests;

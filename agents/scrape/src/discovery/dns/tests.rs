@@ -1,0 +1,114 @@
+//! Against a server of DNS on a real socket, which answers from a script.
+
+use std::thread;
+
+use simple_dns::{ResourceRecord, rdata};
+
+use super::*;
+
+/// Answers one question over UDP; when it is told that the answer does not fit, once more over TCP.
+fn serve(records: Vec<RData<'static>>, code: RCODE, is_cut: bool) -> Resolver {
+    // One port that both have free.
+    let (udp, tcp) = (0..100)
+        .find_map(|_| {
+            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let tcp = std::net::TcpListener::bind(udp.local_addr().unwrap()).ok()?;
+            Some((udp, tcp))
+        })
+        .unwrap();
+    let address = udp.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut question = vec![0; 512];
+        let (length, from) = udp.recv_from(&mut question).unwrap();
+        let answer = |question: &[u8], records: &[RData<'static>], is_cut: bool| {
+            let mut packet = Packet::parse(question).unwrap().into_reply();
+            *packet.rcode_mut() = code;
+            if is_cut {
+                packet.set_flags(PacketFlag::TRUNCATION);
+            }
+            for data in records {
+                let name = packet.questions[0].qname.clone();
+                packet.answers.push(ResourceRecord::new(name, CLASS::IN, 5, data.clone()));
+            }
+            packet.build_bytes_vec().unwrap()
+        };
+        let first = answer(&question[..length], if is_cut { &[] } else { &records }, is_cut);
+        udp.send_to(&first, from).unwrap();
+        if is_cut {
+            let (mut stream, _) = tcp.accept().unwrap();
+            let mut length = [0; 2];
+            stream.read_exact(&mut length).unwrap();
+            let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
+            stream.read_exact(&mut question).unwrap();
+            let whole = answer(&question, &records, false);
+            stream.write_all(&(whole.len() as u16).to_be_bytes()).unwrap();
+            stream.write_all(&whole).unwrap();
+        }
+    });
+    Resolver::asking(address)
+}
+
+fn names(kind: RecordType, port: u16) -> Names {
+    let names = vec!["x.example".to_owned()];
+    Names(DnsDiscovery { names, kind, port, ..DnsDiscovery::default() })
+}
+
+fn srv(port: u16, target: &'static str) -> RData<'static> {
+    RData::SRV(rdata::SRV { priority: 1, weight: 1, port, target: Name::new_unchecked(target) })
+}
+
+fn addresses(found: &[Labels]) -> Vec<&str> {
+    found.iter().map(|labels| labels.get("__address__")).collect()
+}
+
+#[test]
+fn srv_records_name_hosts_and_ports() {
+    let resolver =
+        serve(vec![srv(9101, "b.example"), srv(9100, "a.example")], RCODE::NoError, false);
+    let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap();
+    assert_eq!(addresses(&found), ["a.example:9100", "b.example:9101"]);
+    assert_eq!(found[0].get("__meta_dns_name"), "x.example");
+    assert_eq!(found[0].get("__meta_dns_srv_record_target"), "a.example.");
+    assert_eq!(found[0].get("__meta_dns_srv_record_port"), "9100");
+}
+
+#[test]
+fn addresses_get_the_port_of_the_settings() {
+    let a = RData::A(rdata::A { address: u32::from(Ipv4Addr::new(10, 0, 0, 7)) });
+    let found = names(RecordType::A, 9100).look_up(&serve(vec![a], RCODE::NoError, false)).unwrap();
+    assert_eq!(addresses(&found), ["10.0.0.7:9100"]);
+    let aaaa = RData::AAAA(rdata::AAAA { address: 1 });
+    let resolver = serve(vec![aaaa], RCODE::NoError, false);
+    let found = names(RecordType::Aaaa, 9100).look_up(&resolver).unwrap();
+    assert_eq!(addresses(&found), ["[::1]:9100"]);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_comes_over_tcp() {
+    let resolver = serve(vec![srv(1, "a.example")], RCODE::NoError, true);
+    let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap();
+    assert_eq!(addresses(&found), ["a.example:1"]);
+}
+
+#[test]
+fn a_name_that_is_not_there_has_no_targets_and_a_failing_server_is_told() {
+    let resolver = serve(Vec::new(), RCODE::NameError, false);
+    assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Vec::new()));
+    let fault = names(RecordType::Srv, 0).look_up(&serve(Vec::new(), RCODE::ServerFailure, false));
+    assert!(fault.unwrap_err().contains("x.example"));
+}
+
+#[test]
+fn servers_and_endings_are_read_as_the_system_has_them() {
+    let read = Resolver::parse("# x\nnameserver 10.0.0.1\nnameserver ::1\nsearch a.b c.d\n");
+    assert_eq!(read.servers[1].to_string(), "[::1]:53");
+    assert_eq!((read.servers.len(), read.search), (2, vec!["a.b".to_owned(), "c.d".to_owned()]));
+    assert_eq!(Resolver::parse("").servers[0].to_string(), "127.0.0.1:53");
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        fuzz(&bytes);
+    }
+}

@@ -1,0 +1,144 @@
+//! Targets that stand in JSON or YAML files, read again when they change. The last part of a path
+//! may hold stars.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use granary_agent_kit::relabel::Labels;
+
+use super::{TARGETS_MAX, targets};
+use crate::config::Group;
+
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Files of one pattern.
+const FILES_MAX: usize = 1000;
+
+/// A file as it was when it was looked at: path, length, time of the last change.
+type Look = (PathBuf, u64, Option<SystemTime>);
+
+/// The files of one `file_sd_configs`.
+#[derive(Debug)]
+pub(crate) struct Files {
+    patterns: Vec<PathBuf>,
+    looked: Option<Vec<Look>>,
+}
+
+impl Files {
+    pub(crate) fn new(patterns: &[PathBuf]) -> Self {
+        Self { patterns: patterns.to_vec(), looked: None }
+    }
+
+    /// The targets, none when no file has changed. A file that is not there names none; one that
+    /// cannot be read as a list is an error, and what was known of all stays.
+    pub(crate) fn read_if_changed(&mut self) -> Result<Option<Vec<Labels>>, String> {
+        let looks: Vec<Look> = self.patterns.iter().flat_map(|pattern| matching(pattern)).collect();
+        if self.looked.as_ref() == Some(&looks) {
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        for (path, ..) in &looks {
+            let read = read(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+            all.extend(targets(&read, &[("__meta_filepath", &path.to_string_lossy())]));
+        }
+        all.truncate(TARGETS_MAX);
+        self.looked = Some(looks);
+        Ok(Some(all))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Group>, String> {
+    let bytes = fs::metadata(path).map_err(|cause| cause.to_string())?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(format!("{bytes} bytes; at most {FILE_BYTES_MAX}"));
+    }
+    let text = fs::read_to_string(path).map_err(|cause| cause.to_string())?;
+    // JSON is YAML too.
+    let groups: Option<Vec<Group>> =
+        serde_saphyr::from_str(&text).map_err(|cause| cause.to_string())?;
+    Ok(groups.unwrap_or_default())
+}
+
+fn matching(pattern: &Path) -> Vec<Look> {
+    let name = pattern.file_name().unwrap_or_default().to_string_lossy();
+    let mut paths = Vec::new();
+    if name.contains('*') {
+        let folder = pattern.parent().unwrap_or(Path::new("."));
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if matches(&name, &entry.file_name().to_string_lossy()) && paths.len() < FILES_MAX {
+                paths.push(entry.path());
+            }
+        }
+        paths.sort();
+    } else {
+        paths.push(pattern.to_owned());
+    }
+    let look = |path: PathBuf| {
+        let meta = fs::metadata(&path).ok()?;
+        Some((path, meta.len(), meta.modified().ok()))
+    };
+    paths.into_iter().filter_map(look).collect()
+}
+
+/// Whether a name is one of a pattern in which each star stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<_> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some((_, behind)) = rest.split_once(part) else { return false };
+        rest = behind;
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("*.json", "a.json", true),
+            ("*.json", ".json", true),
+            ("*.json", "a.jsonx", false),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "a--b--c", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("a", "a", true),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn files_are_read_again_when_they_change_and_a_bad_one_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("a.json"), r#"[{"targets": ["h1:1", "h2:2"], "labels": {"env": "x"}}]"#)
+            .unwrap();
+        fs::write(path("b.yml"), "- targets:\n  - h3:3\n").unwrap();
+        let mut files = Files::new(&[path("*.json"), path("b.yml"), path("none.yml")]);
+        let addresses = |read: Result<Option<Vec<Labels>>, String>| -> Option<Vec<String>> {
+            let all = read.unwrap()?;
+            Some(all.iter().map(|labels| labels.get("__address__").to_owned()).collect())
+        };
+        let first = files.read_if_changed().unwrap().unwrap();
+        assert_eq!(first[0].get("env"), "x");
+        assert!(first[0].get("__meta_filepath").ends_with("a.json"));
+        assert_eq!(first.len(), 3);
+        assert_eq!(addresses(files.read_if_changed()), None);
+        fs::write(path("b.yml"), "- target: h4\n").unwrap();
+        let fault = files.read_if_changed().unwrap_err();
+        assert!(fault.contains("b.yml") && fault.contains("target"), "{fault}");
+        fs::write(path("b.yml"), "").unwrap();
+        fs::write(path("c.json"), r#"[{"targets": ["h5:5"]}]"#).unwrap();
+        let expected = ["h1:1", "h2:2", "h5:5"].map(str::to_owned).to_vec();
+        assert_eq!(addresses(files.read_if_changed()), Some(expected));
+    }
+}

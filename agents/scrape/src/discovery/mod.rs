@@ -1,0 +1,75 @@
+//! Where targets come from: lists in the settings, files, DNS.
+//!
+//! Must never know: what is done with targets.
+
+mod dns;
+mod files;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use granary_agent_kit::relabel::Labels;
+
+pub(crate) use dns::{Resolver, fuzz};
+
+use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
+
+/// Targets that one source may name.
+pub(crate) const TARGETS_MAX: usize = 10_000;
+/// How often files are looked at.
+const FILES_LOOKED_AT: Duration = Duration::from_secs(5);
+
+/// Something that names targets, asked again and again.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Static(Vec<Group>),
+    Files(files::Files),
+    Dns(dns::Names),
+}
+
+impl Source {
+    /// The sources of a job.
+    pub(crate) fn of(job: &Job) -> Vec<Self> {
+        let lists =
+            (!job.static_configs.is_empty()).then(|| Self::Static(job.static_configs.clone()));
+        let files = job.file_sd_configs.iter();
+        let files = files.map(|FileDiscovery { files, .. }| Self::Files(files::Files::new(files)));
+        let names = job.dns_sd_configs.iter().cloned();
+        let names = names.map(|own: DnsDiscovery| Self::Dns(dns::Names(own)));
+        lists.into_iter().chain(files).chain(names).collect()
+    }
+
+    /// How often it is asked; none when it never changes.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        match self {
+            Self::Static(_) => None,
+            Self::Files(_) => Some(FILES_LOOKED_AT),
+            Self::Dns(names) => Some(names.0.refresh_interval.0.max(Duration::from_secs(1))),
+        }
+    }
+
+    /// What it names now, none when that is as before; `Err` keeps what it named before.
+    pub(crate) fn ask(&mut self, resolver: &Resolver) -> Result<Option<Vec<Labels>>, String> {
+        match self {
+            Self::Static(groups) => Ok(Some(targets(groups, &[]))),
+            Self::Files(files) => files.read_if_changed(),
+            Self::Dns(names) => names.look_up(resolver).map(Some),
+        }
+    }
+}
+
+/// The labels of each target of these groups, before rules: its address and those of its group.
+pub(crate) fn targets(groups: &[Group], more: &[(&str, &str)]) -> Vec<Labels> {
+    let of_group = |Group { targets, labels }: &Group| -> Vec<Labels> {
+        let shared: BTreeMap<&str, &str> = labels
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .chain(more.iter().copied())
+            .collect();
+        let of_target = |address: &String| {
+            let pairs = shared.iter().map(|(name, value)| (*name, *value));
+            pairs.chain([("__address__", address.as_str())]).collect()
+        };
+        targets.iter().map(of_target).collect()
+    };
+    groups.iter().flat_map(of_group).take(TARGETS_MAX).collect()
+}

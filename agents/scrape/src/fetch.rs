@@ -1,0 +1,211 @@
+//! One request to a target: its answer, within its time and its length.
+//!
+//! Must never know: what the answer says.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::Path,
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use flate2::read::MultiGzDecoder;
+use granary_exposition::Format;
+use ureq::{
+    http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE},
+    tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem},
+};
+
+use crate::{
+    config::{Job, Protocol, Tls},
+    target::Target,
+};
+
+/// A connection is kept between scrapes for as long, unless the target ends it.
+const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
+const REDIRECTS_MAX: u32 = 10;
+const HEAD_BYTES: usize = 16 << 10;
+/// Files with keys and certificates.
+const KEY_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What makes the requests of a job.
+#[derive(Debug)]
+pub(crate) struct Client {
+    http: ureq::Agent,
+    accept: String,
+}
+
+impl Client {
+    /// A client with the job's settings of TLS and redirects.
+    ///
+    /// # Errors
+    /// When a certificate or key cannot be read; the error names the file.
+    pub(crate) fn new(job: &Job) -> Result<Self, String> {
+        let http = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(if job.follow_redirects { REDIRECTS_MAX } else { 0 })
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
+            .max_idle_connections(100)
+            .max_idle_connections_per_host(1)
+            .max_idle_age(IDLE_MAX)
+            .input_buffer_size(HEAD_BYTES)
+            .output_buffer_size(HEAD_BYTES / 4)
+            .max_response_header_size(HEAD_BYTES)
+            .tls_config(tls(&job.tls_config)?)
+            .build()
+            .new_agent();
+        Ok(Self { http, accept: accept(&job.scrape_protocols) })
+    }
+
+    /// Asks a target; the answer is in `body`, decompressed.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn get(
+        &self,
+        job: &Job,
+        target: &Target,
+        body: &mut Vec<u8>,
+    ) -> Result<Format, String> {
+        body.clear();
+        let mut request = self.http.get(&target.url).header(ACCEPT, &self.accept);
+        let encoding = if job.enable_compression { "gzip" } else { "identity" };
+        request = request.header(ACCEPT_ENCODING, encoding);
+        let seconds = target.timeout.as_secs_f64();
+        request = request.header("X-Prometheus-Scrape-Timeout-Seconds", seconds.to_string());
+        if let Some(authorization) = authorization(job)? {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let sent = request.config().timeout_global(Some(target.timeout)).build().call();
+        let mut answer = sent.map_err(|cause| cause.to_string())?;
+        if answer.status() != 200 {
+            return Err(format!("the target answered {}", answer.status()));
+        }
+        let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let format = Format::of_content_type(text(CONTENT_TYPE).unwrap_or_default());
+        let is_gzip = text(CONTENT_ENCODING).is_some_and(|own| own.eq_ignore_ascii_case("gzip"));
+        let limit = job.body_bytes_max();
+        let raw = answer.body_mut().as_reader();
+        let read = if is_gzip {
+            MultiGzDecoder::new(raw).take(limit + 1).read_to_end(body)
+        } else {
+            raw.take(limit + 1).read_to_end(body)
+        };
+        read.map_err(|cause| cause.to_string())?;
+        if body.len() as u64 > limit {
+            return Err(format!("the answer is longer than body_size_limit, {limit} bytes"));
+        }
+        Ok(format)
+    }
+}
+
+/// The forms that are asked for, the better the earlier, as Prometheus writes it.
+fn accept(protocols: &[Protocol]) -> String {
+    let default = [Protocol::OpenMetrics1, Protocol::OpenMetrics0, Protocol::PrometheusText];
+    let protocols = if protocols.is_empty() { &default[..] } else { protocols };
+    let mut parts = Vec::new();
+    for (index, protocol) in protocols.iter().enumerate() {
+        let media_type = match protocol {
+            Protocol::PrometheusProto => {
+                "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
+                 encoding=delimited"
+            }
+            Protocol::OpenMetrics1 => "application/openmetrics-text;version=1.0.0",
+            Protocol::OpenMetrics0 => "application/openmetrics-text;version=0.0.1",
+            Protocol::PrometheusText => "text/plain;version=0.0.4",
+        };
+        parts.push(format!("{media_type};q=0.{}", 9 - index.min(7)));
+    }
+    parts.push("*/*;q=0.1".to_owned());
+    parts.join(",")
+}
+
+/// What is sent as `Authorization`; files are read each time, so that a key may change.
+fn authorization(job: &Job) -> Result<Option<String>, String> {
+    if let Some(auth) = &job.basic_auth {
+        let password = secret(&auth.password, auth.password_file.as_deref())?;
+        let pair = BASE64_STANDARD.encode(format!("{}:{password}", auth.username));
+        return Ok(Some(format!("Basic {pair}")));
+    }
+    let Some(auth) = &job.authorization else { return Ok(None) };
+    let credentials = secret(&auth.credentials, auth.credentials_file.as_deref())?;
+    Ok(Some(format!("{} {credentials}", auth.kind)))
+}
+
+fn secret(text: &str, file: Option<&Path>) -> Result<String, String> {
+    match file {
+        None => Ok(text.to_owned()),
+        Some(file) => {
+            let bytes = read_file(file)?;
+            let text =
+                String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", file.display()))?;
+            Ok(text.trim().to_owned())
+        }
+    }
+}
+
+fn tls(settings: &Tls) -> Result<TlsConfig, String> {
+    let Tls { ca_file, cert_file, key_file, insecure_skip_verify } = settings;
+    let roots = match ca_file {
+        None => RootCerts::PlatformVerifier,
+        Some(file) => RootCerts::new_with_certs(&certificates(file)?),
+    };
+    let client = match (cert_file, key_file) {
+        (Some(cert), Some(key)) => {
+            let fault = |cause: ureq::Error| format!("{}: {cause}", key.display());
+            let key = PrivateKey::from_pem(&read_file(key)?).map_err(fault)?;
+            Some(ClientCert::new_with_certs(&certificates(cert)?, key))
+        }
+        _ => None,
+    };
+    Ok(TlsConfig::builder()
+        .root_certs(roots)
+        .client_cert(client)
+        .disable_verification(*insecure_skip_verify)
+        .build())
+}
+
+fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
+    let bytes = read_file(file)?;
+    let mut all = Vec::new();
+    for item in parse_pem(&bytes) {
+        if let PemItem::Certificate(own) =
+            item.map_err(|cause| format!("{}: {cause}", file.display()))?
+        {
+            all.push(own);
+        }
+    }
+    if all.is_empty() {
+        return Err(format!("{}: no certificate in it", file.display()));
+    }
+    Ok(all)
+}
+
+fn read_file(file: &Path) -> Result<Vec<u8>, String> {
+    let fault = |cause: io::Error| format!("{}: {cause}", file.display());
+    let mut bytes = Vec::new();
+    let open = fs::File::open(file).map_err(fault)?;
+    open.take(KEY_FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(fault)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_asked_for_in_their_order() {
+        assert_eq!(
+            accept(&[]),
+            "application/openmetrics-text;version=1.0.0;q=0.9,\
+             application/openmetrics-text;version=0.0.1;q=0.8,text/plain;version=0.0.4;q=0.7,\
+             */*;q=0.1"
+        );
+        assert!(
+            accept(&[Protocol::PrometheusProto]).starts_with("application/vnd.google.protobuf")
+        );
+    }
+}

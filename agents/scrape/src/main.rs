@@ -1,0 +1,28 @@
+//! The program: arguments in, exit code out.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use granary_agent_kit::{AgentArgs, Source};
+use granary_agent_scrape::{Config, Scrape};
+
+/// Scrapes Prometheus and OpenMetrics endpoints and delivers their samples to granary.
+#[derive(Debug, Parser)]
+#[command(name = "granary-agent-scrape", version)]
+struct Args {
+    /// What is scraped, in the form of a prometheus.yml
+    #[arg(long, value_name = "FILE")]
+    scrape_config: PathBuf,
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+fn main() -> ExitCode {
+    granary_agent_kit::exit_code("granary-agent-scrape", start(&Args::parse()))
+}
+
+fn start(args: &Args) -> anyhow::Result<()> {
+    let config = Config::read(&args.scrape_config)?;
+    let sources: Vec<Box<dyn Source>> = vec![Box::new(Scrape::start(&config)?)];
+    Ok(granary_agent_kit::run("scrape", &args.agent, sources)?)
+}

@@ -1,0 +1,96 @@
+//! The collector: what was scraped since the last round, and how its targets are.
+
+use std::{io, time::Duration};
+
+use granary_agent_kit::{Readings, Source, SourceError, Stopwatch, unix_ms};
+
+use crate::{board::Counts, config::Config, runner::Runner};
+
+/// A round by itself waits for answers as long, beyond the longest timeout of a target.
+const ALONE_GRACE: Duration = Duration::from_secs(1);
+/// Discovery gets as long to name its first targets in a round by itself.
+const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
+
+/// Scrapes targets in threads of its own, each at its own times.
+#[derive(Debug)]
+pub struct Scrape {
+    runner: Runner,
+    timeout_max: Duration,
+    has_discovery: bool,
+}
+
+impl Scrape {
+    /// Begins to scrape what the settings say.
+    ///
+    /// # Errors
+    /// When a certificate cannot be read, or the system gives no thread.
+    pub fn start(config: &Config) -> io::Result<Self> {
+        let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
+        let has_discovery = config
+            .jobs()
+            .iter()
+            .any(|job| !job.file_sd_configs.is_empty() || !job.dns_sd_configs.is_empty());
+        let runner = Runner::start(config)?;
+        Ok(Self { runner, timeout_max: timeout_max.unwrap_or_default(), has_discovery })
+    }
+}
+
+impl Source for Scrape {
+    fn name(&self) -> &'static str {
+        "scrape"
+    }
+
+    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let mut board = self.runner.shared.board();
+        let (answers, counts, problems) = (board.take(), board.counts(), board.problems());
+        drop(board);
+        for reading in answers.into_iter().flatten() {
+            readings.push_known(reading);
+        }
+        for (place, cause) in problems {
+            readings.problem(place, cause);
+        }
+        let Counts { up, down, missed, dropped_samples } = counts;
+        for (state, targets) in [("up", up), ("down", down)] {
+            readings.gauge("agent_scrape_targets", "targets", &[("state", state)], targets as f64);
+        }
+        for (metric, unit, total) in [
+            ("agent_scrapes_missed_total", "scrapes", missed),
+            ("agent_scrape_samples_dropped_total", "samples", dropped_samples),
+        ] {
+            readings.counter(metric, unit, &[], total as f64, None);
+        }
+        Ok(())
+    }
+
+    /// Scrapes every target once, now.
+    fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let shared = &self.runner.shared;
+        let watch = Stopwatch::start();
+        let discovery = if self.has_discovery { DISCOVERY_GRACE } else { Duration::ZERO };
+        let mut board = shared.board();
+        while board.is_empty() && !watch.left_of(discovery).is_zero() {
+            board = shared.wait(board, watch.left_of(discovery));
+        }
+        board.all_due(unix_ms());
+        shared.wake();
+        let watch = Stopwatch::start();
+        let span = self.timeout_max + ALONE_GRACE;
+        while !board.is_all_scraped() && !watch.left_of(span).is_zero() {
+            board = shared.wait(board, watch.left_of(span));
+        }
+        drop(board);
+        self.sample(now_ms, readings)
+    }
+
+    fn stop(&mut self) -> bool {
+        self.runner.stop();
+        self.runner.shared.board().has_waiting()
+    }
+}
+
+impl Drop for Scrape {
+    fn drop(&mut self) {
+        self.runner.stop();
+    }
+}

@@ -1,0 +1,228 @@
+//! From discovered labels to a target: where it is asked, when, and which labels its samples get
+//! (prometheus.io, "Configuration", `relabel_configs`).
+//!
+//! Must never know: how it is asked, and what it answers.
+
+use std::time::Duration;
+
+use granary_agent_kit::relabel::{self, Labels};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::config::{Job, span};
+
+/// What stands as it is in a query's names and values.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A place that is scraped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Where it answers.
+    pub(crate) url: String,
+    /// What its samples and reports are labelled with.
+    pub(crate) labels: Labels,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+}
+
+impl Target {
+    /// The target that a job makes of discovered labels; none when its rules drop it.
+    pub(crate) fn new(job: &Job, discovered: &Labels) -> Result<Option<Self>, String> {
+        let mut labels = discovered.clone();
+        let millis = |span: Duration| format!("{}ms", span.as_millis());
+        let mut set_if_missing = |name: &str, value: String| {
+            if !labels.has(name) {
+                labels.set(name, value);
+            }
+        };
+        set_if_missing("job", job.job_name.clone());
+        set_if_missing("__scrape_interval__", millis(job.interval()));
+        set_if_missing("__scrape_timeout__", millis(job.timeout()));
+        set_if_missing("__metrics_path__", job.metrics_path.clone());
+        set_if_missing("__scheme__", job.scheme.as_str().to_owned());
+        for (name, values) in &job.params {
+            if let Some(first) = values.first() {
+                set_if_missing(&format!("__param_{name}"), first.clone());
+            }
+        }
+        if !relabel::apply(&job.relabel_configs, &mut labels) {
+            return Ok(None);
+        }
+        let address = address(&labels)?;
+        let (interval, timeout) = times(&labels)?;
+        let url = format!(
+            "{}://{address}{}{}",
+            labels.get("__scheme__"),
+            path(labels.get("__metrics_path__")),
+            query(job, &labels)
+        );
+        if !labels.has("instance") {
+            labels.set("instance", address);
+        }
+        labels.retain(|name| !name.starts_with("__"));
+        Ok(Some(Self { url, labels, interval, timeout }))
+    }
+
+    /// What tells it from others, and says when in its interval it is scraped.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut text = self.url.clone();
+        for (name, value) in self.labels.iter() {
+            text.push('\0');
+            text.push_str(name);
+            text.push('\0');
+            text.push_str(value);
+        }
+        xxh3_64(text.as_bytes())
+    }
+
+    /// When it is scraped next after `now_ms`: targets are spread over their interval by what they
+    /// are, so that each has the same place in it always, and agents agree.
+    pub(crate) fn next_after(&self, now_ms: i64) -> i64 {
+        let interval = i64::try_from(self.interval.as_millis()).unwrap_or(i64::MAX).max(1);
+        let offset = (self.hash() % interval.unsigned_abs()).cast_signed();
+        let rounds = now_ms.saturating_sub(offset).div_euclid(interval).saturating_add(1);
+        rounds.saturating_mul(interval).saturating_add(offset)
+    }
+}
+
+/// Host and port; the port follows from the scheme where none is given.
+fn address(labels: &Labels) -> Result<String, String> {
+    let address = labels.get("__address__");
+    if address.is_empty() {
+        return Err("a target has no __address__".to_owned());
+    }
+    if address.contains(['/', '?', '#', '@']) || address.contains(char::is_whitespace) {
+        return Err(format!("{address:?} is no host:port"));
+    }
+    let port = match labels.get("__scheme__") {
+        "http" => 80,
+        "https" => 443,
+        other => return Err(format!("{other:?} is no scheme; use http or https")),
+    };
+    let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Ok(if has_port { address.to_owned() } else { format!("{address}:{port}") })
+}
+
+fn times(labels: &Labels) -> Result<(Duration, Duration), String> {
+    let read = |name: &str| {
+        let text = labels.get(name);
+        span(text).filter(|span| !span.is_zero()).ok_or_else(|| format!("{name} is {text:?}"))
+    };
+    let (interval, timeout) = (read("__scrape_interval__")?, read("__scrape_timeout__")?);
+    if timeout > interval {
+        return Err(format!("a timeout of {timeout:?} is longer than the interval {interval:?}"));
+    }
+    Ok((interval, timeout))
+}
+
+fn path(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+}
+
+/// The parameters of the job, the first value of each as the labels have it.
+fn query(job: &Job, labels: &Labels) -> String {
+    let mut pairs = Vec::new();
+    let mut add = |name: &str, value: &str| {
+        let encode = |text| utf8_percent_encode(text, QUERY).to_string();
+        pairs.push(format!("{}={}", encode(name), encode(value)));
+    };
+    for (label, value) in labels.iter() {
+        if let Some(name) = label.strip_prefix("__param_") {
+            add(name, value);
+            let rest = job.params.get(name).into_iter().flatten().skip(1);
+            rest.for_each(|value| add(name, value));
+        }
+    }
+    let before = if labels.get("__metrics_path__").contains('?') { '&' } else { '?' };
+    if pairs.is_empty() { String::new() } else { format!("{before}{}", pairs.join("&")) }
+}
+
+/// A target and the job that it is of, by its place in the settings.
+#[derive(Debug, Clone)]
+pub(crate) struct Assigned {
+    pub(crate) index: usize,
+    pub(crate) target: Target,
+}
+
+#[cfg(test)]
+mod tests {
+    use granary_agent_kit::relabel::Rule;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn job(yaml: &str) -> Job {
+        let text = format!("scrape_configs:\n- job_name: j\n{yaml}");
+        Config::parse(&text, "".into()).unwrap().jobs()[0].clone()
+    }
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().copied().collect()
+    }
+
+    #[test]
+    fn labels_become_an_address_a_rhythm_and_labels_of_samples() {
+        let own = job(
+            "  params: {module: [a b, c], x: [y]}\n  scrape_interval: 20s\n  metrics_path: /m\n",
+        );
+        let found = labels(&[("__address__", "h:1"), ("__meta_a", "b"), ("env", "e")]);
+        let target = Target::new(&own, &found).unwrap().unwrap();
+        assert_eq!(target.url, "http://h:1/m?module=a%20b&module=c&x=y");
+        assert_eq!(target.labels, labels(&[("env", "e"), ("instance", "h:1"), ("job", "j")]));
+        assert_eq!((target.interval.as_secs(), target.timeout.as_secs()), (20, 10));
+        let plain = job("  scheme: https\n");
+        let target = Target::new(&plain, &labels(&[("__address__", "h")])).unwrap().unwrap();
+        assert_eq!(target.url, "https://h:443/metrics");
+    }
+
+    #[test]
+    fn rules_say_whether_and_where_a_target_is() {
+        let rules = "  relabel_configs:
+  - {source_labels: [__address__], target_label: __param_target}
+  - {source_labels: [__param_target], target_label: instance}
+  - {target_label: __address__, replacement: 'proxy:9115'}
+  - {source_labels: [instance], regex: 'bad.*', action: drop}
+  - {target_label: __scrape_interval__, replacement: 1m}\n";
+        let own = job(rules);
+        let target = Target::new(&own, &labels(&[("__address__", "db:5")])).unwrap().unwrap();
+        assert_eq!(target.url, "http://proxy:9115/metrics?target=db%3A5");
+        assert_eq!(target.labels.get("instance"), "db:5");
+        assert_eq!(target.interval.as_secs(), 60);
+        assert_eq!(Target::new(&own, &labels(&[("__address__", "bad:5")])), Ok(None));
+        for (name, value) in [
+            ("__address__", ""),
+            ("__address__", "a/b:1"),
+            ("__scheme__", "ftp"),
+            ("__scrape_timeout__", "3m"),
+            ("__scrape_interval__", "soon"),
+        ] {
+            let mut own = job("");
+            let rule = serde_json::json!([{"target_label": name, "replacement": value}]);
+            own.relabel_configs = serde_json::from_value::<Vec<Rule>>(rule).unwrap();
+            assert!(Target::new(&own, &labels(&[("__address__", "h:1")])).is_err(), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_target_has_one_place_in_its_interval(name in "[a-z]{1,8}", now in 0..4_000_000_000_000_i64) {
+            let target = Target::new(&job(""), &labels(&[("__address__", &name)])).unwrap().unwrap();
+            let next = target.next_after(now);
+            prop_assert!(next > now && next <= now + 60_000);
+            prop_assert_eq!(target.next_after(next), next + 60_000);
+            prop_assert_eq!(target.next_after(next - 1), next);
+        }
+    }
+
+    #[test]
+    fn a_thousand_targets_are_spread_evenly() {
+        let own = job("");
+        let place = |n: u32| {
+            let found = labels(&[("__address__", &format!("web{n}:9100"))]);
+            Target::new(&own, &found).unwrap().unwrap().next_after(0)
+        };
+        let early = (0..1000).filter(|n| place(*n) < 15_000).count();
+        assert!((180..320).contains(&early), "{early} of 1000 in the first quarter");
+    }
+}

@@ -1,0 +1,95 @@
+//! The program as its user sees it, against a target on a real socket.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    process::{Command, Output},
+    thread,
+};
+
+use flate2::{Compression, write::GzEncoder};
+
+/// Answers each request alike and gives its address; the request's head must hold `expected`.
+fn target(head: &'static str, body: Vec<u8>, expected: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut request = String::new();
+            while let Some(Ok(line)) = lines.next() {
+                if line.is_empty() {
+                    break;
+                }
+                request.push_str(&line);
+                request.push('\n');
+            }
+            let status =
+                if request.to_lowercase().contains(expected) { "200 OK" } else { "401 No" };
+            let length = body.len();
+            write!(stream, "HTTP/1.1 {status}\r\n{head}Content-Length: {length}\r\n\r\n").unwrap();
+            stream.write_all(&body).unwrap();
+        }
+    });
+    address
+}
+
+fn print(yaml: &str, files: &[(&str, &str)]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let path = folder.path().join("prometheus.yml");
+    fs::write(&path, yaml).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-scrape"));
+    command.arg("--scrape-config").arg(&path).arg("--print").output().unwrap()
+}
+
+#[test]
+fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_told() {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(b"# TYPE reads counter\nreads{disk=\"a\"} 7\n").unwrap();
+    let head = "Content-Encoding: gzip\r\nContent-Type: text/plain\r\n";
+    let packed = target(head, gzip.finish().unwrap(), "authorization: basic dtpzm2nyzxq=");
+    let open = "Content-Type: application/openmetrics-text; version=1.0.0\r\n";
+    let plain = target(open, b"depth 3\n# EOF\n".to_vec(), "get /m?a=b ");
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let yaml = format!(
+        "scrape_configs:
+- job_name: packed
+  basic_auth: {{username: u, password_file: pw}}
+  static_configs: [{{targets: ['{packed}']}}]
+- job_name: listed
+  metrics_path: /m
+  params: {{a: [b]}}
+  file_sd_configs: [{{files: ['*.json']}}]
+- job_name: dead
+  static_configs: [{{targets: ['{dead}']}}]
+"
+    );
+    let list = format!(r#"[{{"targets": ["{plain}"], "labels": {{"rack": "r1"}}}}]"#);
+    let output = print(&yaml, &[("pw", "s3cret\n"), ("list.json", &list)]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let has = |words: &[&str]| {
+        let found = text.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "{words:?} in {text}");
+    };
+    has(&["reads ", "disk=a", "job=packed", " counter ", " 7"]);
+    has(&["depth ", "rack=r1", "job=listed", " gauge ", " 3"]);
+    has(&["up ", "job=listed", " 1"]);
+    has(&["up ", "job=dead", " 0"]);
+    has(&["cannot read target", &dead]);
+    has(&["agent_scrape_targets ", "state=up", " 2"]);
+}
+
+#[test]
+fn settings_that_are_not_supported_end_it_with_their_name_and_line() {
+    let output = print("scrape_configs:\n- job_name: a\n  oauth2: {}\n", &[]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(message.contains("oauth2") && message.contains("line 3"), "{message}");
+}
