@@ -2,7 +2,7 @@
 //!
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy.rs` holds
 //! them: `model` <- `clock`, `policy`, `store` <- `ingest`, `import`, `query`, `objects`, `telemetry` <-
-//! `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! `alerts` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 /// What tests share names the crate as they do.
 #[cfg(test)]
@@ -13,6 +13,7 @@ extern crate self as granary;
 mod setup;
 
 pub mod actors;
+pub mod alerts;
 pub mod api;
 pub mod cli;
 pub mod clock;

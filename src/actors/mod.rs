@@ -12,16 +12,20 @@
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
+//! | alerter | arbiter thread | one evaluation at a time; those not made are counted |
+//! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
 //! | self-sampler | the main thread | one round at a time; others are left out |
 //! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
 
+mod alerter;
 mod checkpointer;
 mod collector;
 mod graphite;
 mod health;
 mod hosts;
 mod lifeline;
+mod notifier;
 mod observed;
 mod preallocator;
 mod retention;
@@ -31,6 +35,7 @@ mod snapshots;
 mod trusted_clock;
 mod writer;
 
+pub use alerter::{Alerter, AlerterParts, GroupStatus, KnownRules};
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };
@@ -42,6 +47,7 @@ pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};
 pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
+pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::Retention;

@@ -1,5 +1,6 @@
 //! The command line: one file or folder for each command.
 
+mod alerts;
 mod bench;
 mod clock;
 mod export;
@@ -10,6 +11,7 @@ mod import;
 mod progress;
 mod query;
 mod ready;
+mod rules;
 mod screen;
 mod senders;
 mod series;
@@ -39,6 +41,8 @@ enum Command {
     Series(series::SeriesArgs),
     Senders(senders::SendersArgs),
     Hosts(hosts::HostsArgs),
+    Alerts(alerts::AlertsArgs),
+    Rules(rules::RulesArgs),
     Tail(tail::TailArgs),
     Ready(ready::ReadyArgs),
     Verify(verify::VerifyArgs),
@@ -59,6 +63,8 @@ pub fn run() -> ExitCode {
         Command::Series(args) => series::series(&args),
         Command::Senders(args) => senders::senders(&args),
         Command::Hosts(args) => hosts::hosts(&args),
+        Command::Alerts(args) => alerts::alerts(&args),
+        Command::Rules(args) => rules::rules(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Verify(args) => verify::verify(&args),

@@ -25,6 +25,7 @@ pub(crate) struct Raw {
     pub(crate) graphite: RawGraphite,
     pub(crate) limits: RawLimits,
     pub(crate) promql: RawPromql,
+    pub(crate) alerts: RawAlerts,
     pub(crate) preallocation: RawPreallocation,
     pub(crate) retention: RawRetention,
     pub(crate) clock: RawClock,
@@ -116,6 +117,14 @@ pub(crate) struct RawPromql {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct RawAlerts {
+    pub(crate) rules: Vec<String>,
+    pub(crate) alertmanagers: Vec<String>,
+    pub(crate) interval: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RawPreallocation {
     pub(crate) enabled: bool,
     pub(crate) documents_per_second: u32,
@@ -182,6 +191,8 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
         .list_separator(",")
         .with_list_parse_key("server.host_names")
         .with_list_parse_key("graphite.templates")
+        .with_list_parse_key("alerts.rules")
+        .with_list_parse_key("alerts.alertmanagers")
         .try_parsing(true);
     builder = builder.add_source(environment);
     if let Some(listen) = &overrides.listen {

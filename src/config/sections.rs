@@ -10,12 +10,13 @@ use std::{
 use super::{
     faults::Faults,
     raw::{
-        Raw, RawGraphite, RawLimits, RawPreallocation, RawPromql, RawSnapshots, RawStorage,
-        RawTelemetry,
+        Raw, RawAlerts, RawGraphite, RawIngest, RawLimits, RawPreallocation, RawPromql,
+        RawSnapshots, RawStorage, RawTelemetry,
     },
 };
 use crate::{
     actors::{GraphiteSettings, SealSettings},
+    alerts::RuleSources,
     ingest::graphite::Template,
     model::{Granularity, GranularitySet, SeriesLimits, Span},
     policy::{SnapshotPolicy, TrustRules},
@@ -99,6 +100,33 @@ pub(super) fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlSettings {
         regex_bytes_max: faults.some("promql.regex_bytes_max", raw.regex_bytes_max),
         memory_max: faults.at_least("promql.memory_max", raw.memory_max, 1 << 20),
     }
+}
+
+pub(super) fn queue_bytes_max(raw: &RawIngest, faults: &mut Faults) -> usize {
+    faults.at_least("ingest.queue_bytes_max", raw.queue_bytes_max, 1 << 16)
+}
+
+/// Their addresses, without a slash at the end.
+pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<String> {
+    const MOST: usize = 8;
+    if raw.alertmanagers.len() > MOST {
+        faults.0.push(format!("alerts.alertmanagers names more than {MOST}; name fewer"));
+    }
+    for url in &raw.alertmanagers {
+        if !url.starts_with("http://") {
+            let problem = "is no address; use http://localhost:9093, a proxy in front for https";
+            faults.0.push(format!("alerts.alertmanagers: {url:?} {problem}"));
+        }
+    }
+    raw.alertmanagers.iter().map(|url| url.trim_end_matches('/').to_owned()).collect()
+}
+
+pub(super) fn rules(raw: &RawAlerts, faults: &mut Faults) -> RuleSources {
+    let interval_ms = faults.duration("alerts.interval", &raw.interval).as_millis() as i64;
+    if interval_ms < 1000 || interval_ms % 1000 != 0 {
+        faults.0.push(format!("alerts.interval = {:?} must be whole seconds", raw.interval));
+    }
+    RuleSources { paths: raw.rules.clone(), interval_ms: interval_ms.max(1000) }
 }
 
 pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds {

@@ -18,8 +18,9 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, KnownHosts, Lifeline, Lifelines, Observed,
-        SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
+        Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules, Lifeline, Lifelines,
+        Observed, SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock,
+        WriterHandle,
     },
     api::{
         self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
@@ -34,28 +35,43 @@ use crate::{
     telemetry::Metrics,
 };
 
+/// What roles know and others ask for.
+pub(super) struct Known {
+    pub(super) hosts: KnownHosts,
+    pub(super) rules: KnownRules,
+}
+
+impl Known {
+    pub(super) fn open(
+        settings: &Settings,
+        store: &Store,
+        clock: &TrustedClock,
+        metrics: &Metrics,
+    ) -> anyhow::Result<Self> {
+        let hosts = KnownHosts::open(store, settings.hosts_max, clock.clone())
+            .context("read the hosts that are known")?;
+        let (sources, metrics) = (settings.rules.clone(), metrics.clone());
+        let rules = KnownRules::open(sources, settings.promql, metrics)
+            .context("read the rules of alerts.rules")?;
+        Ok(Self { hosts, rules })
+    }
+}
+
 pub(super) fn api_parts(
     settings: &Settings,
     store: Store,
-    writer: WriterHandle,
+    writer: &WriterHandle,
     clock: TrustedClock,
     metrics: Metrics,
     observed: Observed,
-    hosts: KnownHosts,
+    Known { hosts, rules }: Known,
 ) -> ApiParts {
     let snapshots = SnapshotSettings {
         folder: SnapshotFolder::new(settings.data_dir.join(&settings.snapshot_dir)),
         policy: settings.snapshots,
         reserve_bytes: 2 * settings.checkpoint_bounds.journal_bytes_max as u64,
     };
-    let bodies = Bodies::new(
-        BodyLimits {
-            request_bytes_max: settings.request_bytes_max,
-            decompressed_bytes_max: settings.decompressed_bytes_max,
-        },
-        IngestMemory::new(settings.body_memory_max),
-        settings.client_timeout,
-    );
+    let bodies = bodies(settings);
     let limits = QueryLimits {
         series_max: settings.query_series_max,
         points_max: settings.query_points_max,
@@ -69,6 +85,8 @@ pub(super) fn api_parts(
         metrics: metrics.clone(),
         bodies: bodies.clone(),
         hosts: hosts.clone(),
+        rules: rules.clone(),
+        alertmanagers: settings.alertmanagers.clone().into(),
         limits,
         promql: settings.promql,
         resources: QueryResources::new(scheduler, settings.promql.memory_max),
@@ -91,11 +109,12 @@ pub(super) fn api_parts(
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
     let admin = AdminParts {
         store,
-        writer,
+        writer: writer.clone(),
         clock,
         metrics,
         health: observed.health.clone(),
         hosts,
+        rules,
         snapshots,
         bodies: bodies.clone(),
         series_limits: settings.series_limits,
@@ -113,6 +132,14 @@ pub(super) fn api_parts(
         started: SystemClock.now(),
     };
     ApiParts { host_names, bodies, query, objects, admin, overview }
+}
+
+fn bodies(settings: &Settings) -> Bodies {
+    let limits = BodyLimits {
+        request_bytes_max: settings.request_bytes_max,
+        decompressed_bytes_max: settings.decompressed_bytes_max,
+    };
+    Bodies::new(limits, IngestMemory::new(settings.body_memory_max), settings.client_timeout)
 }
 
 fn overview_limits(settings: &Settings) -> OverviewLimits {
@@ -230,8 +257,8 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// one worker, and one of each thing else that a worker may not wait for.
 fn blocking_threads(settings: &Settings) -> usize {
     // Metrics, a snapshot, a change, the clock, a large body, a host, a dashboard or annotation,
-    // storage, status.
-    const OTHERS: usize = 9;
+    // storage, status, rules.
+    const OTHERS: usize = 10;
     settings.queries_max + settings.tails_max + OTHERS
 }
 

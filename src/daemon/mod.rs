@@ -1,5 +1,6 @@
 //! The daemon's life: start, run, and the one ordered stop.
 
+mod alerting;
 mod data_dir;
 mod listeners;
 mod systemd;
@@ -17,9 +18,8 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
-        KnownHosts, Lifeline, Lifelines, Observed, Preallocator, PreallocatorParts, Retention,
-        Sealer, SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts,
-        lifelines,
+        KnownHosts, Lifelines, Observed, Preallocator, PreallocatorParts, Retention, Sealer,
+        SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock},
@@ -28,8 +28,9 @@ use crate::{
     store::{Appender, Folder, Store, StoreError},
     telemetry::Metrics,
 };
+use alerting::{Alerting, reload_on_signal};
 use data_dir::DataDir;
-use listeners::{api_parts, start_graphite, start_self_sampler, start_server};
+use listeners::{Known, api_parts, start_graphite, start_self_sampler, start_server};
 
 /// Why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,7 @@ struct Daemon {
     preallocator: Option<Addr<Preallocator>>,
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
+    alerting: Alerting,
     self_sampler: Option<Addr<SelfSampler>>,
     sealer: Sealing,
     arbiters: Vec<Arbiter>,
@@ -119,17 +121,16 @@ impl Daemon {
             let role = preallocator(&settings, &store, &clock, &observed, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
-        let line = lifelines.for_role("retention");
-        let retention = retention(&settings, &store, &trusted, &health, line);
-        let retention = start_on_arbiter(&mut arbiters, retention);
+        let role = retention(&settings, &store, &trusted, &health, &lifelines);
+        let retention = start_on_arbiter(&mut arbiters, role);
         let sealer =
             Sealing::start(&settings, &store, &trusted, &health, &lifelines, &mut arbiters);
-        let hosts = open_hosts(&settings, &store, &trusted)?;
-        let host_keeper = start_host_keeper(&hosts, &lifelines, &mut arbiters);
-        let writer_too = writer_handle.clone();
-        let parts = api_parts(&settings, store, writer_too, trusted, metrics, observed, hosts);
+        let known = Known::open(&settings, &store, &trusted, &metrics)?;
+        let host_keeper = start_host_keeper(&known.hosts, &lifelines, &mut arbiters);
+        let parts = api_parts(&settings, store, &writer_handle, trusted, metrics, observed, known);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
+        let alerting = Alerting::start(&settings, &parts, &lifelines, &mut arbiters);
         let self_sampler = start_self_sampler(&settings, &parts, &lifelines, &mut arbiters);
         let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
         say_ready(&health, &settings, watch);
@@ -143,6 +144,7 @@ impl Daemon {
             preallocator,
             retention,
             host_keeper,
+            alerting,
             self_sampler,
             sealer,
             arbiters,
@@ -156,6 +158,7 @@ impl Daemon {
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
             () = stop_signal() => ExitReason::Asked,
+            () = reload_on_signal(self.alerting.rules.clone()) => ExitReason::Asked,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; stopping, to be started again");
                 ExitReason::RoleDied(death)
@@ -180,6 +183,7 @@ impl Daemon {
         if let Some(sampler) = &self.self_sampler {
             within("the self-sampler", step, sampler.send(Stop)).await;
         }
+        self.alerting.stop(step).await;
         // 2. What waits for the journal is committed.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
@@ -207,8 +211,9 @@ fn retention(
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
-    lifeline: Lifeline,
+    lifelines: &Lifelines,
 ) -> Retention {
+    let lifeline = lifelines.for_role("retention");
     let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
     Retention { store, clock, health, lifeline, interval: settings.retention_interval }
 }
@@ -262,15 +267,6 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
     appender.set_limits(settings.store_limits);
     store.set_segment_documents_min(settings.sealing.segment_documents_min);
     Ok((store, appender, report.last_run))
-}
-
-fn open_hosts(
-    settings: &Settings,
-    store: &Store,
-    clock: &TrustedClock,
-) -> anyhow::Result<KnownHosts> {
-    KnownHosts::open(store, settings.hosts_max, clock.clone())
-        .context("read the hosts that are known")
 }
 
 /// Damaged partitions are set aside; what stops a start is damage to the journal.

@@ -19,7 +19,7 @@ pub mod verdict;
 
 pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
-pub use counter::{Correction, Observed, Reading, SeriesState, is_stale_marker};
+pub use counter::{Correction, Observed, Reading, STALE_MARKER, SeriesState, is_stale_marker};
 pub use gaps::Gaps;
 pub use granary_protocol::Kind;
 pub use granularity::{

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use super::{
-    Budget, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, promql, run_until_settled,
+    Budget, Labels, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
+    VectorSample, promql, run_until_settled,
 };
 use crate::{
     model::{Moment, UnixMillis},
@@ -51,7 +52,7 @@ impl PromqlSettings {
     }
 }
 
-/// The value of an expression now. Waits for a turn; the budget's turn and memory are given back
+/// The value of an expression at a time. Waits for a turn; the budget's turn and memory are given back
 /// when it is dropped.
 ///
 /// # Errors
@@ -61,9 +62,9 @@ pub fn evaluate(
     budget: &Budget,
     settings: &PromqlSettings,
     expression: &str,
+    at: UnixMillis,
     now: Moment,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let at: UnixMillis = now.clock;
     let request = PromqlRequest {
         query: expression.to_owned(),
         start: at,
@@ -75,4 +76,28 @@ pub fn evaluate(
     let limits = settings.limits(budget);
     let run = || promql(store, &request, &limits, now.earliest());
     run_until_settled(budget, run, PromqlError::is_settled)
+}
+
+/// The series of an expression at a time, each with one value; a number is a series without labels.
+///
+/// # Errors
+/// With the reason when there is no answer, or one of another kind.
+pub fn evaluate_vector(
+    store: &Store,
+    budget: &Budget,
+    settings: &PromqlSettings,
+    expression: &str,
+    at: UnixMillis,
+    now: Moment,
+) -> Result<Vec<VectorSample>, String> {
+    let answer = evaluate(store, budget, settings, expression, at, now);
+    match answer.map_err(|cause| cause.to_string())?.value {
+        PromqlValue::Vector(samples) => Ok(samples),
+        PromqlValue::Scalar(at, value) => {
+            Ok(vec![VectorSample { labels: Labels::default(), at, value }])
+        }
+        PromqlValue::String(..) | PromqlValue::Matrix(_) => {
+            Err("it is neither an instant vector nor a scalar".to_owned())
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use display::Display;
 pub use documents::{DocumentsAnswer, DocumentsForm, DocumentsRequest, Row, documents};
 pub use export::{ExportPage, ExportRequest, export};
-pub use expression::{PromqlSettings, STEPS_MAX, evaluate};
+pub use expression::{PromqlSettings, STEPS_MAX, evaluate, evaluate_vector};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use find::{FindAnswer, FindRequest, FoundMetric, find};
 pub use grouping::{Merge, Rank};
@@ -58,7 +58,8 @@ pub(crate) use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
-    Texts, VectorSample, check_promql, format_promql, promql, quantile_of_buckets, series_matchers,
+    Texts, VectorSample, check_promql, check_rule_promql, format_promql, measured_promql, promql,
+    quantile_of_buckets, series_matchers,
 };
 pub use resolution::Resolution;
 pub use retry::run_until_settled;

@@ -20,7 +20,7 @@ use super::{
 use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 49] = [
+pub const METRIC_NAMES: [(&str, &str); 58] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -67,6 +67,15 @@ pub const METRIC_NAMES: [(&str, &str); 49] = [
     ("granary_clock_ahead_seconds", "Time that a doubted clock is ahead of what is believed"),
     ("granary_snapshots_refused_total", "Snapshots for which there was no room"),
     ("granary_annotations_forgotten_total", "Annotations that made room for newer ones"),
+    ("granary_rules", "Rules that are evaluated"),
+    ("granary_rules_reload_failed", "1 when the rule files could not be used when last read"),
+    ("granary_rule_evaluations_total", "Evaluations of rules"),
+    ("granary_rule_evaluation_failures_total", "Evaluations of rules that failed"),
+    ("granary_rule_group_evaluations_missed_total", "Evaluations of groups that nobody made"),
+    ("granary_rule_group_duration_seconds", "Time of one evaluation of a group of rules"),
+    ("granary_rule_samples_lost_total", "Samples of rules that could not be written"),
+    ("granary_alerts", "Alerts, by state"),
+    ("granary_notifications_total", "Alerts told to Alertmanagers, by outcome"),
     ("granary_log_lines_left_out_total", "Lines of the log that came too often"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
@@ -101,6 +110,15 @@ pub struct Metrics {
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
     pub annotations_forgotten: IntCounter,
+    pub rules: IntGauge,
+    pub rules_reload_failed: IntGauge,
+    pub rule_evaluations: IntCounter,
+    pub rule_evaluation_failures: IntCounter,
+    pub rule_group_evaluations_missed: IntCounter,
+    pub rule_group_duration: Histogram,
+    pub rule_samples_lost: IntCounter,
+    pub alerts: IntGaugeVec,
+    pub notifications: IntCounterVec,
     /// Microseconds.
     longest_commit: Arc<AtomicU64>,
     mirrored: Mirrored,
@@ -152,6 +170,18 @@ impl Metrics {
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
+            rules: gauge(r, "granary_rules")?,
+            rules_reload_failed: gauge(r, "granary_rules_reload_failed")?,
+            rule_evaluations: counter(r, "granary_rule_evaluations_total")?,
+            rule_evaluation_failures: counter(r, "granary_rule_evaluation_failures_total")?,
+            rule_group_evaluations_missed: counter(
+                r,
+                "granary_rule_group_evaluations_missed_total",
+            )?,
+            rule_group_duration: histogram(r, "granary_rule_group_duration_seconds")?,
+            rule_samples_lost: counter(r, "granary_rule_samples_lost_total")?,
+            alerts: gauges(r, "granary_alerts", &["state"])?,
+            notifications: counters(r, "granary_notifications_total", &["outcome"])?,
             longest_commit: Arc::default(),
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
@@ -183,6 +213,12 @@ impl Metrics {
         }
         for state in ["up", "late", "down"] {
             self.hosts.with_label_values(&[state]);
+        }
+        for state in ["pending", "firing", "no_data"] {
+            self.alerts.with_label_values(&[state]);
+        }
+        for outcome in ["sent", "failed"] {
+            self.notifications.with_label_values(&[outcome]);
         }
         for reason in ["host", "origin"] {
             self.requests_refused.with_label_values(&[reason]);

@@ -34,8 +34,9 @@ fn a_role_evaluates_an_expression_within_a_budget() {
     }
     let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
     let now: Moment = UnixMillis(DAY0 + 30 * MINUTE).into();
-    let ask =
-        |budget: &Budget| evaluate(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now);
+    let ask = |budget: &Budget| {
+        evaluate(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
+    };
     let budget = resources.budget(SETTINGS.timeout);
     let answer = ask(&budget).unwrap();
     let PromqlValue::Vector(samples) = answer.value else { panic!("{answer:?}") };

@@ -50,7 +50,7 @@ fn every_file_begins_with_what_it_is_for_and_is_short() {
 
 /// What each folder or file of `src` may use of the others, from the bottom to the top: only what
 /// stands above its row.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("policy", &["model"]),
@@ -60,9 +60,13 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("query", &["model", "clock", "policy", "store"]),
     ("objects", &["model", "store"]),
     ("telemetry", &["clock", "policy", "store"]),
-    ("actors", &["model", "clock", "policy", "store", "ingest", "telemetry"]),
-    ("api", &["model", "clock", "store", "ingest", "query", "objects", "telemetry", "actors"]),
-    ("config", &["model", "policy", "store", "ingest", "query", "telemetry", "actors"]),
+    ("alerts", &["model", "query"]),
+    ("actors", &["model", "clock", "policy", "store", "ingest", "query", "telemetry", "alerts"]),
+    (
+        "api",
+        &["model", "clock", "store", "ingest", "query", "objects", "telemetry", "alerts", "actors"],
+    ),
+    ("config", &["model", "policy", "store", "ingest", "query", "telemetry", "alerts", "actors"]),
     (
         "daemon",
         &[
@@ -89,6 +93,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "import",
             "query",
             "telemetry",
+            "alerts",
             "actors",
             "config",
             "daemon",

@@ -1,9 +1,11 @@
-//! What changes or keeps the store as a whole, over HTTP: series, senders, the clock, snapshots.
+//! What changes or keeps the store as a whole, over HTTP: series, senders, the clock, snapshots, and
+//! what is read again.
 //!
 //! Must never know: how any of it is done.
 
 mod clock;
 mod hosts;
+mod rules;
 mod senders;
 mod series;
 mod snapshot;
@@ -12,7 +14,7 @@ use actix_web::http::Method;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{Health, KnownHosts, Snapshots, TrustedClock, WriterHandle},
+    actors::{Health, KnownHosts, KnownRules, Snapshots, TrustedClock, WriterHandle},
     model::SeriesLimits,
     query::QueryLimits,
     store::Store,
@@ -29,6 +31,7 @@ pub struct AdminParts {
     pub metrics: Metrics,
     pub health: Health,
     pub hosts: KnownHosts,
+    pub rules: KnownRules,
     pub snapshots: Snapshots,
     pub bodies: Bodies,
     pub series_limits: SeriesLimits,
@@ -48,4 +51,6 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);
+    scope.route(Method::POST, "/-/reload", rules::reload);
+    scope.route(Method::PUT, "/-/reload", rules::reload);
 }

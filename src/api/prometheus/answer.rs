@@ -19,6 +19,8 @@ pub(super) enum Data {
     Text(String),
     /// JSON that is always the same.
     Fixed(&'static str),
+    /// JSON that is written already.
+    Json(String),
 }
 
 /// What is known of a metric.

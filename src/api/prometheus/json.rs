@@ -27,7 +27,7 @@ pub(super) fn push_float(value: f64, out: &mut Vec<u8>) {
 }
 
 /// Go writes a sign and at least two digits.
-fn push_exponent(value: f64, out: &mut Vec<u8>) -> std::io::Result<()> {
+pub(super) fn push_exponent(value: f64, out: &mut Vec<u8>) -> std::io::Result<()> {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));

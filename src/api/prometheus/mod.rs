@@ -10,6 +10,7 @@ mod metadata;
 mod params;
 mod query;
 mod receive;
+mod rules;
 mod series;
 mod status;
 mod times;
@@ -41,8 +42,8 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("label/{name}/values", series::values);
         serve.get("metadata", metadata::metadata);
         serve.get("status/buildinfo", status::build);
-        serve.get("rules", status::rules);
-        serve.get("alerts", status::alerts);
+        serve.get("rules", rules::rules);
+        serve.get("alerts", rules::alerts);
         serve.get("alertmanagers", status::alertmanagers);
         serve.get("targets", status::targets);
         serve.get("targets/metadata", status::exemplars);

@@ -1,7 +1,7 @@
-//! What clients ask to know what they talk to, and what is never there: exemplars, rules,
-//! alerts, targets.
+//! What clients ask to know what they talk to, and what is never there: exemplars, targets.
 
 use actix_web::HttpResponse;
+use serde_json::json;
 
 use super::{
     answer::{Answer, Data},
@@ -27,20 +27,19 @@ pub(super) async fn exemplars(received: Received) -> HttpResponse {
     fixed(received, "[]").await
 }
 
-pub(super) async fn rules(received: Received) -> HttpResponse {
-    fixed(received, r#"{"groups":[]}"#).await
-}
-
-pub(super) async fn alerts(received: Received) -> HttpResponse {
-    fixed(received, r#"{"alerts":[]}"#).await
-}
-
 pub(super) async fn targets(received: Received) -> HttpResponse {
     fixed(received, r#"{"activeTargets":[],"droppedTargets":[]}"#).await
 }
 
 pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
-    fixed(received, r#"{"activeAlertmanagers":[],"droppedAlertmanagers":[]}"#).await
+    respond("promql_status", received, |asked| {
+        let active = asked.parts.alertmanagers.iter();
+        let active: Vec<_> =
+            active.map(|url| json!({ "url": format!("{url}/api/v2/alerts") })).collect();
+        let all = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
+        Ok(Answer::of(Data::Json(all.to_string())))
+    })
+    .await
 }
 
 pub(super) async fn flags(received: Received) -> HttpResponse {

@@ -198,6 +198,10 @@ fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
             frame(json.as_bytes(), b"");
             Rest::End
         }
+        Data::Json(json) => {
+            frame(json.as_bytes(), b"");
+            Rest::End
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{KnownHosts, TrustedClock},
+    actors::{KnownHosts, KnownRules, TrustedClock},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -36,6 +36,9 @@ pub struct QueryParts {
     pub metrics: Metrics,
     pub bodies: Bodies,
     pub hosts: KnownHosts,
+    pub rules: KnownRules,
+    /// Alertmanagers that are told of alerts.
+    pub alertmanagers: Arc<[String]>,
     pub limits: QueryLimits,
     pub promql: PromqlSettings,
     pub resources: QueryResources,

@@ -31,7 +31,7 @@ mod tests;
 pub use reading::{Reading, START_COUNTS_MS};
 pub use remembered::{Kept, LATEST_KEPT, READINGS_MAX, Remembered};
 
-pub use granary_protocol::is_stale_marker;
+pub use granary_protocol::{STALE_MARKER, is_stale_marker};
 
 use super::{Cell, Kind, UnixMillis};
 

@@ -70,7 +70,11 @@ mod value;
 
 use promql_parser::parser::Expr;
 
-pub use parse::{format::format_promql, selector::series_matchers};
+pub use parse::{
+    format::format_promql,
+    rules::{check_rule_promql, measured_promql},
+    selector::series_matchers,
+};
 pub use request::{PromqlLimits, PromqlRequest};
 pub use value::{
     answer::{MatrixSeries, PromqlAnswer, PromqlValue, VectorSample},

@@ -2,6 +2,8 @@
 //!
 //! Must never know: values, the store.
 
+use promql_parser::parser::Expr;
+
 use super::{guard::MARKS, parse};
 use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 
@@ -10,11 +12,15 @@ use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 /// # Errors
 /// When it is no expression.
 pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, PromqlError> {
-    let text = parse(query, None, limits)?.prettify();
+    Ok(shown(&parse(query, None, limits)?))
+}
+
+/// The same of what is parsed.
+pub(super) fn shown(expression: &Expr) -> String {
     let with_operator = |text: String, (operator, mark): (&str, &str)| {
         text.replace(&format!("=\"{mark}"), &format!("{operator}\""))
     };
-    Ok(MARKS.into_iter().fold(text, with_operator))
+    MARKS.into_iter().fold(expression.prettify(), with_operator)
 }
 
 #[cfg(test)]

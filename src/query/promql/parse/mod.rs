@@ -12,6 +12,7 @@ mod guard;
 mod literals;
 mod messages;
 pub(crate) mod positions;
+pub(crate) mod rules;
 pub(crate) mod selector;
 
 use std::{

@@ -1,0 +1,184 @@
+//! One group of rules under way: what is remembered of it, and how an evaluation is made durable.
+//!
+//! Samples first, then the state: killed in between, the same evaluation is still due, its batches
+//! are duplicates, and the state becomes what it would have been. Must never know: when groups are
+//! due, what becomes of an expression.
+
+use std::sync::Arc;
+
+use super::{
+    GroupStatus,
+    recording::{Recording, number},
+};
+use crate::{
+    alerts::{Ask, Due, GroupRun, GroupState, RuleGroup, RuleReport, Written, evaluate, stages},
+    clock::Stopwatch,
+    model::UnixMillis,
+    store::{ObjectKind, ObjectRefusal, Store},
+    telemetry::Metrics,
+};
+
+/// What the names of stored states begin with.
+pub(super) const STATES: &str = "state/";
+
+/// A group under way.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) group: RuleGroup,
+    pub(super) id: String,
+    sender: Arc<str>,
+    pub(super) state: GroupState,
+    /// Of the stored state; `None` when there is none.
+    version: Option<u64>,
+    /// The series of each rule at its last evaluation.
+    written: Vec<Written>,
+    missed: u64,
+    is_failing: bool,
+}
+
+impl Running {
+    /// A group with what is stored of it. What cannot be read is begun anew.
+    pub(super) fn open(group: RuleGroup, store: &Store) -> Self {
+        let id = group.id();
+        let name = format!("{STATES}{id}");
+        let mut state = GroupState::new(&group);
+        let mut version = None;
+        match store.object(ObjectKind::Rule, &name) {
+            Ok(None) => {}
+            Ok(Some(object)) => {
+                version = Some(object.version);
+                match GroupState::from_bytes(&object.bytes) {
+                    Ok(read) => state = read,
+                    Err(cause) => {
+                        tracing::error!(
+                            group = group.name,
+                            cause,
+                            "cannot read alerts; they begin anew"
+                        );
+                    }
+                }
+            }
+            Err(cause) => {
+                let cause: &dyn std::error::Error = &cause;
+                tracing::error!(group = group.name, cause, "cannot read alerts; they begin anew");
+            }
+        }
+        let written = group.rules.iter().map(|rule| state.series_of(&rule.key)).collect();
+        let sender = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default()).into();
+        Self { group, id, sender, state, version, written, missed: 0, is_failing: false }
+    }
+
+    /// Goes on with rules that were read again; returns the series that nothing gives any more.
+    pub(super) fn adopt(&mut self, group: RuleGroup) -> GroupRun {
+        let before = std::mem::take(&mut self.written);
+        let mut before: Vec<_> =
+            self.group.rules.iter().map(|rule| rule.key.clone()).zip(before).collect();
+        self.written = group
+            .rules
+            .iter()
+            .map(|rule| {
+                let place = before.iter().position(|(key, _)| *key == rule.key);
+                place.map_or_else(Written::default, |place| before.swap_remove(place).1)
+            })
+            .collect();
+        self.group = group;
+        GroupRun {
+            ended: before.into_iter().flat_map(|(_, written)| written).collect(),
+            ..GroupRun::default()
+        }
+    }
+
+    /// All series that it gave, to end them.
+    pub(super) fn end(self) -> GroupRun {
+        let ended = self.written.into_iter().flatten().collect();
+        GroupRun { ended, ..GroupRun::default() }
+    }
+
+    /// Makes an evaluation, and makes it durable.
+    pub(super) async fn evaluate(
+        &mut self,
+        due: Due,
+        ask: &Ask<'_>,
+        recording: &Recording,
+        now: UnixMillis,
+        metrics: &Metrics,
+    ) -> GroupStatus {
+        let watch = Stopwatch::start();
+        let mut state = self.state.clone();
+        state.keep_rules_of(&self.group);
+        let mut reports: Vec<(RuleReport, f64)> = Vec::new();
+        let mut lost = None;
+        for (stage, rules) in stages(&self.group).into_iter().enumerate() {
+            let own = Stopwatch::start();
+            let written = &mut self.written;
+            let run = evaluate(&self.group, rules, &mut state, written, due.at, ask);
+            let number = number(self.sender.clone(), due.at, stage);
+            let sampled_at = due.at.plus(-self.group.query_offset_ms);
+            if let Some(own) = recording.write(&run, sampled_at, number).await {
+                metrics.rule_samples_lost.inc_by(own.count as u64);
+                lost = Some(own);
+            }
+            let each = own.seconds() / run.reports.len().max(1) as f64;
+            reports.extend(run.reports.into_iter().map(|report| (report, each)));
+        }
+        state.last = due.at.0;
+        self.missed += due.missed;
+        metrics.rule_evaluations.inc_by(reports.len() as u64);
+        let failed = reports.iter().filter(|(report, _)| report.error.is_some()).count();
+        metrics.rule_evaluation_failures.inc_by(failed as u64);
+        metrics.rule_group_evaluations_missed.inc_by(due.missed);
+        self.keep(state, now, &recording.store);
+        let fault = lost.map(|lost| format!("{} samples are lost: {}", lost.count, lost.cause));
+        let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
+        let fault = fault.or_else(|| errors.next());
+        self.tell(fault.as_deref());
+        let seconds = watch.seconds();
+        metrics.rule_group_duration.observe(seconds);
+        GroupStatus {
+            state: self.state.clone(),
+            evaluated_at: Some(now),
+            seconds,
+            missed: self.missed,
+            reports,
+        }
+    }
+
+    /// Stores the state, in one transaction. When that fails it is kept in memory, and stored with
+    /// the next one.
+    fn keep(&mut self, state: GroupState, now: UnixMillis, store: &Store) {
+        let (name, bytes) = (format!("{STATES}{}", self.id), state.to_bytes());
+        self.state = state;
+        let put = store.put_object(ObjectKind::Rule, &name, self.version, &bytes, now);
+        let fault = match put {
+            Ok(Ok(version)) => {
+                self.version = Some(version);
+                return;
+            }
+            // It was damaged or restored meanwhile: the next one goes over it.
+            Ok(Err(ObjectRefusal::Conflict { found, .. })) => {
+                self.version = found;
+                "it was changed meanwhile".to_owned()
+            }
+            Ok(Err(refusal)) => refusal.to_string(),
+            Err(cause) => cause.to_string(),
+        };
+        tracing::error!(
+            group = self.group.name,
+            fault,
+            "cannot store alerts; it will be tried again"
+        );
+    }
+
+    /// Says once that something is wrong, and once that it is well again.
+    fn tell(&mut self, fault: Option<&str>) {
+        let group = &self.group.name;
+        match fault {
+            Some(fault) if !self.is_failing => {
+                tracing::warn!(group, fault, "rules cannot be evaluated as they should");
+            }
+            None if self.is_failing => tracing::info!(group, "rules can be evaluated again"),
+            Some(_) | None => {}
+        }
+        self.is_failing = fault.is_some();
+    }
+}

@@ -1,0 +1,133 @@
+//! The rules that are evaluated, and what became of them: what the alerter works by, and others ask.
+//!
+//! Must never know: HTTP, how a rule is evaluated.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::{
+    alerts::{AlertState, GroupState, RuleGroup, RuleReport, RuleSet, RuleSources, SourceFault},
+    model::UnixMillis,
+    query::PromqlSettings,
+    telemetry::Metrics,
+};
+
+/// The rules. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct KnownRules(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sources: RuleSources,
+    promql: PromqlSettings,
+    metrics: Metrics,
+    loaded: RwLock<Loaded>,
+    /// By the groups' ids.
+    statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
+    /// Held while files are read: the last to begin is the last to end.
+    reading: Mutex<()>,
+}
+
+/// The rules as they were read last.
+#[derive(Debug, Clone)]
+pub(super) struct Loaded {
+    pub(super) set: Arc<RuleSet>,
+    /// Another one each time they are read.
+    pub(super) generation: u64,
+}
+
+/// What became of a group.
+#[derive(Debug, Clone, Default)]
+pub struct GroupStatus {
+    /// What is remembered of it.
+    pub state: GroupState,
+    /// When it was evaluated last, by the clock.
+    pub evaluated_at: Option<UnixMillis>,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// Evaluations that nobody made, since the start.
+    pub missed: u64,
+    /// What became of each rule, in their order; empty before the first evaluation.
+    pub reports: Vec<(RuleReport, f64)>,
+}
+
+impl KnownRules {
+    /// Reads the rules.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    pub fn open(
+        sources: RuleSources,
+        promql: PromqlSettings,
+        metrics: Metrics,
+    ) -> Result<Self, SourceFault> {
+        let set = Arc::new(sources.read(&promql)?);
+        metrics.rules.set(count(&set));
+        let loaded = RwLock::new(Loaded { set, generation: 1 });
+        let (statuses, reading) = (RwLock::default(), Mutex::default());
+        Ok(Self(Arc::new(Inner { sources, promql, metrics, loaded, statuses, reading })))
+    }
+
+    /// Reads the rules again; when they cannot be used, those of before stay. Returns how many
+    /// there are.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    pub fn reload(&self) -> Result<usize, SourceFault> {
+        let _reading = self.0.reading.lock();
+        let read = self.0.sources.read(&self.0.promql);
+        self.0.metrics.rules_reload_failed.set(i64::from(read.is_err()));
+        let set = Arc::new(read.inspect_err(|cause| {
+            tracing::error!(%cause, "cannot use the rule files; the rules of before stay");
+        })?);
+        let rules = count(&set);
+        self.0.metrics.rules.set(rules);
+        tracing::info!(groups = set.groups.len(), rules, "read the rules");
+        let mut loaded = self.0.loaded.write();
+        *loaded = Loaded { set, generation: loaded.generation + 1 };
+        Ok(rules as usize)
+    }
+
+    pub(super) fn loaded(&self) -> Loaded {
+        self.0.loaded.read().clone()
+    }
+
+    /// Notes what became of a group.
+    pub(super) fn note(&self, id: &str, status: GroupStatus) {
+        self.0.statuses.write().insert(id.to_owned(), Arc::new(status));
+        self.count_alerts();
+    }
+
+    /// Forgets all groups but those for which `keep` says so.
+    pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
+        self.0.statuses.write().retain(|id, _| keep(id));
+        self.count_alerts();
+    }
+
+    fn count_alerts(&self) {
+        let statuses = self.0.statuses.read();
+        let all = || {
+            let rules = statuses.values().flat_map(|own| own.state.rules.values());
+            rules.flat_map(|rule| &rule.alerts)
+        };
+        for state in [AlertState::Pending, AlertState::Firing, AlertState::NoData] {
+            let count = all().filter(|alert| alert.state == state).count();
+            self.0.metrics.alerts.with_label_values(&[state.as_str()]).set(count as i64);
+        }
+    }
+
+    /// The groups in order of their files and places, and what became of them.
+    pub fn groups(&self) -> (Arc<RuleSet>, Vec<Arc<GroupStatus>>) {
+        let set = self.loaded().set;
+        let statuses = self.0.statuses.read();
+        let status = |group: &RuleGroup| statuses.get(&group.id()).cloned().unwrap_or_default();
+        let found = set.groups.iter().map(status).collect();
+        drop(statuses);
+        (set, found)
+    }
+}
+
+fn count(set: &RuleSet) -> i64 {
+    set.groups.iter().map(|group| group.rules.len() as i64).sum()
+}

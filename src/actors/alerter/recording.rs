@@ -1,0 +1,167 @@
+//! What an evaluation gives as a numbered batch, so that a restart writes no sample twice.
+//!
+//! Must never know: how rules are evaluated.
+
+use std::sync::Arc;
+
+use crate::{
+    actors::{WriteFault, WriterHandle},
+    alerts::GroupRun,
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
+        STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+    },
+    query::Labels,
+    store::Store,
+};
+
+/// Seconds of an epoch of numbers: 12 days.
+const EPOCH_BITS: u32 = 20;
+/// Stages of one evaluation, as many as a group may have rules.
+const STAGE_BITS: u32 = 10;
+/// One more than there may be.
+pub(super) const STAGES_MAX: u64 = 1 << STAGE_BITS;
+
+/// Writes what rules give. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Recording {
+    pub(super) store: Store,
+    pub(super) writer: WriterHandle,
+    pub(super) limits: SeriesLimits,
+}
+
+/// What could not be written.
+#[derive(Debug)]
+pub(super) struct Lost {
+    /// Samples.
+    pub(super) count: usize,
+    /// Why; of several reasons one.
+    pub(super) cause: String,
+}
+
+/// The number of a stage of an evaluation: the same however often it is written.
+pub(super) fn number(sender: Arc<str>, at: UnixMillis, stage: usize) -> BatchNumber {
+    let seconds = at.0.max(0).unsigned_abs() / 1000;
+    let within = seconds & ((1 << EPOCH_BITS) - 1);
+    let seq = (within << STAGE_BITS) + stage as u64 + 1;
+    BatchNumber { sender, epoch: (seconds >> EPOCH_BITS) as i64, seq }
+}
+
+impl Recording {
+    /// Writes what a stage gives; says what of it is lost.
+    pub(super) async fn write(
+        &self,
+        run: &GroupRun,
+        at: UnixMillis,
+        number: BatchNumber,
+    ) -> Option<Lost> {
+        let mut lost = Lost { count: 0, cause: String::new() };
+        let mut lose = |count: usize, cause: String| {
+            lost.count += count;
+            lost.cause = cause;
+        };
+        let mut batch = AcceptedBatch { times: vec![at.0], ..AcceptedBatch::default() };
+        let sender = number.sender.clone();
+        batch.counts_once = CountsOnce::ByNumber(number);
+        match self.resolve(run, &sender).await {
+            Err(cause) => lose(run.samples.len(), cause.to_string()),
+            Ok(resolved) => {
+                for (found, (_, value)) in resolved.into_iter().zip(&run.samples) {
+                    match found {
+                        Ok(id) => {
+                            batch.series.push(id);
+                            // A NaN of any kind is one: ends are told otherwise.
+                            batch.values.push(if value.is_nan() { f64::NAN } else { *value });
+                        }
+                        Err(cause) => lose(1, cause),
+                    }
+                }
+            }
+        }
+        for labels in &run.ended {
+            if let Some(id) = self.key(labels).ok().and_then(|key| self.find(&key)?.ok()) {
+                batch.series.push(id);
+                batch.values.push(STALE_MARKER);
+            }
+        }
+        let count = batch.values.len();
+        if count > 0 {
+            match self.writer.append(vec![batch]).await.as_deref() {
+                Ok([BatchVerdict::Accepted(_) | BatchVerdict::Duplicate, ..]) => {}
+                Ok(verdict) => lose(count, format!("they were not accepted: {verdict:?}")),
+                Err(cause) => lose(count, cause.to_string()),
+            }
+        }
+        (lost.count > 0).then_some(lost)
+    }
+
+    /// The series of each sample; new ones are made known first.
+    async fn resolve(
+        &self,
+        run: &GroupRun,
+        sender: &Arc<str>,
+    ) -> Result<Vec<Result<SeriesId, String>>, WriteFault> {
+        let keys: Vec<_> = run.samples.iter().map(|(labels, _)| self.key(labels)).collect();
+        let mut found: Vec<Option<Result<SeriesId, String>>> = keys
+            .iter()
+            .map(|key| match key {
+                Ok(key) => self.find(key),
+                Err(cause) => Some(Err(cause.clone())),
+            })
+            .collect();
+        let unknown = keys.into_iter().zip(&found).filter(|(_, found)| found.is_none());
+        let info =
+            |key| SeriesInfo { key, kind: Kind::Gauge, unit: "".into(), sender: sender.clone() };
+        let unknown: Vec<_> = unknown.filter_map(|(key, _)| key.ok()).map(info).collect();
+        if !unknown.is_empty() {
+            let verdicts = self.writer.define(unknown).await?;
+            let places = found.iter_mut().filter(|found| found.is_none());
+            for (place, verdict) in places.zip(verdicts) {
+                *place = Some(match verdict {
+                    DefinitionVerdict::Known(id) => Ok(id),
+                    DefinitionVerdict::KindConflict(_, kind) => Err(of_other_kind(kind)),
+                    DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
+                        Err("the store has as many series as it may (limits.series_max)".to_owned())
+                    }
+                });
+            }
+        }
+        let unsettled = || Err("the series was not made known".to_owned());
+        Ok(found.into_iter().map(|found| found.unwrap_or_else(unsettled)).collect())
+    }
+
+    fn key(&self, labels: &Labels) -> Result<SeriesKey, String> {
+        let tags = labels.iter().filter(|(name, _)| *name != METRIC_TAG);
+        SeriesKey::new(labels.metric(), tags, &self.limits).map_err(|cause| cause.to_string())
+    }
+
+    fn find(&self, key: &SeriesKey) -> Option<Result<SeriesId, String>> {
+        let dictionary = self.store.dictionary();
+        let (id, known) = dictionary.find(key)?;
+        let kind = known.kind;
+        Some(if kind == Kind::Gauge { Ok(id) } else { Err(of_other_kind(kind)) })
+    }
+}
+
+fn of_other_kind(kind: Kind) -> String {
+    format!("a series of that name is a {kind}, which no rule records: use another name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{SenderWindow, SequenceVerdict};
+
+    #[test]
+    fn each_stage_of_each_evaluation_has_a_number_that_is_new_once() {
+        let mut window = SenderWindow::default();
+        let start = 1_763_683_200;
+        for second in (start..start + 3_000_000).step_by(9_000) {
+            for stage in 0..3 {
+                let own = number("rules".into(), UnixMillis(second * 1000), stage);
+                assert_eq!(window.take(own.epoch, own.seq), SequenceVerdict::New, "{second}");
+                assert_eq!(window.take(own.epoch, own.seq), SequenceVerdict::Duplicate);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The notifier: tells one Alertmanager of the alerts that fire and end.
+//!
+//! Each Alertmanager has one, so that one that is away holds up no other. Must never know: rules.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+
+use super::{KnownRules, Lifeline, Stop, TrustedClock};
+use crate::{
+    alerts::{Telling, ToldAlert, backoff_ms},
+    model::UnixMillis,
+    telemetry::Metrics,
+};
+
+/// How often is looked for what is to be told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Alerts of one request, as Prometheus has it.
+const ALERTS_PER_REQUEST: usize = 64;
+
+/// What the role is made of.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct NotifierParts {
+    pub rules: KnownRules,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    /// Of the Alertmanager, such as `http://localhost:9093`.
+    pub url: String,
+    pub lifeline: Lifeline,
+}
+
+/// The role. It blocks its thread while it waits for answers, so it needs an arbiter of its own.
+#[derive(Debug)]
+pub struct Notifier {
+    parts: NotifierParts,
+    http: ureq::Agent,
+    telling: Telling,
+    failures: u32,
+    /// Not before this.
+    next_at: UnixMillis,
+}
+
+impl Notifier {
+    /// Makes the role; nothing runs yet.
+    pub fn new(parts: NotifierParts) -> Self {
+        let http = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
+        let (telling, next_at) = (Telling::default(), UnixMillis::EARLIEST);
+        Self { parts, http, telling, failures: 0, next_at }
+    }
+
+    /// Tells what is to be told.
+    fn tell(&mut self) {
+        let now = self.parts.clock.now();
+        if now < self.next_at {
+            return;
+        }
+        let (set, statuses) = self.parts.rules.groups();
+        let alerts = || {
+            set.groups.iter().zip(&statuses).flat_map(|(group, status)| {
+                let rules = status.state.rules.values();
+                rules.flat_map(|own| &own.alerts).map(|alert| (alert, group.interval_ms))
+            })
+        };
+        let due = self.telling.due(alerts(), now);
+        let mut told = 0;
+        for some in due.chunks(ALERTS_PER_REQUEST) {
+            if let Err(cause) = self.send(some) {
+                return self.fail(&cause, due.len() - told, now);
+            }
+            told += some.len();
+            self.telling.note(some, now);
+            self.parts.metrics.notifications.with_label_values(&["sent"]).inc_by(some.len() as u64);
+        }
+        if told > 0 {
+            let known: BTreeSet<_> = alerts().map(|(alert, _)| &alert.labels).collect();
+            self.telling.retain(|labels| known.contains(labels));
+            if self.failures > 0 {
+                tracing::info!(url = self.parts.url, "the Alertmanager takes alerts again");
+            }
+            self.failures = 0;
+        }
+    }
+
+    fn send(&self, alerts: &[ToldAlert]) -> Result<(), ureq::Error> {
+        // Nothing of them cannot be written.
+        let body = serde_json::to_string(alerts).unwrap_or_default();
+        let request = self.http.post(format!("{}/api/v2/alerts", self.parts.url));
+        request.content_type("application/json").send(body).map(drop)
+    }
+
+    /// They are told later, as they are then.
+    fn fail(&mut self, cause: &ureq::Error, count: usize, now: UnixMillis) {
+        if self.failures == 0 {
+            let url = &self.parts.url;
+            tracing::warn!(url, %cause, "cannot tell an Alertmanager; it will be tried again");
+        }
+        self.parts.metrics.notifications.with_label_values(&["failed"]).inc_by(count as u64);
+        self.next_at = now.plus(backoff_ms(self.failures));
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+impl Actor for Notifier {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(LOOK_EVERY, |role, _| role.tell());
+    }
+}
+
+impl Handler<Stop> for Notifier {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        self.parts.lifeline.release();
+        ctx.stop();
+    }
+}

@@ -1,0 +1,107 @@
+//! An alert, as it is remembered between evaluations.
+//!
+//! Must never know: what makes it change.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Names and values of labels, in order of the names.
+pub type LabelSet = BTreeMap<String, String>;
+
+/// What an alert is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertState {
+    /// It was active, or may be missed.
+    Inactive,
+    /// It is active, and not for long enough.
+    Pending,
+    /// It is told to people.
+    Firing,
+    /// Nothing is measured, and that is told to people.
+    NoData,
+}
+
+impl AlertState {
+    /// The word in labels and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Inactive => "inactive",
+            Self::Pending => "pending",
+            Self::Firing => "firing",
+            Self::NoData => "no_data",
+        }
+    }
+
+    /// Whether people are told of it.
+    pub fn is_told(self) -> bool {
+        matches!(self, Self::Firing | Self::NoData)
+    }
+}
+
+/// An alert. Times are Unix milliseconds, of evaluations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Alert {
+    /// Which alert of its rule it is.
+    pub labels: LabelSet,
+    /// What people are told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: LabelSet,
+    /// What it is.
+    pub state: AlertState,
+    /// The value when it was active last.
+    #[serde(with = "value")]
+    pub value: f64,
+    /// Since when it is pending or fires, or nothing is measured.
+    pub active_at: i64,
+    /// Since when it is told to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<i64>,
+    /// When it ended last, if it was told to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_at: Option<i64>,
+    /// Since when it fires on though its series is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_firing_since: Option<i64>,
+    /// Since when nothing is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_since: Option<i64>,
+}
+
+impl Alert {
+    /// One that is not active.
+    pub(super) fn inactive(labels: LabelSet) -> Self {
+        Self {
+            labels,
+            annotations: LabelSet::new(),
+            state: AlertState::Inactive,
+            value: f64::NAN,
+            active_at: 0,
+            fired_at: None,
+            resolved_at: None,
+            keep_firing_since: None,
+            missing_since: None,
+        }
+    }
+
+    /// Whether it is more than remembered.
+    pub fn is_active(&self) -> bool {
+        self.state != AlertState::Inactive
+    }
+}
+
+/// JSON has no infinity and no NaN: values are texts.
+mod value {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}

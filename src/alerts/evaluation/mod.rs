@@ -1,0 +1,262 @@
+//! One evaluation of a group: what its rules give at a time, as samples and alerts.
+//!
+//! A group is evaluated in stages: what a rule records can be asked by the rules of later stages.
+//! Must never know: how an expression is evaluated, where samples and states are written.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    ops::Range,
+};
+
+use super::{
+    Action, Alert, AlertPolicy, Expanding, GroupState, LabelSet, NoData, Rule, RuleGroup,
+    machine::{self, Found},
+    rule::ALERT_NAME,
+    template::TemplateQuery,
+};
+use crate::{
+    model::{METRIC_TAG, UnixMillis},
+    query::{Labels, VectorSample},
+};
+
+/// The series that says what is pending and what fires.
+const ALERTS: &str = "ALERTS";
+/// The series that says since when, in Unix seconds.
+const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
+/// The label of [`ALERTS`] that says which.
+const ALERT_STATE: &str = "alertstate";
+/// Alerts of one rule that are remembered, at most; a rule with more is not evaluated.
+const ALERTS_MAX: usize = 2000;
+
+/// The value of an expression at a time, and what else templates ask.
+pub struct Ask<'a> {
+    /// The series of an expression.
+    pub vector: &'a dyn Fn(&str, UnixMillis) -> Answered,
+    /// The same for templates.
+    pub query: Option<TemplateQuery>,
+}
+
+/// The series of an expression, or why there are none.
+pub type Answered = Result<Vec<VectorSample>, String>;
+
+/// The series that a rule gave at its last evaluation: those that are not given again have ended.
+pub type Written = HashSet<Labels, foldhash::fast::RandomState>;
+
+/// What a stage of an evaluation gives.
+#[derive(Debug, Default)]
+pub struct GroupRun {
+    /// Series with their values.
+    pub samples: Vec<(Labels, f64)>,
+    /// Series that end.
+    pub ended: Vec<Labels>,
+    /// What became of each rule.
+    pub reports: Vec<RuleReport>,
+}
+
+/// What became of a rule.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuleReport {
+    /// Why it could not be evaluated.
+    pub error: Option<String>,
+    /// Series that it gave.
+    pub series: usize,
+}
+
+/// The rules that may be evaluated together: up to one that asks what one before it records.
+pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
+    let mut stages = Vec::new();
+    let (mut start, mut recorded) = (0, Vec::<&str>::new());
+    for (index, rule) in group.rules.iter().enumerate() {
+        let asked = |text: &str| {
+            // A pattern may mean any of them.
+            let any = text.contains(METRIC_TAG) && !recorded.is_empty();
+            any || recorded.iter().any(|name| text.contains(name))
+        };
+        if expressions(rule).any(asked) {
+            stages.push(start..index);
+            start = index;
+            recorded.clear();
+        }
+        recorded.push(match rule.action {
+            Action::Record => &rule.name,
+            // Which is the beginning of the other one's name, too.
+            Action::Alert(_) => ALERTS,
+        });
+    }
+    stages.push(start..group.rules.len());
+    stages
+}
+
+/// All that a rule asks.
+fn expressions(rule: &Rule) -> impl Iterator<Item = &str> {
+    let policy = match &rule.action {
+        Action::Record => None,
+        Action::Alert(policy) => Some(policy),
+    };
+    let own = policy.into_iter().flat_map(|policy| [&policy.measured, &policy.recover]);
+    let templates = policy.into_iter().flat_map(|policy| policy.annotations.values());
+    let own = own.flatten().chain(templates).map(String::as_str);
+    std::iter::once(rule.expression.as_str()).chain(own)
+}
+
+/// Evaluates some rules of a group at a time; `written` has one entry for each of its rules.
+pub fn evaluate(
+    group: &RuleGroup,
+    rules: Range<usize>,
+    state: &mut GroupState,
+    written: &mut [Written],
+    at: UnixMillis,
+    ask: &Ask<'_>,
+) -> GroupRun {
+    let mut run = GroupRun::default();
+    let evaluation = Evaluation { group, at, ask };
+    for index in rules {
+        let rule = &group.rules[index];
+        let given = match &rule.action {
+            Action::Record => evaluation.record(rule),
+            Action::Alert(policy) => evaluation.alert(rule, policy, state),
+        };
+        let mut report = RuleReport::default();
+        match given {
+            Ok(given) => {
+                let now: Written = given.iter().map(|(labels, _)| labels.clone()).collect();
+                let before = std::mem::replace(&mut written[index], now);
+                let ended = before.into_iter().filter(|own| !written[index].contains(own));
+                run.ended.extend(ended);
+                report.series = given.len();
+                run.samples.extend(given);
+            }
+            Err(cause) => report.error = Some(cause),
+        }
+        run.reports.push(report);
+    }
+    run.ended.sort_unstable();
+    run
+}
+
+/// The series that say what a rule's alerts are: those that its alerts before a restart have.
+pub(super) fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
+    let mut series = Vec::new();
+    for alert in alerts.iter().filter(|alert| alert.is_active()) {
+        let labels = |metric: &str, state: Option<&str>| {
+            let own = alert.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let more = [Some((METRIC_TAG, metric)), state.map(|state| (ALERT_STATE, state))];
+            let pairs = own.chain(more.into_iter().flatten());
+            Labels::new(pairs.map(|(name, value)| (name.into(), value.into())).collect())
+        };
+        series.push((labels(ALERTS, Some(alert.state.as_str())), 1.0));
+        series.push((labels(ALERTS_FOR_STATE, None), (alert.active_at as f64 / 1000.0).floor()));
+    }
+    series
+}
+
+struct Evaluation<'a> {
+    group: &'a RuleGroup,
+    at: UnixMillis,
+    ask: &'a Ask<'a>,
+}
+
+impl Evaluation<'_> {
+    fn vector(&self, expression: &str) -> Answered {
+        (self.ask.vector)(expression, self.at.plus(-self.group.query_offset_ms))
+    }
+
+    fn record(&self, rule: &Rule) -> Result<Vec<(Labels, f64)>, String> {
+        let mut seen = Written::default();
+        let mut given = Vec::new();
+        for sample in self.vector(&rule.expression)? {
+            let mut labels = sample.labels.without_metric().with(METRIC_TAG, &rule.name);
+            for (name, value) in &rule.labels {
+                labels = labels.with(name, value);
+            }
+            if !seen.insert(labels.clone()) {
+                return Err(format!(
+                    "two series have the labels {labels} after those of the rule were added"
+                ));
+            }
+            given.push((labels, sample.value));
+        }
+        let (count, limit) = (given.len(), self.group.limit);
+        if limit > 0 && count > limit {
+            return Err(format!("{count} series are more than the group's limit of {limit}"));
+        }
+        Ok(given)
+    }
+
+    fn alert(
+        &self,
+        rule: &Rule,
+        policy: &AlertPolicy,
+        state: &mut GroupState,
+    ) -> Result<Vec<(Labels, f64)>, String> {
+        let found = self.find(rule, policy)?;
+        let own = state.rules.entry(rule.key.clone()).or_default();
+        let alerts = machine::step(policy, own.alerts.clone(), found, self.at.0);
+        if alerts.len() > ALERTS_MAX {
+            return Err(format!(
+                "{} alerts are more than {ALERTS_MAX}: let the expression have fewer series",
+                alerts.len()
+            ));
+        }
+        let active = alerts.iter().filter(|alert| alert.is_active()).count();
+        if self.group.limit > 0 && active > self.group.limit {
+            own.alerts.clear();
+            return Err(format!(
+                "{active} alerts are more than the group's limit of {}",
+                self.group.limit
+            ));
+        }
+        own.alerts = alerts;
+        Ok(series_of_alerts(&own.alerts))
+    }
+
+    fn find(&self, rule: &Rule, policy: &AlertPolicy) -> Result<Found, String> {
+        let mut active = BTreeMap::new();
+        for sample in self.vector(&rule.expression)? {
+            let expanding = self.expanding(&sample);
+            let labels = alert_labels(rule, &sample, &expanding);
+            let annotations = policy.annotations.iter();
+            let annotations =
+                annotations.map(|(name, text)| (name.clone(), expanding.expand(text))).collect();
+            if active.insert(labels, (sample.value, annotations)).is_some() {
+                return Err(
+                    "two series have the same labels after those of the rule were added".to_owned()
+                );
+            }
+        }
+        let mut found = Found { active, ..Found::default() };
+        let labels_of = |expression: Option<&String>| -> Result<BTreeSet<LabelSet>, String> {
+            let Some(expression) = expression else { return Ok(BTreeSet::new()) };
+            let samples = self.vector(expression)?;
+            let labels = |sample| alert_labels(rule, sample, &self.expanding(sample));
+            Ok(samples.iter().map(labels).collect())
+        };
+        found.measured = labels_of(policy.measured.as_ref())?;
+        found.recovered = labels_of(policy.recover.as_ref())?;
+        if policy.no_data == NoData::Alerting {
+            let nothing = Labels::default();
+            let nothing = VectorSample { labels: nothing, at: self.at.0, value: f64::NAN };
+            found.whole = alert_labels(rule, &nothing, &self.expanding(&nothing));
+        }
+        Ok(found)
+    }
+
+    fn expanding(&self, sample: &VectorSample) -> Expanding {
+        Expanding::new(&sample.labels, sample.value, self.ask.query.clone())
+    }
+}
+
+fn alert_labels(rule: &Rule, sample: &VectorSample, expanding: &Expanding) -> LabelSet {
+    let own = sample.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
+    let mut labels: LabelSet =
+        own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    for (name, text) in &rule.labels {
+        labels.insert(name.clone(), expanding.expand(text));
+    }
+    labels.insert(ALERT_NAME.to_owned(), rule.name.clone());
+    labels.retain(|_, value| !value.is_empty());
+    labels
+}

@@ -1,0 +1,164 @@
+//! Evaluations of small groups, with what they ask answered from a table.
+
+use super::*;
+use crate::alerts::AlertState;
+
+const AT: UnixMillis = UnixMillis(1_763_683_200_000);
+
+fn labels(text: &str) -> Labels {
+    let pairs = text.split(',').filter(|pair| !pair.is_empty());
+    let pairs = pairs.filter_map(|pair| pair.split_once('='));
+    Labels::new(pairs.map(|(name, value)| (name.into(), value.into())).collect())
+}
+
+fn rule(name: &str, expression: &str, action: Action) -> Rule {
+    let labels = BTreeMap::new();
+    Rule { key: name.into(), name: name.into(), expression: expression.into(), labels, action }
+}
+
+fn group(rules: Vec<Rule>) -> RuleGroup {
+    RuleGroup {
+        file: "own.yml".into(),
+        name: "own".into(),
+        interval_ms: 60_000,
+        query_offset_ms: 0,
+        limit: 0,
+        rules,
+    }
+}
+
+/// Evaluates all rules with the same answers.
+struct Bench {
+    group: RuleGroup,
+    state: GroupState,
+    written: Vec<Written>,
+}
+
+impl Bench {
+    fn new(group: RuleGroup) -> Self {
+        let (state, written) =
+            (GroupState::new(&group), vec![Written::default(); group.rules.len()]);
+        Self { group, state, written }
+    }
+
+    fn run(&mut self, minutes: i64, answers: &[(&str, &[(&str, f64)])]) -> GroupRun {
+        let vector = |expression: &str, at: UnixMillis| {
+            let found = answers.iter().find(|(own, _)| *own == expression);
+            let (_, series) = found.ok_or_else(|| format!("{expression} failed"))?;
+            let sample = |(text, value): &(&str, f64)| VectorSample {
+                labels: labels(text),
+                at: at.0,
+                value: *value,
+            };
+            Ok(series.iter().map(sample).collect())
+        };
+        let ask = Ask { vector: &vector, query: None };
+        let (at, all) = (AT.plus(minutes * 60_000), 0..self.group.rules.len());
+        evaluate(&self.group, all, &mut self.state, &mut self.written, at, &ask)
+    }
+}
+
+fn shown(run: &GroupRun) -> Vec<String> {
+    let samples = run.samples.iter().map(|(labels, value)| format!("{labels} {value}"));
+    samples.chain(run.ended.iter().map(|labels| format!("{labels} ends"))).collect()
+}
+
+#[test]
+fn what_is_recorded_has_the_rules_name_and_labels_and_ends_with_its_series() {
+    let mut own = rule("job:up", "up", Action::Record);
+    own.labels = [("team".to_owned(), "x".to_owned())].into();
+    let mut bench = Bench::new(group(vec![own]));
+    let run = bench.run(0, &[("up", &[("__name__=up,job=a", 1.0), ("__name__=up,job=b", 0.0)])]);
+    assert_eq!(shown(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
+    let run = bench.run(1, &[("up", &[("__name__=up,job=a", 1.0)])]);
+    assert_eq!(
+        shown(&run),
+        [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} ends"#]
+    );
+    // After a failure nothing is known to have ended.
+    let run = bench.run(2, &[]);
+    assert_eq!(shown(&run), <[&str; 0]>::default());
+    assert_eq!(run.reports[0].error.as_deref(), Some("up failed"));
+    let run = bench.run(3, &[("up", &[("job=a", 1.0), ("__name__=up,job=a", 1.0)])]);
+    assert!(run.reports[0].error.as_ref().unwrap().contains("two series"), "{run:?}");
+}
+
+#[test]
+fn alerts_become_series_with_their_state_and_time() {
+    let annotations = [("summary".to_owned(), "{{ $labels.job }} {{ $value }}".to_owned())].into();
+    let policy = AlertPolicy { annotations, for_ms: 60_000, ..AlertPolicy::default() };
+    let mut own = rule("Down", "up == 0", Action::Alert(policy));
+    own.labels = [("severity".to_owned(), "{{ $labels.job }}!".to_owned())].into();
+    let mut bench = Bench::new(group(vec![own]));
+    let down: (&str, &[(&str, f64)]) = ("up == 0", &[("__name__=up,job=a", 0.0)]);
+    let run = bench.run(0, &[down]);
+    let since = AT.0 / 1000;
+    let series = r#"alertname="Down""#;
+    assert_eq!(
+        shown(&run),
+        [
+            format!(r#"ALERTS{{{series}, alertstate="pending", job="a", severity="a!"}} 1"#),
+            format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {since}"#),
+        ]
+    );
+    let run = bench.run(1, &[down]);
+    let alert = &bench.state.rules["Down"].alerts[0];
+    assert_eq!(alert.state, AlertState::Firing);
+    assert_eq!(alert.annotations["summary"], "a 0");
+    assert_eq!(
+        shown(&run),
+        [
+            format!(r#"ALERTS{{{series}, alertstate="firing", job="a", severity="a!"}} 1"#),
+            format!(r#"ALERTS_FOR_STATE{{{series}, job="a", severity="a!"}} {since}"#),
+            format!(r#"ALERTS{{{series}, alertstate="pending", job="a", severity="a!"}} ends"#),
+        ]
+    );
+    // What cannot be evaluated changes no alert.
+    bench.run(2, &[]);
+    assert_eq!(bench.state.rules["Down"].alerts[0].state, AlertState::Firing);
+    let run = bench.run(3, &[("up == 0", &[])]);
+    assert_eq!((run.samples.len(), run.ended.len()), (0, 2));
+    // A restart ends the series of alerts that are gone meanwhile.
+    assert_eq!(bench.state.series_of("Down").len(), 0);
+}
+
+#[test]
+fn limits_fail_the_rule_and_too_many_alerts_leave_those_of_before() {
+    let alert = |name: &str| rule(name, "x", Action::Alert(AlertPolicy::default()));
+    let mut limited = group(vec![rule("r", "x", Action::Record), alert("A")]);
+    limited.limit = 1;
+    let mut bench = Bench::new(limited);
+    bench.run(0, &[("x", &[("a=1", 1.0)])]);
+    assert_eq!(bench.state.rules["A"].alerts.len(), 1);
+    let run = bench.run(1, &[("x", &[("a=1", 1.0), ("a=2", 1.0)])]);
+    assert!(run.reports.iter().all(|own| own.error.as_ref().unwrap().contains("limit of 1")));
+    assert_eq!(bench.state.rules["A"].alerts, [], "as in Prometheus");
+    let many: Vec<_> = (0..=ALERTS_MAX).map(|i| (format!("a={i}"), 1.0)).collect();
+    let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
+    let mut bench = Bench::new(group(vec![alert("A")]));
+    bench.run(0, &[("x", &many[..1])]);
+    let run = bench.run(1, &[("x", &many)]);
+    assert!(run.reports[0].error.as_ref().unwrap().contains("2001 alerts"), "{:?}", run.reports);
+    assert_eq!(bench.state.rules["A"].alerts.len(), 1);
+}
+
+#[test]
+fn rules_that_ask_what_others_record_come_in_a_later_stage() {
+    let record = |name: &str, expression: &str| rule(name, expression, Action::Record);
+    let alert = |name: &str, expression: &str| {
+        rule(name, expression, Action::Alert(AlertPolicy::default()))
+    };
+    let check = |rules: Vec<Rule>, expected: &[(usize, usize)]| {
+        let found = stages(&group(rules)).into_iter().map(|stage| (stage.start, stage.end));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    };
+    check(vec![record("a", "x"), record("b", "y"), alert("C", "z > 1")], &[(0, 3)]);
+    check(vec![record("j:a", "x"), record("b", "j:a * 2"), record("c", "j:a")], &[(0, 1), (1, 3)]);
+    check(
+        vec![record("j:a", "x"), record("j:b", "j:a"), record("c", "j:b")],
+        &[(0, 1), (1, 2), (2, 3)],
+    );
+    check(vec![record("j:a", "x"), alert("B", "{__name__=~\"j.*\"} > 1")], &[(0, 1), (1, 2)]);
+    check(vec![alert("A", "x"), alert("B", "ALERTS{alertname=\"A\"}")], &[(0, 1), (1, 2)]);
+    check(Vec::new(), &[(0, 0)]);
+}

@@ -1,0 +1,323 @@
+//! From rules as they are written to rules as they are evaluated; every fault is noted with its
+//! place.
+//!
+//! Must never know: YAML.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use regex::Regex;
+
+use super::{
+    RuleFault,
+    raw::{RawGroup, RawRule},
+};
+use crate::{
+    alerts::{Action, AlertPolicy, Expanding, NoData, Rule, RuleGroup, rule::ALERT_NAME},
+    model::METRIC_TAG,
+    query::{PromqlLimits, check_rule_promql, measured_promql},
+};
+
+/// Rules of a group, at most: they are numbered within an evaluation.
+const GROUP_RULES_MAX: usize = 1000;
+/// Levels of one rule, at most.
+const LEVELS_MAX: usize = 10;
+/// The label that tells the levels of a rule apart.
+const SEVERITY: &str = "severity";
+
+/// Prometheus' lengths of time: `1h30m`, largest unit first, each once.
+static LENGTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        "^(?:(?:([0-9]+)y)?(?:([0-9]+)w)?(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?\
+         (?:([0-9]+)ms)?|0)$",
+    )
+    .ok()
+});
+const UNITS_MS: [i64; 7] =
+    [365 * 86_400_000, 7 * 86_400_000, 86_400_000, 3_600_000, 60_000, 1000, 1];
+const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
+
+/// A length of time as Prometheus writes it, in milliseconds.
+pub fn length_ms(text: &str) -> Option<i64> {
+    let parts = LENGTH.as_ref()?.captures(text).filter(|_| !text.is_empty())?;
+    let mut total = 0_i64;
+    for (part, unit) in parts.iter().skip(1).zip(UNITS_MS) {
+        let Some(part) = part else { continue };
+        total = total.checked_add(part.as_str().parse::<i64>().ok()?.checked_mul(unit)?)?;
+    }
+    Some(total)
+}
+
+/// Checks one file.
+pub(super) struct Checking<'a> {
+    file: &'a str,
+    interval_ms: i64,
+    limits: &'a PromqlLimits<'a>,
+    faults: Vec<RuleFault>,
+    place: String,
+    names: BTreeSet<String>,
+}
+
+impl<'a> Checking<'a> {
+    pub(super) fn new(file: &'a str, interval_ms: i64, limits: &'a PromqlLimits<'a>) -> Self {
+        let (faults, place, names) = (Vec::new(), String::new(), BTreeSet::new());
+        Self { file, interval_ms, limits, faults, place, names }
+    }
+
+    pub(super) fn into_faults(self) -> Vec<RuleFault> {
+        self.faults
+    }
+
+    fn fault(&mut self, problem: impl Into<String>) {
+        let (file, place) = (self.file.to_owned(), self.place.clone());
+        self.faults.push(RuleFault { file, place, problem: problem.into() });
+    }
+
+    fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
+        let text = text?;
+        let found = length_ms(text);
+        if found.is_none() {
+            self.fault(format!("{key}: {text:?} is no length of time; write 30s, 5m or 1h30m"));
+        }
+        found
+    }
+
+    pub(super) fn group(&mut self, raw: RawGroup) -> RuleGroup {
+        self.place = format!("group {:?}", raw.name);
+        if raw.name.is_empty() {
+            self.fault("the name of a group is empty");
+        }
+        if !self.names.insert(raw.name.clone()) {
+            self.fault(format!("the group {:?} is there twice in this file", raw.name));
+        }
+        let interval_ms = self.length("interval", raw.interval.as_deref());
+        let interval_ms = interval_ms.unwrap_or(self.interval_ms);
+        if interval_ms < 1000 || interval_ms % 1000 != 0 {
+            self.fault("interval: use whole seconds, 1s or more");
+        }
+        let query_offset_ms = self.length("query_offset", raw.query_offset.as_deref());
+        let mut rules: Vec<Rule> = Vec::new();
+        for (index, mut rule) in raw.rules.into_iter().enumerate() {
+            let name = rule.alert.as_ref().or(rule.record.as_ref()).cloned().unwrap_or_default();
+            self.place = format!("group {:?}, rule {} ({name})", raw.name, index + 1);
+            for (label, value) in &raw.labels {
+                rule.labels.entry(label.clone()).or_insert_with(|| value.clone());
+            }
+            self.rule(rule, &mut rules);
+        }
+        if rules.len() > GROUP_RULES_MAX {
+            self.fault(format!("more than {GROUP_RULES_MAX} rules: make two groups"));
+        }
+        RuleGroup {
+            file: self.file.to_owned(),
+            name: raw.name,
+            interval_ms: interval_ms.max(1000),
+            query_offset_ms: query_offset_ms.unwrap_or(0),
+            limit: raw.limit,
+            rules,
+        }
+    }
+
+    fn rule(&mut self, raw: RawRule, rules: &mut Vec<Rule>) {
+        let is_alert = raw.alert.is_some();
+        let name = match (&raw.alert, &raw.record) {
+            (Some(name), None) | (None, Some(name)) => name.clone(),
+            _ => {
+                return self
+                    .fault("a rule has either alert, with a name, or record, with a metric");
+            }
+        };
+        self.check_labels(&raw.labels, is_alert);
+        self.check_expression("expr", &raw.expr);
+        if !is_alert {
+            self.only_of_alerts(&raw);
+            if !is_metric(&name) {
+                self.fault(format!("record: {name:?} is no name of a metric"));
+            }
+            let key = unique(rules, &name, &raw.labels);
+            let (expression, labels) = (raw.expr, raw.labels);
+            rules.push(Rule { key, name, expression, labels, action: Action::Record });
+            return;
+        }
+        if name.is_empty() {
+            self.fault("alert: the name is empty");
+        }
+        for (key, text) in &raw.annotations {
+            self.check_template("annotations", key, text);
+        }
+        for (level, expression, policy) in self.levels(&raw) {
+            let mut labels = raw.labels.clone();
+            labels.extend(level.map(|level| (SEVERITY.to_owned(), level)));
+            let key = unique(rules, &name, &labels);
+            let (name, action) = (name.clone(), Action::Alert(policy));
+            rules.push(Rule { key, name, expression, labels, action });
+        }
+    }
+
+    /// What is evaluated for each level, or for the rule when it has none.
+    fn levels(&mut self, raw: &RawRule) -> Vec<(Option<String>, String, AlertPolicy)> {
+        let measured = match &raw.severity {
+            Some(_) => Some(raw.expr.clone()),
+            None => measured_promql(&raw.expr, self.limits).ok().flatten(),
+        };
+        let policy = self.policy(raw, measured);
+        let Some(levels) = &raw.severity else {
+            return vec![(None, raw.expr.clone(), policy)];
+        };
+        if levels.0.is_empty() || levels.0.len() > LEVELS_MAX {
+            self.fault(format!("severity: name 1 to {LEVELS_MAX} levels"));
+        }
+        if raw.labels.contains_key(SEVERITY) {
+            self.fault("severity: the label severity is given, too; leave one of them out");
+        }
+        let mut expanded = Vec::new();
+        for (level, threshold) in &levels.0 {
+            let key = format!("severity: {level}");
+            let Some(expression) = self.compared(&key, &raw.expr, threshold) else { continue };
+            expanded.push((Some(level.clone()), expression, policy.clone()));
+        }
+        expanded
+    }
+
+    fn policy(&mut self, raw: &RawRule, measured: Option<String>) -> AlertPolicy {
+        let no_data = match raw.no_data.as_deref() {
+            None | Some("ok") => NoData::Ok,
+            Some("keep") => NoData::Keep,
+            Some("alerting") => NoData::Alerting,
+            Some(other) => {
+                self.fault(format!("no_data: {other:?} is not known; use alerting, ok or keep"));
+                NoData::Ok
+            }
+        };
+        if raw.no_data_for.is_some() && no_data == NoData::Ok {
+            self.fault("no_data_for is given without no_data: alerting or no_data: keep");
+        }
+        let recover = raw.recover.as_deref().and_then(|text| {
+            let is_threshold = COMPARISONS.iter().any(|own| text.trim_start().starts_with(own));
+            match (&measured, is_threshold) {
+                (Some(measured), true) => self.compared("recover", measured, text),
+                (None, true) => {
+                    self.fault(
+                        "recover: the expression does not end with a comparison with a number; \
+                         write a whole expression instead of a threshold",
+                    );
+                    None
+                }
+                (_, false) => {
+                    self.check_expression("recover", text);
+                    Some(text.to_owned())
+                }
+            }
+        });
+        let is_asked = no_data != NoData::Ok || recover.is_some();
+        let measured = measured.unwrap_or_else(|| raw.expr.clone());
+        AlertPolicy {
+            annotations: raw.annotations.clone(),
+            for_ms: self.length("for", raw.for_long.as_deref()).unwrap_or(0),
+            keep_firing_ms: self
+                .length("keep_firing_for", raw.keep_firing_for.as_deref())
+                .unwrap_or(0),
+            no_data,
+            no_data_for_ms: self.length("no_data_for", raw.no_data_for.as_deref()),
+            measured: is_asked.then_some(measured),
+            recover,
+        }
+    }
+
+    /// An expression compared with a threshold such as `> 80`.
+    fn compared(&mut self, key: &str, expression: &str, threshold: &str) -> Option<String> {
+        let threshold = threshold.trim();
+        let operator = COMPARISONS.iter().find(|own| threshold.starts_with(**own));
+        let number = operator.and_then(|own| threshold.strip_prefix(own));
+        if number.is_none_or(|number| number.trim().parse::<f64>().is_err()) {
+            self.fault(format!("{key}: {threshold:?} is no threshold; write \"> 80\""));
+            return None;
+        }
+        let text = format!("({}) {threshold}", expression.trim());
+        self.check_expression(key, &text).then_some(text)
+    }
+
+    fn only_of_alerts(&mut self, raw: &RawRule) {
+        let given = [
+            ("for", raw.for_long.is_some()),
+            ("keep_firing_for", raw.keep_firing_for.is_some()),
+            ("annotations", !raw.annotations.is_empty()),
+            ("no_data", raw.no_data.is_some()),
+            ("no_data_for", raw.no_data_for.is_some()),
+            ("recover", raw.recover.is_some()),
+            (SEVERITY, raw.severity.is_some()),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            self.fault(format!("{key} belongs to rules with alert, not with record"));
+        }
+    }
+
+    fn check_expression(&mut self, key: &str, text: &str) -> bool {
+        let checked = check_rule_promql(text, self.limits);
+        if let Err(cause) = &checked {
+            self.fault(format!("{key}: {cause}"));
+        }
+        checked.is_ok()
+    }
+
+    fn check_labels(&mut self, labels: &BTreeMap<String, String>, is_alert: bool) {
+        for (name, value) in labels {
+            if !is_label(name) || name == METRIC_TAG || (is_alert && name == ALERT_NAME) {
+                self.fault(format!("labels: {name:?} cannot be set; choose another name"));
+            }
+            if is_alert {
+                self.check_template("labels", name, value);
+            }
+        }
+    }
+
+    fn check_template(&mut self, key: &str, name: &str, text: &str) {
+        if let Err(problem) = Expanding::check(text) {
+            self.fault(format!("{key}: {name}: {problem}"));
+        }
+    }
+}
+
+/// Which of its group a rule is: its name and labels, and its number among those that share them.
+fn unique(rules: &[Rule], name: &str, labels: &BTreeMap<String, String>) -> String {
+    let key = format!("{name}{labels:?}");
+    let same = |rule: &&Rule| rule.name == *name && rule.labels == *labels;
+    match rules.iter().filter(same).count() {
+        0 => key,
+        more => format!("{key}#{}", more + 1),
+    }
+}
+
+fn is_metric(name: &str) -> bool {
+    is_word(name, |c| c == '_' || c == ':')
+}
+
+fn is_label(name: &str) -> bool {
+    is_word(name, |c| c == '_')
+}
+
+/// Letters, digits and some more; no digit first.
+fn is_word(name: &str, more: impl Fn(char) -> bool) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || more(c);
+    name.chars().next().is_some_and(is_letter)
+        && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_of_prometheus() {
+        let known =
+            [("0", 0), ("30s", 30_000), ("1h30m", 5_400_000), ("1d", 86_400_000), ("5ms", 5)];
+        for (text, ms) in known {
+            assert_eq!(length_ms(text), Some(ms), "{text}");
+        }
+        for text in ["", "5", "5 m", "30m1h", "-5m", "1.5h", "99999999999999999999y"] {
+            assert_eq!(length_ms(text), None, "{text}");
+        }
+    }
+}

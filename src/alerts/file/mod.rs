@@ -1,0 +1,191 @@
+//! Rule files in Prometheus' format: from text to checked groups, or to all that is wrong with it.
+//!
+//! Must never know: where files lie.
+
+mod check;
+mod raw;
+
+use std::fmt;
+
+use super::RuleGroup;
+use crate::query::PromqlLimits;
+use check::Checking;
+pub use check::length_ms;
+use raw::RawFile;
+
+/// Bytes of a rule file, at most.
+pub(super) const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// What is wrong with a rule file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleFault {
+    /// The file.
+    pub file: String,
+    /// The group and the rule; empty when it is the file.
+    pub place: String,
+    /// What is wrong, and what to do.
+    pub problem: String,
+}
+
+impl fmt::Display for RuleFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, place, problem } = self;
+        match place.as_str() {
+            "" => write!(f, "{file}: {problem}"),
+            place => write!(f, "{file}: {place}: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for RuleFault {}
+
+/// Reads a rule file. Groups that name no interval have the one that is given; expressions are
+/// parsed within the limits.
+///
+/// # Errors
+/// With everything that is wrong.
+pub fn read_rules(
+    file: &str,
+    text: &str,
+    interval_ms: i64,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<RuleGroup>, Vec<RuleFault>> {
+    let fault =
+        |problem: String| RuleFault { file: file.to_owned(), place: String::new(), problem };
+    if text.len() > FILE_BYTES_MAX {
+        let problem = format!("{} bytes are more than {FILE_BYTES_MAX}: split it", text.len());
+        return Err(vec![fault(problem)]);
+    }
+    let options = serde_saphyr::options! { with_snippet: false };
+    let read = serde_saphyr::from_str_with_options::<Option<RawFile>>(text, options);
+    let raw = read.map_err(|cause| vec![fault(cause.to_string())])?;
+    let mut checking = Checking::new(file, interval_ms, limits);
+    let groups = raw.map_or_else(Vec::new, |raw| raw.groups);
+    let groups = groups.into_iter().map(|group| checking.group(group)).collect();
+    let faults = checking.into_faults();
+    if faults.is_empty() { Ok(groups) } else { Err(faults) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        alerts::{Action, NoData, Rule},
+        query::{Budget, PromqlLimits},
+    };
+
+    const LIMITS: PromqlLimits<'static> = PromqlLimits {
+        series_max: 1000,
+        points_max: 10_000,
+        steps_max: 11_000,
+        query_bytes_max: 65_536,
+        regex_bytes_max: 1 << 20,
+        budget: &Budget::UNLIMITED,
+    };
+
+    fn read(text: &str) -> Result<Vec<RuleGroup>, String> {
+        read_rules("own.yml", text, 60_000, &LIMITS).map_err(|faults| {
+            faults.iter().map(RuleFault::to_string).collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    fn rule(lines: &str) -> Result<Vec<RuleGroup>, String> {
+        let lines: Vec<_> = lines.lines().map(str::trim).collect();
+        read(&format!("groups:\n- name: g\n  rules:\n  - {}", lines.join("\n    ")))
+    }
+
+    #[test]
+    fn prometheus_own_example_is_read_as_it_is() {
+        let text = "groups:
+- name: my-group-name
+  interval: 30s   # defaults to global interval
+  limit: 10
+  rules:
+  - record: instance:errors:rate5m
+    expr: rate(errors_total[5m])
+  - record: instance:requests:rate5m
+    expr: rate(requests_total[5m])
+    labels: {zone: 1}
+  - alert: HighErrors
+    # Expressions remain PromQL.
+    expr: |
+      sum without(instance) (instance:errors:rate5m)
+      /
+      sum without(instance) (instance:requests:rate5m)
+    for: 5m
+    keep_firing_for: 1h30m
+    labels:
+      severity: critical
+    annotations:
+      description: \"stuff's happening with {{ $labels.service }}\"
+- name: my-another-name
+  rules: []
+";
+        let groups = read(text).unwrap();
+        assert_eq!((groups[0].interval_ms, groups[0].limit), (30_000, 10));
+        assert_eq!(groups[1].interval_ms, 60_000);
+        assert_eq!(groups[0].rules[1].labels["zone"], "1");
+        let Action::Alert(policy) = &groups[0].rules[2].action else { panic!("{groups:?}") };
+        assert_eq!((policy.for_ms, policy.keep_firing_ms), (300_000, 5_400_000));
+        assert_eq!(policy.no_data, NoData::Ok);
+        assert_eq!(read("").unwrap(), []);
+        assert_eq!(read("# nothing yet\n").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let check = |lines: &str, expected: &[&str]| {
+            let message = rule(lines).unwrap_err();
+            for part in expected.iter().chain(&["own.yml"]) {
+                assert!(message.contains(part), "{part:?} in {message:?}");
+            }
+        };
+        check("alert: A\nexpr: up\nno_dta: ok", &["no_dta"]);
+        check("alert: A\nexpr: up\nno_data: perhaps", &["rule 1 (A)", "no_data", "perhaps"]);
+        check("alert: A\nexpr: up ==", &["rule 1 (A)", "expr", "parse error"]);
+        check("alert: A\nrecord: b\nexpr: up", &["alert", "record"]);
+        check("expr: up", &["alert", "record"]);
+        check("record: b\nexpr: up\nfor: 5m", &["for", "alert"]);
+        check("record: b c\nexpr: up", &["b c"]);
+        check("alert: A\nexpr: up\nfor: 5 minutes", &["for", "5 minutes"]);
+        check("alert: A\nexpr: up\nlabels: {alertname: b}", &["alertname"]);
+        check("alert: A\nexpr: up\nlabels: {__name__: b}", &["__name__"]);
+        check("alert: A\nexpr: up\nannotations: {a: '{{ .x'}", &["annotations", "a"]);
+        check("alert: A\nexpr: up\nlabels: {a: '{{ nope }}'}", &["labels", "nope"]);
+        check("alert: A\nexpr: up[5m]", &["range vector"]);
+        check("alert: A\nexpr: up\nno_data_for: 5m", &["no_data_for", "no_data"]);
+        check("alert: A\nexpr: up and up > 1\nrecover: '< 3'", &["recover", "comparison"]);
+        check("alert: A\nexpr: up\nseverity: {a: nope}", &["severity", "nope"]);
+        let twice = "groups:\n- name: g\n- name: g\n- name: ''\n";
+        let message = read(twice).unwrap_err();
+        assert!(message.contains("\"g\" is there twice") && message.contains("empty"), "{message}");
+        assert!(read("groups:\n- name: g\n  intervall: 5m").unwrap_err().contains("intervall"));
+        assert!(
+            read("groups:\n- name: g\n  interval: 500ms").unwrap_err().contains("whole seconds")
+        );
+    }
+
+    #[test]
+    fn own_keys_become_expressions() {
+        let groups = rule(
+            "alert: Full\nexpr: disk_used / disk_total * 100 > 90\nrecover: '< 80'\n\
+             no_data: alerting\nno_data_for: 10m",
+        );
+        let groups = groups.unwrap();
+        let Action::Alert(policy) = &groups[0].rules[0].action else { panic!("{groups:?}") };
+        let measured = "disk_used / disk_total * 100";
+        assert_eq!(policy.measured.as_deref(), Some(measured));
+        assert_eq!(policy.recover, Some(format!("({measured}) < 80")));
+        assert_eq!((policy.no_data, policy.no_data_for_ms), (NoData::Alerting, Some(600_000)));
+        let groups =
+            rule("alert: Full\nexpr: used{a=~\"x.*\"}\nseverity: {low: '> 1', high: '> 2'}");
+        let groups = groups.unwrap();
+        let level = |own: &'_ Rule| (own.expression.clone(), own.labels["severity"].clone());
+        let levels: Vec<_> = groups[0].rules.iter().map(level).collect();
+        let own = |expr: &str, level: &str| (expr.to_owned(), level.to_owned());
+        let used = "(used{a=~\"x.*\"})";
+        let expected = [own(&format!("{used} > 1"), "low"), own(&format!("{used} > 2"), "high")];
+        assert_eq!(levels, expected);
+        assert_ne!(groups[0].rules[0].key, groups[0].rules[1].key);
+    }
+}

@@ -1,0 +1,76 @@
+//! Rule files as they are written: Prometheus' keys and Granary's own, and no others.
+//!
+//! Must never know: what the values mean.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    #[serde(default)]
+    pub(super) groups: Vec<RawGroup>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGroup {
+    pub(super) name: String,
+    pub(super) interval: Option<String>,
+    pub(super) query_offset: Option<String>,
+    #[serde(default)]
+    pub(super) limit: usize,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) rules: Vec<RawRule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRule {
+    pub(super) record: Option<String>,
+    pub(super) alert: Option<String>,
+    pub(super) expr: String,
+    #[serde(rename = "for")]
+    pub(super) for_long: Option<String>,
+    pub(super) keep_firing_for: Option<String>,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+    pub(super) no_data: Option<String>,
+    pub(super) no_data_for: Option<String>,
+    pub(super) recover: Option<String>,
+    pub(super) severity: Option<Levels>,
+}
+
+/// Levels and their thresholds, in the order in which they are written.
+#[derive(Debug)]
+pub(super) struct Levels(pub(super) Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Levels {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Levels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("levels with their thresholds, such as warning: \"> 80\"")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Levels, M::Error> {
+                let mut levels = Vec::new();
+                while let Some(level) = map.next_entry()? {
+                    levels.push(level);
+                }
+                Ok(Levels(levels))
+            }
+        }
+        from.deserialize_map(InOrder)
+    }
+}

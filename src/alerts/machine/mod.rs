@@ -1,0 +1,144 @@
+//! What an evaluation makes of a rule's alerts: inactive, pending, firing, no data.
+//!
+//! With neither `no_data` nor `recover` it is Prometheus' own (`rules/alerting.go`): an alert is
+//! active while its series is there, pending until `for` is over, and fires on for
+//! `keep_firing_for`. Must never know: expressions, templates, the clock.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Alert, AlertPolicy, AlertState, LabelSet, NoData};
+
+/// How long an alert that ended is remembered, in milliseconds: who asks later is told that it did.
+pub(super) const RESOLVED_KEPT_MS: i64 = 15 * 60_000;
+/// How long is told that nothing is measured, in milliseconds: what is gone for longer was taken away.
+pub(super) const MISSED_KEPT_MS: i64 = 24 * 3_600_000;
+
+/// What an evaluation found of a rule.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The labels of the series of its expression, each with its value and annotations.
+    pub(super) active: BTreeMap<LabelSet, (f64, LabelSet)>,
+    /// Those of what is measured, when that was asked.
+    pub(super) measured: BTreeSet<LabelSet>,
+    /// Those that have recovered, when that was asked.
+    pub(super) recovered: BTreeSet<LabelSet>,
+    /// The labels of the alert that nothing at all is measured.
+    pub(super) whole: LabelSet,
+}
+
+/// The alerts after an evaluation, in order of their labels.
+pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i64) -> Vec<Alert> {
+    let Found { active, measured, recovered, whole } = found;
+    let mut alerts: BTreeMap<LabelSet, Alert> =
+        before.into_iter().map(|alert| (alert.labels.clone(), alert)).collect();
+    let is_watched = policy.no_data == NoData::Alerting;
+    let mut known = |labels: &LabelSet| {
+        if !alerts.contains_key(labels) {
+            alerts.insert(labels.clone(), Alert::inactive(labels.clone()));
+        }
+    };
+    active.keys().for_each(&mut known);
+    if is_watched {
+        measured.iter().for_each(&mut known);
+        if alerts.is_empty() {
+            alerts.insert(whole.clone(), Alert::inactive(whole.clone()));
+        }
+    }
+    // Where single series are missed, that is not told of the whole.
+    let is_something = !measured.is_empty() || alerts.keys().any(|labels| *labels != whole);
+    let is_measured =
+        |labels: &LabelSet| measured.contains(labels) || (*labels == whole && is_something);
+    for (labels, alert) in &mut alerts {
+        match active.get(labels) {
+            Some((value, annotations)) => {
+                alert.value = *value;
+                alert.annotations.clone_from(annotations);
+                activate(alert, at);
+            }
+            None if policy.no_data != NoData::Ok && !is_measured(labels) => {
+                miss(policy, alert, at);
+            }
+            None => {
+                alert.missing_since = None;
+                let goes_on =
+                    policy.recover.is_some() && is_measured(labels) && !recovered.contains(labels);
+                quieten(policy, alert, goes_on, at);
+            }
+        }
+        let is_due = at - alert.active_at >= policy.for_ms && alert.missing_since.is_none();
+        if alert.state == AlertState::Pending && is_due {
+            alert.state = AlertState::Firing;
+            alert.fired_at = Some(at);
+        }
+    }
+    let is_kept = |alert: &Alert| {
+        let is_fresh = |ended: i64| at - ended <= RESOLVED_KEPT_MS;
+        let is_of_rule = alert.labels == whole && !measured.contains(&whole);
+        let is_missed = alert.missing_since.is_some_and(|since| at - since <= MISSED_KEPT_MS);
+        let is_watched = is_watched && (measured.contains(&alert.labels) || is_missed);
+        alert.is_active()
+            || alert.resolved_at.is_some_and(is_fresh)
+            || (is_watched && !(is_of_rule && is_something))
+    };
+    alerts.into_values().filter(is_kept).collect()
+}
+
+/// Its series is there.
+fn activate(alert: &mut Alert, at: i64) {
+    alert.keep_firing_since = None;
+    alert.missing_since = None;
+    if matches!(alert.state, AlertState::Inactive | AlertState::NoData) {
+        alert.state = AlertState::Pending;
+        alert.active_at = at;
+        alert.fired_at = None;
+        alert.resolved_at = None;
+    }
+}
+
+/// Nothing is measured that its series could be made of.
+fn miss(policy: &AlertPolicy, alert: &mut Alert, at: i64) {
+    let since = *alert.missing_since.get_or_insert(at);
+    let missing_ms = at - since;
+    match policy.no_data {
+        NoData::Keep if policy.no_data_for_ms.is_none_or(|limit| missing_ms < limit) => {}
+        NoData::Ok | NoData::Keep => end(alert, at),
+        NoData::Alerting if missing_ms > MISSED_KEPT_MS => end(alert, at),
+        NoData::Alerting => {
+            let is_told = alert.state.is_told();
+            if !is_told && missing_ms >= policy.no_data_for_ms.unwrap_or(0) {
+                alert.state = AlertState::NoData;
+                alert.active_at = since;
+                alert.fired_at = Some(at);
+                alert.resolved_at = None;
+            }
+        }
+    }
+}
+
+/// Its series is gone, and it is known that this is well.
+fn quieten(policy: &AlertPolicy, alert: &mut Alert, goes_on: bool, at: i64) {
+    if alert.state != AlertState::Firing {
+        return end(alert, at);
+    }
+    if goes_on {
+        return;
+    }
+    if policy.keep_firing_ms > 0 {
+        let since = *alert.keep_firing_since.get_or_insert(at);
+        if at - since < policy.keep_firing_ms {
+            return;
+        }
+    }
+    end(alert, at);
+}
+
+fn end(alert: &mut Alert, at: i64) {
+    if alert.state.is_told() {
+        alert.resolved_at = Some(at);
+    }
+    alert.state = AlertState::Inactive;
+    alert.keep_firing_since = None;
+}

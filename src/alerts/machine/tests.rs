@@ -1,0 +1,228 @@
+//! The machine beside a naive model, which looks at all that was found so far each time.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::alerts::{GroupState, RuleState};
+
+/// What was found of one alert at one evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Its series is there.
+    Active,
+    /// It is measured, and not beyond the second threshold.
+    Between,
+    /// It is measured, and well.
+    Well,
+    /// Nothing is measured.
+    Nothing,
+}
+
+const NAME: &str = "alertname";
+
+fn labels(name: &str) -> LabelSet {
+    [(NAME.to_owned(), name.to_owned())].into()
+}
+
+fn found(seen: Seen) -> Found {
+    let mut found = Found { whole: labels("whole"), ..Found::default() };
+    if seen == Seen::Active {
+        found.active.insert(labels("a"), (1.0, LabelSet::new()));
+    }
+    if seen != Seen::Nothing {
+        found.measured.insert(labels("a"));
+    }
+    if seen == Seen::Well {
+        found.recovered.insert(labels("a"));
+    }
+    found
+}
+
+fn state_of(alerts: &[Alert], name: &str) -> AlertState {
+    let own = alerts.iter().find(|alert| alert.labels == labels(name));
+    own.map_or(AlertState::Inactive, |alert| alert.state)
+}
+
+/// Since when the last run of evaluations is of which `is` says so, as the index of its first.
+fn run_since(history: &[(i64, Seen)], is: impl Fn(Seen) -> bool) -> Option<usize> {
+    let run = history.iter().rev().take_while(|(_, seen)| is(*seen)).count();
+    (run > 0).then(|| history.len() - run)
+}
+
+/// What the alert is after all that was found, told without remembering anything but what it was
+/// just before.
+fn naive(policy: &AlertPolicy, history: &[(i64, Seen)]) -> AlertState {
+    let Some((&(now, seen), before)) = history.split_last() else { return AlertState::Inactive };
+    let was = naive(policy, before);
+    match seen {
+        Seen::Active => {
+            // Pending since the series is there, not counting what no data interrupted when that
+            // is as if it had ended.
+            if was == AlertState::Firing {
+                return AlertState::Firing;
+            }
+            let is_same = |seen: Seen| {
+                seen == Seen::Active || (seen == Seen::Nothing && policy.no_data != NoData::Ok)
+            };
+            let mut since = run_since(history, is_same).unwrap_or(0);
+            // It began with a series, and after the last time at which no data was told or ended it.
+            let mut at = since;
+            while at < before.len() {
+                let state = naive(policy, &history[..=at]);
+                if matches!(state, AlertState::NoData | AlertState::Inactive) {
+                    since = at + 1;
+                }
+                at += 1;
+            }
+            while history[since].1 != Seen::Active {
+                since += 1;
+            }
+            if now - history[since].0 >= policy.for_ms {
+                AlertState::Firing
+            } else {
+                AlertState::Pending
+            }
+        }
+        Seen::Nothing if policy.no_data != NoData::Ok => {
+            let since = run_since(history, |seen| seen == Seen::Nothing).unwrap_or(0);
+            let missing_ms = now - history[since].0;
+            match policy.no_data {
+                NoData::Keep if policy.no_data_for_ms.is_some_and(|limit| missing_ms >= limit) => {
+                    AlertState::Inactive
+                }
+                NoData::Alerting
+                    if was != AlertState::Firing
+                        && since > 0
+                        && missing_ms >= policy.no_data_for_ms.unwrap_or(0) =>
+                {
+                    AlertState::NoData
+                }
+                NoData::Ok | NoData::Keep | NoData::Alerting => was,
+            }
+        }
+        Seen::Between | Seen::Well | Seen::Nothing => {
+            if was != AlertState::Firing {
+                return AlertState::Inactive;
+            }
+            if seen == Seen::Between && policy.recover.is_some() {
+                return AlertState::Firing;
+            }
+            let holds = |seen: Seen| seen == Seen::Between && policy.recover.is_some();
+            let is_passing = |seen: Seen| {
+                let is_missing = seen == Seen::Nothing && policy.no_data != NoData::Ok;
+                seen != Seen::Active && !is_missing && !holds(seen)
+            };
+            // The time to fire on begins with the first evaluation that would have ended it since
+            // the series was last there.
+            let since_active = run_since(history, |seen| seen != Seen::Active).unwrap_or(0);
+            let first = history[since_active..].iter().find(|(_, seen)| is_passing(*seen));
+            let since = first.map_or(now, |(at, _)| *at);
+            if now - since < policy.keep_firing_ms {
+                AlertState::Firing
+            } else {
+                AlertState::Inactive
+            }
+        }
+    }
+}
+
+fn policies() -> impl Strategy<Value = AlertPolicy> {
+    let no_data = prop_oneof![Just(NoData::Ok), Just(NoData::Keep), Just(NoData::Alerting)];
+    let minutes = |most: i64| (0..=most).prop_map(|count| count * 60_000);
+    (minutes(4), minutes(3), no_data, prop::option::of(minutes(3)), any::<bool>()).prop_map(
+        |(for_ms, keep_firing_ms, no_data, no_data_for_ms, recovers)| AlertPolicy {
+            for_ms,
+            keep_firing_ms,
+            no_data,
+            no_data_for_ms,
+            recover: recovers.then(String::new),
+            measured: Some(String::new()),
+            ..AlertPolicy::default()
+        },
+    )
+}
+
+proptest! {
+    /// Any sequence of values, gaps, evaluations that nobody made and restarts.
+    #[test]
+    fn alerts_are_what_a_naive_model_says(
+        policy in policies(),
+        steps in prop::collection::vec(
+            (
+                prop_oneof![
+                    4 => Just(Seen::Active),
+                    1 => Just(Seen::Between),
+                    2 => Just(Seen::Well),
+                    2 => Just(Seen::Nothing),
+                ],
+                1..4_i64,
+                any::<bool>(),
+            ),
+            1..11,
+        ),
+    ) {
+        let (mut alerts, mut history, mut at) = (Vec::new(), Vec::new(), 0);
+        for (seen, minutes, is_restarted) in steps {
+            at += minutes * 60_000;
+            history.push((at, seen));
+            alerts = step(&policy, alerts, found(seen), at);
+            if is_restarted {
+                let mut state = GroupState::default();
+                state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone() });
+                let read = GroupState::from_bytes(&state.to_bytes()).unwrap();
+                // NaN is not equal to itself.
+                prop_assert_eq!(format!("{:?}", &read.rules["own"].alerts), format!("{alerts:?}"));
+                alerts.clone_from(&read.rules["own"].alerts);
+            }
+            prop_assert_eq!(state_of(&alerts, "a"), naive(&policy, &history), "{:?}", history);
+        }
+    }
+}
+
+fn run(policy: &AlertPolicy, steps: &[(i64, Seen)]) -> Vec<Alert> {
+    let step = |alerts, (at, seen): &(i64, Seen)| step(policy, alerts, found(*seen), *at);
+    steps.iter().fold(Vec::new(), step)
+}
+
+#[test]
+fn times_are_kept_through_an_alert() {
+    let policy = AlertPolicy { for_ms: 20, ..AlertPolicy::default() };
+    let alerts = run(&policy, &[(10, Seen::Active), (20, Seen::Active), (30, Seen::Active)]);
+    assert_eq!((alerts[0].active_at, alerts[0].fired_at), (10, Some(30)));
+    let ended = step(&policy, alerts, found(Seen::Well), 40);
+    assert_eq!((ended[0].state, ended[0].resolved_at), (AlertState::Inactive, Some(40)));
+    let much_later = 41 + RESOLVED_KEPT_MS;
+    assert_eq!(step(&policy, ended.clone(), found(Seen::Well), much_later), []);
+    let again = step(&policy, ended, found(Seen::Active), 50);
+    assert_eq!((again[0].active_at, again[0].resolved_at), (50, None));
+}
+
+#[test]
+fn a_rule_that_measures_nothing_at_all_says_so_once_and_ends_with_the_first_series() {
+    let no_data = NoData::Alerting;
+    let policy = AlertPolicy { no_data, no_data_for_ms: Some(10), ..AlertPolicy::default() };
+    let alerts = run(&policy, &[(10, Seen::Nothing)]);
+    assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive);
+    let alerts = step(&policy, alerts, found(Seen::Nothing), 20);
+    assert_eq!((alerts.len(), state_of(&alerts, "whole")), (1, AlertState::NoData));
+    let alerts = step(&policy, alerts, found(Seen::Well), 30);
+    assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive);
+    let alerts = step(&policy, alerts, found(Seen::Nothing), 40);
+    let alerts = step(&policy, alerts, found(Seen::Nothing), 50);
+    assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive, "it is the series' alert now");
+    assert_eq!(state_of(&alerts, "a"), AlertState::NoData);
+}
+
+#[test]
+fn what_is_gone_for_a_day_is_told_no_more() {
+    let policy = AlertPolicy { no_data: NoData::Alerting, ..AlertPolicy::default() };
+    let mut two = found(Seen::Well);
+    two.measured.insert(labels("b"));
+    let alerts = step(&policy, Vec::new(), two, 10);
+    let alerts = step(&policy, alerts, found(Seen::Well), 20);
+    assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
+    let alerts = step(&policy, alerts, found(Seen::Well), 20 + MISSED_KEPT_MS);
+    assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
+    let alerts = step(&policy, alerts, found(Seen::Well), 21 + MISSED_KEPT_MS);
+    assert_eq!(state_of(&alerts, "b"), AlertState::Inactive);
+}

@@ -1,0 +1,26 @@
+//! Rules, and the alerts that come of them: what rule files say, what an evaluation makes of what is
+//! measured, and what is remembered of it.
+//!
+//! Pure: the time is an argument, and values are asked for through [`Ask`]. Must never know: the
+//! store, who evaluates and when, HTTP.
+
+mod alert;
+mod evaluation;
+mod file;
+mod machine;
+mod rule;
+mod schedule;
+mod sources;
+mod state;
+mod telling;
+mod template;
+
+pub use alert::{Alert, AlertState, LabelSet};
+pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, stages};
+pub use file::{RuleFault, length_ms, read_rules};
+pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
+pub use schedule::{Due, due, next_after};
+pub use sources::{RuleSet, RuleSources, SourceFault};
+pub use state::{GroupState, RuleState};
+pub use telling::{Telling, ToldAlert, backoff_ms};
+pub use template::{Expanding, TemplateQuery};

@@ -1,0 +1,196 @@
+//! Where rules come from: files, folders and globs, read whole or not at all.
+//!
+//! Must never know: when they are read, what becomes of them.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{RuleFault, RuleGroup, file::FILE_BYTES_MAX, read_rules};
+use crate::query::{Budget, PromqlSettings};
+
+/// Rule files, at most.
+const FILES_MAX: usize = 1000;
+/// Groups of all files, at most.
+const GROUPS_MAX: usize = 1000;
+/// Rules of all files, at most.
+const RULES_MAX: usize = 10_000;
+/// Faults that are told of.
+const FAULTS_SHOWN: usize = 20;
+
+/// Where rules come from.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSources {
+    /// Files, folders, whose `*.yml` and `*.yaml` are read, and patterns such as `rules/*.rules`.
+    pub paths: Vec<String>,
+    /// Between evaluations of groups that do not say, in milliseconds.
+    pub interval_ms: i64,
+}
+
+/// The rules of all files.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RuleSet {
+    /// In order of the files' names.
+    pub groups: Vec<RuleGroup>,
+}
+
+/// Why the rules cannot be used. None is used then.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceFault {
+    /// A path is no pattern.
+    #[error("alerts.rules: {path:?} is no pattern: {problem}")]
+    Pattern {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file cannot be read.
+    #[error("read the rule file {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// There are too many.
+    #[error("{count} {what} are more than {limit}: leave some out")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Files say what cannot be.
+    #[error("{}", shown(.0))]
+    Rules(Vec<RuleFault>),
+}
+
+fn shown(faults: &[RuleFault]) -> String {
+    let lines = faults.iter().take(FAULTS_SHOWN).map(RuleFault::to_string);
+    let mut lines: Vec<_> = lines.collect();
+    if faults.len() > FAULTS_SHOWN {
+        lines.push(format!("and {} more", faults.len() - FAULTS_SHOWN));
+    }
+    lines.join("\n")
+}
+
+impl RuleSources {
+    /// Reads all files. A file or folder that is named must be there; a pattern may match none.
+    ///
+    /// # Errors
+    /// When anything cannot be used.
+    pub fn read(&self, promql: &PromqlSettings) -> Result<RuleSet, SourceFault> {
+        let files = self.files()?;
+        let limits = promql.limits(&Budget::UNLIMITED);
+        let (mut groups, mut faults) = (Vec::new(), Vec::new());
+        for path in files {
+            let text =
+                text(&path).map_err(|cause| SourceFault::Read { path: path.clone(), cause })?;
+            match read_rules(&path.to_string_lossy(), &text, self.interval_ms, &limits) {
+                Ok(own) => groups.extend(own),
+                Err(own) => faults.extend(own),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(SourceFault::Rules(faults));
+        }
+        at_most(groups.len(), "groups of rules", GROUPS_MAX)?;
+        at_most(groups.iter().map(|group| group.rules.len()).sum(), "rules", RULES_MAX)?;
+        Ok(RuleSet { groups })
+    }
+
+    /// The files, in order of their names, each once.
+    fn files(&self) -> Result<BTreeSet<PathBuf>, SourceFault> {
+        let mut files = BTreeSet::new();
+        for path in &self.paths {
+            let plain = Path::new(path);
+            if plain.is_dir() {
+                for kind in ["*.yml", "*.yaml"] {
+                    files.extend(matching(&folder_pattern(plain, kind))?);
+                }
+            } else if path.contains(['*', '?', '[']) {
+                files.extend(matching(path)?);
+            } else {
+                files.insert(plain.to_owned());
+            }
+        }
+        at_most(files.len(), "rule files", FILES_MAX)?;
+        Ok(files)
+    }
+}
+
+/// The folder's own name is no pattern.
+fn folder_pattern(folder: &Path, kind: &str) -> String {
+    let folder = glob::Pattern::escape(&folder.to_string_lossy());
+    format!("{}/{kind}", folder.trim_end_matches('/'))
+}
+
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceFault> {
+    let found = glob::glob(pattern).map_err(|cause| SourceFault::Pattern {
+        path: pattern.to_owned(),
+        problem: cause.to_string(),
+    })?;
+    let mut files = Vec::new();
+    for entry in found.take(FILES_MAX + 1) {
+        let path = entry.map_err(|cause| SourceFault::Read {
+            path: cause.path().to_owned(),
+            cause: cause.into(),
+        })?;
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// A larger file is not read, and its text too long for what reads it.
+fn text(path: &Path) -> io::Result<String> {
+    if fs::metadata(path)?.len() > FILE_BYTES_MAX as u64 {
+        let message = format!("it has more than {FILE_BYTES_MAX} bytes: split it");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    fs::read_to_string(path)
+}
+
+fn at_most(count: usize, what: &'static str, limit: usize) -> Result<(), SourceFault> {
+    if count > limit { Err(SourceFault::TooMany { count, what, limit }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn folders_and_patterns_name_files_and_a_bad_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let rules = |name: &str| format!("groups:\n- name: {name}\n");
+        fs::write(at("b.yml"), rules("b")).unwrap();
+        fs::write(at("a.yaml"), rules("a")).unwrap();
+        fs::write(at("c.rules"), rules("c")).unwrap();
+        let settings = config::load(None, &config::Overrides::default()).unwrap();
+        let read = |paths: &[PathBuf]| {
+            let paths = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+            let set = RuleSources { paths, interval_ms: 60_000 }.read(&settings.promql);
+            let names = |set: RuleSet| {
+                let groups = set.groups.into_iter();
+                groups.map(|group| group.name).collect::<Vec<_>>().join(" ")
+            };
+            set.map(names).map_err(|cause| cause.to_string())
+        };
+        assert_eq!(read(&[folder.path().to_owned()]), Ok("a b".to_owned()));
+        assert_eq!(read(&[at("*.rules"), at("a.yaml"), at("a.*")]), Ok("a c".to_owned()));
+        assert_eq!(read(&[at("*.none")]), Ok(String::new()));
+        assert!(read(&[at("none.yml")]).unwrap_err().contains("none.yml"));
+        fs::write(at("b.yml"), "groups:\n- nam: b\n").unwrap();
+        let message = read(&[folder.path().to_owned()]).unwrap_err();
+        assert!(message.contains("b.yml") && message.contains("nam"), "{message}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Which alerts an Alertmanager is told of now: those that fire, again and again, and those that
+//! have ended, as Prometheus does (`rules/alerting.go`, `needsSending`).
+//!
+//! What fires is remembered with each evaluation, so nothing has to be queued: one that was away is
+//! told what is so once it is back. Must never know: how it is told.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Alert, LabelSet};
+use crate::model::UnixMillis;
+
+/// How often an alert that fires is told again, in milliseconds: an Alertmanager that hears of it no
+/// more takes it for ended.
+const AGAIN_MS: i64 = 60_000;
+/// After how many such times, or evaluations, of silence it does so.
+const SILENT_TIMES: i64 = 4;
+
+/// An alert as Alertmanager's API takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "they are Alertmanager's")]
+pub struct ToldAlert {
+    pub labels: LabelSet,
+    pub annotations: LabelSet,
+    pub starts_at: String,
+    pub ends_at: String,
+    #[serde(rename = "generatorURL")]
+    pub generator_url: String,
+}
+
+/// What one Alertmanager was told.
+#[derive(Debug, Default)]
+pub struct Telling {
+    /// When it was told last of each alert.
+    told: BTreeMap<LabelSet, i64>,
+}
+
+impl Telling {
+    /// The alerts of which it is to be told now; each comes with the interval of its group.
+    pub fn due<'a>(
+        &self,
+        alerts: impl Iterator<Item = (&'a Alert, i64)>,
+        now: UnixMillis,
+    ) -> Vec<ToldAlert> {
+        let mut due = Vec::new();
+        for (alert, interval_ms) in alerts {
+            let told = self.told.get(&alert.labels).copied();
+            let ends_at = if alert.state.is_told() {
+                if told.is_some_and(|told| now.0 - told < AGAIN_MS) {
+                    continue;
+                }
+                now.plus(SILENT_TIMES * interval_ms.max(AGAIN_MS))
+            } else {
+                // Only what was told to people has that. After a restart it is told once more.
+                let Some(resolved) = alert.resolved_at else { continue };
+                if told.is_some_and(|told| told >= resolved) {
+                    continue;
+                }
+                UnixMillis(resolved)
+            };
+            due.push(ToldAlert {
+                labels: alert.labels.clone(),
+                annotations: alert.annotations.clone(),
+                starts_at: UnixMillis(alert.fired_at.unwrap_or(alert.active_at)).to_string(),
+                ends_at: ends_at.to_string(),
+                generator_url: String::new(),
+            });
+        }
+        due
+    }
+
+    /// Notes of what it was told at a time.
+    pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
+        for own in told {
+            self.told.insert(own.labels.clone(), at.0);
+        }
+    }
+
+    /// Forgets alerts that are remembered no more.
+    pub fn retain(&mut self, is_known: impl Fn(&LabelSet) -> bool) {
+        self.told.retain(|labels, _| is_known(labels));
+    }
+}
+
+/// How long to wait after so many failures, in milliseconds.
+pub fn backoff_ms(failures: u32) -> i64 {
+    const LEAST_MS: i64 = 1000;
+    const MOST_MS: i64 = 60_000;
+    LEAST_MS.saturating_mul(1 << failures.min(10)).min(MOST_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alerts::AlertState;
+
+    fn alert(state: AlertState, resolved_at: Option<i64>) -> Alert {
+        let labels = [("alertname".to_owned(), "A".to_owned())].into();
+        Alert {
+            state,
+            active_at: 1000,
+            fired_at: Some(2000),
+            resolved_at,
+            ..Alert::inactive(labels)
+        }
+    }
+
+    #[test]
+    fn what_fires_is_told_each_minute_and_its_end_once() {
+        let mut telling = Telling::default();
+        let mut tell = |alert: &Alert, at: i64| {
+            let due = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
+            telling.note(&due, UnixMillis(at));
+            due.first().map(|told| (told.starts_at.clone(), told.ends_at.clone()))
+        };
+        let time = |ms: i64| UnixMillis(ms).to_string();
+        let firing = alert(AlertState::Firing, None);
+        assert_eq!(tell(&alert(AlertState::Pending, None), 10_000), None);
+        assert_eq!(tell(&firing, 10_000), Some((time(2000), time(250_000))));
+        assert_eq!(tell(&firing, 69_999), None);
+        assert_eq!(tell(&firing, 70_000), Some((time(2000), time(310_000))));
+        let ended = alert(AlertState::Inactive, Some(75_000));
+        assert_eq!(tell(&ended, 76_000), Some((time(2000), time(75_000))));
+        assert_eq!(tell(&ended, 900_000), None);
+        let again = alert(AlertState::NoData, None);
+        assert!(tell(&again, 900_001).is_some());
+    }
+
+    #[test]
+    fn what_was_not_taken_is_told_again() {
+        let telling = Telling::default();
+        let firing = alert(AlertState::Firing, None);
+        for at in [1, 2] {
+            assert_eq!(telling.due([(&firing, 15_000)].into_iter(), UnixMillis(at)).len(), 1);
+        }
+        assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 8000, 60_000]);
+    }
+}

@@ -1,0 +1,175 @@
+//! The functions that Prometheus' templates have beside Go's own.
+//!
+//! Must never know: whose labels and values they are called with.
+
+use std::sync::Arc;
+
+use gotmpl::{FuncMap, TemplateError, Value, ValueFunc};
+use regex::Regex;
+
+use super::{TemplateQuery, humanize, text};
+use crate::query::VectorSample;
+
+/// Bytes that a pattern of a template may take when it is compiled.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// All of them.
+pub(super) fn all(query: Option<TemplateQuery>) -> FuncMap {
+    let mut map = FuncMap::new();
+    let mut add = |name: &str, own: ValueFunc| drop(map.insert(name.to_owned(), own));
+    add("query", Arc::new(move |args| run(query.as_ref(), args)));
+    add("first", Arc::new(first));
+    add("label", Arc::new(|args| labels_of(args, 1)?.index(&argument(args, 0)?)));
+    add("value", Arc::new(|args| sample_field(args, 0, "Value")));
+    add("strvalue", Arc::new(|args| labels_of(args, 0)?.index(&text("__value__"))));
+    add("sortByLabel", Arc::new(sort_by_label));
+    add("match", Arc::new(|args| Ok(Value::Bool(pattern(args)?.is_match(&string(args, 1)?)))));
+    add(
+        "reReplaceAll",
+        Arc::new(|args| {
+            // Both know `$1` and `${1}`, and take `$1x` for a group of that name.
+            let (found, replacement) = (string(args, 2)?, string(args, 1)?);
+            Ok(text(&pattern(args)?.replace_all(&found, &*replacement)))
+        }),
+    );
+    add("title", on_text(title));
+    add("toUpper", on_text(str::to_uppercase));
+    add("toLower", on_text(str::to_lowercase));
+    add("stripPort", on_text(strip_port));
+    add("stripDomain", on_text(strip_domain));
+    add("graphLink", on_text(|expression| link(expression, 0)));
+    add("tableLink", on_text(|expression| link(expression, 1)));
+    add("safeHtml", on_text(str::to_owned));
+    add("externalURL", Arc::new(|_| Ok(text(""))));
+    add("pathPrefix", Arc::new(|_| Ok(text(""))));
+    add("humanize", on_number(humanize::thousands));
+    add("humanize1024", on_number(humanize::binary));
+    add("humanizeDuration", on_number(humanize::duration));
+    add("humanizePercentage", on_number(humanize::percentage));
+    add("humanizeTimestamp", on_number(humanize::timestamp));
+    add(
+        "args",
+        Arc::new(|args| {
+            let named =
+                args.iter().enumerate().map(|(at, own)| (format!("arg{at}").into(), own.clone()));
+            Ok(Value::Map(Arc::new(named.collect())))
+        }),
+    );
+    map
+}
+
+fn fault(message: impl Into<String>) -> TemplateError {
+    TemplateError::Exec(message.into())
+}
+
+fn argument(args: &[Value], index: usize) -> gotmpl::Result<Value> {
+    args.get(index).cloned().ok_or_else(|| fault("an argument is missing"))
+}
+
+fn string(args: &[Value], index: usize) -> gotmpl::Result<String> {
+    let found = argument(args, index)?;
+    found.as_str().map(str::to_owned).ok_or_else(|| fault("an argument is no text"))
+}
+
+/// Numbers may be given as texts.
+fn number(args: &[Value]) -> gotmpl::Result<f64> {
+    let found = argument(args, 0)?;
+    let read = found.as_float().or_else(|| found.as_str()?.trim().parse().ok());
+    read.ok_or_else(|| fault("an argument is no number"))
+}
+
+fn on_text(own: impl Fn(&str) -> String + Send + Sync + 'static) -> ValueFunc {
+    Arc::new(move |args| Ok(text(&own(&string(args, 0)?))))
+}
+
+fn on_number(own: fn(f64) -> String) -> ValueFunc {
+    Arc::new(move |args| Ok(text(&own(number(args)?))))
+}
+
+fn run(query: Option<&TemplateQuery>, args: &[Value]) -> gotmpl::Result<Value> {
+    let query = query.ok_or_else(|| fault("nothing can be asked here"))?;
+    let found = query(&string(args, 0)?).map_err(fault)?;
+    Ok(Value::List(found.iter().map(sample).collect()))
+}
+
+fn sample(own: &VectorSample) -> Value {
+    let labels = own.labels.iter().map(|(name, value)| (name.into(), text(value)));
+    let labels = Value::Map(Arc::new(labels.collect()));
+    let fields = [("Labels".into(), labels), ("Value".into(), Value::Float(own.value))];
+    Value::Map(Arc::new(fields.into()))
+}
+
+fn first(args: &[Value]) -> gotmpl::Result<Value> {
+    let Value::List(all) = argument(args, 0)? else { return Err(fault("first: no list")) };
+    all.first().cloned().ok_or_else(|| fault("first() called on vector with no elements"))
+}
+
+fn sample_field(args: &[Value], index: usize, name: &str) -> gotmpl::Result<Value> {
+    let own = argument(args, index)?;
+    own.field(name).cloned().ok_or_else(|| fault("an argument is no sample of a query"))
+}
+
+fn labels_of(args: &[Value], index: usize) -> gotmpl::Result<Value> {
+    sample_field(args, index, "Labels")
+}
+
+fn sort_by_label(args: &[Value]) -> gotmpl::Result<Value> {
+    let name = string(args, 0)?;
+    let Value::List(all) = argument(args, 1)? else { return Err(fault("sortByLabel: no list")) };
+    let mut all = all.to_vec();
+    let key = |own: &Value| {
+        let labels = own.field("Labels").and_then(|labels| labels.field(&name));
+        labels.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    all.sort_by_key(key);
+    Ok(Value::List(all.into()))
+}
+
+fn pattern(args: &[Value]) -> gotmpl::Result<Regex> {
+    let built = regex::RegexBuilder::new(&string(args, 0)?).size_limit(PATTERN_BYTES_MAX).build();
+    built.map_err(|cause| fault(cause.to_string()))
+}
+
+fn title(own: &str) -> String {
+    let mut out = String::with_capacity(own.len());
+    let mut is_first = true;
+    for c in own.chars() {
+        if is_first {
+            out.extend(c.to_uppercase());
+        } else {
+            out.push(c);
+        }
+        is_first = c.is_whitespace();
+    }
+    out
+}
+
+fn strip_port(own: &str) -> String {
+    own.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or_else(
+        || own.to_owned(),
+        |(host, _)| host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+    )
+}
+
+fn strip_domain(own: &str) -> String {
+    let (host, port) = own.split_once(':').map_or((own, None), |(host, port)| (host, Some(port)));
+    if own.matches(':').count() > 1 || host.parse::<std::net::IpAddr>().is_ok() {
+        return own.to_owned();
+    }
+    let host = host.split('.').next().unwrap_or_default();
+    port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn link(expression: &str, tab: u8) -> String {
+    let mut escaped = String::new();
+    for byte in expression.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            b' ' => escaped.push('+'),
+            _ => escaped.extend(["%", &format!("{byte:02X}")]),
+        }
+    }
+    format!("/graph?g0.expr={escaped}&g0.tab={tab}")
+}

@@ -1,0 +1,80 @@
+//! The roles of alerts: what evaluates rules, and what tells of alerts.
+//!
+//! Must never know: the other roles, and when they end.
+
+use std::time::Duration;
+
+use actix::{Addr, Arbiter};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{start_on_arbiter, within};
+use crate::{
+    actors::{Alerter, AlerterParts, KnownRules, Lifelines, Notifier, NotifierParts, Stop},
+    api::ApiParts,
+    config::Settings,
+};
+
+/// The roles.
+pub(super) struct Alerting {
+    alerter: Addr<Alerter>,
+    /// One for each Alertmanager.
+    notifiers: Vec<Addr<Notifier>>,
+    /// Those that are evaluated.
+    pub(super) rules: KnownRules,
+}
+
+impl Alerting {
+    pub(super) fn start(
+        settings: &Settings,
+        parts: &ApiParts,
+        lifelines: &Lifelines,
+        arbiters: &mut Vec<Arbiter>,
+    ) -> Self {
+        let (admin, query) = (&parts.admin, &parts.query);
+        let alerter = Alerter::new(AlerterParts {
+            rules: admin.rules.clone(),
+            store: admin.store.clone(),
+            writer: admin.writer.clone(),
+            clock: admin.clock.clone(),
+            metrics: admin.metrics.clone(),
+            resources: query.resources.clone(),
+            promql: query.promql,
+            series_limits: settings.series_limits,
+            lifeline: lifelines.for_role("alerter"),
+        });
+        let alerter = start_on_arbiter(arbiters, alerter);
+        let notifier = |url: &String| {
+            let parts = NotifierParts {
+                rules: admin.rules.clone(),
+                clock: admin.clock.clone(),
+                metrics: admin.metrics.clone(),
+                url: url.clone(),
+                lifeline: lifelines.for_role("notifier"),
+            };
+            start_on_arbiter(arbiters, Notifier::new(parts))
+        };
+        let notifiers = settings.alertmanagers.iter().map(notifier).collect();
+        Self { alerter, notifiers, rules: admin.rules.clone() }
+    }
+
+    pub(super) async fn stop(&self, step: Duration) {
+        within("the alerter", step, self.alerter.send(Stop)).await;
+        for notifier in &self.notifiers {
+            within("a notifier", step, notifier.send(Stop)).await;
+        }
+    }
+}
+
+/// Reads the rules again at each SIGHUP; never ends.
+pub(super) async fn reload_on_signal(rules: KnownRules) {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+        tracing::error!("cannot listen for SIGHUP; ask with POST /-/reload");
+        return std::future::pending().await;
+    };
+    while hangup.recv().await.is_some() {
+        let rules = rules.clone();
+        // What is wrong is in the log.
+        drop(tokio::task::spawn_blocking(move || rules.reload().is_ok()).await);
+    }
+    std::future::pending::<()>().await;
+}

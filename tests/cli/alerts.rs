@@ -1,0 +1,272 @@
+//! Rules and alerts in the real daemon: evaluated, told, kept over kill -9, read again.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, SECONDS, granary, granularities, request};
+
+pub(crate) const RULES: &str = "groups:
+- name: own
+  interval: 1s
+  rules:
+  - record: level:max
+    expr: max(level)
+  - alert: High
+    expr: level > 5
+    for: FOR
+    labels: {severity: page}
+    annotations: {summary: '{{ $labels.host }} is at {{ $value }}'}
+";
+
+/// A daemon with rules, each alert pending for so long.
+fn start(pending: &str) -> Daemon {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", pending)).unwrap();
+    let path = dir.path().join("*.yml");
+    let rules = format!("[alerts]\nrules = [{:?}]\n", path.to_str().unwrap());
+    Daemon::start_in(dir, &(rules + &granularities(&SECONDS)))
+}
+
+fn rules_file(daemon: &Daemon) -> std::path::PathBuf {
+    daemon.dir.path().join("rules.yml")
+}
+
+pub(crate) fn set(daemon: &Daemon, level: f64) {
+    daemon.accept(&json!([{ "metric": "level", "tags": { "host": "a" }, "value": level }]));
+}
+
+fn ask(daemon: &Daemon, path: &str) -> Value {
+    let (status, answer) = request(&daemon.url, "GET", path, &[], "").unwrap();
+    assert_eq!(status, 200, "{answer}");
+    answer["data"].clone()
+}
+
+/// Asks until there is an answer that will do.
+#[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
+pub(crate) fn until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "{what}: {}", daemon.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The one alert, once it is in a state.
+fn alert(daemon: &Daemon, state: &str) -> Value {
+    until(daemon, state, || {
+        let alerts = ask(daemon, "/api/v1/alerts")["alerts"].clone();
+        alerts.as_array()?.iter().find(|own| own["state"] == state).cloned()
+    })
+}
+
+fn values(daemon: &Daemon, query: &str) -> Vec<f64> {
+    let escape = |byte: u8| format!("%{byte:02X}");
+    let query: String = query.bytes().map(escape).collect();
+    let path = format!("/api/v1/query?query={query}");
+    let answer = ask(daemon, &path)["result"].clone();
+    let value = |own: &Value| own["value"][1].as_str().unwrap().parse().unwrap();
+    answer.as_array().unwrap().iter().map(value).collect()
+}
+
+#[test]
+fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
+    let daemon = start("2s");
+    set(&daemon, 7.0);
+    let pending = alert(&daemon, "pending");
+    assert_eq!(pending["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
+    assert_eq!(
+        (&pending["value"], &pending["annotations"]["summary"]),
+        (&json!("7e+00"), &json!("a is at 7"))
+    );
+    let firing = alert(&daemon, "firing");
+    assert_eq!(firing["activeAt"], pending["activeAt"]);
+    until(&daemon, "ALERTS", || {
+        (values(&daemon, "ALERTS{alertstate=\"firing\"}") == [1.0]).then_some(())
+    });
+    // The pending one has ended, long before the lookback.
+    assert_eq!(values(&daemon, "ALERTS{alertstate=\"pending\"}"), [0.0; 0]);
+    let since: jiff::Timestamp = firing["activeAt"].as_str().unwrap().parse().unwrap();
+    assert_eq!(values(&daemon, "ALERTS_FOR_STATE"), [since.as_second() as f64]);
+    assert_eq!(values(&daemon, "level:max"), [7.0]);
+
+    let groups = ask(&daemon, "/api/v1/rules?type=alert")["groups"].clone();
+    let own = &groups[0]["rules"][0];
+    assert_eq!(
+        (&own["state"], &own["health"], &own["type"]),
+        (&json!("firing"), &json!("ok"), &json!("alerting"))
+    );
+    assert_eq!((&own["duration"], &groups[0]["interval"]), (&json!(2.0), &json!(1.0)));
+    let listed = granary().args(["alerts", "--url", &daemon.url]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("High") && listed.contains("1 firing, 0 pending"), "{listed}");
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_alerts{state=\"firing\"} 1"), "{metrics}");
+    assert!(metrics.contains("granary_rule_evaluation_failures_total 0"), "{metrics}");
+
+    set(&daemon, 3.0);
+    until(&daemon, "the end", || {
+        ask(&daemon, "/api/v1/alerts")["alerts"].as_array()?.is_empty().then_some(())
+    });
+    assert_eq!(values(&daemon, "ALERTS"), [0.0; 0]);
+}
+
+#[test]
+fn an_alert_goes_on_after_kill_9_as_if_nothing_had_been() {
+    let mut daemon = start("4s");
+    set(&daemon, 7.0);
+    let pending = alert(&daemon, "pending");
+    daemon.kill();
+    daemon.restart();
+    let found = until(&daemon, "what was", || {
+        let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
+        alerts.get(0).cloned()
+    });
+    assert_eq!(found["activeAt"], pending["activeAt"], "{found}");
+    let firing = alert(&daemon, "firing");
+    assert_eq!(firing["activeAt"], pending["activeAt"]);
+    for _ in 0..3 {
+        daemon.kill();
+        daemon.restart();
+        let again = alert(&daemon, "firing");
+        assert_eq!(again["activeAt"], pending["activeAt"]);
+    }
+    // Each evaluation wrote its sample once: no slot of a second has two.
+    let counts = values(&daemon, "max_over_time(count_over_time(level:max[1s])[1m:1s])");
+    assert_eq!(counts, [1.0]);
+    let verified = daemon.stop();
+    assert_eq!(verified, Some(0));
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn rules_are_read_again_and_a_bad_file_changes_nothing() {
+    let daemon = start("0s");
+    set(&daemon, 7.0);
+    let firing = alert(&daemon, "firing");
+    let reload = || request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
+    fs::write(rules_file(&daemon), "groups:\n- name: own\n  rulez: []\n").unwrap();
+    let (status, answer) = reload();
+    assert_eq!(status, 500, "{answer}");
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.contains("rules.yml") && message.contains("rulez"), "{message}");
+    assert!(daemon.metrics().contains("granary_rules_reload_failed 1"));
+    assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
+
+    // The same rule goes on, another one begins.
+    let more = RULES.replace("FOR", "0s").replace("level > 5", "level > 6")
+        + "  - alert: Also\n    expr: level > 0\n    no_data: keep\n";
+    fs::write(rules_file(&daemon), more).unwrap();
+    let pid = daemon.pid().to_string();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    until(&daemon, "the new rule", || {
+        let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
+        (alerts.as_array()?.len() == 2).then_some(())
+    });
+    assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
+    // Without rules, nothing fires, and the series end.
+    fs::write(rules_file(&daemon), "").unwrap();
+    assert_eq!(reload(), (200, json!({ "rules": 0 })));
+    until(&daemon, "the end", || values(&daemon, "ALERTS").is_empty().then_some(()));
+}
+
+fn check(path: &Path) -> (bool, String) {
+    let output = granary().args(["rules", "check"]).arg(path).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn rules_check_names_what_is_wrong_and_the_daemon_does_not_start_with_it() {
+    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/alerts.yml");
+    let (is_well, said) = check(&deployed);
+    assert!(is_well && said.contains("1 groups: 5 rules with alerts, 0 that record"), "{said}");
+    let mut daemon = start("0s");
+    fs::write(rules_file(&daemon), RULES.replace("level > 5", "level >")).unwrap();
+    let (is_well, said) = check(&rules_file(&daemon));
+    assert!(!is_well && said.contains("rule 2 (High)") && said.contains("parse error"), "{said}");
+    daemon.kill();
+    let said = daemon.refuses_to_start();
+    assert!(said.contains("rule 2 (High)"), "{said}");
+}
+
+fn run_tests(path: &Path) -> (bool, String) {
+    let output = granary().args(["rules", "test"]).arg(path).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+/// The shipped rules with a test of which each line may be another one.
+fn test_of_shipped(folder: &Path, change: impl Fn(String) -> String) -> std::path::PathBuf {
+    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    fs::copy(deployed.join("alerts.yml"), folder.join("alerts.yml")).unwrap();
+    let path = folder.join("test.yml");
+    let text = fs::read_to_string(deployed.join("alerts_test.yml")).unwrap();
+    fs::write(&path, change(text)).unwrap();
+    path
+}
+
+/// Changes of the shipped test, and whether it succeeds then.
+const CHANGES: [(&str, &str, bool); 5] = [
+    ("summary: The daemon", "summary: The daemon", true),
+    ("summary: The daemon", "summary: Another daemon", false),
+    ("instance: a}", "instance: b}", false),
+    (
+        "eval_time: 3m\n    alertname: GranaryDown",
+        "eval_time: 5m\n    alertname: GranaryDown",
+        false,
+    ),
+    ("value: 120", "value: 121", false),
+];
+
+#[test]
+fn rules_do_what_their_tests_expect_and_a_test_can_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to, is_well) in CHANGES {
+        let path = test_of_shipped(folder.path(), |text| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        });
+        let (found, said) = run_tests(&path);
+        assert_eq!(found, is_well, "{to}: {said}");
+        let verdict = if is_well { "SUCCESS" } else { "FAILED" };
+        assert!(said.contains(verdict), "{said}");
+    }
+    let path = test_of_shipped(folder.path(), |text| text.replace("alertname:", "alertnam:"));
+    let (is_well, said) = run_tests(&path);
+    assert!(!is_well && said.contains("alertnam"), "{said}");
+}
+
+#[test]
+fn shipped_rules_for_hosts_do_what_their_tests_expect() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules");
+    let (is_well, said) = run_tests(&folder.join("hosts_test.yml"));
+    assert!(is_well, "{said}");
+    // Each rule has a test.
+    let rules = fs::read_to_string(folder.join("hosts.yml")).unwrap();
+    let tests = fs::read_to_string(folder.join("hosts_test.yml")).unwrap();
+    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let untested: Vec<_> =
+        names.filter(|name| !tests.contains(&format!("alertname: {name}\n"))).collect();
+    assert_eq!(untested, [""; 0]);
+}
+
+#[test]
+#[ignore = "needs promtool; .ci/run installs it and runs this"]
+fn promtool_has_the_same_verdicts() {
+    crate::peers::need("promtool");
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to, is_well) in CHANGES {
+        let path = test_of_shipped(folder.path(), |text| text.replacen(from, to, 1));
+        let output = Command::new("promtool").args(["test", "rules"]).arg(&path).output().unwrap();
+        assert_eq!(output.status.success(), is_well, "{to}: {output:?}");
+    }
+}
