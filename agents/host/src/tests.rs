@@ -21,7 +21,7 @@ fn table() -> BTreeMap<String, [String; 3]> {
 fn sample_this_machine() -> Readings {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let mut readings = Readings::default();
-    for mut source in sources(&host) {
+    for mut source in every_group(&host) {
         source.sample(1000, &mut readings).unwrap();
     }
     readings
@@ -80,7 +80,7 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
     use granary_protocol::Kind;
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     assert!(host.boot_ms > 1_500_000_000_000, "boot at {}", host.boot_ms);
-    let mut sources = sources(&host);
+    let mut sources = every_group(&host);
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     for _ in 0..3 {
         let mut readings = Readings::default();
@@ -125,7 +125,7 @@ fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
     let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
     let mut readings = Readings::default();
-    let failed: Vec<String> = sources(&host)
+    let failed: Vec<String> = every_group(&host)
         .iter_mut()
         .filter_map(|source| source.sample(1, &mut readings).err().map(|e| e.to_string()))
         .collect();

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    net::SocketAddr,
     path::PathBuf,
     sync::{
         Arc,
@@ -13,25 +14,25 @@ use std::{
 };
 
 use granary_protocol::Ping;
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::Signals,
-};
 use tracing::{error, info, warn};
 
 use crate::{
-    AgentArgs, Readings, Source,
-    client::{Client, read_token},
+    AgentArgs, Readings, Source, TlsFiles,
+    client::{Client, Token},
     clock::{Stopwatch, unix_ms},
     logging,
+    own_metrics::OwnMetrics,
     pinger::Pinger,
+    plan::{Plan, Planned, Planner},
     print,
     problems::Problems,
     refs::Refs,
+    relabel::Rule,
     report::Totals,
     schedule::Schedule,
     self_metrics,
     sender::{FLUSH_DEADLINE, Sender},
+    signals::{self, Word},
     spool::{Spool, SpoolError, Usage, set_aside},
 };
 
@@ -57,6 +58,21 @@ pub enum AgentError {
         #[source]
         cause: io::Error,
     },
+    /// The certificates cannot be read.
+    #[error("--ca-file {0}")]
+    Tls(String),
+    /// The agent's own metrics cannot be shown.
+    #[error("--metrics-listen {address}")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// What is to be collected cannot be started.
+    #[error("{0}")]
+    Plan(String),
     /// Signals cannot be handled, a thread cannot be started, or output cannot be written.
     #[error("{operation}")]
     System {
@@ -75,6 +91,26 @@ fn system(operation: &'static str) -> impl FnOnce(io::Error) -> AgentError {
     move |cause| AgentError::System { operation, cause }
 }
 
+/// Collects what the planner says, and says again at SIGHUP, until a signal, or for `--rounds`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_planned(
+    program: &str,
+    args: &AgentArgs,
+    planner: &mut dyn Planner,
+) -> Result<(), AgentError> {
+    logging::init(args.log_format);
+    let Plan { sources, rules } = planner.plan(&[]).map_err(AgentError::Plan)?;
+    let mut running = Vec::new();
+    for planned in sources {
+        if let Planned::New(start) = planned {
+            running.push(start().map_err(|cause| AgentError::Plan(cause.to_string()))?);
+        }
+    }
+    run_with(program, args, running, rules, Some(planner))
+}
+
 /// Samples the sources and delivers what they read until a signal, or for `--rounds`.
 ///
 /// `program` names the agent's kind, such as `host`, and with it the default spool folder.
@@ -84,9 +120,19 @@ fn system(operation: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 pub fn run(
     program: &str,
     args: &AgentArgs,
-    mut sources: Vec<Box<dyn Source>>,
+    sources: Vec<Box<dyn Source>>,
 ) -> Result<(), AgentError> {
     logging::init(args.log_format);
+    run_with(program, args, sources, Vec::new(), None)
+}
+
+fn run_with(
+    program: &str,
+    args: &AgentArgs,
+    mut sources: Vec<Box<dyn Source>>,
+    rules: Vec<Rule>,
+    planner: Option<&mut dyn Planner>,
+) -> Result<(), AgentError> {
     if args.print {
         let mut readings = Readings::new(args.tags.clone());
         for source in &mut sources {
@@ -98,7 +144,7 @@ pub fn run(
             .map_err(system("write to standard output"));
     }
     let folder = args.spool_folder(program);
-    let result = deliver(program, args, &mut sources, &folder);
+    let result = deliver(program, args, Collected { sources, rules, planner }, &folder);
     if let Err(AgentError::Spool(error)) = &result
         && error.is_damage()
     {
@@ -107,33 +153,36 @@ pub fn run(
     result
 }
 
+/// What is collected now, and who says what is next.
+struct Collected<'a> {
+    sources: Vec<Box<dyn Source>>,
+    rules: Vec<Rule>,
+    planner: Option<&'a mut dyn Planner>,
+}
+
 /// Starts the sender, samples until stopped, and stops in order.
 fn deliver(
     program: &str,
     args: &AgentArgs,
-    sources: &mut [Box<dyn Source>],
+    Collected { sources, rules, planner }: Collected<'_>,
     folder: &std::path::Path,
 ) -> Result<(), AgentError> {
     let agent = args.agent_name();
-    let token = match &args.token_file {
-        Some(path) => Some(
-            read_token(path).map_err(|cause| AgentError::Token { path: path.clone(), cause })?,
-        ),
-        None => None,
-    };
-    let stop = stop_on_signal()?;
-    let spool = Arc::new(Spool::open(folder, &agent, args.spool_max_bytes, unix_ms())?);
+    let client = client(args)?;
+    let words = signals::words().map_err(system("handle signals"))?;
+    let spool = Spool::open(folder, &agent, args.spool_max_bytes, unix_ms())?;
+    let spool = Arc::new(spool.with_age_max(args.spool_max_age));
     let totals = Arc::new(Totals::default());
     let schedule = Schedule::new(args.interval);
     let sender = Sender::new(
         Arc::clone(&spool),
-        Client::new(&args.url, token.as_deref()),
+        client,
         Arc::clone(&totals),
         agent.clone(),
         args.report.clone(),
         schedule.send_delay(&agent),
     );
-    let pinger = Pinger::new(about(program, &agent, args, sources), args.interval);
+    let pinger = Pinger::new(about(program, &agent, args, &sources), args.interval);
     let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
     let (done, sender_done) = sync_channel(1);
     let thread = thread::Builder::new()
@@ -145,10 +194,18 @@ fn deliver(
         })
         .map_err(system("start the sending thread"))?;
 
-    info!(agent, url = args.url, interval = ?args.interval, sources = sources.len(), "started");
+    let shown = match args.metrics_listen {
+        None => None,
+        Some(address) => {
+            let show = OwnMetrics::listen(address, Arc::clone(&totals), Arc::clone(&spool));
+            Some(show.map_err(|cause| AgentError::Metrics { address, cause })?)
+        }
+    };
+    let url = args.url.join(",");
+    info!(agent, url, interval = ?args.interval, sources = sources.len(), "started");
     let mut sampler = Sampler {
         problems: Problems::default(),
-        refs: Refs::new(&spool.all_definitions()?, Vec::new()),
+        refs: Refs::new(&spool.all_definitions()?, rules),
         readings: Readings::new(args.tags.clone()),
         dropping: false,
         started_ms: unix_ms(),
@@ -157,9 +214,11 @@ fn deliver(
         spool,
         totals,
         bytes_max: args.spool_max_bytes,
+        sources,
+        planner,
     };
     let is_alive = || !thread.is_finished();
-    let sampled = sampler.run(sources, args.rounds, &stop, &announce, &is_alive);
+    let sampled = sampler.run(args.rounds, &words, &announce, &is_alive);
     drop(announce);
     let sent = match sender_done.recv_timeout(FLUSH_DEADLINE + STOP_GRACE) {
         Ok(result) => result.map_err(AgentError::from),
@@ -170,7 +229,18 @@ fn deliver(
         Err(RecvTimeoutError::Disconnected) => Err(AgentError::SenderDied),
     };
     sampler.log_totals();
+    drop(shown);
     sampled.and(sent)
+}
+
+/// What talks to the daemons.
+fn client(args: &AgentArgs) -> Result<Client, AgentError> {
+    let read = |path: &PathBuf| {
+        Token::read(path).map_err(|cause| AgentError::Token { path: path.clone(), cause })
+    };
+    let token = args.token_file.as_ref().map(read).transpose()?;
+    let files = TlsFiles { ca: args.ca_file.as_deref(), ..TlsFiles::default() };
+    Ok(Client::new(&args.url, token, files.read().map_err(AgentError::Tls)?))
 }
 
 /// What the agent says of itself in each ping.
@@ -189,24 +259,6 @@ fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source
     }
 }
 
-/// A channel that gets a word at SIGTERM or SIGINT.
-fn stop_on_signal() -> Result<Receiver<()>, AgentError> {
-    let (stop, stopped) = sync_channel(1);
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(system("handle signals"))?;
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            for signal in signals.forever() {
-                info!(signal, "stopping");
-                if let Err(TrySendError::Disconnected(())) = stop.try_send(()) {
-                    return;
-                }
-            }
-        })
-        .map_err(system("start the signal thread"))?;
-    Ok(stopped)
-}
-
 fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readings) {
     for source in sources {
         if let Err(cause) = source.sample(now_ms, readings) {
@@ -216,7 +268,9 @@ fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readi
 }
 
 /// Everything the sampling thread owns.
-struct Sampler {
+struct Sampler<'a> {
+    sources: Vec<Box<dyn Source>>,
+    planner: Option<&'a mut dyn Planner>,
     agent: String,
     spool: Arc<Spool>,
     totals: Arc<Totals>,
@@ -229,19 +283,18 @@ struct Sampler {
     bytes_max: u64,
 }
 
-impl Sampler {
+impl Sampler<'_> {
     fn run(
         &mut self,
-        sources: &mut [Box<dyn Source>],
         rounds_max: Option<u64>,
-        stop: &Receiver<()>,
+        words: &Receiver<Word>,
         announce: &SyncSender<()>,
         is_sender_alive: &dyn Fn() -> bool,
     ) -> Result<(), AgentError> {
         let mut last = None;
         while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
-            let Some(tick) = self.wait_for_tick(last, stop) else {
-                self.last_round(sources, last)?;
+            let Some(tick) = self.wait_for_tick(last, words)? else {
+                self.last_round(last)?;
                 break;
             };
             let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));
@@ -251,7 +304,7 @@ impl Sampler {
                 warn!(missed, total, "rounds were missed: the host slept or a source was slow");
             }
             last = Some(tick);
-            self.round(sources, tick)?;
+            self.round(tick)?;
             if !is_sender_alive() {
                 error!("the sending thread ended early");
                 break;
@@ -265,45 +318,92 @@ impl Sampler {
     }
 
     /// What sources took in since the last tick is stored, at the time that it is.
-    fn last_round(
-        &mut self,
-        sources: &mut [Box<dyn Source>],
-        last: Option<i64>,
-    ) -> Result<(), AgentError> {
+    fn last_round(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let mut has_more = false;
-        for source in sources.iter_mut() {
+        for source in &mut self.sources {
             has_more |= source.stop();
         }
         if has_more {
             let after = last.map_or(i64::MIN, |last| last + 1);
-            self.round(sources, unix_ms().max(after))?;
+            self.round(unix_ms().max(after))?;
         }
         Ok(())
     }
 
+    /// Asks the planner again. Sources that end give what they still have, and those that begin are
+    /// started after it. A plan that cannot be made changes nothing.
+    fn plan_again(&mut self, last: Option<i64>) -> Result<(), AgentError> {
+        let running: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
+        let Some(planner) = &mut self.planner else {
+            info!("this agent has no settings that can be read again");
+            return Ok(());
+        };
+        let Plan { sources, rules } = match planner.plan(&running) {
+            Ok(plan) => plan,
+            Err(fault) => {
+                error!(fault, "the settings cannot be used; all goes on as it was");
+                return Ok(());
+            }
+        };
+        let mut before = std::mem::take(&mut self.sources);
+        let mut starts = Vec::new();
+        for planned in sources {
+            match planned {
+                Planned::New(start) => starts.push(start),
+                Planned::Running(name) => {
+                    let at = before.iter().position(|source| source.name() == name);
+                    self.sources.extend(at.map(|at| before.remove(at)));
+                }
+            }
+        }
+        let staying = std::mem::replace(&mut self.sources, before);
+        self.last_round(last)?;
+        self.sources = staying;
+        self.refs.set_rules(rules);
+        for start in starts {
+            match start() {
+                Ok(source) => self.sources.push(source),
+                Err(cause) => error!(cause, "cannot start; the rest goes on"),
+            }
+        }
+        let sources: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
+        info!(?sources, "goes on with new settings");
+        Ok(())
+    }
+
     /// Sleeps until a tick is due; none when the agent is to stop.
-    fn wait_for_tick(&self, last: Option<i64>, stop: &Receiver<()>) -> Option<i64> {
+    fn wait_for_tick(
+        &mut self,
+        last: Option<i64>,
+        words: &Receiver<Word>,
+    ) -> Result<Option<i64>, AgentError> {
         let mut now = unix_ms();
         // After a slow round the tick that is due now is taken, not the next one.
         let mut tick = self.schedule.next_after(last.map_or(now, |last| last.min(now)));
         while now < tick {
             let left = Duration::from_millis(tick.abs_diff(now)).min(CLOCK_CHECKED_EVERY);
-            match stop.recv_timeout(left) {
+            match words.recv_timeout(left) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
+                Ok(Word::PlanAgain) => self.plan_again(last)?,
+                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
             now = unix_ms();
             // A clock that stepped back has an earlier next tick.
             tick = tick.min(self.schedule.next_after(now));
         }
-        if stop.try_recv().is_ok() { None } else { Some(self.schedule.due(tick, now)) }
+        match words.try_recv() {
+            Ok(Word::Stop) => return Ok(None),
+            Ok(Word::PlanAgain) => self.plan_again(last)?,
+            Err(_) => {}
+        }
+        Ok(Some(self.schedule.due(tick, now)))
     }
 
     /// Samples once and stores the batch.
-    fn round(&mut self, sources: &mut [Box<dyn Source>], tick: i64) -> Result<(), AgentError> {
+    fn round(&mut self, tick: i64) -> Result<(), AgentError> {
         let watch = Stopwatch::start();
         self.readings.clear();
-        sample_all(sources, tick, &mut self.readings);
+        sample_all(&mut self.sources, tick, &mut self.readings);
         let waiting = self.spool.usage()?;
         let sampled_in = watch.elapsed();
         let (agent, totals) = (&self.agent, &self.totals);

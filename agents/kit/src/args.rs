@@ -1,6 +1,6 @@
 //! The flags that every agent has.
 
-use std::{env, fs, path::PathBuf, time::Duration};
+use std::{env, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
@@ -9,11 +9,17 @@ const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Flags shared by all agents; an agent flattens them into its own.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
-    /// Where the daemon listens.
-    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", value_parser = parse_url)]
-    pub url: String,
+    /// Where the daemon listens. Of several, given with commas, the next one is taken when one
+    /// does not answer.
+    #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", value_delimiter = ',', value_parser = parse_url)]
+    pub url: Vec<String>,
 
-    /// File with the token that the daemon asks for, if it does; sent as `Authorization: Bearer`.
+    /// File with the certificates that https trusts (default: those of the system).
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+
+    /// File with the token that the daemon asks for, if it does; sent as `Authorization: Bearer`,
+    /// and read again for each request.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
@@ -34,6 +40,14 @@ pub struct AgentArgs {
     /// The file may take up to about twice as much.
     #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
     pub spool_max_bytes: u64,
+
+    /// Drop undelivered batches that are older than this.
+    #[arg(long, value_name = "TIME", value_parser = parse_age)]
+    pub spool_max_age: Option<Duration>,
+
+    /// Show the agent's own metrics on this address, such as 127.0.0.1:7118.
+    #[arg(long, value_name = "ADDR")]
+    pub metrics_listen: Option<SocketAddr>,
 
     /// A tag to add to each series; may be given several times.
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
@@ -102,8 +116,8 @@ fn default_spool_folder(program: &str, var: impl Fn(&str) -> Option<String>) -> 
 }
 
 fn parse_url(text: &str) -> Result<String, String> {
-    if !text.starts_with("http://") {
-        return Err("must begin with http://; for TLS, put a proxy before the daemon".to_owned());
+    if !text.starts_with("http://") && !text.starts_with("https://") {
+        return Err("must begin with http:// or https://".to_owned());
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
@@ -115,6 +129,11 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         return Err("must be 100ms to 24h".to_owned());
     }
     Ok(interval)
+}
+
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let age = humantime::parse_duration(text).map_err(|cause| format!("{cause}; use 12h or 7d"))?;
+    if age < Duration::from_secs(1) { Err("must be 1s or more".to_owned()) } else { Ok(age) }
 }
 
 fn parse_tag(text: &str) -> Result<(String, String), String> {
@@ -153,6 +172,9 @@ mod tests {
         assert_eq!(parse_tag("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(parse_tag("a=").is_err());
         assert_eq!(parse_url("http://x:1/"), Ok("http://x:1".to_owned()));
-        assert!(parse_url("https://x").is_err());
+        assert_eq!(parse_url("https://x/"), Ok("https://x".to_owned()));
+        assert!(parse_url("ftp://x").is_err());
+        assert_eq!(parse_age("7d"), Ok(Duration::from_secs(7 * 86_400)));
+        assert!(parse_age("0s").is_err());
     }
 }

@@ -2,12 +2,23 @@
 //!
 //! It knows HTTP and the answers' forms; it decides nothing about retrying.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use granary_protocol::{
     BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, PING_PATH, Ping, PingAnswer, PingBody,
 };
-use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use ureq::{
+    http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
+    tls::TlsConfig,
+};
 
 use crate::request::Body;
 
@@ -38,47 +49,79 @@ pub(crate) enum Outcome {
     },
 }
 
-/// A connection to the daemon; one request at a time.
+/// A connection to the daemon; one request at a time. Of several daemons one is talked to.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: ureq::Agent,
-    url: String,
-    ping_url: String,
-    authorization: Option<String>,
+    daemons: Vec<String>,
+    current: AtomicUsize,
+    token: Option<Token>,
+}
+
+/// A token in a file, which may change.
+#[derive(Debug)]
+pub(crate) struct Token {
+    path: PathBuf,
+    /// As it was when it could be read last: a file is empty for a moment when it is replaced.
+    last: Mutex<String>,
+}
+
+impl Token {
+    /// The token of this file.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let last = Mutex::new(read_token(path)?);
+        Ok(Self { path: path.to_owned(), last })
+    }
+
+    fn authorization(&self) -> String {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(token) = read_token(&self.path) {
+            *last = token;
+        }
+        format!("Bearer {last}")
+    }
 }
 
 impl Client {
-    /// A client of the daemon at `url`.
-    pub(crate) fn new(url: &str, token: Option<&str>) -> Self {
+    /// A client of the daemons at these addresses, of which there is at least one.
+    pub(crate) fn new(daemons: &[String], token: Option<Token>, tls: TlsConfig) -> Self {
         let http = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            .tls_config(tls)
             .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Self {
-            http,
-            url: format!("{url}{INGEST_PATH}"),
-            ping_url: format!("{url}{PING_PATH}"),
-            authorization: token.map(|token| format!("Bearer {token}")),
-        }
+        Self { http, daemons: daemons.to_vec(), current: AtomicUsize::new(0), token }
     }
 
-    /// Where it posts to.
+    /// The daemon that it talks to.
     pub(crate) fn url(&self) -> &str {
-        &self.url
+        let current = self.current.load(Ordering::Relaxed);
+        self.daemons.get(current).map_or("", String::as_str)
+    }
+
+    /// Talks to the next daemon from now on; false when there is no other.
+    pub(crate) fn take_next(&self) -> bool {
+        let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
+        self.current.swap(next, Ordering::Relaxed) != next
+    }
+
+    fn url_of(&self, path: &str) -> String {
+        format!("{}{path}", self.url())
     }
 
     /// Posts a ping and waits for the answer, at most `timeout`; why the daemon did not take it.
     pub(crate) fn ping(&self, ping: Ping, timeout: Duration) -> Result<(), String> {
         let body = PingBody { pings: vec![ping] };
         let body = serde_json::to_vec(&body).map_err(|cause| cause.to_string())?;
-        let mut request = self.http.post(&self.ping_url).header(CONTENT_TYPE, "application/json");
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization);
+        let mut request =
+            self.http.post(self.url_of(PING_PATH)).header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.authorization());
         }
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body[..]);
         let mut answer = sent.map_err(|cause| cause.to_string())?;
@@ -96,12 +139,13 @@ impl Client {
 
     /// Posts the body and waits for the answer, at most `timeout`.
     pub(crate) fn post(&self, body: &Body, timeout: Duration) -> Outcome {
-        let mut request = self.http.post(&self.url).header(CONTENT_TYPE, BSON_MEDIA_TYPE);
+        let mut request =
+            self.http.post(self.url_of(INGEST_PATH)).header(CONTENT_TYPE, BSON_MEDIA_TYPE);
         if body.is_zstd {
             request = request.header(CONTENT_ENCODING, "zstd");
         }
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.authorization());
         }
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body.bytes[..]);
         let mut answer = match sent {
@@ -197,6 +241,31 @@ mod tests {
         for status in [301, 401, 404, 429, 500, 502, 503, 507] {
             check(status, b"no json", retry);
         }
+    }
+
+    #[test]
+    fn a_token_that_changes_is_sent_as_it_is_now_and_one_that_is_gone_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "one").unwrap();
+        let token = Token::read(&path).unwrap();
+        assert_eq!(token.authorization(), "Bearer one");
+        fs::write(&path, "two\n").unwrap();
+        assert_eq!(token.authorization(), "Bearer two");
+        fs::write(&path, "").unwrap();
+        assert_eq!(token.authorization(), "Bearer two");
+    }
+
+    #[test]
+    fn daemons_are_taken_in_turn() {
+        let all = ["http://a", "http://b"].map(str::to_owned);
+        let client = Client::new(&all, None, TlsConfig::default());
+        assert_eq!(client.url(), "http://a");
+        assert!(client.take_next());
+        assert_eq!(client.url_of("/x"), "http://b/x");
+        assert!(client.take_next());
+        assert_eq!(client.url(), "http://a");
+        assert!(!Client::new(&all[..1], None, TlsConfig::default()).take_next());
     }
 
     #[test]

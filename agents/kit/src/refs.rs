@@ -66,6 +66,17 @@ impl Refs {
         refs
     }
 
+    /// Takes other rules, for all series.
+    pub(crate) fn set_rules(&mut self, rules: Vec<Rule>) {
+        if self.rules != rules {
+            let taken: usize = self.ruled.drain().map(|(key, _)| key.len()).sum();
+            self.known_bytes = self.known_bytes.saturating_sub(taken);
+            self.rules = rules;
+            // What series remember of their places is out of date.
+            self.id = new_id();
+        }
+    }
+
     /// The batch of a round, without epoch and number. A series read twice in a round at one time
     /// counts once, and past the limit no series is added; both become problems.
     pub(crate) fn batch(
@@ -361,5 +372,8 @@ mod tests {
         let batch = refs.batch("a", 3, &more, &mut problems);
         assert_eq!((batch.refs, batch.series), (vec![0], vec![]), "one series, read twice");
         assert_eq!(problems.len(), 1);
+        refs.set_rules(Vec::new());
+        let batch = refs.batch("a", 4, &readings(), &mut problems);
+        assert_eq!(batch.refs, [1, 2], "without rules they are what they are read as");
     }
 }

@@ -31,12 +31,19 @@ const REQUEST_BYTES_MAX: usize = 1024 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Jitter at most doubles the delay, so that no retry waits longer than `RETRY_MAX`.
 const BACKOFF_MIN: Duration = Duration::from_millis(500);
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// A fleet comes back within ten seconds, each agent at a time of its own.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long undelivered batches are still tried when the agent stops.
 pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 /// Refused samples are logged at most this often.
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
+
+/// Newest batches that go before older ones, each second time.
+const LIVE_BATCHES_MAX: usize = 8;
+/// So far may a number be behind another that was taken before: the daemon's window of numbers,
+/// with room.
+const LIVE_SPAN_MAX: u64 = 900;
 
 /// What one attempt did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +57,7 @@ pub(crate) enum Step {
 }
 
 /// Everything the sending thread owns.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(crate) struct Sender {
     spool: Arc<Spool>,
@@ -68,6 +76,10 @@ pub(crate) struct Sender {
     unsure_through: u64,
     /// A new epoch was begun and nothing of it was accepted yet.
     renumbering: bool,
+    /// Batches up to this number may have been posted before; later ones never were.
+    posted_through: u64,
+    /// The next request takes the newest batches, when more wait than one request takes.
+    is_live_next: bool,
 }
 
 /// What was refused since it was logged last.
@@ -96,6 +108,7 @@ impl Sender {
         report: Option<PathBuf>,
         send_delay: Duration,
     ) -> Self {
+        let posted_through = spool.newest_at_open();
         Self {
             spool,
             client,
@@ -110,6 +123,8 @@ impl Sender {
             refusals: Refusals::default(),
             unsure_through: 0,
             renumbering: false,
+            posted_through,
+            is_live_next: false,
         }
     }
 
@@ -177,17 +192,42 @@ impl Sender {
         self.write_report()
     }
 
-    /// One request with the oldest batches, and what follows from its answer.
+    /// The batches of the next request: the oldest, and while more wait than one request takes,
+    /// each second time the newest, so that what is live never waits for what is old.
+    fn fetch(&mut self) -> Result<Vec<StoredBatch>, SpoolError> {
+        if std::mem::replace(&mut self.is_live_next, false) && self.single_through == 0 {
+            let span = REQUEST_BATCHES_MAX as u64..LIVE_SPAN_MAX;
+            let newest = self.spool.fetch_newest(LIVE_BATCHES_MAX, REQUEST_BYTES_MAX, span)?;
+            if !newest.is_empty() {
+                return Ok(newest);
+            }
+        }
+        self.is_live_next = true;
+        self.spool.fetch(REQUEST_BATCHES_MAX, REQUEST_BYTES_MAX)
+    }
+
+    /// One request, and what follows from its answer.
     pub(crate) fn step(&mut self, timeout: Duration) -> Result<Step, SpoolError> {
-        let mut batches = self.spool.fetch(REQUEST_BATCHES_MAX, REQUEST_BYTES_MAX)?;
+        let mut batches = self.fetch()?;
         let Some(first) = batches.first().map(|batch| batch.seq) else {
             return Ok(Step::Idle);
         };
         if first <= self.single_through {
             batches.truncate(1);
         }
+        let posted_before = self.posted_through;
+        let last = batches.last().map_or(0, |batch| batch.seq);
+        self.posted_through = posted_before.max(last);
         match self.post(&batches, timeout)? {
-            Outcome::Acknowledged(answer) => self.acknowledged(&batches, &answer),
+            Outcome::Acknowledged(answer) => {
+                let (old, new): (Vec<_>, Vec<_>) =
+                    batches.iter().cloned().partition(|batch| batch.seq <= posted_before);
+                let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
+                if !new.is_empty() && answer.duplicates > may_be_known {
+                    return self.restored(&old, new.len());
+                }
+                self.acknowledged(&batches, &answer)
+            }
             Outcome::Refused(cause) => self.refused(&batches, &cause),
             Outcome::UnknownRefs => {
                 let cause = "the daemon does not know refs that were just defined".to_owned();
@@ -200,6 +240,18 @@ impl Sender {
                 Ok(self.retry(None, &cause))
             }
         }
+    }
+
+    /// The daemon knows numbers that were given just now: the spool is an older copy of itself, and
+    /// what it numbered since was taken for what the daemon has. A new epoch makes it count.
+    fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Step, SpoolError> {
+        let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
+        self.spool.acknowledge(&seqs)?;
+        let before = self.spool.epoch();
+        self.spool.begin_epoch(unix_ms().max(before.saturating_add(1)))?;
+        let epoch = self.spool.epoch();
+        warn!(before, epoch, batches, "the spool is an older copy of itself; a new epoch begins");
+        Ok(Step::Progress)
     }
 
     /// Forgets what the daemon has. What it did not take for its number is sent again in a new
@@ -343,6 +395,13 @@ impl Sender {
         self.totals.requests_failed.add(1);
         let own = self.backoff.next().unwrap_or(RETRY_MAX);
         let delay = own.max(after.unwrap_or_default()).min(RETRY_MAX);
+        // The daemon is asked for what is live first when it is back.
+        self.is_live_next = true;
+        let failed = self.client.url().to_owned();
+        if after.is_none() && self.client.take_next() {
+            let url = self.client.url();
+            info!(failed, url, cause, "taking the next daemon");
+        }
         if self.failing {
             debug!(cause, ?delay, "still cannot deliver");
         } else {

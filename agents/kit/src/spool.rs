@@ -11,11 +11,13 @@ mod tables;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    ops::Range,
     path::Path,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
+    time::Duration,
 };
 
 use granary_protocol::{Batch, SeriesDefinition, encode_batch};
@@ -27,8 +29,8 @@ pub(crate) use self::tables::{SERIES_BYTES_MAX, SERIES_MAX, StoredBatch, Usage};
 use self::{
     error::{at, cannot_open, panics_are_damage},
     tables::{
-        BATCHES, META, REJECTED, SERIES, begin, decode_definition, encode_definition, prepare,
-        read_meta, remove_first,
+        BATCHES, META, REJECTED, SERIES, begin, decode_definition, encode_definition,
+        is_first_older, next_seq, prepare, read_meta, remove_first,
     },
 };
 
@@ -55,6 +57,10 @@ pub(crate) struct Spool {
     /// All that waits is of this epoch, whatever is written in it.
     epoch: AtomicI64,
     bytes_max: u64,
+    /// Batches of which the newest sample is older are dropped.
+    age_max_ms: Option<i64>,
+    /// The newest batch that was here when it was opened.
+    newest_at_open: u64,
     /// Batches up to this number are in a request right now and are not dropped.
     in_flight_through: Mutex<u64>,
 }
@@ -100,7 +106,21 @@ impl Spool {
         }
         info!(path = %path.display(), epoch, usage.batches, usage.bytes, "opened the spool");
         let epoch = AtomicI64::new(epoch);
-        Ok(Self { db, epoch, bytes_max, in_flight_through: Mutex::new(0) })
+        let newest_at_open = next_seq(&db)?.saturating_sub(1);
+        let in_flight_through = Mutex::new(0);
+        Ok(Self { db, epoch, bytes_max, age_max_ms: None, newest_at_open, in_flight_through })
+    }
+
+    /// Bounds the age of what waits, too.
+    #[must_use]
+    pub(crate) fn with_age_max(self, age: Option<Duration>) -> Self {
+        let age_max_ms = age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+        Self { age_max_ms, ..self }
+    }
+
+    /// The newest batch that was here when it was opened; later ones are of this process.
+    pub(crate) fn newest_at_open(&self) -> u64 {
+        self.newest_at_open
     }
 
     /// Numbers the batch, stores it with the definitions it introduces, and drops the oldest
@@ -127,7 +147,9 @@ impl Spool {
             let mut bytes = read_meta(&meta, "bytes")? + encoded.len() as u64;
             // Neither what is in a request nor the new batch itself is dropped.
             let mut droppable = *in_flight_through + 1..batch.seq;
-            while bytes > self.bytes_max {
+            let oldest_ms = self.age_max_ms.zip(batch.times.iter().max().copied());
+            let oldest_ms = oldest_ms.map(|(age, now)| now.saturating_sub(age));
+            while bytes > self.bytes_max || is_first_older(&batches, &droppable, oldest_ms)? {
                 let Some(dropped) = remove_first(&mut batches, &mut droppable)? else { break };
                 bytes = bytes.saturating_sub(dropped.bytes.len() as u64);
                 appended.dropped_batches += 1;
@@ -162,6 +184,39 @@ impl Spool {
             *in_flight_through = seq.value();
             fetched.push(StoredBatch { seq: seq.value(), bytes: value.value().to_vec() });
         }
+        Ok(fetched)
+    }
+
+    /// The newest batches, oldest of them first, as many as fit both bounds; none when the numbers
+    /// that wait span less or more than `span`. They are not dropped until [`Spool::release`] or
+    /// [`Spool::acknowledge`].
+    pub(crate) fn fetch_newest(
+        &self,
+        batches_max: usize,
+        bytes_max: usize,
+        span: Range<u64>,
+    ) -> Result<Vec<StoredBatch>, SpoolError> {
+        const OPERATION: &str = "read the newest batches";
+        let mut in_flight_through = self.in_flight();
+        let txn = self.db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        let first = table.first().map_err(at(OPERATION))?.map_or(0, |(seq, _)| seq.value());
+        let last = table.last().map_err(at(OPERATION))?.map_or(0, |(seq, _)| seq.value());
+        if !span.contains(&(last - first)) {
+            return Ok(Vec::new());
+        }
+        let mut fetched = Vec::new();
+        let mut bytes = 0;
+        for entry in table.iter().map_err(at(OPERATION))?.rev() {
+            let (seq, value) = entry.map_err(at(OPERATION))?;
+            bytes += value.value().len();
+            if !fetched.is_empty() && (bytes > bytes_max || fetched.len() >= batches_max) {
+                break;
+            }
+            fetched.push(StoredBatch { seq: seq.value(), bytes: value.value().to_vec() });
+        }
+        fetched.reverse();
+        *in_flight_through = last;
         Ok(fetched)
     }
 

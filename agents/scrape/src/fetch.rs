@@ -2,19 +2,15 @@
 //!
 //! Must never know: what the answer says.
 
-use std::{
-    fs,
-    io::{self, Read},
-    path::Path,
-    time::Duration,
-};
+use std::{io::Read, path::Path, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::read::MultiGzDecoder;
+use granary_agent_kit::{TlsFiles, read_small};
 use granary_exposition::Format;
 use ureq::{
     http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE},
-    tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem},
+    tls::TlsConfig,
 };
 
 use crate::{
@@ -26,8 +22,6 @@ use crate::{
 const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 const REDIRECTS_MAX: u32 = 10;
 const HEAD_BYTES: usize = 16 << 10;
-/// Files with keys and certificates.
-const KEY_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What makes the requests of a job.
 #[derive(Debug)]
@@ -139,7 +133,7 @@ fn secret(text: &str, file: Option<&Path>) -> Result<String, String> {
     match file {
         None => Ok(text.to_owned()),
         Some(file) => {
-            let bytes = read_file(file)?;
+            let bytes = read_small(file)?;
             let text =
                 String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", file.display()))?;
             Ok(text.trim().to_owned())
@@ -149,47 +143,13 @@ fn secret(text: &str, file: Option<&Path>) -> Result<String, String> {
 
 fn tls(settings: &Tls) -> Result<TlsConfig, String> {
     let Tls { ca_file, cert_file, key_file, insecure_skip_verify } = settings;
-    let roots = match ca_file {
-        None => RootCerts::PlatformVerifier,
-        Some(file) => RootCerts::new_with_certs(&certificates(file)?),
+    let files = TlsFiles {
+        ca: ca_file.as_deref(),
+        cert: cert_file.as_deref(),
+        key: key_file.as_deref(),
+        is_blind: *insecure_skip_verify,
     };
-    let client = match (cert_file, key_file) {
-        (Some(cert), Some(key)) => {
-            let fault = |cause: ureq::Error| format!("{}: {cause}", key.display());
-            let key = PrivateKey::from_pem(&read_file(key)?).map_err(fault)?;
-            Some(ClientCert::new_with_certs(&certificates(cert)?, key))
-        }
-        _ => None,
-    };
-    Ok(TlsConfig::builder()
-        .root_certs(roots)
-        .client_cert(client)
-        .disable_verification(*insecure_skip_verify)
-        .build())
-}
-
-fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
-    let bytes = read_file(file)?;
-    let mut all = Vec::new();
-    for item in parse_pem(&bytes) {
-        if let PemItem::Certificate(own) =
-            item.map_err(|cause| format!("{}: {cause}", file.display()))?
-        {
-            all.push(own);
-        }
-    }
-    if all.is_empty() {
-        return Err(format!("{}: no certificate in it", file.display()));
-    }
-    Ok(all)
-}
-
-fn read_file(file: &Path) -> Result<Vec<u8>, String> {
-    let fault = |cause: io::Error| format!("{}: {cause}", file.display());
-    let mut bytes = Vec::new();
-    let open = fs::File::open(file).map_err(fault)?;
-    open.take(KEY_FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(fault)?;
-    Ok(bytes)
+    files.read()
 }
 
 #[cfg(test)]

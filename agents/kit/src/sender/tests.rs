@@ -9,8 +9,10 @@ use std::{
 use granary_protocol::{Batch, Ping, SeriesDefinition};
 use tempfile::TempDir;
 
+use ureq::tls::TlsConfig;
+
 use super::*;
-use crate::test_server::serve;
+use crate::{client::Token, test_server::serve};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -45,9 +47,20 @@ fn define(reference: u32) -> SeriesDefinition {
     SeriesDefinition { reference, metric: format!("m{reference}"), ..SeriesDefinition::default() }
 }
 
+/// A client of one daemon; the token lies in a file that is gone by then.
+fn client(url: &str, token: Option<&str>) -> Client {
+    let folder = tempfile::tempdir().unwrap();
+    let token = token.map(|token| {
+        let path = folder.path().join("token");
+        std::fs::write(&path, token).unwrap();
+        Token::read(&path).unwrap()
+    });
+    Client::new(&[url.to_owned()], token, TlsConfig::default())
+}
+
 fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<Totals>) {
     let totals = Arc::new(Totals::default());
-    let client = Client::new(url, token);
+    let client = client(url, token);
     let spool = Arc::clone(spool);
     let sender =
         Sender::new(spool, client, Arc::clone(&totals), "a".to_owned(), None, Duration::ZERO);
@@ -90,6 +103,8 @@ fn refused_samples_and_duplicates_are_counted_and_not_sent_again() {
         "examples":[{"reason":"too_old","series":"m0","message":"m"}]}"#;
     let (url, server) = serve(vec![(200, "", body.to_owned())]);
     let (mut sender, totals) = sender(&spool, &url, None);
+    // They were sent before, and the answer was lost.
+    sender.posted_through = 2;
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(waiting(&spool), 0);
     let counts = (&totals.samples_acknowledged, &totals.samples_duplicate, &totals.samples_refused);
@@ -314,17 +329,80 @@ fn ping_server(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<()>) {
 #[test]
 fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
     let (url, server) = ping_server(vec![200]);
-    let client = Client::new(&url, None);
+    let daemon = client(&url, None);
     let mut pinger = pinger();
     assert!(pinger.left().is_zero());
-    pinger.ping_if_due(&client);
-    pinger.ping_if_due(&client);
+    pinger.ping_if_due(&daemon);
+    pinger.ping_if_due(&daemon);
     assert!(pinger.left() > Duration::from_secs(20), "{:?}", pinger.left());
     server.join().unwrap();
     // One that the daemon does not take is an error with its cause.
     let (url, server) = ping_server(vec![404]);
-    let client = Client::new(&url, None);
-    assert_eq!(client.ping(Ping::default(), TIMEOUT), Err("status 404".to_owned()));
+    let daemon = client(&url, None);
+    assert_eq!(daemon.ping(Ping::default(), TIMEOUT), Err("status 404".to_owned()));
     server.join().unwrap();
-    assert!(client.ping(Ping::default(), TIMEOUT).is_err());
+    assert!(daemon.ping(Ping::default(), TIMEOUT).is_err());
+}
+
+/// A backlog was delivered oldest first: what is live came last, minutes after the daemon was back.
+#[test]
+fn while_much_waits_the_newest_batches_go_between_the_oldest() {
+    let (_folder, spool) = spool(100);
+    let (url, server) = serve(vec![accepted(128), accepted(16), accepted(56)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    sender.is_live_next = true;
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+    let numbers = |request: &crate::test_server::Request| -> Vec<u64> {
+        request.batches.iter().map(|batch| batch.0).collect()
+    };
+    let requests = server.join().unwrap();
+    assert_eq!(numbers(&requests[0]), (93..=100).collect::<Vec<_>>());
+    assert_eq!(numbers(&requests[1]), (1..=64).collect::<Vec<_>>());
+    assert_eq!(numbers(&requests[2]), (65..=92).collect::<Vec<_>>());
+    assert_eq!(waiting(&spool), 0);
+}
+
+/// A spool from a backup gave numbers again that the daemon knew: what they held was taken for
+/// sent, and was lost.
+#[test]
+fn a_batch_that_was_never_sent_and_is_known_begins_a_new_epoch() {
+    let (_folder, spool) = spool(2);
+    let known = (200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned());
+    let (url, server) = serve(vec![known, accepted(4)]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 2, "nothing is taken for sent");
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    let requests = server.join().unwrap();
+    assert_eq!(requests[0].epochs, [5, 5]);
+    assert!(requests[1].epochs.iter().all(|epoch| *epoch > 5), "{:?}", requests[1].epochs);
+    assert_eq!((waiting(&spool), totals.samples_acknowledged.get()), (0, 4));
+}
+
+#[test]
+fn what_waited_when_the_agent_began_may_be_known() {
+    let (folder, first) = spool(2);
+    drop(first);
+    let again = Arc::new(Spool::open(folder.path(), "a", 1 << 30, 9).unwrap());
+    let (url, server) = serve(vec![(200, "", r#"{"accepted":0,"duplicates":4}"#.to_owned())]);
+    let (mut sender, totals) = sender(&again, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!((waiting(&again), totals.samples_duplicate.get()), (0, 4));
+    server.join().unwrap();
+}
+
+#[test]
+fn when_a_daemon_is_away_the_next_one_gets_what_waits() {
+    let (_folder, spool) = spool(1);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (url, server) = serve(vec![accepted(2)]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    sender.client = Client::new(&[format!("http://{nobody}"), url], None, TlsConfig::default());
+    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { .. }));
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(totals.samples_acknowledged.get(), 2);
+    server.join().unwrap();
 }

@@ -3,7 +3,8 @@
 
 use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 use redb::{
-    Database, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    WriteTransaction,
 };
 use tracing::warn;
 
@@ -107,6 +108,28 @@ pub(super) fn read_meta(
         operation: "read the counters",
         cause: Box::new(redb::Error::Corrupted(format!("meta.{key} is missing"))),
     })
+}
+
+/// The number that the next batch gets.
+pub(super) fn next_seq(db: &Database) -> Result<u64, SpoolError> {
+    const OPERATION: &str = "read the counters";
+    let txn = db.begin_read().map_err(at(OPERATION))?;
+    read_meta(&txn.open_table(META).map_err(at(OPERATION))?, "next_seq")
+}
+
+/// Whether all samples of the first batch in `range` are from before `oldest_ms`.
+pub(super) fn is_first_older(
+    batches: &Table<'_, u64, &'static [u8]>,
+    range: &std::ops::Range<u64>,
+    oldest_ms: Option<i64>,
+) -> Result<bool, SpoolError> {
+    const OPERATION: &str = "read the age of a batch";
+    let Some(oldest_ms) = oldest_ms else { return Ok(false) };
+    let first = batches.range(range.clone()).map_err(at(OPERATION))?.next();
+    let Some(entry) = first else { return Ok(false) };
+    let (_, bytes) = entry.map_err(at(OPERATION))?;
+    let newest = decode_batch(bytes.value()).ok().and_then(|view| view.times().max());
+    Ok(newest.is_some_and(|newest| newest < oldest_ms))
 }
 
 /// Removes the first batch whose number is in `range`, and moves the range behind it.

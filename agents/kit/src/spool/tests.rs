@@ -216,3 +216,37 @@ fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
     assert_eq!(rejected.len().unwrap(), REJECTED_BATCHES_MAX);
     assert_eq!(rejected.first().unwrap().unwrap().0.value(), 3, "the oldest are forgotten");
 }
+
+#[test]
+fn what_is_too_old_is_dropped_when_the_next_batch_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5).with_age_max(Some(Duration::from_secs(60)));
+    let at = |seconds: i64| {
+        let mut batch = Batch { times: vec![seconds * 1000], ..batch(3) };
+        spool.append(&mut batch).unwrap()
+    };
+    for seconds in [100, 110, 160] {
+        assert_eq!(at(seconds).dropped_batches, 0);
+    }
+    let appended = at(171);
+    assert_eq!((appended.dropped_batches, appended.dropped_samples), (2, 6));
+    assert_eq!(seqs(&spool), [3, 4]);
+}
+
+#[test]
+fn the_newest_are_fetched_when_the_numbers_that_wait_span_enough_and_not_too_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    for _ in 0..10 {
+        spool.append(&mut batch(3)).unwrap();
+    }
+    let newest = |count, span| -> Vec<u64> {
+        let fetched = spool.fetch_newest(count, usize::MAX, span).unwrap();
+        fetched.iter().map(|batch| batch.seq).collect()
+    };
+    assert_eq!(newest(3, 9..20), [8, 9, 10]);
+    assert_eq!(newest(3, 10..20), [] as [u64; 0]);
+    assert_eq!(newest(3, 5..9), [] as [u64; 0]);
+    spool.acknowledge(&(1..=10).collect::<Vec<_>>()).unwrap();
+    assert_eq!(newest(3, 1..20), [] as [u64; 0]);
+}

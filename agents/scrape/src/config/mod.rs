@@ -15,6 +15,8 @@ use std::{
 use granary_agent_kit::relabel::{RULES_MAX, Rule};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::fetch::Client;
+
 pub(crate) use units::{Size, Span, span};
 
 /// Bytes of a settings file.
@@ -316,6 +318,18 @@ impl Config {
     /// The jobs, with what is set for all of them.
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.scrape_configs
+    }
+
+    /// Reads the certificates and keys that the jobs name, to see that they can be.
+    ///
+    /// # Errors
+    /// Which job's cannot, and why.
+    pub fn check_files(&self) -> Result<(), String> {
+        let check = |job: &Job| {
+            let client = Client::new(job);
+            client.map(drop).map_err(|cause| format!("job {:?}: {cause}", job.job_name))
+        };
+        self.scrape_configs.iter().try_for_each(check)
     }
 
     /// Labels that each sample has, where it lacks them.

@@ -1,0 +1,218 @@
+//! The file: the agent's options, what is collected, and rules for series.
+//!
+//! `[agent]` has the options that every agent has on its command line, checked by the same code.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use clap::Parser;
+use granary_agent_kit::{
+    AgentArgs, read_small,
+    relabel::{RULES_MAX, Rule},
+};
+use granary_agent_scrape::Config;
+use serde::{Deserialize, Deserializer, de};
+
+/// The file, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) agent: AgentArgs,
+    /// As it is written, to see whether it has changed.
+    pub(crate) agent_table: toml::Table,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) host: Option<Host>,
+    pub(crate) scrape: Option<Scrape>,
+    pub(crate) statsd: Option<StatsD>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct Written {
+    agent: toml::Table,
+    rules: Vec<Rule>,
+    host: Option<Host>,
+    scrape: Option<ScrapeFile>,
+    statsd: Option<StatsD>,
+}
+
+/// This host is sampled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Host {
+    /// How often, a multiple of the agent's interval; as often as that without it.
+    #[serde(deserialize_with = "time")]
+    pub(crate) interval: Option<Duration>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScrapeFile {
+    config: std::path::PathBuf,
+}
+
+/// What is scraped, as its own file says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scrape(pub(crate) Config);
+
+/// StatsD lines are received.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct StatsD {
+    pub(crate) listen: SocketAddr,
+    pub(crate) series_max: usize,
+    pub(crate) memory_max: usize,
+}
+
+impl Default for StatsD {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8125)),
+            series_max: 100_000,
+            memory_max: 12 << 20,
+        }
+    }
+}
+
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map(Some).map_err(de::Error::custom)
+}
+
+/// Takes the table as a command line.
+#[derive(Parser)]
+#[command(name = "[agent]", no_binary_name = true, disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+impl Settings {
+    /// Reads the file and those that it names.
+    ///
+    /// # Errors
+    /// What is wrong, in which file, and where.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let bytes = read_small(path)?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))?;
+        Self::parse(&text, path.parent().unwrap_or(Path::new("")))
+            .map_err(|fault| format!("{}: {fault}", path.display()))
+    }
+
+    fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+        let written: Written = toml::from_str(text).map_err(|cause| cause.to_string())?;
+        let Written { agent, rules, host, scrape, statsd } = written;
+        if rules.len() > RULES_MAX {
+            return Err(format!("more than {RULES_MAX} rules"));
+        }
+        let line = Line::try_parse_from(words(&agent)?).map_err(|cause| cause.to_string())?;
+        let (agent_table, agent) = (agent, line.agent);
+        let interval = host.as_ref().and_then(|host| host.interval).unwrap_or(agent.interval);
+        if interval.as_millis() % agent.interval.as_millis() != 0 || interval.is_zero() {
+            let own = agent.interval;
+            return Err(format!("host.interval: {interval:?} is no multiple of {own:?}"));
+        }
+        let read = |file: ScrapeFile| Config::read(&folder.join(file.config)).map(Scrape);
+        let scrape = scrape.map(read).transpose().map_err(|fault| format!("scrape: {fault}"))?;
+        if host.is_none() && scrape.is_none() && statsd.is_none() {
+            return Err("nothing is collected: add [host], [scrape] or [statsd]".to_owned());
+        }
+        Ok(Self { agent, agent_table, rules, host, scrape, statsd })
+    }
+}
+
+/// The table's keys as options: `spool_dir = "x"` is `--spool-dir=x`.
+fn words(table: &toml::Table) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    for (key, value) in table {
+        let option = key.replace('_', "-");
+        if let ("tags", Some(pairs)) = (key.as_str(), value.as_table()) {
+            for (name, value) in pairs {
+                let value = value.as_str();
+                let value = value.ok_or_else(|| format!("agent.tags.{name}: must be a text"))?;
+                words.push(format!("--tag={name}={value}"));
+            }
+            continue;
+        }
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values {
+            let number = value.as_integer().map(|number| number.to_string());
+            let text = value.as_str().map(str::to_owned).or(number);
+            let text = text.ok_or_else(|| format!("agent.{key}: must be a text or a number"))?;
+            words.push(format!("--{option}={text}"));
+        }
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, String> {
+        Settings::parse(text, Path::new("/nonexistent"))
+    }
+
+    #[test]
+    fn the_agents_options_are_those_of_the_command_line() {
+        let text = r#"
+            [agent]
+            url = ["http://a:1", "https://b:2/"]
+            interval = "5s"
+            agent_id = "web1"
+            spool_max_bytes = 1000
+            spool_max_age = "7d"
+            tags = { env = "prod", dc = "a=b" }
+            [host]
+            interval = "10s"
+            [statsd]
+            listen = "127.0.0.1:1"
+            [[rules]]
+            source_labels = ["__name__"]
+            regex = "go_.*"
+            action = "drop"
+        "#;
+        let settings = parse(text).unwrap();
+        assert_eq!(settings.agent.url, ["http://a:1", "https://b:2"]);
+        assert_eq!(
+            (settings.agent.interval, settings.agent.spool_max_bytes),
+            (Duration::from_secs(5), 1000)
+        );
+        assert_eq!(settings.agent.agent_name(), "web1");
+        let mut tags = settings.agent.tags;
+        tags.sort();
+        assert_eq!(
+            tags,
+            [("dc".to_owned(), "a=b".to_owned()), ("env".to_owned(), "prod".to_owned())]
+        );
+        assert_eq!(settings.host.unwrap().interval, Some(Duration::from_secs(10)));
+        assert_eq!(settings.statsd.unwrap().memory_max, 12 << 20);
+        assert_eq!((settings.rules.len(), settings.scrape), (1, None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let check = |text: &str, expected: &str| {
+            let fault = parse(text).unwrap_err();
+            assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
+        };
+        check("", "nothing is collected");
+        check("[host]\n[agnet]\n", "line 2");
+        check("[host]\ncpu = 1\n", "cpu");
+        check("[agent]\nintervall = '1s'\n[host]\n", "--intervall");
+        check("[agent]\ninterval = 'soon'\n[host]\n", "--interval");
+        check("[agent]\nurl = 'ftp://x'\n[host]\n", "http://");
+        check("[agent]\nprint = true\n[host]\n", "agent.print");
+        check("[agent]\ninterval = '10s'\n[host]\ninterval = '15s'\n", "no multiple of 10s");
+        check("[scrape]\nconfig = 'p.yml'\n", "/nonexistent/p.yml");
+        check("[host]\n[[rules]]\naction = 'melt'\n", "melt");
+        check("[statsd]\nlisten = 'x'\n", "line 2");
+    }
+
+    #[test]
+    fn the_example_can_be_used() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/agent.toml");
+        let settings = Settings::read(&path).unwrap();
+        assert!(settings.host.is_some() && settings.scrape.is_some() && settings.statsd.is_some());
+    }
+}

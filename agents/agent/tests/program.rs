@@ -1,0 +1,192 @@
+//! The program as its user sees it: one file, several collectors, settings read again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream, UdpSocket},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use granary_protocol::{INGEST_PATH, decode_batch, split_batches};
+use rustix::process::{Pid, Signal, kill_process};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_granary-agent");
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Head and body of a request.
+fn request(stream: &TcpStream) -> (String, Vec<u8>) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+    }
+    let lower = head.to_ascii_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let mut body = vec![0; length.map_or(0, |length| length.trim().parse().unwrap())];
+    reader.read_exact(&mut body).unwrap();
+    if lower.contains("content-encoding: zstd") {
+        body = zstd::bulk::decompress(&body, 16 << 20).unwrap();
+    }
+    (head, body)
+}
+
+/// A daemon that takes everything, and tells the metrics of each batch.
+fn daemon() -> (String, Receiver<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = sync_channel(10_000);
+    thread::spawn(move || {
+        let mut names = HashMap::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (head, body) = request(&stream);
+            let mut metrics = Vec::new();
+            if head.starts_with(&format!("POST {INGEST_PATH} ")) {
+                for part in split_batches(&body).unwrap() {
+                    let batch = decode_batch(part).unwrap();
+                    names.extend(
+                        batch.series.iter().map(|own| (own.reference, own.metric.to_owned())),
+                    );
+                    metrics.extend(batch.refs().map(|reference| names[&reference].clone()));
+                }
+                tell.send(metrics).unwrap();
+            }
+            let answer = r#"{"accepted":1,"duplicates":0,"refused":{}}"#;
+            let answer = if head.contains("/ping ") { r#"{"accepted":1}"# } else { answer };
+            let length = answer.len();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close");
+            write!(stream, "{head}\r\n\r\n{answer}").unwrap();
+        }
+    });
+    (url, told)
+}
+
+/// An exporter with one metric.
+fn exporter(metric: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            request(&stream);
+            let body = format!("{metric} 5\n");
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close");
+            write!(stream, "{head}\r\n\r\n{body}").unwrap();
+        }
+    });
+    address
+}
+
+fn scrape_file(folder: &Path, target: &str) {
+    let text = format!(
+        "global: {{scrape_interval: 200ms}}\nscrape_configs:\n- job_name: j\n  static_configs: [{{targets: ['{target}']}}]\n"
+    );
+    fs::write(folder.join("prometheus.yml"), text).unwrap();
+}
+
+fn settings(folder: &Path, url: &str, more: &str) {
+    let spool = folder.join("spool");
+    let text = format!(
+        "[agent]\nurl = '{url}'\nagent_id = 'a'\ninterval = '100ms'\nspool_dir = '{}'\n{more}",
+        spool.display()
+    );
+    fs::write(folder.join("agent.toml"), text).unwrap();
+}
+
+fn start(folder: &Path) -> Child {
+    let mut command = Command::new(BINARY);
+    command.arg("--config").arg(folder.join("agent.toml"));
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits for a batch that has all of `present` and none of `absent`.
+fn wait_for(told: &Receiver<Vec<String>>, present: &[&str], absent: &[&str]) {
+    let has = |all: &[String], name: &&str| all.iter().any(|own| own == name);
+    loop {
+        let metrics = told.recv_timeout(DEADLINE).unwrap();
+        if present.iter().all(|name| has(&metrics, name))
+            && !absent.iter().any(|name| has(&metrics, name))
+        {
+            return;
+        }
+    }
+}
+
+/// Reads what it logs until a line holds `expected`.
+fn wait_for_log(
+    lines: &mut impl Iterator<Item = std::io::Result<String>>,
+    expected: &str,
+) -> String {
+    lines.map(Result::unwrap).find(|line| line.contains(expected)).unwrap()
+}
+
+#[test]
+fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (url, told) = daemon();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    scrape_file(folder, &exporter("first"));
+    let rules = "[[rules]]\nsource_labels = ['__name__']\nregex = 'system_(.*)'\ntarget_label = '__name__'\nreplacement = 'renamed_$1'\n";
+    let all = format!(
+        "[host]\n[scrape]\nconfig = 'prometheus.yml'\n[statsd]\nlisten = '{port}'\n{rules}"
+    );
+    settings(folder, &url, &all);
+    let mut child = start(folder);
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    wait_for(&told, &["renamed_load_1m", "statsd_lines_total"], &["system_load_1m"]);
+    wait_for(&told, &["first", "up"], &[]);
+
+    // A bad file is named and changes nothing.
+    fs::write(folder.join("prometheus.yml"), "scrape_configs: [{job_name: j, oauth2: {}}]\n")
+        .unwrap();
+    signal(&child, Signal::HUP);
+    let line = wait_for_log(&mut log, "the settings cannot be used");
+    assert!(line.contains("prometheus.yml") && line.contains("oauth2"), "{line}");
+    wait_for(&told, &["first"], &[]);
+
+    // Another target, no host, no rules; StatsD goes on with its port.
+    scrape_file(folder, &exporter("second"));
+    settings(
+        folder,
+        &url,
+        &format!("[scrape]\nconfig = 'prometheus.yml'\n[statsd]\nlisten = '{port}'\n"),
+    );
+    signal(&child, Signal::HUP);
+    wait_for_log(&mut log, "goes on with new settings");
+    wait_for(
+        &told,
+        &["second", "statsd_lines_total"],
+        &["first", "renamed_load_1m", "system_load_1m"],
+    );
+    signal(&child, Signal::TERM);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn test_prints_a_round_and_sends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scrape_file(folder, &exporter("shown"));
+    settings(folder, "http://127.0.0.1:1", "[host]\n[scrape]\nconfig = 'prometheus.yml'\n");
+    let mut command = Command::new(BINARY);
+    let output =
+        command.arg("test").arg("--config").arg(folder.join("agent.toml")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    for expected in ["system_load_1m ", "shown ", "up "] {
+        assert!(text.lines().any(|line| line.starts_with(expected)), "{expected} in {text}");
+    }
+    assert!(!folder.join("spool").exists());
+}

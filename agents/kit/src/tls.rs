@@ -1,0 +1,100 @@
+//! Whom TLS trusts, and who one is: certificates and keys from files.
+//!
+//! Must never know: whom one talks to.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::Path,
+};
+
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+
+/// Files with keys and certificates.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Files that say how TLS is spoken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TlsFiles<'a> {
+    /// Certificates of the authorities that are trusted; those of the system without it.
+    pub ca: Option<&'a Path>,
+    /// The client's own certificates.
+    pub cert: Option<&'a Path>,
+    /// The key of these.
+    pub key: Option<&'a Path>,
+    /// Trust whoever answers.
+    pub is_blind: bool,
+}
+
+impl TlsFiles<'_> {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// When one cannot be read, or does not hold what it should; the error names it.
+    pub fn read(&self) -> Result<TlsConfig, String> {
+        let roots = match self.ca {
+            None => RootCerts::PlatformVerifier,
+            Some(file) => RootCerts::new_with_certs(&certificates(file)?),
+        };
+        let client = match (self.cert, self.key) {
+            (Some(cert), Some(key)) => {
+                let fault = |cause: ureq::Error| format!("{}: {cause}", key.display());
+                let key = PrivateKey::from_pem(&read_small(key)?).map_err(fault)?;
+                Some(ClientCert::new_with_certs(&certificates(cert)?, key))
+            }
+            _ => None,
+        };
+        Ok(TlsConfig::builder()
+            .root_certs(roots)
+            .client_cert(client)
+            .disable_verification(self.is_blind)
+            .build())
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
+    let bytes = read_small(file)?;
+    let mut all = Vec::new();
+    for item in parse_pem(&bytes) {
+        let item = item.map_err(|cause| format!("{}: {cause}", file.display()))?;
+        if let PemItem::Certificate(own) = item {
+            all.push(own);
+        }
+    }
+    if all.is_empty() {
+        return Err(format!("{}: no certificate in it", file.display()));
+    }
+    Ok(all)
+}
+
+/// A file of keys, secrets or settings, bounded.
+///
+/// # Errors
+/// When it cannot be read, or is too long; the error names it.
+pub fn read_small(file: &Path) -> Result<Vec<u8>, String> {
+    let fault = |cause: io::Error| format!("{}: {cause}", file.display());
+    let mut bytes = Vec::new();
+    let open = fs::File::open(file).map_err(fault)?;
+    open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(fault)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("{}: more than {FILE_BYTES_MAX} bytes", file.display()));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_certificate_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        let read = |path: &Path| TlsFiles { ca: Some(path), ..TlsFiles::default() }.read();
+        assert!(read(&path).unwrap_err().contains("ca.pem"));
+        fs::write(&path, "no certificate").unwrap();
+        let fault = read(&path).unwrap_err();
+        assert!(fault.contains("ca.pem: no certificate in it"), "{fault}");
+        assert!(TlsFiles::default().read().is_ok());
+    }
+}
