@@ -28,6 +28,7 @@ mod retention;
 #[path = "../support/setup.rs"]
 mod setup;
 mod slow_disk;
+mod space;
 mod spans;
 mod tidy;
 mod verify;

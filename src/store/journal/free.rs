@@ -19,7 +19,7 @@ const SERIES_BYTES: u64 = 256;
 #[derive(Debug)]
 pub(super) struct FreeSpace {
     bytes_max: AtomicU64,
-    /// What the file took when space was given back last.
+    /// What the file took when there was little to give back; 0 when there was much since.
     compact_bytes: AtomicU64,
 }
 
@@ -37,12 +37,15 @@ impl Journal {
 
     /// Removes what a checkpoint covers, and gives its space back, when that is much.
     pub(crate) fn give_back(&self) -> Result<(), StoreError> {
-        if self.file.bytes()? <= self.bytes_max()? {
+        let before = self.file.bytes()?;
+        if before <= self.bytes_max()? {
             return Ok(());
         }
         while self.file.transact("give back space", remove_covered)? {}
         self.file.compact()?;
-        self.free.compact_bytes.store(self.file.bytes()?, Ordering::Relaxed);
+        let after = self.file.bytes()?;
+        let is_compact = after > before / 4 * 3;
+        self.free.compact_bytes.store(if is_compact { after } else { 0 }, Ordering::Relaxed);
         Ok(())
     }
 
