@@ -42,7 +42,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -58,6 +58,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("collectd", collectd),
     ("promql", promql),
     ("settings", settings),
+    ("sealed", sealed),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -218,6 +219,11 @@ pub fn journal(bytes: &[u8]) {
     if let Some(key) = SeriesKey::from_bytes(bytes) {
         assert!(key.tags().count() <= bytes.len());
     }
+}
+
+/// The head of a group of sealed documents, and a block of it.
+pub fn sealed(bytes: &[u8]) {
+    store::fuzz_sealed(bytes);
 }
 
 /// A stored document.

@@ -51,7 +51,7 @@ pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::Retention;
-pub use sealer::{SealSettings, Sealer};
+pub use sealer::{SealSettings, Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 pub use trusted_clock::{ClockReport, TrustedClock};

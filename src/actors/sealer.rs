@@ -1,21 +1,59 @@
 //! The sealer: has documents whose partition is over compressed. While the clock is doubted it goes
 //! by what is believed, as retention does.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+use parking_lot::{Condvar, Mutex};
 
 use super::{Condition, Health, Lifeline, Stop, TrustedClock};
-use crate::store::{SealReport, Store};
+use crate::{
+    clock::Stopwatch,
+    store::{SealReport, Store},
+};
 
 /// Partitions are looked at this often at least.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// It is not worth to wait for less.
+const WAIT_MIN: Duration = Duration::from_millis(10);
+
+/// Whether sealing is to end. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct SealingEnd(Arc<(Mutex<bool>, Condvar)>);
+
+impl SealingEnd {
+    /// Has what is under way given up soon: the daemon stops.
+    pub fn end(&self) {
+        let (ends, changed) = &*self.0;
+        *ends.lock() = true;
+        changed.notify_all();
+    }
+
+    /// Waits, unless it ends before; says whether to go on.
+    fn wait(&self, time: Duration) -> bool {
+        let (ends, changed) = &*self.0;
+        let mut ends = ends.lock();
+        if time >= WAIT_MIN {
+            changed.wait_while_for(&mut ends, |ends| !*ends, time);
+        }
+        !*ends
+    }
+}
 
 /// When documents are sealed.
 #[derive(Debug, Clone, Copy)]
 pub struct SealSettings {
     /// How long a partition is over, and has not changed, before it is sealed.
     pub after: Duration,
+    /// Bytes that are written in a second, at most.
+    pub bytes_per_second: u64,
     /// New documents of a partition that a checkpoint seals at once, at least.
     pub segment_documents_min: usize,
 }
@@ -29,12 +67,19 @@ pub struct Sealer {
     pub health: Health,
     pub lifeline: Lifeline,
     pub settings: SealSettings,
+    pub end: SealingEnd,
 }
 
 impl Sealer {
     fn run(&self) {
         let after_ms = i64::try_from(self.settings.after.as_millis()).unwrap_or(i64::MAX);
-        match self.store.seal(self.clock.moment(), after_ms) {
+        let (watch, written) = (Stopwatch::start(), AtomicU64::new(0));
+        let keep_pace = |bytes| {
+            let written = written.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            let due = written as f64 / self.settings.bytes_per_second as f64;
+            self.end.wait(Duration::from_secs_f64(due).saturating_sub(watch.elapsed()))
+        };
+        match self.store.seal(self.clock.moment(), after_ms, &keep_pace) {
             Ok(report) => {
                 self.health.clear(Condition::Sealing);
                 let SealReport { partitions, documents, bytes, refused } = report;

@@ -56,6 +56,7 @@ pub(crate) struct RawStorage {
     pub(crate) catalog_bytes_max: usize,
     pub(crate) journal_bytes_max: usize,
     pub(crate) seal_after: String,
+    pub(crate) seal_bytes_per_second: usize,
     pub(crate) segment_documents_min: usize,
 }
 

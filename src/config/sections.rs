@@ -151,6 +151,11 @@ pub(super) fn preallocation_rate(raw: &RawPreallocation, faults: &mut Faults) ->
 pub(super) fn sealing(raw: &RawStorage, faults: &mut Faults) -> SealSettings {
     SealSettings {
         after: faults.duration("storage.seal_after", &raw.seal_after),
+        bytes_per_second: faults.at_least(
+            "storage.seal_bytes_per_second",
+            raw.seal_bytes_per_second,
+            65_536,
+        ) as u64,
         segment_documents_min: faults
             .some("storage.segment_documents_min", raw.segment_documents_min),
     }

@@ -19,7 +19,8 @@ use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
         KnownHosts, Lifelines, Observed, Preallocator, PreallocatorParts, Retention, Sealer,
-        SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        SealingEnd, SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts,
+        lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock},
@@ -192,7 +193,7 @@ impl Daemon {
         }
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
-        self.sealer.store.end_sealing();
+        self.sealer.end.end();
         within("the sealer", step, self.sealer.role.send(Stop)).await;
         // 4. A checkpoint, so that the next start has nothing to replay.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
@@ -221,7 +222,7 @@ fn retention(
 /// The sealer, and what tells it to give up what it has begun.
 struct Sealing {
     role: Addr<Sealer>,
-    store: Store,
+    end: SealingEnd,
 }
 
 impl Sealing {
@@ -233,14 +234,16 @@ impl Sealing {
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,
     ) -> Self {
+        let end = SealingEnd::default();
         let sealer = Sealer {
+            end: end.clone(),
             store: store.clone(),
             clock: clock.clone(),
             health: health.clone(),
             lifeline: lifelines.for_role("sealer"),
             settings: settings.sealing,
         };
-        Self { role: start_on_arbiter(arbiters, sealer), store: store.clone() }
+        Self { role: start_on_arbiter(arbiters, sealer), end }
     }
 }
 

@@ -68,6 +68,8 @@ pub enum PartitionState {
     Open,
     /// It has ended; what is late is still patched in.
     Over,
+    /// It has ended, and all of its documents are compressed; what is late opens them again.
+    Sealed,
 }
 
 /// The journal.
@@ -116,7 +118,7 @@ pub fn storage(
         let partition = StoredPartition::new(info.clone(), store.granularity(id.granularity));
         ListedPartition {
             partition,
-            state: PartitionState::new(id.start..end, now),
+            state: PartitionState::new(id.start..end, now, || counts && store.is_sealed(id)),
             documents,
             shells,
         }
@@ -153,10 +155,11 @@ pub fn storage(
 }
 
 impl PartitionState {
-    fn new(range: Range<UnixMillis>, now: UnixMillis) -> Self {
+    fn new(range: Range<UnixMillis>, now: UnixMillis, is_sealed: impl Fn() -> bool) -> Self {
         match range {
             range if now < range.start => Self::Ahead,
             range if now < range.end => Self::Open,
+            _ if is_sealed() => Self::Sealed,
             _ => Self::Over,
         }
     }

@@ -47,6 +47,8 @@ pub struct Counters {
     pub partitions_sealed: Count,
     /// Open documents sealed with them.
     pub documents_sealed: Count,
+    /// Bytes of segments written by sealing, not by checkpoints.
+    pub sealed_bytes: Count,
     /// What stayed open because it would not have come back as it is; must stay 0.
     pub sealing_refused: Count,
     /// Partitions dropped by retention.

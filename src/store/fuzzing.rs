@@ -1,10 +1,11 @@
-//! What fuzz targets call: bytes as rows of the journal's tables.
+//! What fuzz targets call: bytes as rows of the journal's tables, and as parts of segments.
 //!
 //! Must never know: what a fuzz target does with bytes besides.
 
 use super::{
     catalog::series_states,
     dictionary::changes,
+    documents::sealed,
     journal::{granularities::StoredGranularity, record, series_row},
 };
 use crate::model::UnixMillis;
@@ -25,4 +26,9 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     {
         assert_eq!(StoredGranularity::from_text("1m", &stored.to_text()), Some(stored));
     }
+}
+
+/// For fuzzing: reads bytes as a group of a segment, or as one of its blocks.
+pub(crate) fn fuzz_sealed(bytes: &[u8]) {
+    sealed::fuzzing::read(bytes);
 }

@@ -64,8 +64,6 @@ pub(crate) struct Inner {
     pub(crate) checkpointing: Mutex<()>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
-    /// Sealing is to end.
-    pub(crate) sealing_ends: AtomicBool,
     pub(crate) counters: Counters,
 }
 

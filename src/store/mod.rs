@@ -46,7 +46,7 @@ pub use documents::{
 };
 pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace};
-pub(crate) use fuzzing::fuzz_rows;
+pub(crate) use fuzzing::{fuzz_rows, fuzz_sealed};
 pub use handle::{LastSample, Store};
 pub use limits::StoreLimits;
 pub use objects::{

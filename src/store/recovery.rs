@@ -104,7 +104,6 @@ impl Store {
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
             sealing: Mutex::new(()),
-            sealing_ends: AtomicBool::new(false),
             counters: Counters::default(),
         };
         let store = Self { inner: Arc::new(inner) };

@@ -3,8 +3,6 @@
 //!
 //! Must never know: who asks for it, and how often.
 
-use std::sync::atomic::Ordering;
-
 use super::{documents::Documents, error::StoreError, handle::Store};
 use crate::model::Moment;
 
@@ -25,17 +23,28 @@ impl Store {
     /// Makes one segment of each partition that ended longer ago than `after_ms`, or of which much is
     /// open, and that did not change for so long, as far as earlier calls have seen.
     ///
+    /// `go_on` is told again and again how many bytes were written, may take its time, and says
+    /// whether to go on.
+    ///
     /// # Errors
     /// When a file cannot be read or written; every cell is where it was, or where it is to be.
-    pub fn seal(&self, now: impl Into<Moment>, after_ms: i64) -> Result<SealReport, StoreError> {
+    pub fn seal(
+        &self,
+        now: impl Into<Moment>,
+        after_ms: i64,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<SealReport, StoreError> {
         let (inner, now) = (&*self.inner, now.into().earliest());
-        let go_on = || !inner.sealing_ends.load(Ordering::Relaxed);
+        let go_on = |bytes| {
+            inner.counters.sealed_bytes.add(bytes);
+            go_on(bytes)
+        };
         let mut report = SealReport::default();
         let before = now.minus(after_ms);
         for place in inner.documents.settled(now, before) {
             // A snapshot has the files stand still for a moment.
             let _one_at_a_time = inner.sealing.lock();
-            if !go_on() {
+            if !go_on(0) {
                 break;
             }
             let is_over = place.end <= before;
@@ -62,10 +71,5 @@ impl Store {
     /// many as are not.
     pub fn set_journal_free_bytes_max(&self, bytes: u64) {
         self.inner.journal.set_free_bytes_max(bytes);
-    }
-
-    /// Has sealing that is under way given up soon: the daemon stops.
-    pub fn end_sealing(&self) {
-        self.inner.sealing_ends.store(true, Ordering::Relaxed);
     }
 }

@@ -65,6 +65,11 @@ impl Store {
         self.inner.documents.count(id).ok().flatten()
     }
 
+    /// Whether a partition has sealed documents and no others, as far as it can be read now.
+    pub fn is_sealed(&self, id: PartitionId) -> bool {
+        self.inner.documents.is_sealed(id).unwrap_or(false)
+    }
+
     /// Bytes of journal records that wait for a checkpoint, and about how many records they are.
     pub fn journal_waiting(&self) -> (usize, u64) {
         let before = self.inner.journal.checkpointed_through().unwrap_or(0);

@@ -20,7 +20,7 @@ use super::{
 use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 58] = [
+pub const METRIC_NAMES: [(&str, &str); 59] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -51,6 +51,7 @@ pub const METRIC_NAMES: [(&str, &str); 58] = [
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     ("granary_partitions_sealed_total", "Partitions that were compressed"),
     ("granary_documents_sealed_total", "Open documents that were compressed with their partition"),
+    ("granary_sealed_bytes_total", "Bytes written while partitions were compressed"),
     ("granary_sealing_refused_total", "What would not have come back as it is; must stay 0"),
     ("granary_queries_total", "Queries begun, by endpoint"),
     ("granary_queries_refused_total", "Queries without an answer, by reason"),
@@ -287,7 +288,7 @@ impl Metrics {
 
 impl Mirrored {
     fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 14] = [
+        let counters: [(&str, ReadStore); 15] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
@@ -299,6 +300,7 @@ impl Mirrored {
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
             ("granary_partitions_sealed_total", |s| s.counters().partitions_sealed.get()),
             ("granary_documents_sealed_total", |s| s.counters().documents_sealed.get()),
+            ("granary_sealed_bytes_total", |s| s.counters().sealed_bytes.get()),
             ("granary_sealing_refused_total", |s| s.counters().sealing_refused.get()),
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
             ("granary_log_lines_left_out_total", |_| log_lines_left_out()),

@@ -156,8 +156,12 @@ fn write_the_data_directory_of_this_format() {
             store.checkpoint(NOW).unwrap();
         }
         if seq == 400 {
-            assert_eq!(store.seal(NOW, 20 * HOUR).unwrap().partitions, 0, "not seen yet");
-            assert!(store.seal(NOW.plus(20 * HOUR), 20 * HOUR).unwrap().partitions > 0);
+            assert_eq!(
+                store.seal(NOW, 20 * HOUR, &|_| true).unwrap().partitions,
+                0,
+                "not seen yet"
+            );
+            assert!(store.seal(NOW.plus(20 * HOUR), 20 * HOUR, &|_| true).unwrap().partitions > 0);
             store.set_segment_documents_min(512);
         }
     }

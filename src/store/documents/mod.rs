@@ -154,12 +154,13 @@ pub(crate) trait Documents: Send + Sync + Debug {
 
     /// Brings a partition into the form in which it takes least, if that is worth it; one that is
     /// not over keeps its shells. Changes no cell and no mark. `None` when there was nothing to do.
-    /// It is given up when `go_on` says no.
+    /// `go_on` is told how many bytes were written since it was last asked, may take its time, and
+    /// says whether to give up.
     fn seal(
         &self,
         place: &Place,
         is_over: bool,
-        go_on: &dyn Fn() -> bool,
+        go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError>;
 
     /// Makes those of the documents that hold a time that are not there, for series, ascending;
@@ -181,6 +182,9 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// How many documents a partition has, shells among them; `None` when that would cost a look at
     /// each, or when there is no such partition.
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError>;
+
+    /// Whether a partition has sealed documents and no other ones.
+    fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError>;
 
     /// Where a granularity lacks what it had: lost partitions and damaged documents.
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>>;

@@ -68,8 +68,9 @@ impl Store {
             }
             // What a checkpoint takes up need not be copied as records.
             self.checkpoint(now)?;
-            let _no_checkpoint = self.inner.checkpointing.lock();
+            // Sealing first: it may take its time, and checkpoints go on meanwhile.
             let _no_sealing = self.inner.sealing.lock();
+            let _no_checkpoint = self.inner.checkpointing.lock();
             copies.copy_changed(true, progress)?;
             let (segments, segment_bytes) = copies.drop_segments()?;
             let (mut files, mut bytes) = copies.finish()?;

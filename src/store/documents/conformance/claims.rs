@@ -133,7 +133,7 @@ fn a_partition_that_could_not_be_dropped_is_still_there() {
             }
             bench.medium.arm(Fault { call, after: 0, times: 1, effect: Effect::Error(EIO) });
             bench.documents.drop_partition(place.id).unwrap_err();
-            bench.documents.seal(&place, true, &|| true).unwrap();
+            bench.documents.seal(&place, true, &|_| true).unwrap();
             assert_eq!(bench.of_place(&place, SERIES).len(), 3);
             assert!(bench.documents.drop_partition(place.id).unwrap());
             assert_eq!(bench.of_place(&place, SERIES), []);
@@ -248,9 +248,9 @@ fn go_on(bench: &Bench) -> Result<(), StoreError> {
     merge(&place, 1, NOON.0)?;
     merge(&next, 2, next.id.start.0)?;
     bench.documents.add_shells(FINE, next.id.start.plus(HOUR), &[SERIES])?;
-    bench.documents.seal(&next, true, &|| true)?;
+    bench.documents.seal(&next, true, &|_| true)?;
     merge(&next, 3, next.id.start.0)?;
-    bench.documents.seal(&next, false, &|| true)?;
+    bench.documents.seal(&next, false, &|_| true)?;
     Ok(())
 }
 

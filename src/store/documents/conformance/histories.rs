@@ -142,7 +142,7 @@ impl History {
             }
             Step::Seal { partition, is_over } => {
                 let place = self.place(*partition);
-                let sealed = self.bench.documents.seal(&place, *is_over, &|| true);
+                let sealed = self.bench.documents.seal(&place, *is_over, &|_| true);
                 assert!(sealed.is_err() || !sealed.unwrap().is_some_and(|own| own.refused));
             }
             Step::Reopen => {

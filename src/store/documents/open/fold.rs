@@ -53,7 +53,7 @@ impl Partition {
         self: &Arc<Self>,
         is_over: bool,
         open_bytes_min: u64,
-        go_on: &dyn Fn() -> bool,
+        go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
         let stamp = self.file.stamp();
         if !is_over && stamp.is_some() && *self.not_worth.lock() == stamp {
@@ -116,17 +116,18 @@ impl Partition {
         &self,
         reader: &PartitionReader,
         writer: &mut SegmentWriter,
-        go_on: &dyn Fn() -> bool,
+        go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Filled, StoreError> {
         let place = &self.place;
         let rows = reader.rows()?;
-        let (mut group, mut slots) = (GroupWriter::default(), Vec::new());
+        let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
         for span in self.spans() {
             let seconds = ((span.start - place.id.start.0) / 1000) as u32;
             let count = ((span.end - span.start) / place.width_ms) as usize;
             let number = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
             for row in &rows {
-                if !go_on() {
+                let before = std::mem::replace(&mut bytes, writer.bytes());
+                if !go_on(bytes - before) {
                     return Ok(Filled::Ended);
                 }
                 let id = GroupId { seconds, row: *row };

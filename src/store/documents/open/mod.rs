@@ -148,7 +148,7 @@ impl Documents for OpenDocuments {
         &self,
         place: &Place,
         is_over: bool,
-        go_on: &dyn Fn() -> bool,
+        go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
         let Some(partition) = self.partitions.get(place.id) else { return Ok(None) };
         let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
@@ -190,6 +190,12 @@ impl Documents for OpenDocuments {
             if reader.is_open() { reader.count().map(Some) } else { Ok(None) }
         });
         self.partitions.or_replace(&partition, count)
+    }
+
+    fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(false) };
+        let is_sealed = partition.read().map(|reader| reader.is_sealed());
+        self.partitions.or_replace(&partition, is_sealed)
     }
 
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>> {

@@ -179,6 +179,11 @@ impl PartitionReader {
         self.named.is_empty()
     }
 
+    /// Whether there are sealed documents and no others.
+    pub(super) fn is_sealed(&self) -> bool {
+        !self.has_rows && !self.named.is_empty()
+    }
+
     /// Bytes of the open documents, about.
     pub(super) fn open_bytes(&self) -> Result<u64, StoreError> {
         let count = self.documents.len().map_err(self.partition.fail("read"))?;

@@ -7,6 +7,7 @@
 mod bits;
 mod counter;
 mod cursor;
+pub(crate) mod fuzzing;
 mod gauge;
 pub(crate) mod group;
 mod number;

@@ -104,6 +104,11 @@ impl SegmentWriter {
         })
     }
 
+    /// Bytes written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
     /// Adds a group, behind all those before it. False when it would not come back as it is: then
     /// it is left out.
     pub(crate) fn add(

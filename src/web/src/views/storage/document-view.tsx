@@ -42,7 +42,8 @@ const SENTENCES: Record<State, { word: string; means: string }> = {
   },
   sealed: {
     word: "Sealed",
-    means: "The cells lie in the document, and nothing is patched into it any more.",
+    means:
+      "The cells lie in the document, compressed. Samples that come late have it written anew.",
   },
 };
 

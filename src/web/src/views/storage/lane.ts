@@ -48,8 +48,8 @@ export type PartitionState = Partition["state"];
 export const STATE_TEXTS: Record<PartitionState, { word: string; means: string }> = {
   ahead: { word: "Ahead", means: "made before its time, its documents are shells" },
   open: { word: "Open", means: "now lies in it" },
-  over: { word: "Over", means: "has ended, late samples still go in" },
-  sealed: { word: "Sealed", means: "has ended, nothing goes in any more" },
+  over: { word: "Over", means: "has ended, to be compressed when nothing comes any more" },
+  sealed: { word: "Sealed", means: "has ended, its documents are compressed" },
 };
 
 /** What all partitions of a granularity take. */
