@@ -6,9 +6,11 @@ use std::{io::Read, path::Path, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::read::MultiGzDecoder;
-use granary_agent_kit::{TlsFiles, read_small};
+use granary_agent_kit::{Stopwatch, TlsFiles, read_small};
 use granary_exposition::Format;
 use ureq::{
+    Body,
+    http::Response,
     http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE},
     tls::TlsConfig,
 };
@@ -65,15 +67,14 @@ impl Client {
         body: &mut Vec<u8>,
     ) -> Result<Format, String> {
         body.clear();
-        let mut request = self.http.get(&target.url).header(ACCEPT, &self.accept);
-        let encoding = if job.enable_compression { "gzip" } else { "identity" };
-        request = request.header(ACCEPT_ENCODING, encoding);
-        let seconds = target.timeout.as_secs_f64();
-        request = request.header("X-Prometheus-Scrape-Timeout-Seconds", seconds.to_string());
-        if let Some(authorization) = authorization(job)? {
-            request = request.header(AUTHORIZATION, authorization);
+        let authorization = authorization(job)?;
+        let watch = Stopwatch::start();
+        let mut sent = self.send(job, target, authorization.as_deref(), target.timeout);
+        let left = watch.left_of(target.timeout);
+        if sent.as_ref().is_err_and(was_hung_up) && !left.is_zero() {
+            // A connection that was kept has ended meanwhile, as when the target was restarted.
+            sent = self.send(job, target, authorization.as_deref(), left);
         }
-        let sent = request.config().timeout_global(Some(target.timeout)).build().call();
         let mut answer = sent.map_err(|cause| cause.to_string())?;
         if answer.status() != 200 {
             return Err(format!("the target answered {}", answer.status()));
@@ -94,6 +95,35 @@ impl Client {
         }
         Ok(format)
     }
+}
+
+impl Client {
+    fn send(
+        &self,
+        job: &Job,
+        target: &Target,
+        authorization: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let encoding = if job.enable_compression { "gzip" } else { "identity" };
+        let mut request = self
+            .http
+            .get(&target.url)
+            .header(ACCEPT, &self.accept)
+            .header(ACCEPT_ENCODING, encoding)
+            .header("X-Prometheus-Scrape-Timeout-Seconds", timeout.as_secs_f64().to_string());
+        if let Some(authorization) = authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        request.config().timeout_global(Some(timeout)).build().call()
+    }
+}
+
+/// Whether the other side ended the connection instead of answering.
+fn was_hung_up(fault: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let ended = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    matches!(fault, ureq::Error::Io(cause) if ended.contains(&cause.kind()))
 }
 
 /// The forms that are asked for, the better the earlier, as Prometheus writes it.
@@ -154,7 +184,39 @@ fn tls(settings: &Tls) -> Result<TlsConfig, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Write, net::TcpListener};
+
     use super::*;
+
+    /// A target that was restarted between two scrapes was down for one of them: the connection
+    /// that had been kept was dead.
+    #[test]
+    fn a_kept_connection_that_has_ended_is_made_anew() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            for answered in [true, false, true] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut part = [0; 4096];
+                // One that is hung up on has sent its request by then.
+                assert!(stream.read(&mut part).unwrap() > 0);
+                if answered {
+                    let body = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\n";
+                    stream.write_all(body.as_bytes()).unwrap();
+                }
+            }
+        });
+        let job = Job { enable_compression: false, ..Job::default() };
+        let found = [("__address__", address)].into_iter().collect();
+        let target = Target::new(&job, &found).unwrap().unwrap();
+        let client = Client::new(&job).unwrap();
+        let mut body = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(client.get(&job, &target, &mut body), Ok(Format::Prometheus));
+            assert_eq!(body, b"a 1\n");
+        }
+        server.join().unwrap();
+    }
 
     #[test]
     fn forms_are_asked_for_in_their_order() {
