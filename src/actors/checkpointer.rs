@@ -34,6 +34,8 @@ pub struct PastCheckpoint {
     pub cells: u64,
     /// Documents that it wrote.
     pub documents: u64,
+    /// Bytes that it wrote to the head and to documents.
+    pub bytes_written: u64,
 }
 
 impl CheckpointHistory {
@@ -104,10 +106,11 @@ impl Checkpointer {
                 let elapsed_ms = watch.millis();
                 parts.metrics.checkpoint_duration.observe(watch.seconds());
                 parts.health.clear(Condition::Checkpoint);
-                let CheckpointReport { documents, through, cells } = report;
+                let CheckpointReport { documents, through, cells, bytes_written } = report;
                 tracing::info!(documents, through, elapsed_ms, "wrote a checkpoint");
-                let (at, elapsed_ms) = (moment.clock, elapsed_ms);
-                parts.history.note(PastCheckpoint { at, elapsed_ms, cells, documents });
+                let at = moment.clock;
+                let done = PastCheckpoint { at, elapsed_ms, cells, documents, bytes_written };
+                parts.history.note(done);
                 true
             }
             Err(cause) => {
@@ -182,7 +185,8 @@ mod tests {
         let history = CheckpointHistory::default();
         for n in 0..30 {
             let at = UnixMillis(n);
-            history.note(PastCheckpoint { at, elapsed_ms: 1, cells: 2, documents: 3 });
+            let (cells, documents, bytes_written) = (2, 3, 4);
+            history.note(PastCheckpoint { at, elapsed_ms: 1, cells, documents, bytes_written });
         }
         let times: Vec<_> = history.last().iter().map(|own| own.at.0).collect();
         assert_eq!(times, (10..30).rev().collect::<Vec<_>>());

@@ -1,7 +1,8 @@
-//! The hosts that ping: in memory for all who ask, and kept in the store once a minute.
+//! The hosts that ping: in memory for all who ask, and kept in the store.
 //!
-//! `policy/hosts` decides. A ping is not durable when it is answered: after a crash the hosts are as
-//! of the last minute, and those minutes count as the daemon's time away. Must never know: HTTP.
+//! `policy/hosts` decides. What a ping tells for the first time is durable when it is answered; that
+//! an agent is still there is kept once a minute: after a crash the hosts were heard as of the last
+//! minute, and the time since counts as the daemon's time away. Must never know: HTTP.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
@@ -33,6 +34,9 @@ struct Inner {
     store: Store,
     /// Held while changes are taken and written: their order is that of the file.
     keeping: Mutex<()>,
+    /// Whose pings are kept: the others wait for it, hold no thread meanwhile, and are kept with it
+    /// or together.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl KnownHosts {
@@ -49,7 +53,8 @@ impl KnownHosts {
         let kept = store.hosts()?;
         let hosts = RwLock::new(Hosts::new(hosts_max, kept, clock.moment().believed));
         let (watch, store) = (Stopwatch::start(), store.clone());
-        Ok(Self(Arc::new(Inner { hosts, clock, watch, store, keeping: Mutex::new(()) })))
+        let (keeping, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Ok(Self(Arc::new(Inner { hosts, clock, watch, store, keeping, turn })))
     }
 
     fn now(&self) -> Hearing {
@@ -60,10 +65,25 @@ impl KnownHosts {
         }
     }
 
-    /// Takes in pings, as they could be read.
-    pub fn ping(&self, pings: Vec<Result<Ping, RefusedPing>>) -> PingAnswer {
+    /// Takes in pings, as they could be read. What they tell for the first time is durable then,
+    /// or the keeper says why it is not.
+    pub async fn ping(&self, pings: Vec<Result<Ping, RefusedPing>>) -> PingAnswer {
+        let (answer, is_news) = self.take(pings);
+        if is_news {
+            let _turn = self.0.turn.lock().await;
+            // Another may have kept it meanwhile, with its own.
+            if self.0.hosts.read().has_news() {
+                let own = self.clone();
+                // When it fails, the keeper tries again, and logs it.
+                drop(tokio::task::spawn_blocking(move || own.keep()).await);
+            }
+        }
+        answer
+    }
+
+    fn take(&self, pings: Vec<Result<Ping, RefusedPing>>) -> (PingAnswer, bool) {
         let now = self.now();
-        let mut answer = PingAnswer::default();
+        let (mut answer, mut is_news) = (PingAnswer::default(), false);
         for ping in pings {
             let taken = ping.and_then(|ping| {
                 let agent = ping.agent.clone();
@@ -72,11 +92,14 @@ impl KnownHosts {
                 self.0.hosts.write().ping(ping, now).map_err(refused)
             });
             match taken {
-                Ok(()) => answer.accepted += 1,
+                Ok(own) => {
+                    answer.accepted += 1;
+                    is_news |= own;
+                }
                 Err(refused) => answer.refused.push(refused),
             }
         }
-        answer
+        (answer, is_news)
     }
 
     /// The hosts by name, all or one, and what the time is.

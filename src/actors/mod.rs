@@ -14,6 +14,7 @@
 //! | sealer | arbiter thread | timer only |
 //! | alerter | arbiter thread | one evaluation at a time; those not made are counted |
 //! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
+//! | line keeper | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are left out |
 //! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
@@ -25,6 +26,7 @@ mod graphite;
 mod health;
 mod hosts;
 mod lifeline;
+mod line_keeper;
 mod notifier;
 mod observed;
 mod preallocator;
@@ -47,6 +49,7 @@ pub use graphite::{GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health};
 pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
+pub use line_keeper::LineKeeper;
 pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};

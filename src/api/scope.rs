@@ -9,6 +9,7 @@ use actix_web::{
     dev::HttpServiceFactory,
     guard,
     http::Method,
+    middleware::Compress,
     web::{self, ServiceConfig},
 };
 
@@ -31,6 +32,17 @@ impl<'a, P: 'static> Scope<'a, P> {
         F::Output: Responder + 'static,
     {
         let resource = self.resource(path).guard(guard::Method(method));
+        self.add(resource.route(web::to(handler)));
+    }
+
+    /// A route of one method whose answers are compressed where the client takes it.
+    pub(super) fn compressed<F, Args>(&mut self, method: Method, path: &str, handler: F)
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        let resource = self.resource(path).guard(guard::Method(method)).wrap(Compress::default());
         self.add(resource.route(web::to(handler)));
     }
 

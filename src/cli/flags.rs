@@ -57,7 +57,7 @@ impl SelectorArgs {
 /// Which series, by tags.
 #[derive(Debug, Args)]
 pub(super) struct TagsArgs {
-    /// Tags that must match, such as host=web1,core=0
+    /// Tags that must match, such as host=web1,core=0 or mount='"/a,b"'
     #[arg(long)]
     pub(super) tags: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -11,7 +11,10 @@ use super::{
     http::read,
     table,
 };
-use crate::query::{ChangeAnswer, ChangedSeries, SeriesAnswer};
+use crate::{
+    model::tag_pairs,
+    query::{ChangeAnswer, ChangedSeries, SeriesAnswer},
+};
 
 /// List, delete or rename the series of a running daemon
 #[derive(Debug, Args)]
@@ -89,12 +92,11 @@ fn selector(which: &SelectorArgs) -> anyhow::Result<Value> {
 
 fn tags(text: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {
     let mut tags = BTreeMap::new();
-    for pair in text.iter().flat_map(|text| text.split(',')).filter(|pair| !pair.is_empty()) {
-        let (name, value) =
-            pair.split_once('=').with_context(|| format!("{pair:?} is not name=value"))?;
-        if tags.insert(name.trim().to_owned(), value.trim().to_owned()).is_some() {
-            bail!("tag {} is given twice", name.trim());
+    for (name, value) in tag_pairs(text.unwrap_or_default()).map_err(anyhow::Error::msg)? {
+        if tags.contains_key(&name) {
+            bail!("tag {name} is given twice");
         }
+        tags.insert(name, value);
     }
     Ok(tags)
 }

@@ -19,8 +19,8 @@ use tokio::{net::TcpStream, sync::Semaphore};
 use crate::{
     actors::{
         Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules, Lifeline, Lifelines,
-        Observed, SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock,
-        WriterHandle,
+        LineKeeper, Observed, SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots,
+        TrustedClock, WriterHandle,
     },
     api::{
         self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
@@ -230,6 +230,13 @@ pub(super) fn start_self_sampler(
     Some(sampler.start())
 }
 
+/// The role that keeps the last hour of all hosts ready.
+pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper {
+    let query = parts.query.clone();
+    let refresh = move || query.lines.refresh(&query).map_err(|cause| cause.to_string());
+    LineKeeper::new(refresh, lifelines.for_role("line keeper"))
+}
+
 /// Takes the address, so that connections wait until they are served.
 pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).map_err(|cause| {
@@ -256,9 +263,9 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
 /// one worker, and one of each thing else that a worker may not wait for.
 fn blocking_threads(settings: &Settings) -> usize {
-    // Metrics, a snapshot, a change, the clock, a large body, a host, a dashboard or annotation,
-    // storage, status, rules.
-    const OTHERS: usize = 10;
+    // Metrics, a snapshot, a change, the clock, a large body, a host, pings, a dashboard or
+    // annotation, storage, status, rules.
+    const OTHERS: usize = 11;
     settings.queries_max + settings.tails_max + OTHERS
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
-        KnownHosts, Lifelines, Observed, Preallocator, PreallocatorParts, Retention, Sealer,
+        Lifelines, LineKeeper, Observed, Preallocator, PreallocatorParts, Retention, Sealer,
         SealingEnd, SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts,
         lifelines,
     },
@@ -31,7 +31,7 @@ use crate::{
 };
 use alerting::{Alerting, reload_on_signal};
 use data_dir::DataDir;
-use listeners::{Known, api_parts, start_graphite, start_self_sampler, start_server};
+use listeners::{Known, api_parts, line_keeper, start_graphite, start_self_sampler, start_server};
 
 /// Why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,7 @@ struct Daemon {
     retention: Addr<Retention>,
     host_keeper: Addr<HostKeeper>,
     alerting: Alerting,
+    line_keeper: Addr<LineKeeper>,
     self_sampler: Option<Addr<SelfSampler>>,
     sealer: Sealing,
     arbiters: Vec<Arbiter>,
@@ -95,16 +96,7 @@ impl Daemon {
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-        let checkpointer = Checkpointer::new(CheckpointerParts {
-            store: store.clone(),
-            clock: clock.clone(),
-            metrics: metrics.clone(),
-            health: health.clone(),
-            lifeline: lifelines.for_role("checkpointer"),
-            interval: settings.checkpoint_interval,
-            bounds: settings.checkpoint_bounds,
-            history: observed.checkpoints.clone(),
-        });
+        let checkpointer = checkpointer(&settings, &store, &clock, &metrics, &observed, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let (writer, writer_handle) = Writer::start(WriterParts {
             store: store.clone(),
@@ -127,12 +119,14 @@ impl Daemon {
         let sealer =
             Sealing::start(&settings, &store, &trusted, &health, &lifelines, &mut arbiters);
         let known = Known::open(&settings, &store, &trusted, &metrics)?;
-        let host_keeper = start_host_keeper(&known.hosts, &lifelines, &mut arbiters);
+        let host_keeper = HostKeeper::new(known.hosts.clone(), lifelines.for_role("host keeper"));
+        let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
         let parts = api_parts(&settings, store, &writer_handle, trusted, metrics, observed, known);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
         let alerting = Alerting::start(&settings, &parts, &lifelines, &mut arbiters);
         let self_sampler = start_self_sampler(&settings, &parts, &lifelines, &mut arbiters);
+        let line_keeper = start_on_arbiter(&mut arbiters, line_keeper(&parts, &lifelines));
         let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
         say_ready(&health, &settings, watch);
         Ok(Self {
@@ -146,6 +140,7 @@ impl Daemon {
             retention,
             host_keeper,
             alerting,
+            line_keeper,
             self_sampler,
             sealer,
             arbiters,
@@ -195,6 +190,7 @@ impl Daemon {
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
         self.sealer.end.end();
         within("the sealer", step, self.sealer.role.send(Stop)).await;
+        within("the line keeper", step, self.line_keeper.send(Stop)).await;
         // 4. A checkpoint, so that the next start has nothing to replay.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;
@@ -214,8 +210,8 @@ fn retention(
     health: &Health,
     lifelines: &Lifelines,
 ) -> Retention {
-    let lifeline = lifelines.for_role("retention");
     let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
+    let lifeline = lifelines.for_role("retention");
     Retention { store, clock, health, lifeline, interval: settings.retention_interval }
 }
 
@@ -285,6 +281,26 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
     error
 }
 
+fn checkpointer(
+    settings: &Settings,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    metrics: &Metrics,
+    observed: &Observed,
+    lifelines: &Lifelines,
+) -> Checkpointer {
+    Checkpointer::new(CheckpointerParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        health: observed.health.clone(),
+        lifeline: lifelines.for_role("checkpointer"),
+        interval: settings.checkpoint_interval,
+        bounds: settings.checkpoint_bounds,
+        history: observed.checkpoints.clone(),
+    })
+}
+
 fn preallocator(
     settings: &Settings,
     store: &Store,
@@ -300,15 +316,6 @@ fn preallocator(
         per_second: settings.preallocation_per_second,
         ahead: observed.shells.clone(),
     })
-}
-
-fn start_host_keeper(
-    hosts: &KnownHosts,
-    lifelines: &Lifelines,
-    arbiters: &mut Vec<Arbiter>,
-) -> Addr<HostKeeper> {
-    let line = lifelines.for_role("host keeper");
-    start_on_arbiter(arbiters, HostKeeper::new(hosts.clone(), line))
 }
 
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>

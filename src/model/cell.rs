@@ -153,6 +153,13 @@ impl Cell {
     pub fn mean(&self) -> Option<f64> {
         (self.n > 0).then(|| self.sum / f64::from(self.n))
     }
+
+    /// Sum, min, max, first and last, as JSON can have them: `None` where there is no number, or
+    /// no finite one.
+    pub fn finite_numbers(&self) -> [Option<f64>; 5] {
+        [self.sum, self.min, self.max, self.first, self.last]
+            .map(|number| number.is_finite().then_some(number))
+    }
 }
 
 #[cfg(test)]

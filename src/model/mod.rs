@@ -5,6 +5,7 @@
 pub mod batch;
 pub mod cell;
 pub mod counter;
+pub mod display;
 pub mod gaps;
 pub mod granularity;
 pub mod host;
@@ -14,12 +15,14 @@ pub mod seen;
 pub mod sequence;
 pub mod series;
 pub mod span;
+pub mod tag_pairs;
 pub mod time;
 pub mod verdict;
 
 pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
 pub use counter::{Correction, Observed, Reading, STALE_MARKER, SeriesState, is_stale_marker};
+pub use display::Display;
 pub use gaps::Gaps;
 pub use granary_protocol::Kind;
 pub use granularity::{
@@ -35,5 +38,6 @@ pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict};
 pub use series::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;
+pub use tag_pairs::tag_pairs;
 pub use time::{Moment, UnixMillis};
 pub use verdict::{BatchVerdict, DefinitionVerdict, GroupVerdict, TimesTally};

@@ -266,16 +266,7 @@ impl ShownPart {
 
 impl StoredCell {
     fn new(slot: &Slot) -> Self {
-        let finite = |value: f64| value.is_finite().then_some(value);
-        let cell = &slot.cell;
-        Self {
-            start: slot.start.0,
-            n: cell.n,
-            sum: finite(cell.sum),
-            min: finite(cell.min),
-            max: finite(cell.max),
-            first: finite(cell.first),
-            last: finite(cell.last),
-        }
+        let [sum, min, max, first, last] = slot.cell.finite_numbers();
+        Self { start: slot.start.0, n: slot.cell.n, sum, min, max, first, last }
     }
 }

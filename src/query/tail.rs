@@ -70,8 +70,7 @@ pub struct TailCell {
 impl TailCell {
     fn new(series: SeriesEntry, start: i64, cell: &Cell) -> Self {
         let Cell { n, first_at, last_at, .. } = *cell;
-        let [sum, min, max, first, last] = [cell.sum, cell.min, cell.max, cell.first, cell.last]
-            .map(|number| number.is_finite().then_some(number));
+        let [sum, min, max, first, last] = cell.finite_numbers();
         Self { series, start, n, sum, min, max, first, first_at, last, last_at }
     }
 }

@@ -35,5 +35,5 @@ export default defineConfig({
       "^/(api|metrics|readyz|healthz)": process.env["GRANARY_URL"] ?? "http://127.0.0.1:7117",
     },
   },
-  test: { include: ["src/**/*.test.ts"] },
+  test: { include: ["src/**/*.test.ts"], css: true },
 });

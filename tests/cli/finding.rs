@@ -29,7 +29,13 @@ fn metrics_are_found_by_words_and_their_tags_are_counted() {
          "values": [{"value": "<img src=x>", "series": 1}, {"value": "b", "series": 1}]}]});
     assert_eq!((status, body), (200, expected));
 
+    daemon.accept(&json!([sample("cpu_user", "a,b", "0"), sample("cpu_user", "a", "0")]));
+    let quoted = "/api/v1/series?metric=cpu_user&tags=host=%22a,b%22,core=0";
+    let (_, body) = get(&daemon, quoted);
+    assert_eq!((&body["total"], &body["series"][0]["tags"]["host"]), (&json!(1), &json!("a,b")));
+
     for (path, word) in [
+        ("facets?metric=a&tags=host=%22a", "has no quote at its end"),
         ("find?q=x&limit=0", "limit=0"),
         ("find?query=x", "query"),
         ("facets", "metric is missing"),

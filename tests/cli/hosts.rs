@@ -93,6 +93,33 @@ fn hosts_are_those_that_ping_and_outlive_a_stop() {
 }
 
 #[test]
+fn what_a_ping_tells_for_the_first_time_survives_a_kill() {
+    let mut daemon = Daemon::start("");
+    let mut crash_after = |pings: Value| {
+        ping(&daemon, &pings);
+        daemon.kill();
+        daemon.restart();
+        let (status, events) = crate::prometheus_api::get(&daemon, "/api/v1/annotations");
+        assert_eq!(status, 200);
+        let all = events["annotations"].as_array().unwrap().iter();
+        let events: Vec<_> = all.map(|own| own["source"].as_str().unwrap().to_owned()).collect();
+        let listed = hosts(&daemon, "");
+        let names: Vec<_> = names(&listed).into_iter().map(str::to_owned).collect();
+        (names, events, listed["hosts"][0]["version"].clone())
+    };
+    let (names, events, _) = crash_after(json!([of("web1", 5)]));
+    assert_eq!((names, events), (vec!["web1".to_owned()], vec![]), "a host is new");
+    let (names, events, _) = crash_after(json!([of("web1", 5), of("web2", 5)]));
+    assert_eq!((names.len(), events.len()), (2, 0), "another is");
+    let (_, events, _) = crash_after(json!([of("web1", 9)]));
+    assert_eq!(events, ["agent_restart"], "its agent was started again");
+    let mut newer = of("web1", 9);
+    newer["version"] = json!("1.3");
+    let (_, events, version) = crash_after(json!([newer]));
+    assert_eq!((events.len(), version), (1, json!("1.3")), "it is of another version");
+}
+
+#[test]
 fn a_body_that_is_not_json_or_too_long_is_refused() {
     let daemon = Daemon::start("");
     let post = |kind: &str, body: &str| {

@@ -164,13 +164,26 @@ fn answers_are_compressed_for_those_who_take_it_and_ingest_is_not_touched() {
         .accept_encoding("gzip")
         .build()
         .into();
-    let url = format!("{}/api/v1/series?match[]=requests_total", daemon.url);
-    let mut response = agent.get(&url).call().unwrap();
-    assert_eq!(response.headers()["content-encoding"], "gzip");
-    let packed = response.body_mut().read_to_vec().unwrap();
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["data"].as_array().unwrap().len(), 2);
+    let unpacked = |path: &str| -> Value {
+        let mut response = agent.get(format!("{}/api/v1/{path}", daemon.url)).call().unwrap();
+        assert_eq!(response.headers()["content-encoding"], "gzip", "{path}");
+        let packed = response.body_mut().read_to_vec().unwrap();
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    assert_eq!(unpacked("series?match[]=requests_total")["data"].as_array().unwrap().len(), 2);
+    let chart = unpacked("chart?metric=requests_total");
+    assert_eq!(chart, get(&daemon, "/api/v1/chart?metric=requests_total").1);
+    assert_eq!(unpacked("hosts")["hosts"], json!([]));
+    for streamed in ["export", "tail?metric=requests_total"] {
+        let response = agent.get(format!("{}/api/v1/{streamed}", daemon.url)).call().unwrap();
+        assert_eq!(
+            (response.status().as_u16(), response.headers().get("content-encoding")),
+            (200, None),
+            "{streamed}"
+        );
+    }
     let batch = json!({"samples": [{"metric": "m", "value": 1}]}).to_string();
     let url = format!("{}/api/v1/ingest", daemon.url);
     let response = agent.post(&url).content_type("application/json").send(batch).unwrap();

@@ -82,6 +82,15 @@ fn checkpoints_are_remembered_with_what_they_moved() {
     });
     // Two series, in each of the four granularities.
     assert_eq!(moved(&found), 8);
+    let written: Vec<_> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|own| own["cells"] != 0)
+        .map(|own| own["bytes_written"].as_u64().unwrap())
+        .collect();
+    // A page of the head at least for each granularity, and no more than a few for two series.
+    assert!(written.iter().all(|bytes| (4 * 4096..4 << 20).contains(bytes)), "{found}");
     let times: Vec<_> = found.as_array().unwrap().iter().map(|own| own["at"].as_i64()).collect();
     assert!(times.is_sorted_by(|newer, older| newer >= older), "{found}");
 }

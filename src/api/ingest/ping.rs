@@ -28,7 +28,7 @@ async fn accept(
     must_be_json(request)?;
     let body = parts.bodies.receive_asked(request, payload, PING_BYTES_MAX).await?;
     let pings = decode_pings(&body.bytes).map_err(Refusal::Malformed)?;
-    let answer = parts.hosts.ping(pings);
+    let answer = parts.hosts.ping(pings).await;
     parts.metrics.pings_accepted.inc_by(answer.accepted);
     parts.metrics.pings_refused.inc_by(answer.refused.len() as u64);
     Ok(answer)

@@ -136,6 +136,9 @@ fn look(parts: &OverviewParts) -> Answer {
         refused: own.refused,
     });
     let (commits, requests) = (metrics.commit_timing(), metrics.request_timing());
+    let longest = metrics.longest_commit_ms();
+    // A bucket is wider than what lies in it: no commit took longer than the longest.
+    let commit = |quantile| Some(milliseconds(quantile, &commits)?.min(longest?));
     let memory_free = parts.query.resources.memory_free();
     Answer {
         version: env!("CARGO_PKG_VERSION"),
@@ -149,9 +152,9 @@ fn look(parts: &OverviewParts) -> Answer {
         },
         commits: CommitsPart {
             count: commits.count,
-            p50_ms: milliseconds(0.5, &commits),
-            p99_ms: milliseconds(0.99, &commits),
-            max_ms: metrics.longest_commit_ms(),
+            p50_ms: commit(0.5),
+            p99_ms: commit(0.99),
+            max_ms: longest,
         },
         requests: RequestsPart {
             outcomes: metrics.request_outcomes().into_iter().collect(),

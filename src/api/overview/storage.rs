@@ -43,8 +43,7 @@ struct Checkpoint {
     elapsed_ms: u64,
     cells: u64,
     documents: u64,
-    /// Not counted: files are written by the engine, page by page.
-    bytes_written: Option<u64>,
+    bytes_written: u64,
 }
 
 pub(super) async fn storage(parts: web::Data<OverviewParts>) -> HttpResponse {
@@ -72,7 +71,7 @@ fn look(parts: &OverviewParts) -> Answer {
                 elapsed_ms: own.elapsed_ms,
                 cells: own.cells,
                 documents: own.documents,
-                bytes_written: None,
+                bytes_written: own.bytes_written,
             })
             .collect(),
     }

@@ -13,7 +13,7 @@ use super::endpoints::respond;
 use crate::{
     actors::KnownHosts,
     api::QueryParts,
-    query::{HostsAnswer, QueryError, Sparklines},
+    query::{HostsAnswer, QueryError, Sparklines, run_until_settled},
 };
 
 /// Which hosts.
@@ -48,6 +48,19 @@ struct SharedLines {
     lines: Sparklines,
     /// Who makes the next answer: the others wait for it, and hold no thread meanwhile.
     turn: Mutex<()>,
+}
+
+impl Lines {
+    /// Makes them ready for whoever asks next, as one more query.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the budget is used up.
+    pub fn refresh(&self, parts: &QueryParts) -> Result<(), QueryError> {
+        let budget = parts.resources.budget(parts.timeout);
+        let now = parts.clock.moment().earliest();
+        let run = || self.0.lines.prepare(&parts.store, &budget, now);
+        run_until_settled(&budget, run, QueryError::is_settled)
+    }
 }
 
 /// `GET /api/v1/hosts/sparklines`.

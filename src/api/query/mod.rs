@@ -54,15 +54,17 @@ pub struct QueryParts {
 
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
-    scope.route(Method::GET, "/api/v1/chart", endpoints::chart);
-    scope.route(Method::GET, "/api/v1/documents", endpoints::documents);
-    scope.route(Method::GET, "/api/v1/storage/document", endpoints::stored);
+    scope.compressed(Method::GET, "/api/v1/chart", endpoints::chart);
+    scope.compressed(Method::GET, "/api/v1/documents", endpoints::documents);
+    scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored);
+    scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
+    scope.compressed(Method::GET, "/api/v1/series", endpoints::series);
+    scope.compressed(Method::GET, "/api/v1/find", finding::find);
+    scope.compressed(Method::GET, "/api/v1/facets", finding::facets);
+    scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);
+    scope.compressed(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
+    // As they are: what is exported is read by programs as fast as it is made, and a tail's lines
+    // must not wait for more of them.
     scope.route(Method::GET, "/api/v1/export", endpoints::export);
-    scope.route(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
-    scope.route(Method::GET, "/api/v1/series", endpoints::series);
-    scope.route(Method::GET, "/api/v1/find", finding::find);
-    scope.route(Method::GET, "/api/v1/facets", finding::facets);
-    scope.route(Method::GET, "/api/v1/hosts", hosts::hosts);
-    scope.route(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
     scope.route(Method::GET, "/api/v1/tail", tail::tail);
 }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use crate::{
-    model::{Span, UnixMillis},
+    model::{Span, UnixMillis, tag_pairs},
     query::{Display, DocumentsForm, Merge, QueryError, Rank, Resolution, Selector, time_zone},
 };
 
@@ -212,19 +212,14 @@ fn at_least_one(name: &str, number: Option<usize>) -> Result<Option<usize>, Quer
     Ok(number)
 }
 
-/// Reads `metric=` and `tags=`, as `host=web1,core=0`.
+/// Reads `metric=` and `tags=`, see [`tag_pairs`].
 pub(in crate::api) fn selector(
     metric: Option<&str>,
     tags: Option<&str>,
 ) -> Result<Selector, QueryError> {
-    let mut pairs = Vec::new();
-    for pair in tags.iter().flat_map(|tags| tags.split(',')).filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair
-            .split_once('=')
-            .ok_or_else(|| QueryError::Invalid(format!("tags: {pair:?} is not name=value")))?;
-        pairs.push((name.trim().to_owned(), value.trim().to_owned()));
-    }
-    Ok(Selector { metric: metric.map(str::to_owned), tags: pairs })
+    let tags = tag_pairs(tags.unwrap_or_default())
+        .map_err(|cause| QueryError::Invalid(format!("tags: {cause}")))?;
+    Ok(Selector { metric: metric.map(str::to_owned), tags })
 }
 
 /// For fuzzing: reads a query string as the handlers do.

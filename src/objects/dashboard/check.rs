@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{Dashboard, Panel, PanelKind, Query, QueryKind, SCHEMA, Variable};
 use crate::{
-    model::Span,
+    model::{Span, tag_pairs},
     objects::{ObjectFault, check_line, check_text},
 };
 
@@ -167,9 +167,7 @@ fn metric_query(place: &str, query: &Query) -> Checked {
     let tags = query.tags.as_deref().unwrap_or_default();
     let own = format!("{place}.tags");
     check_text(&own, tags, TAGS_BYTES_MAX)?;
-    if let Some(pair) = tags.split(',').find(|pair| !pair.is_empty() && !pair.contains('=')) {
-        return Err(fault(&own, format!("{pair:?} is not name=value")));
-    }
+    tag_pairs(tags).map_err(|cause| fault(&own, cause))?;
     let group_by = query.group_by.as_deref().unwrap_or_default();
     check_text(&format!("{place}.group_by"), group_by, TAGS_BYTES_MAX)?;
     if query.top.is_some() && query.bottom.is_some() {

@@ -8,6 +8,7 @@ mod check;
 use serde::{Deserialize, Serialize};
 
 use super::ObjectFault;
+use crate::model::Display;
 
 /// The form of dashboards that is known here.
 const SCHEMA: u32 = 1;
@@ -66,7 +67,7 @@ pub struct Panel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<Vec<Query>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub display: Option<PanelDisplay>,
+    pub display: Option<Display>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stacked: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,21 +86,6 @@ pub enum PanelKind {
     Chart,
     /// Its text.
     Text,
-}
-
-/// Which number of a slot is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "docs/asking.md explains each")]
-pub enum PanelDisplay {
-    Avg,
-    AvgPerSec,
-    Total,
-    Min,
-    Max,
-    Count,
-    First,
-    Last,
 }
 
 /// What is asked; which fields it has follows from its kind.

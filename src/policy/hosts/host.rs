@@ -84,20 +84,27 @@ impl Host {
         host
     }
 
-    /// Takes in a ping at a time, of a daemon that listens since a time.
-    pub(super) fn ping(&mut self, ping: Ping, now: Hearing, since: i64) {
+    /// Takes in a ping at a time, of a daemon that listens since a time; whether it tells more
+    /// than that the agent is still there.
+    pub(super) fn ping(&mut self, ping: Ping, now: Hearing, since: i64) -> bool {
+        let mut is_news = false;
         if self.agents.is_empty() {
             self.first_seen = now.at.0;
         } else if self.silent_ms(now) >= DOWN_AFTER_MS {
             self.note(gap(self.silent_since(since), now.at.0));
+            is_news = true;
         }
         let place = self.agents.binary_search_by(|own| {
             let AgentRecord { agent, program, .. } = &own.record;
             (program, agent).cmp(&(&ping.program, &ping.agent))
         });
         let known = place.ok().and_then(|index| self.agents.get(index));
+        is_news |= known.is_none_or(|Agent { record, .. }| {
+            (&record.version, &record.tags) != (&ping.version, &ping.tags)
+        });
         if let Some(event) = known.and_then(|known| self.event(&known.record, &ping, now)) {
             self.note(event);
+            is_news = true;
         }
         let agent = Agent { record: record_of(ping, now), heard_ms: Some(now.listened_ms) };
         match place {
@@ -110,6 +117,7 @@ impl Host {
             longest.map(|(_, index)| self.agents.remove(index));
         }
         self.is_changed = true;
+        is_news
     }
 
     /// What a ping tells of a known agent besides that it is there.

@@ -50,6 +50,8 @@ pub struct Hosts {
     next_order: u64,
     /// Hosts that are kept and are to be removed.
     removed: BTreeSet<Arc<str>>,
+    /// See [`Hosts::has_news`].
+    has_news: bool,
     forgotten: u64,
 }
 
@@ -63,6 +65,7 @@ impl Hosts {
             order: BTreeMap::new(),
             next_order: 0,
             removed: BTreeSet::new(),
+            has_news: false,
             forgotten: 0,
         };
         let host = |(name, record)| (name, Host::of_record(record, kept.listening));
@@ -74,11 +77,12 @@ impl Hosts {
         own
     }
 
-    /// Takes in a ping.
+    /// Takes in a ping; says whether it is to be kept at once: a host or an agent is new, says other
+    /// things of itself than before, or something happened to it. That one is still there can wait.
     ///
     /// # Errors
     /// When it is not taken: what is wrong with it.
-    pub fn ping(&mut self, ping: Ping, now: Hearing) -> Result<(), String> {
+    pub fn ping(&mut self, ping: Ping, now: Hearing) -> Result<bool, String> {
         admission::check(&ping)?;
         let name: Arc<str> = ping.host.as_deref().unwrap_or(&ping.agent).into();
         let mut host = match self.by_name.remove(&name) {
@@ -88,9 +92,10 @@ impl Hosts {
             }
             None => Host::new(self.removed.remove(&name)),
         };
-        host.ping(ping, now, self.since);
+        let is_news = host.ping(ping, now, self.since);
+        self.has_news |= is_news;
         self.insert(name, host);
-        Ok(())
+        Ok(is_news)
     }
 
     /// Puts a host behind all that were heard before, where those silent longest make room.
@@ -190,8 +195,14 @@ impl Hosts {
         HostEventEntry { time: at, end: until, id, text, tags, source: kind }
     }
 
+    /// Whether something that is to be kept at once is not kept yet.
+    pub fn has_news(&self) -> bool {
+        self.has_news
+    }
+
     /// What is to be kept anew, which counts as kept from now on.
     pub fn take_changes(&mut self, now: Hearing) -> HostChanges {
+        self.has_news = false;
         let mut changes = HostChanges {
             removed: std::mem::take(&mut self.removed).into_iter().collect(),
             listening: Listening {
@@ -210,6 +221,7 @@ impl Hosts {
 
     /// What was to be kept could not be: it is to be tried again.
     pub fn take_back(&mut self, changes: HostChanges) {
+        self.has_news = true;
         for (name, _) in changes.changed {
             match self.by_name.get_mut(&name) {
                 Some(host) => host.is_changed = true,

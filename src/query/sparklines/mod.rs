@@ -6,6 +6,7 @@
 
 mod lines;
 mod members;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -16,19 +17,14 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use lines::Spark;
 
-use super::{
-    Budget, QueryError, QueryLimits, Resolution,
-    axis::{Axis, AxisRequest},
-    cell_reader::CellReader,
-    coverage,
-    resolution::granularity_of_width,
-};
+use super::{Budget, QueryError, QueryLimits, resolution::granularity_of_width};
 use crate::{
-    model::{Cell, GranularityIndex, SeriesId, Span, UnixMillis},
+    model::{GranularityIndex, Span, UnixMillis},
     store::Store,
 };
 use lines::{Numbers, Shown};
-use members::{Members, Part};
+use members::Members;
+use sums::Sums;
 
 /// How long an answer serves others.
 const FRESH_MS: i64 = 10_000;
@@ -45,8 +41,8 @@ const LIMITS: QueryLimits = QueryLimits {
 };
 /// Slots that are read again with each answer: the last ones are not complete when they are over.
 const AGAIN: usize = 5;
-/// How often all slots are read again.
-const ALL_AGAIN_MS: i64 = 1_800_000;
+/// How often all slots are read again, for what came later than that.
+const ALL_AGAIN_MS: i64 = 300_000;
 
 /// The lines of all hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -153,6 +149,19 @@ impl Sparklines {
         latest.as_ref().filter(|(at, _)| is_fresh(at)).map(|(_, own)| SharedSparklines(own.clone()))
     }
 
+    /// Reads what lines are made of, so that the next answer has only the newest slots to read.
+    ///
+    /// # Errors
+    /// As [`Sparklines::answer`].
+    pub fn prepare(
+        &self,
+        store: &Store,
+        budget: &Budget,
+        now: UnixMillis,
+    ) -> Result<(), QueryError> {
+        self.state.lock().read(store, budget, now)
+    }
+
     /// The lines as they are now, or were some seconds ago.
     ///
     /// # Errors
@@ -180,7 +189,20 @@ impl State {
         budget: &Budget,
         now: UnixMillis,
     ) -> Result<SparklinesAnswer, QueryError> {
+        self.read(store, budget, now)?;
+        let hosts = self.numbers.iter().map(|(name, own)| (name.to_string(), host_lines(own)));
+        let Window { start, width, slots } = self.window;
+        Ok(SparklinesAnswer { start, step_ms: width, points: slots, hosts: hosts.collect() })
+    }
+
+    /// Brings the numbers up to date.
+    fn read(&mut self, store: &Store, budget: &Budget, now: UnixMillis) -> Result<(), QueryError> {
+        let series = self.members.series.len();
         self.members.update(store, budget)?;
+        if self.members.series.len() != series {
+            // The samples of new ones may begin long ago.
+            self.all_at = None;
+        }
         let window = Window::at(store, now);
         let numbers = self.members.hosts.len() * Numbers::bytes(window.slots);
         budget.take(self.members.bytes() + numbers * 2)?;
@@ -191,9 +213,7 @@ impl State {
         sums.into_numbers(&self.members.hosts, &mut self.numbers, budget)?;
         self.numbers.retain(|_, own| !own.is_empty());
         self.all_at = if from == 0 { Some(now) } else { all_at };
-        let hosts = self.numbers.iter().map(|(name, own)| (name.to_string(), host_lines(own)));
-        let Window { start, width, slots } = window;
-        Ok(SparklinesAnswer { start, step_ms: width, points: slots, hosts: hosts.collect() })
+        Ok(())
     }
 
     /// Moves what is known to where lines begin now; gives the first slot that must be read.
@@ -230,134 +250,4 @@ fn host_lines(numbers: &Numbers) -> HostLines {
         network: numbers.spark(Shown::Network),
         filesystem,
     }
-}
-
-/// What the series of one host add up to in a slot.
-#[derive(Debug, Clone, Default)]
-struct Sum {
-    busy: f64,
-    idle: f64,
-    memory_used: Option<f64>,
-    memory_total: Option<f64>,
-    network: Option<f64>,
-    fullest: Option<(Arc<str>, f32)>,
-}
-
-impl Sum {
-    fn add(&mut self, part: &Part, cell: &Cell) {
-        let mean = cell.sum / f64::from(cell.n.max(1));
-        match part {
-            _ if cell.is_empty() || !cell.sum.is_finite() => {}
-            Part::Busy => self.busy += cell.sum,
-            Part::Idle => self.idle += cell.sum,
-            Part::MemoryUsed => self.memory_used = Some(mean),
-            Part::MemoryTotal => self.memory_total = Some(mean),
-            Part::Network => *self.network.get_or_insert_default() += cell.sum,
-            Part::Disk(mount) => {
-                let percent = mean as f32;
-                if self.fullest.as_ref().is_none_or(|(_, most)| percent > *most) {
-                    self.fullest = Some((mount.clone(), percent));
-                }
-            }
-        }
-    }
-
-    fn numbers(&self, width_ms: i64) -> [(Shown, Option<f64>); 4] {
-        let ratio = |part: f64, whole: f64| (whole > 0.0).then_some(100.0 * part / whole);
-        let memory = self.memory_used.zip(self.memory_total);
-        [
-            (Shown::Cpu, ratio(self.busy, self.busy + self.idle)),
-            (Shown::Memory, memory.and_then(|(used, total)| ratio(used, total))),
-            (Shown::Disk, self.fullest.as_ref().map(|(_, percent)| f64::from(*percent))),
-            (Shown::Network, self.network.map(|bytes| bytes * 1000.0 / width_ms as f64)),
-        ]
-    }
-}
-
-/// The sums of all hosts over the slots that were read.
-struct Sums {
-    window: Window,
-    from: usize,
-    /// Of each host, slot by slot.
-    by_host: Vec<Sum>,
-}
-
-impl Sums {
-    fn read(
-        members: &Members,
-        store: &Store,
-        budget: &Budget,
-        window: Window,
-        from: usize,
-        now: UnixMillis,
-    ) -> Result<Self, QueryError> {
-        let slots = window.slots - from;
-        let range = window.range_from(from);
-        let living = living(members, store, range.start);
-        budget.take(members.hosts.len() * slots * size_of::<Sum>())?;
-        let mut sums = vec![Sum::default(); members.hosts.len() * slots];
-        let asked = AxisRequest {
-            resolution: &Resolution::Named(Span::Fixed(window.width).to_string()),
-            range: &range,
-            zone: None,
-            points: None,
-            series: living.len(),
-            lines: 1,
-        };
-        let axis = Axis::plan(&coverage(store, &range, now), &asked, &LIMITS)?;
-        let ids = living.iter().map(|index| members.series[*index].0).collect();
-        let mut reader = CellReader::new(store, budget, &axis, ids);
-        let mut cells = vec![Cell::EMPTY; axis.len()];
-        for index in living {
-            let (_, host, part) = &members.series[index];
-            cells.fill(Cell::EMPTY);
-            reader.merge_next(&mut cells)?;
-            for ((start, width), cell) in axis.slots().iter().zip(&cells) {
-                // A coarser slot stands for none of these.
-                let slot = window.slot_of(*start).filter(|_| *width == window.width);
-                let Some(slot) = slot.and_then(|slot| slot.checked_sub(from)) else { continue };
-                sums[*host as usize * slots + slot].add(part, cell);
-            }
-        }
-        Ok(Self { window, from, by_host: sums })
-    }
-
-    /// Puts what was read in place of what was known of these slots.
-    fn into_numbers(
-        self,
-        hosts: &[Arc<str>],
-        numbers: &mut BTreeMap<Arc<str>, Numbers>,
-        budget: &Budget,
-    ) -> Result<(), QueryError> {
-        let slots = self.window.slots - self.from;
-        for (name, sums) in hosts.iter().zip(self.by_host.chunks(slots)) {
-            budget.check()?;
-            let own = numbers.entry(name.clone());
-            let own = own.or_insert_with(|| Numbers::new(self.window.slots));
-            for (slot, sum) in (self.from..).zip(sums) {
-                for (shown, number) in sum.numbers(self.window.width) {
-                    own.set(shown, slot, number.map_or(f32::NAN, |number| number as f32));
-                }
-            }
-            let fullest = sums.iter().rev().find_map(|sum| sum.fullest.clone());
-            if let Some((mount, percent)) = fullest {
-                own.fullest = Some(((&*mount).into(), percent));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Places of the series that have samples since a time.
-fn living(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
-    const AT_ONCE: usize = 4096;
-    let mut living = Vec::new();
-    for (chunk, first) in members.series.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
-        let ids: Vec<SeriesId> = chunk.iter().map(|(id, ..)| *id).collect();
-        let last = store.last_samples(&ids).into_iter().zip(first..);
-        living.extend(last.filter_map(|(last, index)| {
-            last.is_some_and(|last| last.at >= since).then_some(index)
-        }));
-    }
-    living
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    model::{AcceptedBatch, Kind, SeriesInfo},
+    model::{AcceptedBatch, Kind, SeriesId, SeriesInfo},
     setup::{self, HOUR, MINUTE, NOW},
     store::Appender,
 };
@@ -104,6 +104,34 @@ fn lines_say_what_was_sent() {
     assert_eq!((network.max, network.line.chars().nth(43)), (480.0, Some('z')));
     let filesystem = own.filesystem.as_ref().unwrap();
     assert_eq!((&*filesystem.mount, filesystem.used_percent), ("/var", 90.0));
+}
+
+#[test]
+fn an_answer_that_was_prepared_is_that_which_was_not_and_hides_nothing_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
+    let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
+    let lines = Sparklines::default();
+    for now in 0..70 {
+        let at = UnixMillis(FIRST + now * MINUTE);
+        lines.prepare(&store, &Budget::UNLIMITED, at).unwrap();
+        minute(&mut appender, &web, now);
+    }
+    assert_eq!(answer(&lines, &store, 70), answer(&Sparklines::default(), &store, 70));
+}
+
+#[test]
+fn samples_of_new_series_are_there_from_their_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
+    let lines = Sparklines::default();
+    let now = UnixMillis(FIRST + 60 * MINUTE);
+    lines.prepare(&store, &Budget::UNLIMITED, now).unwrap();
+    let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
+    (0..60).for_each(|at| minute(&mut appender, &web, at));
+    let found = lines.answer(&store, &Budget::UNLIMITED, now.plus(1)).unwrap();
+    let memory = found.0.hosts["web"].memory.clone().unwrap();
+    assert!(!memory.line.contains('.'), "{}", memory.line);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::{
     counters::Counters,
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
-    file::names::JOURNAL_FILE,
+    file::{names::JOURNAL_FILE, watched::written_by_this_thread},
     handle::Store,
     head::Head,
     journal::CutPart,
@@ -39,6 +39,9 @@ pub struct CheckpointReport {
     pub documents: u64,
     /// Cells merged, into the head and into documents.
     pub cells: u64,
+    /// Bytes that went to files: pages of the head and of documents, the journal's apart, which
+    /// other commits write with theirs.
+    pub bytes_written: u64,
 }
 
 impl Store {
@@ -55,6 +58,7 @@ impl Store {
         let documents = || counters.documents_patched.get() + counters.shells_missed.get();
         let cells = || counters.cells_to_head.get() + counters.cells_written.get();
         let (documents_before, cells_before) = (documents(), cells());
+        let written_before = written_by_this_thread();
         let frozen = {
             let mut catalog = inner.catalog.write();
             if catalog.is_half_changed() {
@@ -78,6 +82,7 @@ impl Store {
             counters,
         };
         self.or_replace_head(to.write(&frozen, now))?;
+        let bytes_written = written_by_this_thread().wrapping_sub(written_before);
         self.cut(&frozen, now.believed)?;
         let thawed = {
             let mut catalog = inner.catalog.write();
@@ -92,6 +97,7 @@ impl Store {
             through: frozen.through,
             documents: documents() - documents_before,
             cells: cells() - cells_before,
+            bytes_written,
         })
     }
 

@@ -3,9 +3,12 @@
 //! redb refuses to go on with a database after its first I/O error, of reads too, and says so only
 //! to whoever comes next. Who opened the file can tell by this, and open it again.
 //!
+//! It also counts what is written, by thread: each file is written by whoever commits.
+//!
 //! Must never know: what is done about it.
 
 use std::{
+    cell::Cell,
     io,
     ops::Bound,
     sync::{
@@ -15,6 +18,20 @@ use std::{
 };
 
 use redb::{BackendError, StorageBackend};
+
+thread_local! {
+    static WRITTEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Bytes that this thread has written to files.
+pub(crate) fn written_by_this_thread() -> u64 {
+    WRITTEN.get()
+}
+
+/// Notes that it has written some, here or to a file that needs no watch.
+pub(crate) fn note_written(bytes: usize) {
+    WRITTEN.set(WRITTEN.get().wrapping_add(bytes as u64));
+}
 
 /// A file, and whether an operation on it failed.
 #[derive(Debug)]
@@ -58,6 +75,7 @@ impl StorageBackend for Watched {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        note_written(data.len());
         self.note(self.file.write(offset, data))
     }
 

@@ -98,6 +98,28 @@ test.describe("a fleet of 5,000 hosts", () => {
   });
 });
 
+test("no cell of the fleet is cut off but names that are long", async ({ page, startDaemon }) => {
+  const daemon = await startDaemon();
+  const uptimes = [11 * 60 + 40, 23 * 60 + 59, 29 * 1440 + 23 * 60, 700 * 1440, 47];
+  const hosts = uptimes.map((minutes, k) =>
+    ping(name(k), { booted: NOW - minutes * MINUTE, version: "10.12.13" }),
+  );
+  await daemon.ping(hosts);
+  for (const width of [1440, 1366, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(daemon.url);
+    await expect.poll(() => names(page)).toHaveLength(hosts.length);
+    const cut = await grid(page)
+      .locator(".cell:not(.col-host, .col-filesystem, .col-menu)")
+      .evaluateAll((cells) =>
+        cells
+          .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth && clientWidth > 0)
+          .map(({ textContent }) => textContent),
+      );
+    expect(cut, `at ${width}`).toEqual([]);
+  }
+});
+
 test("the order does not move under the mouse; it says that it is out of date", async ({
   page,
   startDaemon,

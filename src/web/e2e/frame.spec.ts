@@ -29,6 +29,20 @@ test("a theme that was chosen is still there after a reload", async ({ page }) =
   await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
 });
 
+test("the first paint has the system's theme, before any script runs", async ({ page }) => {
+  const background = () =>
+    page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  await page.goto("/");
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+  const dark = await background();
+  await page.route("**/*.js", (route) => route.fulfill({ contentType: "text/javascript" }));
+  await page.reload();
+  await expect(page.locator("html")).not.toHaveAttribute("data-theme", /./);
+  expect(await background()).toBe(dark);
+  await page.emulateMedia({ colorScheme: "light" });
+  await expect.poll(background).not.toBe(dark);
+});
+
 test("the content is reached past the navigation by the first tab stop", async ({ page }) => {
   await page.goto("/status");
   await page.keyboard.press("Tab");

@@ -18,7 +18,7 @@ use crate::{
     model::{Cell, UnixMillis},
     store::{
         error::StoreError,
-        file::{database::UNFINISHED, medium::Medium},
+        file::{database::UNFINISHED, medium::Medium, watched::note_written},
     },
 };
 
@@ -139,6 +139,7 @@ impl SegmentWriter {
     fn flush(&mut self) -> Result<(), StoreError> {
         self.file.write(self.written, &self.buffer).map_err(fault("write", &self.name))?;
         self.written += self.buffer.len() as u64;
+        note_written(self.buffer.len());
         self.buffer.clear();
         Ok(())
     }

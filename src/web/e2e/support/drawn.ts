@@ -10,13 +10,17 @@ export interface DrawnChart {
 
 /** The chart of this title, once it draws a number, and none of a coarser answer. */
 export async function drawn(page: Page, title: string): Promise<DrawnChart> {
-  await page.waitForFunction((title) => {
-    const card = document.querySelector(`[data-chart=${CSS.escape(title)}]`);
-    // It stands there until the fine answer does.
-    if (card?.querySelector(".chart-bar")) return false;
-    const chart = window.granaryCharts?.get(title);
-    return chart?.series.some(({ values }) => values.some((value) => value != null));
-  }, title);
+  await page.waitForFunction(
+    (title) => {
+      const card = document.querySelector(`[data-chart=${CSS.escape(title)}]`);
+      // It stands there until the fine answer does.
+      if (card?.querySelector(".chart-bar")) return false;
+      const chart = window.granaryCharts?.get(title);
+      return chart?.series.some(({ values }) => values.some((value) => value != null));
+    },
+    title,
+    { timeout: 30_000 },
+  );
   return drawnNow(page, title);
 }
 

@@ -15,5 +15,6 @@ export async function openSettled(page: Page, path: string): Promise<void> {
       );
       return boxes.some(({ top, bottom, width }) => width > 0 && top < innerHeight && bottom > 0);
     }, LOADING);
-  await expect.poll(isLoading).toBe(false);
+  // Many charts at once, on a machine that does other things.
+  await expect.poll(isLoading, { timeout: 30_000 }).toBe(false);
 }

@@ -321,7 +321,7 @@ export interface Checkpoint {
   elapsed_ms: number;
   cells: number;
   documents: number;
-  bytes_written: number | null;
+  bytes_written: number;
 }
 
 /** `/api/v1/storage/document` */

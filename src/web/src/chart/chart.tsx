@@ -25,6 +25,8 @@ export interface ChartProps {
   display?: Display | undefined;
   stacked?: boolean | undefined;
   log?: boolean | undefined;
+  /** Where the axis ends, unless numbers are beyond: what all of them are parts of. */
+  axisTop?: number | undefined;
   /** Instead of the unit that the series have. */
   unit?: string | undefined;
   /** Whether gauges have a band from their least to their greatest. */
@@ -52,6 +54,7 @@ function wishOf(props: ChartProps): ChartWish {
     display: props.display,
     stacked: props.stacked ?? false,
     log: props.log ?? false,
+    axisTop: props.axisTop,
     unit: props.unit,
     band: props.band ?? true,
     threshold: props.threshold,
@@ -95,10 +98,10 @@ export function Chart(props: ChartProps) {
     return live.mount(elements as Parameters<LiveChart["mount"]>[0], fullScreen);
   }, [live]);
   useEffect(() => {
-    return live.data.subscribe((data) => data && props.onData?.(data));
+    return live.loader.data.subscribe((data) => data && props.onData?.(data));
   }, [live, props.onData]);
   useEffect(() => {
-    return live.failures.subscribe((failures) => props.onFailures?.(failures));
+    return live.loader.failures.subscribe((failures) => props.onFailures?.(failures));
   }, [live, props.onFailures]);
   useLeaveFull(live.state.value.full, () => change({ full: false }));
 
@@ -160,9 +163,9 @@ export function Chart(props: ChartProps) {
 
 /** Why there is nothing to see, or what is wrong with what is seen. */
 function Notice({ live }: { live: LiveChart }) {
-  const data = live.data.value;
-  const error = live.error.value;
-  const isLoading = live.isLoading.value;
+  const data = live.loader.data.value;
+  const error = live.loader.error.value;
+  const isLoading = live.loader.isLoading.value;
   const bar = isLoading && (!data || data.isCoarse) ? <div class="chart-bar" /> : null;
   if (error) {
     const isOld = data !== undefined && data.series.length > 0;
@@ -189,7 +192,7 @@ function Notice({ live }: { live: LiveChart }) {
 
 /** What the daemon says about the answer. */
 function Notes({ live }: { live: LiveChart }) {
-  const data = live.data.value;
+  const data = live.loader.data.value;
   if (!data || data.series.length === 0) return null;
   const { left } = data;
   const notes = [
@@ -247,7 +250,7 @@ function More({ live, change }: { live: LiveChart; change: (next: Partial<ChartS
         {
           label: "Save as CSV",
           onSelect: () => {
-            const data = live.data.peek();
+            const data = live.loader.data.peek();
             if (data) saveTable(wish.title, data, live.shown);
           },
         },

@@ -102,7 +102,6 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
         }}
       />
       <div class="time-along">
-        <span class="time-stretch num">{stretchText(window)}</span>
         <div class="choices" role="group" aria-label="Along time">
           <Step label="Earlier" icon="left" onClick={() => frame.pan(-0.5)} />
           <Step label="Later" icon="right" onClick={() => frame.pan(0.5)} />
@@ -123,6 +122,7 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
             Now
           </button>
         ) : null}
+        <span class="time-stretch num">{stretchText(window)}</span>
       </div>
     </div>
   );

@@ -67,7 +67,8 @@ export class TimeFrame {
 
   set(choice: Choice, options: { replace?: boolean } = {}): void {
     this.moment.value = now();
-    setParams(writeChoice(choice, this.defaults.peek()), options);
+    // The zone always: the defaults of who opens the address are others.
+    setParams(writeChoice(choice, { ...this.defaults.peek(), zone: "" }), options);
   }
 
   /** Shows a stretch; `back` returns from it. */

@@ -19,11 +19,23 @@ export interface LegendRow {
   look: Look;
   unit: Unit;
   shown: boolean;
+  /** Whether the least and the greatest of each slot are drawn with it. */
+  hasBand: boolean;
 }
+
+/** What a row says of the pointed time. */
+export interface RowValue {
+  value: Slot;
+  /** Of the band. */
+  min?: Slot;
+  max?: Slot;
+}
+
+type Slot = number | null | undefined;
 
 /** Writes values into the rows of a legend. */
 export class LegendValues {
-  private nodes: Text[] = [];
+  private nodes: { value: Text; band: Text | undefined }[] = [];
   private rows: HTMLElement[] = [];
   private near = -1;
 
@@ -32,19 +44,25 @@ export class LegendValues {
     const rows = list ? [...list.querySelectorAll<HTMLElement>(".legend-row")] : [];
     this.rows = rows;
     this.near = -1;
-    this.nodes = rows.map((row) => {
-      const cell = row.querySelector(".legend-value");
+    const textIn = (cell: Element | null) => {
       const text = document.createTextNode("");
       cell?.replaceChildren(text);
-      return text;
-    });
+      return cell ? text : undefined;
+    };
+    this.nodes = rows.map((row) => ({
+      value: textIn(row.querySelector(".legend-value")) ?? document.createTextNode(""),
+      band: textIn(row.querySelector(".legend-band")),
+    }));
   }
 
-  write(read: (row: number) => number | null | undefined, units: readonly Unit[]): void {
-    this.nodes.forEach((node, k) => {
-      const unit = units[k];
-      const text = unit ? shortText(read(k), unit) : "";
-      if (node.data !== text) node.data = text;
+  write(read: (row: number) => RowValue | undefined, units: readonly Unit[]): void {
+    const set = (node: Text | undefined, text: string) => {
+      if (node && node.data !== text) node.data = text;
+    };
+    this.nodes.forEach(({ value, band }, k) => {
+      const [unit, at] = [units[k], read(k)];
+      set(value, unit && at ? shortText(at.value, unit) : "");
+      set(band, unit && at && band ? bandText(at, unit) : "");
     });
   }
 
@@ -57,6 +75,12 @@ export class LegendValues {
   }
 }
 
+/** `12 to 18 MiB`: the least and the greatest of a slot; nothing where there is none. */
+export function bandText({ min, max }: RowValue, unit: Unit): string {
+  const isThere = (slot: Slot) => slot !== null && slot !== undefined;
+  return isThere(min) && isThere(max) ? `${shortText(min, unit)} – ${shortText(max, unit)}` : "";
+}
+
 interface LegendProps {
   rows: LegendRow[];
   onRow: (key: string, isShift: boolean) => void;
@@ -67,8 +91,10 @@ interface LegendProps {
 export const Legend = memo(function Legend({ rows, onRow, onRows }: LegendProps) {
   const list = useRef<HTMLUListElement>(null);
   useLayoutEffect(() => onRows(list.current), [rows]);
+  const hasBands = rows.some(({ hasBand }) => hasBand);
+  const classes = ["legend", rows.length > ROWS_SHORT && "is-long", hasBands && "has-bands"];
   return (
-    <ul class={rows.length > ROWS_SHORT ? "legend is-long" : "legend"} ref={list}>
+    <ul class={classes.filter(Boolean).join(" ")} ref={list}>
       {rows.map((row) => (
         <li key={row.key} class={row.shown ? "legend-row" : "legend-row is-hidden"}>
           <button
@@ -82,6 +108,7 @@ export const Legend = memo(function Legend({ rows, onRow, onRows }: LegendProps)
             <span class="legend-label">{row.label}</span>
           </button>
           <span class="legend-value" />
+          {hasBands && <span class="legend-band" title="The least and the greatest of the slot" />}
         </li>
       ))}
     </ul>

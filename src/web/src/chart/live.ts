@@ -2,18 +2,17 @@
  * A chart at work: asks for its data when it is seen, draws it, follows the pointer. Everything that
  * happens often happens here, outside of components.
  */
-import { batch, computed, effect, signal, type ReadonlySignal } from "@preact/signals";
-import { ApiError } from "../api/client";
+import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import type { Display, PanelQuery } from "../api/types";
 import { isDark } from "../app/preferences";
 import { Places, lookOf } from "../model/colours";
-import { valueText } from "../model/units";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import type { Follower, Pointed } from "./cursor";
-import { seriesName, type ChartData, type Failure } from "./data";
+import { seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
 import { LegendValues, type LegendRow } from "./legend";
-import { load, type Asked } from "./load";
+import { rowValue, spokenText } from "./slot-text";
+import { Loader } from "./loader";
 import { annotationsAt, type Threshold } from "./marks";
 import { Overlay } from "./overlay";
 import { Plot } from "./plot";
@@ -30,6 +29,7 @@ export interface ChartWish {
   display: Display | undefined;
   stacked: boolean;
   log: boolean;
+  axisTop: number | undefined;
   unit: string | undefined;
   band: boolean;
   threshold: Threshold | undefined;
@@ -54,11 +54,7 @@ const NEAR_PX = 200;
 
 export class LiveChart implements Follower {
   readonly wish;
-  readonly data = signal<ChartData | undefined>(undefined);
-  readonly error = signal<ApiError | undefined>(undefined);
-  /** Queries that were not answered. */
-  readonly failures = signal<Failure[]>([]);
-  readonly isLoading = signal(true);
+  readonly loader: Loader;
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
   readonly isLog: ReadonlySignal<boolean>;
@@ -68,19 +64,17 @@ export class LiveChart implements Follower {
   plot: Plot | undefined;
   private overlay: Overlay | undefined;
   private elements: ChartElements | undefined;
-  private readonly isSeen = signal(false);
   private readonly places = new Places();
   private isInView = false;
   private isTipShown = false;
   private pointedPlace = -2;
-  /** Of the frame, when it asked last. */
-  private turn = -1;
 
   constructor(
     readonly frame: TimeFrame,
     wish: ChartWish,
   ) {
     this.wish = signal(wish);
+    this.loader = new Loader(frame, this.wish);
     const id = computed(() => this.wish.value.id);
     const state = computed(() => JSON.stringify(readState(address.value.params, id.value)));
     this.state = computed(() => JSON.parse(state.value) as ChartState);
@@ -91,7 +85,7 @@ export class LiveChart implements Follower {
   }
 
   private makeRows(): LegendRow[] {
-    const series = this.data.value?.series ?? [];
+    const series = this.loader.data.value?.series ?? [];
     const places = this.places.assign(series.map(({ key }) => key));
     const shown = seen(
       this.state.value,
@@ -104,6 +98,7 @@ export class LiveChart implements Follower {
       look: lookOf(places[k] ?? 0, isDark.value),
       unit: one.unit,
       shown: shown[k] ?? true,
+      hasBand: one.band !== undefined && !this.isStacked.value,
     }));
   }
 
@@ -125,7 +120,7 @@ export class LiveChart implements Follower {
     });
     sizes.observe(elements.plot);
     const views = new IntersectionObserver(
-      (entries) => (this.isSeen.value = entries.at(-1)?.isIntersecting ?? false),
+      (entries) => (this.loader.isNear.value = entries.at(-1)?.isIntersecting ?? false),
       { rootMargin: `${NEAR_PX}px` },
     );
     views.observe(elements.root);
@@ -137,7 +132,7 @@ export class LiveChart implements Follower {
     const stops = [
       () => sizes.disconnect(),
       () => views.disconnect(),
-      this.keepLoading(),
+      this.loader.run(),
       effect(() => this.draw()),
       this.frame.cursor.follow(this),
       () => inView.disconnect(),
@@ -155,62 +150,12 @@ export class LiveChart implements Follower {
     return () => stops.forEach((stop) => stop());
   }
 
-  private keepLoading(): () => void {
-    let abort = new AbortController();
-    const question = computed(() => {
-      const { queries, display, unit, band, labels } = this.wish.value;
-      return JSON.stringify({ queries, display, unit, band, labels });
-    });
-    const stop = effect(() => {
-      const { turn, ...window } = this.frame.asked.value;
-      const { display: frameDisplay } = this.frame.choice.value;
-      const asked = JSON.parse(question.value) as Pick<ChartWish, "queries" | "band"> &
-        Partial<Pick<ChartWish, "display" | "unit" | "labels">>;
-      if (!this.isSeen.value) return;
-      abort.abort();
-      abort = new AbortController();
-      const { queries, band, display, unit, labels } = asked;
-      const onFailures = (failures: Failure[]) => (this.failures.value = failures);
-      const all = { queries, band, display, unit, labels, window, frameDisplay, onFailures };
-      void this.ask(all, turn, abort.signal);
-    });
-    return () => {
-      stop();
-      abort.abort();
-    };
-  }
-
-  private async ask(asked: Asked, turn: number, abort: AbortSignal): Promise<void> {
-    this.isLoading.value = true;
-    // A refresh has what it shows; another window has not.
-    const isNew = turn === this.turn || this.data.peek() === undefined;
-    this.turn = turn;
-    const take = (data: ChartData) => {
-      if (abort.aborted) return;
-      const { derive } = this.wish.peek();
-      this.data.value = derive ? derive(data) : data;
-    };
-    try {
-      const data = await load(asked, abort, isNew ? take : undefined);
-      batch(() => {
-        take(data);
-        this.error.value = undefined;
-        this.isLoading.value = false;
-      });
-    } catch (cause) {
-      if (abort.aborted) return;
-      this.error.value =
-        cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
-      this.isLoading.value = false;
-    }
-  }
-
   private draw(): void {
-    const data = this.data.value;
+    const data = this.loader.data.value;
     const rows = this.rows.value;
     const window = this.frame.window.value;
     const annotations = this.frame.annotations.value;
-    const { threshold } = this.wish.value;
+    const { threshold, axisTop } = this.wish.value;
     const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
     const elements = this.elements;
     if (!data || !this.plot || !elements) return;
@@ -222,6 +167,7 @@ export class LiveChart implements Follower {
       shown: rows.map(({ shown }) => shown),
       stacked,
       log: log && !stacked,
+      axisTop,
       dark,
       marks: { incompleteFrom: data.incompleteFrom, annotations, threshold },
       isRead: () => this.frame.cursor.at !== null,
@@ -252,7 +198,7 @@ export class LiveChart implements Follower {
   }
 
   move(pointed: Pointed | null): void {
-    const data = this.data.peek();
+    const data = this.loader.data.peek();
     const { plot, overlay } = this;
     if (!data || !plot || !overlay) return;
     const place = pointed ? plot.placeOf(pointed.time) : undefined;
@@ -262,7 +208,7 @@ export class LiveChart implements Follower {
   }
 
   read(pointed: Pointed | null): void {
-    const data = this.data.peek();
+    const data = this.loader.data.peek();
     const { plot, elements } = this;
     if (!data || !plot || !elements) return;
     const pointedAt = pointed ? plot.placeOf(pointed.time) : undefined;
@@ -271,7 +217,7 @@ export class LiveChart implements Follower {
     if (key === this.pointedPlace) return;
     this.pointedPlace = key;
     const units = data.series.map(({ unit }) => unit);
-    this.legend.write((row) => data.series[row]?.values[place], units);
+    this.legend.write((row) => rowValue(data.series[row], place), units);
     const time = data.times[place];
     const text = time === undefined ? "" : this.timeText(time, pointedAt === undefined);
     if (elements.time.textContent !== text) elements.time.textContent = text;
@@ -297,12 +243,12 @@ export class LiveChart implements Follower {
   }
 
   private speak(place: number, time: string): void {
-    const series = this.data.peek()?.series ?? [];
+    const series = this.loader.data.peek()?.series ?? [];
     const shown = this.shown;
     const values = series
       .filter((_, k) => shown[k])
       .slice(0, 10)
-      .map(({ label, values, unit }) => `${label} ${valueText(values[place], unit)}`);
+      .map((one) => spokenText(one, place));
     if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
   }
 

@@ -6,11 +6,11 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { lookOf } from "../model/colours";
 import { alone, stacked, type Values } from "../model/stack";
-import { timeTicks } from "../model/ticks";
 import type { Window } from "../model/timeframe";
-import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
 import type { ChartData } from "./data";
-import { drawAbove, drawBeneath, type MarkColours, type Marks } from "./marks";
+import { drawAbove, drawBeneath, type Marks } from "./marks";
+import { Axes } from "./plot-axes";
+import { readColours, withAlpha } from "./plot-colours";
 
 export interface Shown {
   data: ChartData;
@@ -21,26 +21,19 @@ export interface Shown {
   shown: boolean[];
   stacked: boolean;
   log: boolean;
+  /** Where the axis ends, unless numbers are beyond. */
+  axisTop: number | undefined;
   dark: boolean;
   marks: Marks;
   /** Whether the axis must not move under somebody who reads a value. */
   isRead: () => boolean;
 }
 
-/** Room for the numbers beside the axis, so that charts above each other line up. */
-const Y_AXIS_PX = 64;
-const X_AXIS_PX = 38;
-/** Least pixels between two ticks. */
-const TICK_PX = 76;
-const EDGE_PX = 12;
-const NO_UNIT: Unit = { word: "", perSecond: false };
-
 export class Plot {
   private u: uPlot | undefined;
   private state: Shown | undefined;
   private form = "";
   private size = { width: 0, height: 0 };
-  private top: { window: string; min: number; max: number } | undefined;
   private lonely: number[][] = [];
   /** Place of the first series of lines among uPlot's: bands come before. */
   private firstLine = 1;
@@ -151,7 +144,6 @@ export class Plot {
 
   private build(): void {
     this.u?.destroy();
-    this.top = undefined;
     if (!this.state) return;
     const data = this.aligned();
     this.u = new uPlot(this.options(this.state), data, this.host);
@@ -174,6 +166,7 @@ export class Plot {
   private options(state: Shown): uPlot.Options {
     const { data } = state;
     const colours = readColours();
+    const axes = new Axes(() => this.state);
     const looks = state.places.map((place) => lookOf(place, state.dark));
     const bandSeries: uPlot.Series[] = [];
     const bands: uPlot.Band[] = [];
@@ -208,8 +201,8 @@ export class Plot {
       cursor: { show: false },
       select: { show: false, left: 0, top: 0, width: 0, height: 0 },
       padding: [8, 10, 0, 0],
-      scales: { x: this.xScale(), y: this.yScale(state) },
-      axes: this.axes(state, colours),
+      scales: { x: axes.x, y: axes.y(state) },
+      axes: axes.both(state, colours),
       hooks: {
         drawClear: [(u) => drawBeneath(u, this.marks(), colours)],
         draw: [(u) => drawAbove(u, this.marks(), colours)],
@@ -223,89 +216,6 @@ export class Plot {
     return (
       this.state?.marks ?? { incompleteFrom: undefined, annotations: [], threshold: undefined }
     );
-  }
-
-  private xScale(): uPlot.Scale {
-    return {
-      time: false,
-      range: () => {
-        const { start, end } = this.state?.window ?? { start: 0, end: 1 };
-        return [start, end];
-      },
-    };
-  }
-
-  private yScale(state: Shown): uPlot.Scale {
-    const unit = state.data.series[0]?.unit ?? NO_UNIT;
-    if (state.log) {
-      return {
-        // Logarithmic: a const enum, which cannot be named here.
-        // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
-        distr: 3,
-        // Zero has no place on this axis: it lies on the bottom.
-        clamp: (_u, _value, min) => min,
-        range: (_u, min, max) => logRange(min, max),
-      };
-    }
-    return { range: (_u, min, max) => this.yRange(min, max, unit) };
-  }
-
-  private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
-    const threshold = this.state?.marks.threshold?.value;
-    const numbers = [dataMin, dataMax, threshold].filter((n) => n !== null && n !== undefined);
-    const most = Math.max(...numbers, 0);
-    const least = Math.min(...numbers, 0);
-    let max = most > 0 || least === 0 ? topOf(most, unit) : 0;
-    let min = least < 0 ? least * 1.08 : 0;
-    const window = JSON.stringify(this.state?.window);
-    if (this.top?.window === window && this.state?.isRead()) {
-      max = Math.max(max, this.top.max);
-      min = Math.min(min, this.top.min);
-    }
-    this.top = { window, min, max };
-    return [min, max];
-  }
-
-  private axes(state: Shown, colours: Colours): uPlot.Axis[] {
-    const unit = state.data.series[0]?.unit ?? NO_UNIT;
-    const common: uPlot.Axis = {
-      stroke: colours.muted,
-      font: `11px ${colours.font}`,
-      grid: { stroke: colours.line, width: 1 },
-    };
-    const ticksOf = (u: uPlot, min: number, max: number) =>
-      timeTicks(
-        this.state?.window.zone ?? "UTC",
-        min,
-        max,
-        Math.max(Math.floor(u.bbox.width / uPlot.pxRatio / TICK_PX), 2),
-      );
-    const x: uPlot.Axis = {
-      ...common,
-      size: X_AXIS_PX,
-      gap: 4,
-      lineGap: 1.25,
-      ticks: { stroke: colours.line, width: 1, size: 4 },
-      splits: (u, _axis, min, max) => ticksOf(u, min, max).map(({ at }) => at),
-      values: (u) => {
-        const { min = 0, max = 0 } = u.scales["x"] ?? {};
-        const right = u.bbox.width / uPlot.pxRatio;
-        return ticksOf(u, min, max).map(({ at, text }) =>
-          // A text that would be cut off at the edge is left out.
-          u.valToPos(at, "x") > right - EDGE_PX ? "" : text,
-        );
-      },
-    };
-    const y: uPlot.Axis = {
-      ...common,
-      size: Y_AXIS_PX,
-      gap: 6,
-      space: 34,
-      ticks: { show: false },
-      ...(state.log ? {} : { incrs: tickSteps(unit) }),
-      values: (_u, splits) => (state.log ? logTickTexts(splits, unit) : tickTexts(splits, unit)),
-    };
-    return [x, y];
   }
 }
 
@@ -331,45 +241,4 @@ function stackBands(
     else bands.push({ series: [k + 1, below + 1], fill });
     below = k;
   }
-}
-
-function logRange(min: number | null, max: number | null): [number, number] {
-  if (min === null || max === null || max <= 0) return [1, 10];
-  const low = 10 ** Math.floor(Math.log10(min > 0 ? min : max / 1000));
-  const high = 10 ** Math.ceil(Math.log10(max));
-  return high > low ? [low, high] : [low, low * 10];
-}
-
-function withAlpha(colour: string, alpha: number): string {
-  return (
-    colour +
-    Math.round(alpha * 255)
-      .toString(16)
-      .padStart(2, "0")
-  );
-}
-
-interface Colours extends MarkColours {
-  muted: string;
-  line: string;
-  font: string;
-}
-
-/** The theme's colours, from the styles. */
-function readColours(): Colours {
-  const style = getComputedStyle(document.documentElement);
-  const read = (name: string) => style.getPropertyValue(name).trim();
-  return {
-    muted: read("--muted"),
-    line: read("--line"),
-    font: read("--font"),
-    hatch: read("--line"),
-    threshold: read("--bad"),
-    annotation: {
-      user: read("--accent"),
-      agent_restart: read("--muted"),
-      host_reboot: read("--bad"),
-      gap: read("--warn"),
-    },
-  };
 }

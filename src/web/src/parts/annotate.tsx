@@ -6,7 +6,8 @@ import type { TimeFrame } from "../chart/frame";
 import { fieldOf, instantOfField } from "../model/field-time";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { selectionOf } from "../queries/tags";
-import { Dialog, Problem } from "./dialog";
+import { useAttempt } from "./attempt";
+import { FormDialog, Problem, TextField } from "./dialog";
 import { Icon } from "./icon";
 
 interface Props {
@@ -41,17 +42,14 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
   const start = useSignal(fieldOf(zone, fixed ? shown.start : now()));
   const end = useSignal(fieldOf(zone, fixed ? shown.end : now()));
   const tagText = useSignal(tags);
-  const error = useSignal<string | undefined>(undefined);
-  const busy = useSignal(false);
+  const { busy, error, run } = useAttempt();
 
-  const save = async () => {
+  const save = () => {
     const from = instantOfField(zone, start.value);
     const to = isSpan.value ? instantOfField(zone, end.value) : undefined;
-    const fault = faultOf(text.value, from, isSpan.value ? (to ?? null) : undefined);
-    error.value = fault;
-    if (fault !== undefined || from === undefined) return;
-    busy.value = true;
-    try {
+    error.value = faultOf(text.value, from, isSpan.value ? (to ?? null) : undefined);
+    if (error.value !== undefined || from === undefined) return;
+    void run(async () => {
       await api.annotate({
         time: from,
         ...(to === undefined ? {} : { end: to }),
@@ -60,66 +58,49 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
       });
       frame.refresh();
       onClose();
-    } catch (cause) {
-      error.value = cause instanceof Error ? cause.message : String(cause);
-      busy.value = false;
-    }
+    });
   };
 
   return (
-    <Dialog title="Annotate" onClose={onClose}>
-      <form
-        class="stacked"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save();
-        }}
-      >
-        <label class="labelled">
-          What happened
-          <textarea
-            rows={2}
-            autofocus
-            maxLength={TEXT_MAX}
-            placeholder="Deployed 2.4.1"
-            value={text.value}
-            onInput={(event) => (text.value = event.currentTarget.value)}
-          />
-        </label>
-        <div class="choices annotate-when" role="group" aria-label="When">
-          <button type="button" aria-pressed={!isSpan.value} onClick={() => (isSpan.value = false)}>
-            At a time
-          </button>
-          <button type="button" aria-pressed={isSpan.value} onClick={() => (isSpan.value = true)}>
-            Over a stretch
-          </button>
-        </div>
-        <div class="side-by-side">
-          <TimeField label={isSpan.value ? "From" : "Time"} zone={zone} value={start} />
-          {isSpan.value ? <TimeField label="To" zone={zone} value={end} /> : null}
-        </div>
-        <label class="labelled">
-          Tags
-          <input
-            type="text"
-            placeholder="host=web1, service=shop"
-            value={tagText.value}
-            onInput={(event) => (tagText.value = event.currentTarget.value)}
-          />
-        </label>
-        <Problem message={error.value} />
-        <footer class="dialog-foot">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={busy.value}>
-            Annotate
-          </button>
-        </footer>
-      </form>
-      <Noted frame={frame} zone={zone} />
-    </Dialog>
+    <FormDialog
+      title="Annotate"
+      action="Annotate"
+      isReady={!busy.value}
+      error={error.value}
+      onSubmit={save}
+      onClose={onClose}
+      below={<Noted frame={frame} zone={zone} />}
+    >
+      <label class="labelled">
+        What happened
+        <textarea
+          rows={2}
+          autofocus
+          maxLength={TEXT_MAX}
+          placeholder="Deployed 2.4.1"
+          value={text.value}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+        />
+      </label>
+      <div class="choices annotate-when" role="group" aria-label="When">
+        <button type="button" aria-pressed={!isSpan.value} onClick={() => (isSpan.value = false)}>
+          At a time
+        </button>
+        <button type="button" aria-pressed={isSpan.value} onClick={() => (isSpan.value = true)}>
+          Over a stretch
+        </button>
+      </div>
+      <div class="side-by-side">
+        <TimeField label={isSpan.value ? "From" : "Time"} zone={zone} value={start} />
+        {isSpan.value ? <TimeField label="To" zone={zone} value={end} /> : null}
+      </div>
+      <TextField
+        label="Tags"
+        placeholder="host=web1, service=shop"
+        value={tagText.value}
+        onText={(text) => (tagText.value = text)}
+      />
+    </FormDialog>
   );
 }
 
@@ -156,22 +137,18 @@ const NOTED_MAX = 20;
 
 /** What people noted in the stretch that is shown. */
 function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
-  const error = useSignal<string | undefined>(undefined);
+  const { error, run } = useAttempt();
   const gone = useSignal<string[]>([]);
   const own = frame.annotations.value.filter(
     ({ source, id }) => source === "user" && !gone.value.includes(id),
   );
   if (own.length === 0) return null;
-  const remove = async (id: string) => {
-    try {
+  const remove = (id: string) =>
+    run(async () => {
       await api.deleteAnnotation(id);
       gone.value = [...gone.value, id];
-      error.value = undefined;
       frame.refresh();
-    } catch (cause) {
-      error.value = cause instanceof Error ? cause.message : String(cause);
-    }
-  };
+    });
   return (
     <section class="noted">
       <h3>In the stretch that is shown</h3>

@@ -42,34 +42,97 @@ export function Dialog({ title, onClose, wide, children }: Props) {
   );
 }
 
-/** Asks before something is lost. */
-export function Confirm(props: {
-  title: string;
+interface FormProps extends Props {
+  /** What the button says that does it. */
   action: string;
-  onYes: () => void;
-  onNo: () => void;
-  busy?: boolean;
+  /** Whether it can be done now. */
+  isReady?: boolean;
   error?: string | undefined;
-  children: ComponentChildren;
-}) {
+  onSubmit: () => void;
+  /** What stands below the form. */
+  below?: ComponentChildren;
+}
+
+/** A dialog that is filled in: done by its button or by Enter, or given up. */
+export function FormDialog(props: FormProps) {
+  const { action, isReady = true, error, onSubmit, below, children, ...dialog } = props;
   return (
-    <Dialog title={props.title} onClose={props.onNo}>
-      {props.children}
-      <Problem message={props.error} />
-      <footer class="dialog-foot">
-        <button type="button" class="button" onClick={props.onNo}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class="button primary"
-          disabled={props.busy ?? false}
-          onClick={props.onYes}
-        >
-          {props.action}
-        </button>
-      </footer>
+    <Dialog {...dialog}>
+      <form
+        class="stacked"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit();
+        }}
+      >
+        {children}
+        <Problem message={error} />
+        <DialogFoot action={action} isReady={isReady} onClose={dialog.onClose} />
+      </form>
+      {below}
     </Dialog>
+  );
+}
+
+interface FootProps {
+  action: string;
+  isReady: boolean;
+  onClose: () => void;
+  /** Does it; without it the form does. */
+  onDone?: () => void;
+}
+
+export function DialogFoot({ action, isReady, onClose, onDone }: FootProps) {
+  return (
+    <footer class="dialog-foot">
+      <button type="button" class="button" onClick={onClose}>
+        Cancel
+      </button>
+      <button
+        type={onDone ? "button" : "submit"}
+        class="button primary"
+        disabled={!isReady}
+        onClick={onDone}
+      >
+        {action}
+      </button>
+    </footer>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onText: (text: string) => void;
+  maxLength?: number;
+  placeholder?: string;
+  /** Whether one begins here. */
+  isFirst?: boolean;
+  /** Whether it is read by a machine. */
+  isCode?: boolean;
+  hint?: string;
+}
+
+/** A line of text with its name above it. */
+export function TextField(props: FieldProps) {
+  const { label, value, onText, maxLength, placeholder, isFirst, isCode, hint } = props;
+  const about = useId();
+  return (
+    <label class="labelled">
+      {label}
+      <input
+        type="text"
+        class={isCode ? "mono" : undefined}
+        autofocus={isFirst}
+        maxLength={maxLength}
+        placeholder={placeholder}
+        value={value}
+        aria-describedby={hint ? about : undefined}
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+      {hint ? <small id={about}>{hint}</small> : null}
+    </label>
   );
 }
 

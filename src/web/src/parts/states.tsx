@@ -11,11 +11,23 @@ export function Loading({ what = "" }: { what?: string }) {
   );
 }
 
-export function Failed({ message, children }: { message: string; children?: ComponentChildren }) {
+interface FailedProps {
+  message: string;
+  /** Asks again. */
+  onRetry?: (() => void) | undefined;
+  children?: ComponentChildren;
+}
+
+export function Failed({ message, onRetry, children }: FailedProps) {
   return (
     <div class="state failed" role="alert">
       <Icon name="warning" />
       <p>{message}</p>
+      {onRetry && (
+        <button type="button" class="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
       {children}
     </div>
   );

@@ -5,7 +5,7 @@ import { valuesOfTag } from "../api/client";
 import type { Facet, MetricQuery, Variable } from "../api/types";
 import { Icon } from "../parts/icon";
 import { Failed } from "../parts/states";
-import { canBeAskedFor, selectionOf, toggled } from "./tags";
+import { selectionOf, toggled } from "./tags";
 import { useFacets } from "./use-facets";
 
 interface Props {
@@ -36,13 +36,7 @@ export function Facets({ query, letter, variables = [], onChange }: Props) {
           {data ? `${data.series.toLocaleString()} series` : ""}
         </span>
       </div>
-      {!data && error ? (
-        <Failed message={error.message}>
-          <button type="button" class="button" onClick={reload}>
-            Try again
-          </button>
-        </Failed>
-      ) : null}
+      {!data && error ? <Failed message={error.message} onRetry={reload} /> : null}
       {data?.tags.length === 0 ? <p class="facets-none muted">These series have no tags.</p> : null}
       {data?.tags.map((facet, at) => (
         <Values
@@ -110,7 +104,6 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
         {references.map((reference) => (
           <li key={reference}>
             <Value
-              name={facet.name}
               value={reference}
               series={undefined}
               part={0}
@@ -122,7 +115,6 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
         {shown.map(({ value, series }) => (
           <li key={value}>
             <Value
-              name={facet.name}
               value={value}
               series={series}
               part={(series ?? 0) / most}
@@ -150,7 +142,6 @@ function firstOf(values: Shown[], chosen: string | undefined): Shown[] {
 }
 
 interface ValueProps {
-  name: string;
   value: string;
   series: number | undefined;
   part: number;
@@ -158,16 +149,13 @@ interface ValueProps {
   onToggle: (value: string) => void;
 }
 
-function Value({ name, value, series, part, isChosen, onToggle }: ValueProps) {
-  const isPossible = canBeAskedFor(name, value);
-  const why = isPossible ? value : "A value with a comma is asked for in PromQL";
+function Value({ value, series, part, isChosen, onToggle }: ValueProps) {
   return (
     <button
       type="button"
       class="facet-value"
       aria-pressed={isChosen}
-      disabled={!isPossible}
-      title={why}
+      title={value}
       onClick={() => onToggle(value)}
     >
       <meter class="facet-part" min={0} max={1} value={part} aria-hidden="true" />

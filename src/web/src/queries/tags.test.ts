@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { canBeAskedFor, namesOf, selectionOf, tagsOf, toggled } from "./tags";
+import { namesOf, selectionOf, tagsOf, toggled } from "./tags";
 
 test("a value is chosen, exchanged, and given up", () => {
   let tags = toggled("", "host", "web1");
@@ -18,9 +18,24 @@ test("only the first equals sign of a pair divides", () => {
   expect(tagsOf(selectionOf("query=a=b"))).toBe("query=a=b");
 });
 
-test("values that the daemon would cut apart are told", () => {
-  expect(canBeAskedFor("host", "web1 <b>")).toBe(true);
-  for (const value of ["a,b", " a", "a "]) expect(canBeAskedFor("host", value)).toBe(false);
+test("what the daemon would cut apart stands in quotes, and is read from them", () => {
+  expect(tagsOf(new Map([["host", "web1 <b>"]]))).toBe("host=web1 <b>");
+  expect(tagsOf(new Map([["mount", "/a,b"]]))).toBe('mount="/a,b"');
+  for (const value of ["a,b", " a", "a ", '"a"', 'a,"\\', "C:\\", "a=b"]) {
+    const selection = new Map([
+      ["host", value],
+      ["a,=b", "c"],
+    ]);
+    expect(selectionOf(tagsOf(selection))).toEqual(selection);
+  }
+});
+
+test("what is not written to its end is read as far as it goes", () => {
+  expect([...selectionOf('a=1,b="x,y')]).toEqual([
+    ["a", "1"],
+    ["b", "x,y"],
+  ]);
+  expect([...selectionOf("a=1,host")]).toEqual([["a", "1"]]);
 });
 
 test("names lie between commas", () => {

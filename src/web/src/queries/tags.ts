@@ -1,27 +1,49 @@
 /**
- * The tags that a query asks for, written `name=value,name=value` as the daemon reads them.
- * A value that holds a comma cannot be asked for in this form.
+ * The tags that a query asks for, written `name=value,name=value` as the daemon reads them. What
+ * holds a comma stands in double quotes, in which `\"` is a quote and `\\` a backslash.
  */
 
 /** Values by the names of their tags, in the order they were chosen. */
 export type Selection = ReadonlyMap<string, string>;
 
 export function selectionOf(tags: string): Selection {
-  const pairs = tags.split(",").flatMap((pair): [string, string][] => {
-    const at = pair.indexOf("=");
-    return at < 1 ? [] : [[pair.slice(0, at).trim(), pair.slice(at + 1).trim()]];
-  });
+  const pairs: [string, string][] = [];
+  let rest = tags;
+  while (rest !== "") {
+    const [name, behindName] = word(rest, /[=,]/);
+    if (!behindName.startsWith("=")) {
+      rest = behindName.slice(1);
+      continue;
+    }
+    const [value, behind] = word(behindName.slice(1), /,/);
+    if (name !== "") pairs.push([name, value]);
+    rest = behind.slice(1);
+  }
   return new Map(pairs);
 }
 
-export function tagsOf(selection: Selection): string {
-  return [...selection].map(([name, value]) => `${name}=${value}`).join(",");
+const QUOTED = /^\s*"((?:[^"\\]|\\.)*)"?/;
+
+/** The word that a text begins with, and what stands behind it from the mark that ends it. */
+function word(text: string, ends: RegExp): [string, string] {
+  const [whole = "", inside] = QUOTED.exec(text) ?? [];
+  const rest = text.slice(whole.length);
+  const at = rest.search(ends);
+  const end = at < 0 ? rest.length : at;
+  const own = inside === undefined ? rest.slice(0, end).trim() : inside.replace(/\\(.)/g, "$1");
+  return [own, rest.slice(end)];
 }
 
-/** Whether the daemon would read this pair as it is meant. */
-export function canBeAskedFor(name: string, value: string): boolean {
-  const isPlain = (text: string) => text === text.trim() && !text.includes(",");
-  return isPlain(name) && isPlain(value) && !name.includes("=");
+export function tagsOf(selection: Selection): string {
+  return [...selection]
+    .map(([name, value]) => `${quoted(name, /[,=]|^"/)}=${quoted(value, /,|^"/)}`)
+    .join(",");
+}
+
+/** As it is where the daemon would read it as it is meant. */
+function quoted(text: string, parting: RegExp): string {
+  const isPlain = text === text.trim() && !parting.test(text);
+  return isPlain ? text : `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
 /** The tags with this value chosen, or no longer where it was. */

@@ -18,6 +18,12 @@ describe("a metric's query", () => {
     ]);
   });
 
+  test("asks for a value with a comma as one", () => {
+    expect(asked([metric("mount=$mount,core=0")], { mount: ["/a,b"] })).toEqual([
+      metric('mount="/a,b",core=0'),
+    ]);
+  });
+
   test("asks for any where all are chosen", () => {
     expect(asked([metric("host=$host,core=0")], { host: [] })).toEqual([metric("core=0")]);
   });

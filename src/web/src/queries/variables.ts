@@ -72,7 +72,8 @@ function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
 
 function filled(query: MetricQuery, name: string, value: string): MetricQuery {
   const fill = (text: string) => text.replace(referenceTo(name), () => value);
-  return { ...query, metric: fill(query.metric), tags: fill(query.tags) };
+  const pairs = [...selectionOf(query.tags)].map(([tag, own]) => [fill(tag), fill(own)] as const);
+  return { ...query, metric: fill(query.metric), tags: tagsOf(new Map(pairs)) };
 }
 
 function referenceTo(name: string): RegExp {

@@ -18,18 +18,26 @@ export function DashboardView() {
   if (data?.name === name) {
     return <Board key={`${name} ${data.version}`} loaded={data} onReload={reload} />;
   }
-  if (!error) return <Loading what="the dashboard" />;
+  const isUnknown = error?.status === 404;
   return (
-    <Failed message={error.status === 404 ? `No dashboard is called ${name}.` : error.message}>
-      {error.status === 404 ? (
-        <a class="button" href="/dashboards">
-          All dashboards
-        </a>
+    <>
+      <header class="head">
+        <h1>{name}</h1>
+      </header>
+      {!error ? (
+        <Loading what="the dashboard" />
       ) : (
-        <button type="button" class="button" onClick={reload}>
-          Try again
-        </button>
+        <Failed
+          message={isUnknown ? `No dashboard is called ${name}.` : error.message}
+          onRetry={isUnknown ? undefined : reload}
+        >
+          {isUnknown && (
+            <a class="button" href="/dashboards">
+              All dashboards
+            </a>
+          )}
+        </Failed>
       )}
-    </Failed>
+    </>
   );
 }

@@ -5,7 +5,8 @@ import { ApiError, api } from "../api/client";
 import { useResource } from "../api/resource";
 import type { DashboardEntry } from "../api/types";
 import { go } from "../app/address";
-import { Confirm } from "../parts/dialog";
+import { causeText, useAttempt } from "../parts/attempt";
+import { FormDialog } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import { Empty, Failed, Loading } from "../parts/states";
 import "../styles/dashboards.css";
@@ -53,11 +54,7 @@ export function Dashboards() {
         </button>
       </header>
       {!data && error ? (
-        <Failed message={error.message}>
-          <button type="button" class="button" onClick={reload}>
-            Try again
-          </button>
-        </Failed>
+        <Failed message={error.message} onRetry={reload} />
       ) : !data ? (
         <Loading what="dashboards" />
       ) : shown.length === 0 ? (
@@ -134,33 +131,27 @@ function NewDialog({ taken, onClose }: { taken: string[]; onClose: () => void })
 
 function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDone: () => void }) {
   const { entry, onClose, onDone } = props;
-  const busy = useSignal(false);
-  const error = useSignal<string | undefined>(undefined);
+  const { busy, error, run } = useAttempt();
   const remove = async () => {
-    busy.value = true;
-    try {
-      await api.deleteDashboard(entry.name, entry.version ?? 0);
-      onDone();
-      onClose();
-    } catch (cause) {
-      const isConflict = cause instanceof ApiError && cause.word === "conflict";
-      error.value = isConflict
-        ? "Somebody changed it since this list was loaded. Look at it again before you delete it."
-        : String(cause instanceof Error ? cause.message : cause);
-      if (isConflict) onDone();
-      busy.value = false;
-    }
+    await api.deleteDashboard(entry.name, entry.version ?? 0);
+    onDone();
+    onClose();
+  };
+  const said = (cause: unknown) => {
+    if (!(cause instanceof ApiError && cause.word === "conflict")) return causeText(cause);
+    onDone();
+    return "Somebody changed it since this list was loaded. Look at it again before you delete it.";
   };
   return (
-    <Confirm
+    <FormDialog
       title={`Delete “${entry.title}”?`}
       action="Delete"
-      busy={busy.value}
+      isReady={!busy.value}
       error={error.value}
-      onYes={() => void remove()}
-      onNo={onClose}
+      onSubmit={() => void run(remove, said)}
+      onClose={onClose}
     >
       <p>Everybody loses this dashboard. What it shows stays stored.</p>
-    </Confirm>
+    </FormDialog>
   );
 }

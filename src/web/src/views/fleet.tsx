@@ -44,11 +44,10 @@ export function Fleet() {
         <Hosts answer={hosts.data} lines={lines.data} linesFailed={!!lines.error} remove={remove} />
       ) : hosts.error ? (
         <section class="card">
-          <Failed message={`The hosts cannot be shown: ${hosts.error.message}`}>
-            <button type="button" class="button" onClick={hosts.reload}>
-              Try again
-            </button>
-          </Failed>
+          <Failed
+            message={`The hosts cannot be shown: ${hosts.error.message}`}
+            onRetry={hosts.reload}
+          />
         </section>
       ) : (
         <Skeleton />

@@ -11,7 +11,7 @@ import { AnnotateButton } from "../parts/annotate";
 import { Empty, Failed, Loading } from "../parts/states";
 import { AllMetrics } from "./host/all-metrics";
 import { HostHead } from "./host/head";
-import { sectionsOf, tagsOf } from "./host/sections";
+import { sectionsOf, tagsOfHost } from "./host/sections";
 import "../styles/tiles.css";
 import "./host/host.css";
 
@@ -33,14 +33,14 @@ function nameIn(path: string): string {
 }
 
 function Host({ name }: { name: string }) {
-  const frame = useTimeFrame({ annotationTags: tagsOf(name) }, name);
+  const frame = useTimeFrame({ annotationTags: tagsOfHost(name) }, name);
   useEffect(() => {
     document.title = `${name} · Granary`;
   }, [name]);
   return (
     <>
       <HostHead name={name}>
-        <AnnotateButton frame={frame} tags={tagsOf(name)} />
+        <AnnotateButton frame={frame} tags={tagsOfHost(name)} />
       </HostHead>
       <TimeControls frame={frame} />
       <Metrics frame={frame} name={name} />
@@ -56,7 +56,7 @@ interface MetricsProps {
 function Metrics({ frame, name }: MetricsProps) {
   const { data, error, reload } = useResource(
     `series ${name}`,
-    (signal) => api.series({ tags: tagsOf(name) }, signal),
+    (signal) => api.series({ tags: tagsOfHost(name) }, signal),
     SERIES_EVERY_MS,
   ).value;
   // The same as long as the series are, so that charts stay as they are.
@@ -66,13 +66,7 @@ function Metrics({ frame, name }: MetricsProps) {
   const sections = useMemo(() => sectionsOf(name, metrics), [name, metrics]);
   if (!data) {
     if (!error) return <Loading what="what this host sends" />;
-    return (
-      <Failed message={`The host cannot be shown: ${error.message}`}>
-        <button type="button" class="button" onClick={reload}>
-          Try again
-        </button>
-      </Failed>
-    );
+    return <Failed message={`The host cannot be shown: ${error.message}`} onRetry={reload} />;
   }
   if (series.length === 0) {
     return (

@@ -1,9 +1,8 @@
 /** How the daemon is: health, ingest, limits, and who sends what. */
-import { useEffect } from "preact/hooks";
 import type { StatusAnswer } from "../api/types";
 import { Ago } from "../parts/ago";
 import { Icon } from "../parts/icon";
-import { Failed, Loading } from "../parts/states";
+import { Page } from "../parts/page";
 import { bytesText, countText, elapsedText, lengthText } from "../model/words";
 import { Ingest } from "./status/ingest";
 import { Limits } from "./status/limits";
@@ -17,53 +16,34 @@ import "../styles/tiles.css";
 import "./status/status.css";
 
 export function Status() {
-  const { data, rates, error, reload } = useStatus(5_000);
-  useEffect(() => {
-    document.title = "Status · Granary";
-  }, []);
+  const { rates, ...answer } = useStatus(5_000);
   return (
-    <div class="status-view">
-      <div class="head">
-        <h1>Status</h1>
-        {error && data && (
-          <p class="stale-note" role="status">
-            Not refreshed: {error.message}
-          </p>
-        )}
-        {data && (
-          <p class="muted num">
-            Granary {data.version}, up {lengthText(data.now - data.started)}, answered{" "}
-            <Ago at={data.now} />
-          </p>
-        )}
-      </div>
-      {data ? (
+    <Page
+      class="status-view"
+      title="Status"
+      what="the status"
+      answer={answer}
+      about={({ version, now, started }) => (
+        <p class="muted num">
+          Granary {version}, up {lengthText(now - started)}, answered <Ago at={now} />
+        </p>
+      )}
+    >
+      {(status) => (
         <>
-          <Health health={data.health} />
-          <Tiles status={data} rates={rates} />
+          <Health health={status.health} />
+          <Tiles status={status} rates={rates} />
           <div class="columns">
             <div>
-              <Ingest status={data} rates={rates} />
-              <Refused refused={data.refused} />
+              <Ingest status={status} rates={rates} />
+              <Refused refused={status.refused} />
+              <Senders senders={status.senders} />
             </div>
-            <Limits limits={data.limits} />
+            <Limits limits={status.limits} />
           </div>
-          <Senders senders={data.senders} />
         </>
-      ) : error ? (
-        <section class="card">
-          <Failed message={`The status cannot be shown: ${error.message}`}>
-            <button type="button" class="button" onClick={reload}>
-              Try again
-            </button>
-          </Failed>
-        </section>
-      ) : (
-        <section class="card">
-          <Loading what="the status" />
-        </section>
       )}
-    </div>
+    </Page>
   );
 }
 

@@ -1,9 +1,8 @@
 /** The storage: what lies on the disk and in memory, and each document with its bytes. */
-import { useEffect } from "preact/hooks";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import { Icon } from "../parts/icon";
-import { Failed, Loading } from "../parts/states";
+import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
 import { Explorer } from "./storage/explorer";
 import { PartitionTable } from "./storage/partition-table";
@@ -16,49 +15,31 @@ import "./storage/document.css";
 const EVERY_MS = 10_000;
 
 export function Storage() {
-  const { data, error, reload } = useResource("storage", api.storage, EVERY_MS).value;
-  useEffect(() => {
-    document.title = "Storage · Granary";
-  }, []);
+  const answer = useResource("storage", api.storage, EVERY_MS).value;
   return (
-    <div class="storage-view">
-      <div class="head">
-        <h1>Storage</h1>
-        {error && data && (
-          <p class="stale-note" role="status">
-            Not refreshed: {error.message}
-          </p>
-        )}
-        {data && <p class="muted mono data-dir">{data.data_dir}</p>}
-      </div>
-      {data ? (
+    <Page
+      class="storage-view"
+      title="Storage"
+      what="the storage"
+      answer={answer}
+      about={({ data_dir }) => <p class="muted mono data-dir">{data_dir}</p>}
+    >
+      {(storage) => (
         <>
-          <Damaged files={data.damaged} />
-          <StorageTiles storage={data} />
+          <Damaged files={storage.damaged} />
+          <StorageTiles storage={storage} />
           <section class="card section">
             <div class="card-head">
               <h2>Partitions</h2>
             </div>
-            <Timeline storage={data} />
-            <PartitionTable storage={data} />
+            <Timeline storage={storage} />
+            <PartitionTable storage={storage} />
           </section>
-          <Explorer storage={data} />
-          <Checkpoints storage={data} />
+          <Explorer storage={storage} />
+          <Checkpoints storage={storage} />
         </>
-      ) : error ? (
-        <section class="card">
-          <Failed message={`The storage cannot be shown: ${error.message}`}>
-            <button type="button" class="button" onClick={reload}>
-              Try again
-            </button>
-          </Failed>
-        </section>
-      ) : (
-        <section class="card">
-          <Loading what="the storage" />
-        </section>
       )}
-    </div>
+    </Page>
   );
 }
 

@@ -1,8 +1,8 @@
 /** Somebody else saved the dashboard meanwhile: says so, and leaves nobody's work to chance. */
-import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Dashboard } from "../../api/types";
+import { useAttempt } from "../../parts/attempt";
 import { Dialog, Problem } from "../../parts/dialog";
 import { Loading } from "../../parts/states";
 
@@ -19,21 +19,12 @@ interface Props {
 
 export function ConflictDialog(props: Props) {
   const { name, found, onClose, onOverwrite, onSaveAs, onTakeTheirs } = props;
-  const busy = useSignal(false);
-  const error = useSignal<string | undefined>(undefined);
+  const { busy, error, run } = useAttempt();
   const theirs = useResource(`${name} ${found}`, (signal) =>
     found === null ? Promise.resolve(null) : api.dashboard(name, signal),
   ).value;
   const version = theirs.data?.version ?? found;
-  const overwrite = async () => {
-    busy.value = true;
-    try {
-      await onOverwrite(version);
-    } catch (cause) {
-      error.value = cause instanceof Error ? cause.message : String(cause);
-    }
-    busy.value = false;
-  };
+  const overwrite = () => void run(() => onOverwrite(version));
   return (
     <Dialog
       title={found === null ? "Somebody deleted it meanwhile" : "Somebody else saved it meanwhile"}
@@ -62,7 +53,7 @@ export function ConflictDialog(props: Props) {
           type="button"
           class="button"
           disabled={busy.value || (found !== null && !theirs.data)}
-          onClick={() => void overwrite()}
+          onClick={overwrite}
         >
           {found === null ? "Save mine anew" : `Overwrite version ${version} with mine`}
         </button>

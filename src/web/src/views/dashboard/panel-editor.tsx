@@ -5,7 +5,7 @@ import type { ChartPanel, Panel, TextPanel, Variable } from "../../api/types";
 import { Chart } from "../../chart/chart";
 import type { Failure } from "../../chart/data";
 import type { TimeFrame } from "../../chart/frame";
-import { Dialog } from "../../parts/dialog";
+import { Dialog, DialogFoot, TextField } from "../../parts/dialog";
 import { Empty } from "../../parts/states";
 import { letterOf, saysSomething } from "../../queries/address";
 import { Facets } from "../../queries/facets";
@@ -49,17 +49,14 @@ export function ChartEditor(props: ChartProps) {
   return (
     <Dialog title={isNew ? "New chart" : "Edit chart"} wide onClose={onClose}>
       <div class="panel-fields">
-        <label class="labelled">
-          Title
-          <input
-            type="text"
-            autofocus
-            maxLength={TITLE_MAX}
-            placeholder={titleOf(draft.value)}
-            value={draft.value.title}
-            onInput={(event) => change({ title: event.currentTarget.value })}
-          />
-        </label>
+        <TextField
+          label="Title"
+          isFirst
+          maxLength={TITLE_MAX}
+          placeholder={titleOf(draft.value)}
+          value={draft.value.title}
+          onText={(title) => change({ title })}
+        />
         <Options panel={draft.value} onChange={(next) => (draft.value = next)} />
       </div>
       <section class="card" aria-label="Queries">
@@ -111,7 +108,12 @@ export function ChartEditor(props: ChartProps) {
           )}
         </div>
       </div>
-      <Foot isNew={isNew} isReady={said.length > 0} onClose={onClose} onDone={done} />
+      <DialogFoot
+        action={isNew ? "Add" : "Apply"}
+        isReady={said.length > 0}
+        onClose={onClose}
+        onDone={done}
+      />
     </Dialog>
   );
 }
@@ -191,16 +193,13 @@ export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) 
   const change = (part: Partial<TextPanel>) => (draft.value = { ...draft.value, ...part });
   return (
     <Dialog title={isNew ? "New text" : "Edit text"} wide onClose={onClose}>
-      <label class="labelled">
-        Title
-        <input
-          type="text"
-          autofocus
-          maxLength={TITLE_MAX}
-          value={draft.value.title}
-          onInput={(event) => change({ title: event.currentTarget.value })}
-        />
-      </label>
+      <TextField
+        label="Title"
+        isFirst
+        maxLength={TITLE_MAX}
+        value={draft.value.title}
+        onText={(title) => change({ title })}
+      />
       <div class="text-editor">
         <label class="labelled">
           Text
@@ -220,27 +219,12 @@ export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) 
           </div>
         </div>
       </div>
-      <Foot isNew={isNew} isReady onClose={onClose} onDone={() => onDone(draft.value)} />
+      <DialogFoot
+        action={isNew ? "Add" : "Apply"}
+        isReady
+        onClose={onClose}
+        onDone={() => onDone(draft.value)}
+      />
     </Dialog>
-  );
-}
-
-interface FootProps {
-  isNew: boolean;
-  isReady: boolean;
-  onClose: () => void;
-  onDone: () => void;
-}
-
-function Foot({ isNew, isReady, onClose, onDone }: FootProps) {
-  return (
-    <footer class="dialog-foot">
-      <button type="button" class="button" onClick={onClose}>
-        Cancel
-      </button>
-      <button type="button" class="button primary" disabled={!isReady} onClick={onDone}>
-        {isNew ? "Add" : "Apply"}
-      </button>
-    </footer>
   );
 }

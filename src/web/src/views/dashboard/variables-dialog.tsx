@@ -1,7 +1,7 @@
 /** The variables of a dashboard, to be changed. */
 import { useSignal } from "@preact/signals";
 import type { Variable } from "../../api/types";
-import { Dialog, Problem } from "../../parts/dialog";
+import { FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { faultOf } from "./draft";
 
@@ -32,7 +32,14 @@ export function VariablesDialog({ variables, onClose, onDone }: Props) {
     draft.value = [...draft.value, { name, tag: name, multi: true }];
   };
   return (
-    <Dialog title="Variables" wide onClose={onClose}>
+    <FormDialog
+      title="Variables"
+      wide
+      action="Apply"
+      error={fault.value}
+      onSubmit={done}
+      onClose={onClose}
+    >
       <p class="muted">
         A variable is chosen on top of the dashboard. <code>$name</code> stands for what was chosen,
         in queries and titles: <code>host=$host</code>, or <code>{'up{host="$host"}'}</code> in
@@ -54,16 +61,7 @@ export function VariablesDialog({ variables, onClose, onDone }: Props) {
           <Icon name="plus" /> Add variable
         </button>
       </div>
-      <Problem message={fault.value} />
-      <footer class="dialog-foot">
-        <button type="button" class="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="button" class="button primary" onClick={done}>
-          Apply
-        </button>
-      </footer>
-    </Dialog>
+    </FormDialog>
   );
 }
 
@@ -75,15 +73,12 @@ interface RowProps {
 
 function Row({ variable, onChange, onRemove }: RowProps) {
   const field = (label: string, key: "name" | "tag" | "metric", hint: string) => (
-    <label class="labelled">
-      {label}
-      <input
-        type="text"
-        placeholder={hint}
-        value={variable[key] ?? ""}
-        onInput={(event) => onChange({ [key]: event.currentTarget.value })}
-      />
-    </label>
+    <TextField
+      label={label}
+      placeholder={hint}
+      value={variable[key] ?? ""}
+      onText={(text) => onChange({ [key]: text })}
+    />
   );
   return (
     <div class="variable-row">

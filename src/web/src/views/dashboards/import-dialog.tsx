@@ -1,11 +1,13 @@
 /** Brings in a dashboard that was exported: a file, or its text. */
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
-import { ApiError, api } from "../../api/client";
+import { api } from "../../api/client";
 import { go } from "../../app/address";
-import { Dialog, Problem } from "../../parts/dialog";
+import { useAttempt } from "../../parts/attempt";
+import { FormDialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { freeName, isSlug, readDashboard, slugOf } from "../dashboard/draft";
+import { NameField, NO_SLUG, said } from "../dashboard/name-dialog";
 
 /** A file larger than this is no dashboard. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
@@ -13,8 +15,7 @@ const FILE_BYTES_MAX = 4 * 1024 * 1024;
 export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () => void }) {
   const text = useSignal("");
   const own = useSignal<string | undefined>(undefined);
-  const error = useSignal<string | undefined>(undefined);
-  const busy = useSignal(false);
+  const { busy, error, run } = useAttempt();
   const file = useId();
   const read = text.value.trim() === "" ? undefined : readDashboard(text.value);
   const title = typeof read === "object" && typeof read.title === "string" ? read.title : "";
@@ -25,26 +26,28 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
     error.value = chosen.size > FILE_BYTES_MAX ? "The file is too large." : undefined;
     if (error.value === undefined) text.value = await chosen.text();
   };
-  const bring = async () => {
+  const bring = () => {
     if (read === undefined) error.value = "Choose a file, or paste its text.";
     else if (typeof read === "string") error.value = read;
-    else if (!isSlug(name)) error.value = "The name has 1 to 64 of a-z, 0-9 and -.";
+    else if (!isSlug(name)) error.value = NO_SLUG;
     else {
-      busy.value = true;
-      try {
+      const save = async () => {
         await api.saveDashboard(name, null, read);
         go(`/dashboards/${name}`);
-      } catch (cause) {
-        const isTaken = cause instanceof ApiError && cause.word === "conflict";
-        const why = cause instanceof Error ? cause.message : String(cause);
-        error.value = isTaken ? `There is a dashboard called ${name}: give another name.` : why;
-        busy.value = false;
-      }
+      };
+      void run(save, (cause) => said(cause, name));
     }
   };
 
   return (
-    <Dialog title="Import a dashboard" onClose={onClose}>
+    <FormDialog
+      title="Import a dashboard"
+      action="Import"
+      isReady={!busy.value}
+      error={error.value}
+      onSubmit={bring}
+      onClose={onClose}
+    >
       <div
         class="drop"
         onDragOver={(event) => event.preventDefault()}
@@ -79,30 +82,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
           }}
         />
       </label>
-      <label class="labelled">
-        Name in the address
-        <input
-          type="text"
-          class="mono"
-          maxLength={64}
-          value={name}
-          onInput={(event) => (own.value = event.currentTarget.value)}
-        />
-      </label>
-      <Problem message={error.value} />
-      <footer class="dialog-foot">
-        <button type="button" class="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class="button primary"
-          disabled={busy.value}
-          onClick={() => void bring()}
-        >
-          Import
-        </button>
-      </footer>
-    </Dialog>
+      <NameField name={name} onName={(text) => (own.value = text)} />
+    </FormDialog>
   );
 }

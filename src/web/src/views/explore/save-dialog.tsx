@@ -3,7 +3,8 @@ import { useSignal } from "@preact/signals";
 import { ApiError, api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { ChartPanel } from "../../api/types";
-import { Dialog, Problem } from "../../parts/dialog";
+import { useAttempt } from "../../parts/attempt";
+import { Dialog, FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { Loading } from "../../parts/states";
 import { emptyDashboard, freeName, slugOf, withPanel } from "../dashboard/draft";
@@ -34,32 +35,26 @@ export function SaveDialog({ panel, onClose }: Props) {
   const title = useSignal(panel.title);
   const target = useSignal("");
   const newTitle = useSignal("");
-  const error = useSignal<string | undefined>(undefined);
-  const busy = useSignal(false);
+  const { busy, error, run } = useAttempt();
   const saved = useSignal<string | undefined>(undefined);
   const all = found.data?.dashboards ?? [];
   const own = all.filter(({ builtin }) => !builtin);
 
-  const save = async () => {
+  const save = () => {
     const named = { ...panel, title: title.value.trim() };
     const isNew = target.value === "";
     if (isNew && newTitle.value.trim() === "") {
       error.value = "Give the new dashboard a title.";
       return;
     }
-    busy.value = true;
-    error.value = undefined;
-    try {
+    void run(async () => {
       const taken = all.map(({ name }) => name);
       const name = isNew ? freeName(slugOf(newTitle.value), taken) : target.value;
       const begun = emptyDashboard(newTitle.value.trim());
       if (isNew) await api.saveDashboard(name, null, withPanel(begun, named));
       else await addTo(name, named);
       saved.value = name;
-    } catch (cause) {
-      error.value = cause instanceof Error ? cause.message : String(cause);
-    }
-    busy.value = false;
+    });
   };
 
   if (saved.value !== undefined) {
@@ -78,60 +73,43 @@ export function SaveDialog({ panel, onClose }: Props) {
     );
   }
   return (
-    <Dialog title="Save to a dashboard" onClose={onClose}>
+    <FormDialog
+      title="Save to a dashboard"
+      action="Save"
+      isReady={!busy.value}
+      error={error.value ?? found.error?.message}
+      onSubmit={save}
+      onClose={onClose}
+    >
       {found.loading && !found.data ? <Loading what="dashboards" /> : null}
-      <form
-        class="stacked"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save();
-        }}
-      >
-        <label class="labelled">
-          Title of the chart
-          <input
-            type="text"
-            maxLength={200}
-            value={title.value}
-            onInput={(event) => (title.value = event.currentTarget.value)}
-          />
-        </label>
-        <label class="labelled">
-          Dashboard
-          <select
-            value={target.value}
-            onChange={(event) => (target.value = event.currentTarget.value)}
-          >
-            <option value="">A new one</option>
-            {own.map((entry) => (
-              <option key={entry.name} value={entry.name}>
-                {entry.title || entry.name}
-              </option>
-            ))}
-          </select>
-        </label>
-        {target.value === "" ? (
-          <label class="labelled">
-            Title of the new dashboard
-            <input
-              type="text"
-              maxLength={200}
-              value={newTitle.value}
-              onInput={(event) => (newTitle.value = event.currentTarget.value)}
-            />
-          </label>
-        ) : null}
-        <Problem message={error.value ?? found.error?.message} />
-        <footer class="dialog-foot">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="button primary" disabled={busy.value}>
-            Save
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+      <TextField
+        label="Title of the chart"
+        maxLength={200}
+        value={title.value}
+        onText={(text) => (title.value = text)}
+      />
+      <label class="labelled">
+        Dashboard
+        <select
+          value={target.value}
+          onChange={(event) => (target.value = event.currentTarget.value)}
+        >
+          <option value="">A new one</option>
+          {own.map((entry) => (
+            <option key={entry.name} value={entry.name}>
+              {entry.title || entry.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {target.value === "" ? (
+        <TextField
+          label="Title of the new dashboard"
+          maxLength={200}
+          value={newTitle.value}
+          onText={(text) => (newTitle.value = text)}
+        />
+      ) : null}
+    </FormDialog>
   );
 }

@@ -1,8 +1,9 @@
 /** Asks before a host is taken off the list. */
-import { useSignal, type Signal } from "@preact/signals";
+import type { Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { api, ApiError } from "../../api/client";
-import { Confirm } from "../../parts/dialog";
+import { api } from "../../api/client";
+import { causeText, useAttempt } from "../../parts/attempt";
+import { FormDialog } from "../../parts/dialog";
 
 interface Props {
   /** The host that is to go; `undefined` while none is. */
@@ -11,35 +12,28 @@ interface Props {
 }
 
 export function RemoveHost({ host, removed }: Props) {
-  const problem = useSignal<string | undefined>(undefined);
-  const isBusy = useSignal(false);
+  const { busy, error, run } = useAttempt();
   const name = host.value;
   useEffect(() => {
-    problem.value = undefined;
+    error.value = undefined;
   }, [name]);
   if (name === undefined) return null;
   const remove = async () => {
-    isBusy.value = true;
-    try {
-      await api.removeHost(name);
-      host.value = undefined;
-      removed();
-    } catch (cause) {
-      problem.value = cause instanceof ApiError ? cause.message : String(cause);
-    }
-    isBusy.value = false;
+    await api.removeHost(name);
+    host.value = undefined;
+    removed();
   };
   return (
-    <Confirm
+    <FormDialog
       title="Remove this host from the list?"
       action="Remove"
-      busy={isBusy.value}
-      error={problem.value && `Not removed: ${problem.value}`}
-      onYes={() => void remove()}
-      onNo={() => (host.value = undefined)}
+      isReady={!busy.value}
+      error={error.value}
+      onSubmit={() => void run(remove, (cause) => `Not removed: ${causeText(cause)}`)}
+      onClose={() => (host.value = undefined)}
     >
       <p class="removed-name mono">{name}</p>
       <p>Its series stay and can be charted. It comes back by itself with its next ping.</p>
-    </Confirm>
+    </FormDialog>
   );
 }

@@ -9,7 +9,7 @@ import { writeChoice } from "../../model/timeframe";
 import { counted } from "../../model/words";
 import { Icon } from "../../parts/icon";
 import { groupsOf, matching, type Group, type MetricCount } from "./groups";
-import { tagsOf } from "./sections";
+import { tagsOfHost } from "./sections";
 
 /** Charts of a group that are shown at first, and lines of a chart. */
 const CHARTS_MAX = 24;
@@ -107,7 +107,7 @@ interface MetricChartProps {
 }
 
 function MetricChart({ metric: { metric, series }, frame, name }: MetricChartProps) {
-  const tags = tagsOf(name);
+  const tags = tagsOfHost(name);
   const top = series > LINES_MAX ? { top: LINES_MAX } : {};
   return (
     <Chart

@@ -1,7 +1,7 @@
 /** What a host says of itself: whether it is there, since when, by which agents. */
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
-import type { Host, HostAgent } from "../../api/types";
+import { useResource, type Resource } from "../../api/resource";
+import type { Host, HostAgent, HostsAnswer } from "../../api/types";
 import { lengthText } from "../../model/words";
 import { Ago, second } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
@@ -40,15 +40,20 @@ export function HostHead({ name, children }: HeadProps) {
         )}
         {children}
       </div>
-      {host ? <Facts host={host} /> : <NoFacts isAsked={!answer.value.loading} />}
+      {host ? <Facts host={host} /> : <NoFacts answer={answer.value} />}
     </header>
   );
 }
 
-function NoFacts({ isAsked }: { isAsked: boolean }) {
+/** A list without the host says that no agent pings; a request that failed says nothing of it. */
+function NoFacts({ answer: { data, error } }: { answer: Resource<HostsAnswer> }) {
+  if (data) {
+    return <p class="host-facts muted">No agent pings for this host: its state is not known.</p>;
+  }
+  if (!error) return <p class="host-facts muted">…</p>;
   return (
-    <p class="host-facts muted">
-      {isAsked ? "No agent pings for this host: its state is not known." : "…"}
+    <p class="host-facts warn" role="status">
+      Whether its agents ping cannot be said: {error.message}
     </p>
   );
 }

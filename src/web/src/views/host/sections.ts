@@ -1,6 +1,7 @@
 /** The charts of a host, in the order in which one looks for what is wrong. */
 import type { ChartProps } from "../../chart/chart";
 import type { MetricQuery } from "../../api/types";
+import { tagsOf } from "../../queries/tags";
 import { byOperation, percentOf, shares } from "./derive";
 
 export type HostChart = Omit<ChartProps, "frame">;
@@ -23,6 +24,7 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
           (state) => `system_cpu_${state}`,
         ),
         stacked: true,
+        axisTop: 100,
         derive: shares,
         display: "avg_per_sec",
       },
@@ -130,14 +132,15 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
   },
 ];
 
-/** A value of a tag in the API's `name=value` pairs. */
-export function tagsOf(host: string): string {
-  return `host=${host}`;
+/** What asks for the series of a host. */
+export function tagsOfHost(host: string): string {
+  return tagsOf(new Map([["host", host]]));
 }
 
 /** The sections of which a host sends anything. */
 export function sectionsOf(host: string, metrics: ReadonlySet<string>): Section[] {
-  const query = (metric: string): MetricQuery => ({ kind: "metric", metric, tags: tagsOf(host) });
+  const tags = tagsOfHost(host);
+  const query = (metric: string): MetricQuery => ({ kind: "metric", metric, tags });
   return SECTIONS.map(({ title, charts }) => ({
     title,
     charts: charts

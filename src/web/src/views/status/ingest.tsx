@@ -1,7 +1,7 @@
 /** Samples by protocol, and what became of requests. */
 import type { StatusAnswer } from "../../api/types";
-import { ScrollX } from "../../parts/scroll-x";
 import { Empty } from "../../parts/states";
+import { Table, numbers } from "../../parts/table";
 import { countText } from "../../model/words";
 
 interface Props {
@@ -26,38 +26,21 @@ export function Ingest({ status, rates }: Props) {
           <p>Since the daemon started no protocol has brought a sample.</p>
         </Empty>
       ) : (
-        <ScrollX label="Ingest by protocol">
-          <table class="rows ingest">
-            <thead>
-              <tr>
-                <th scope="col">Protocol</th>
-                <th scope="col" class="num">
-                  Samples/s
-                </th>
-                <th scope="col" class="num">
-                  Accepted
-                </th>
-                <th scope="col" class="num">
-                  Duplicate
-                </th>
-                <th scope="col" class="num">
-                  Refused
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {heard.map((p) => (
-                <tr key={p.protocol}>
-                  <th scope="row">{p.protocol}</th>
-                  <td class="num">{rates ? countText(rates.get(p.protocol) ?? 0) : "…"}</td>
-                  <td class="num">{countText(p.accepted)}</td>
-                  <td class="num">{countText(p.duplicate)}</td>
-                  <td class={p.refused > 0 ? "num warn" : "num"}>{countText(p.refused)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </ScrollX>
+        <Table
+          label="Ingest by protocol"
+          class="ingest"
+          heads={["Protocol", ...numbers("Samples/s", "Accepted", "Duplicate", "Refused")]}
+        >
+          {heard.map((p) => (
+            <tr key={p.protocol}>
+              <th scope="row">{p.protocol}</th>
+              <td class="num">{rates ? countText(rates.get(p.protocol) ?? 0) : "…"}</td>
+              <td class="num">{countText(p.accepted)}</td>
+              <td class="num">{countText(p.duplicate)}</td>
+              <td class={p.refused > 0 ? "num warn" : "num"}>{countText(p.refused)}</td>
+            </tr>
+          ))}
+        </Table>
       )}
       <div class="card-foot muted">
         {silent.length > 0 && (

@@ -3,8 +3,7 @@ import { useSignal } from "@preact/signals";
 import { param, setParams } from "../../app/address";
 import type { StatusAnswer } from "../../api/types";
 import { Ago } from "../../parts/ago";
-import { Icon } from "../../parts/icon";
-import { ScrollX } from "../../parts/scroll-x";
+import { Table, type Head } from "../../parts/table";
 import { countText, counted, percentText } from "../../model/words";
 import { Meter } from "./meter";
 import { sendersBy, shareOf, type SenderColumn } from "./shares";
@@ -29,6 +28,11 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
   const shown = isWhole.value ? listed : listed.slice(0, FIRST);
   const series = sum(senders.top.map((sender) => sender.series));
   const samples = sum(senders.top.map((sender) => sender.samples));
+  const heads = COLUMNS.map(({ column: which, name, isNumber }): Head => {
+    const direction = which === "agent" ? "ascending" : "descending";
+    const onSort = () => setParams({ senders: which }, { replace: true });
+    return { name, isNumber, sort: { direction, isBy: which === column, onSort } };
+  });
   return (
     <section class="card section">
       <div class="card-head">
@@ -42,45 +46,18 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
       {listed.length === 0 ? (
         <p class="nothing">No sender was heard yet.</p>
       ) : (
-        <ScrollX label="Senders">
-          <table class="rows senders">
-            <thead>
-              <tr>
-                {COLUMNS.map(({ column: which, name, isNumber }) => (
-                  <th
-                    key={which}
-                    scope="col"
-                    class={isNumber ? "num" : undefined}
-                    aria-sort={
-                      which !== column ? "none" : which === "agent" ? "ascending" : "descending"
-                    }
-                  >
-                    <button
-                      type="button"
-                      class="sort"
-                      onClick={() => setParams({ senders: which }, { replace: true })}
-                    >
-                      {name}
-                      {which === column && <Icon name={which === "agent" ? "up" : "down"} />}
-                    </button>
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((sender) => (
-                <tr key={sender.agent}>
-                  <th scope="row">{sender.agent}</th>
-                  <ShareCell value={sender.series} whole={series} of="series" />
-                  <ShareCell value={sender.samples} whole={samples} of="samples" />
-                  <td class="num muted">
-                    {sender.heard === null ? "not known" : <Ago at={sender.heard} />}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </ScrollX>
+        <Table label="Senders" class="senders" heads={heads}>
+          {shown.map((sender) => (
+            <tr key={sender.agent}>
+              <th scope="row">{sender.agent}</th>
+              <ShareCell value={sender.series} whole={series} of="series" />
+              <ShareCell value={sender.samples} whole={samples} of="samples" />
+              <td class="num muted">
+                {sender.heard === null ? "not known" : <Ago at={sender.heard} />}
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {shown.length < listed.length && (
         <div class="card-foot">

@@ -3,15 +3,15 @@ import type { Checkpoint, StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";
 import { bytesText, countText, elapsedText } from "../../model/words";
 import { Ago } from "../../parts/ago";
-import { ScrollX } from "../../parts/scroll-x";
+import { Table, numbers } from "../../parts/table";
 import { Meter } from "../status/meter";
 import { shareOf } from "../status/shares";
 import { whenText } from "./times";
 
 interface Column {
   name: string;
-  of: (checkpoint: Checkpoint) => number | null;
-  text: (value: number | null) => string;
+  of: (checkpoint: Checkpoint) => number;
+  text: (value: number) => string;
 }
 
 const COLUMNS: Column[] = [
@@ -38,35 +38,25 @@ export function Checkpoints({ storage }: { storage: StorageAnswer }) {
           None since the daemon started. What was accepted meanwhile is durable in the journal.
         </p>
       ) : (
-        <ScrollX label="Checkpoints">
-          <table class="rows checkpoints">
-            <thead>
-              <tr>
-                <th scope="col">When</th>
-                {COLUMNS.map(({ name }) => (
-                  <th key={name} scope="col" class="num">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {checkpoints.map((checkpoint) => (
-                <tr key={checkpoint.at}>
-                  <th scope="row" class="num-left">
-                    {whenText(preferredZone.value, checkpoint.at, now)}{" "}
-                    <span class="muted">
-                      <Ago at={checkpoint.at} />
-                    </span>
-                  </th>
-                  {COLUMNS.map((column) => (
-                    <Bar key={column.name} column={column} own={checkpoint} all={checkpoints} />
-                  ))}
-                </tr>
+        <Table
+          label="Checkpoints"
+          class="checkpoints"
+          heads={["When", ...numbers(...COLUMNS.map(({ name }) => name))]}
+        >
+          {checkpoints.map((checkpoint) => (
+            <tr key={checkpoint.at}>
+              <th scope="row" class="num-left">
+                {whenText(preferredZone.value, checkpoint.at, now)}{" "}
+                <span class="muted">
+                  <Ago at={checkpoint.at} />
+                </span>
+              </th>
+              {COLUMNS.map((column) => (
+                <Bar key={column.name} column={column} own={checkpoint} all={checkpoints} />
               ))}
-            </tbody>
-          </table>
-        </ScrollX>
+            </tr>
+          ))}
+        </Table>
       )}
     </section>
   );
@@ -74,11 +64,11 @@ export function Checkpoints({ storage }: { storage: StorageAnswer }) {
 
 function Bar({ column, own, all }: { column: Column; own: Checkpoint; all: Checkpoint[] }) {
   const value = column.of(own);
-  const most = Math.max(...all.map((checkpoint) => column.of(checkpoint) ?? 0));
+  const most = Math.max(...all.map((checkpoint) => column.of(checkpoint)));
   return (
     <td class="num bytes-cell">
       {column.text(value)}
-      <Meter share={shareOf(value ?? 0, most)} plain />
+      <Meter share={shareOf(value, most)} plain />
     </td>
   );
 }

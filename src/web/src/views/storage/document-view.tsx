@@ -5,7 +5,7 @@ import { preferredZone } from "../../app/preferences";
 import { now } from "../../api/client";
 import type { StoredCell, StoredDocumentAnswer } from "../../api/types";
 import { Icon } from "../../parts/icon";
-import { ScrollX } from "../../parts/scroll-x";
+import { Table, numbers } from "../../parts/table";
 import { bytesText, counted, inText } from "../../model/words";
 import { HexView } from "./hex-view";
 import { bytesOfHex } from "./hex-layout";
@@ -176,34 +176,20 @@ function CellTable({ title, cells }: { title: string; cells: StoredCell[] }) {
           </span>
         )}
       </h3>
-      <ScrollX label={title}>
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Slot</th>
-              {COLUMNS.map((name) => (
-                <th key={name} scope="col" class="num">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((cell) => (
-              <tr key={cell.start}>
-                <th scope="row" class="num-left">
-                  {whenText(preferredZone.value, cell.start, now())}
-                </th>
-                {COLUMNS.map((name) => (
-                  <td key={name} class="num">
-                    {cell[name] === null ? "–" : numberText(cell[name])}
-                  </td>
-                ))}
-              </tr>
+      <Table label={title} heads={["Slot", ...numbers(...COLUMNS)]}>
+        {shown.map((cell) => (
+          <tr key={cell.start}>
+            <th scope="row" class="num-left">
+              {whenText(preferredZone.value, cell.start, now())}
+            </th>
+            {COLUMNS.map((name) => (
+              <td key={name} class="num">
+                {cell[name] === null ? "–" : numberText(cell[name])}
+              </td>
             ))}
-          </tbody>
-        </table>
-      </ScrollX>
+          </tr>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -1,5 +1,4 @@
 /** The bytes of a document: each number of a cell has a border and its column's colour. */
-import { useSignalEffect } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { preferredZone } from "../../app/preferences";
 import { now } from "../../api/client";
@@ -14,7 +13,7 @@ import {
   type Run,
   type StoredDocument,
 } from "./hex-layout";
-import { applyMark, mark, markOf, point } from "./marks";
+import { mark, point, useMarks } from "./marks";
 import { numberText } from "./tree-model";
 import { whenText } from "./times";
 
@@ -26,20 +25,11 @@ interface Props {
 export function HexView({ document, bytes }: Props) {
   const perRow = narrow.value ? 8 : 16;
   const box = useRef<HTMLDivElement>(null);
-  const isPointedHere = useRef(false);
+  const onPoint = useMarks(box);
   const rows = useMemo(
     () => hexRows(bytes.length, partsOf(document), perRow),
     [document, bytes, perRow],
   );
-  useSignalEffect(() => {
-    const to = mark.value;
-    if (box.current) applyMark(box.current, to, !isPointedHere.current);
-  });
-  const onPoint = (event: Event) => {
-    isPointedHere.current = true;
-    point(markOf(event.target));
-    isPointedHere.current = false;
-  };
   // Rows are drawn once for each document: marks change classes alone.
   const drawn = useMemo(
     () => rows.map((row) => <Row key={row.offset} row={row} bytes={bytes} />),

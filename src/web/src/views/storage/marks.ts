@@ -1,5 +1,6 @@
 /** Which cell somebody points at, in the tree or among the bytes: both mark it. */
-import { signal } from "@preact/signals";
+import { signal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
 
 export interface Mark {
   /** -1 of the header. */
@@ -11,7 +12,7 @@ export interface Mark {
 export const mark = signal<Mark | undefined>(undefined);
 
 /** The mark of an element, or of what it stands in. */
-export function markOf(target: EventTarget | null): Mark | undefined {
+function markOf(target: EventTarget | null): Mark | undefined {
   const element = target instanceof Element ? target.closest("[data-slot]") : null;
   if (!(element instanceof HTMLElement)) return undefined;
   return {
@@ -30,7 +31,7 @@ export function point(to: Mark | undefined): void {
  * Marks in the document what is pointed at: few elements change, and none is rendered again.
  * Brings the first of them into view where none is.
  */
-export function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): void {
+function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): void {
   for (const old of box.querySelectorAll(".marked, .marked-slot")) {
     old.classList.remove("marked", "marked-slot");
   }
@@ -45,6 +46,20 @@ export function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolea
     const aim = aims[0];
     if (aim) box.scrollTop += aim.getBoundingClientRect().top - middleOf(box);
   }
+}
+
+/** Marks within a box what is pointed at; what is returned is told what is pointed at there. */
+export function useMarks(box: { readonly current: HTMLElement | null }): (event: Event) => void {
+  const isPointedHere = useRef(false);
+  useSignalEffect(() => {
+    const to = mark.value;
+    if (box.current) applyMark(box.current, to, !isPointedHere.current);
+  });
+  return (event) => {
+    isPointedHere.current = true;
+    point(markOf(event.target));
+    isPointedHere.current = false;
+  };
 }
 
 function middleOf(box: HTMLElement): number {

@@ -6,7 +6,7 @@ import { valuesOfTag } from "../../api/client";
 import type { Facet } from "../../api/types";
 import { Combobox } from "../../parts/combobox";
 import { Icon } from "../../parts/icon";
-import { canBeAskedFor, selectionOf, tagsOf } from "../../queries/tags";
+import { selectionOf, tagsOf } from "../../queries/tags";
 
 const VALUES_MAX = 100;
 
@@ -115,17 +115,13 @@ function TagField({ facet, metric, chosen, onChoose }: TagFieldProps) {
 async function findValues(name: string, metric: string, text: string, signal: AbortSignal) {
   const all = await valuesOfTag(name, metric, signal);
   const words = text.toLowerCase();
-  const found = all.filter(
-    (value) => value !== "" && canBeAskedFor(name, value) && value.toLowerCase().includes(words),
-  );
+  const found = all.filter((value) => value !== "" && value.toLowerCase().includes(words));
   const any = text === "" ? [""] : [];
   return { total: found.length, items: [...any, ...found.slice(0, VALUES_MAX)] };
 }
 
-/** The values that can be asked for, the chosen one among them. */
+/** The values to choose from, the chosen one among them. */
 function optionsOf(facet: Facet, chosen: string | undefined): string[] {
-  const values = facet.values
-    .map(({ value }) => value)
-    .filter((value) => value !== "" && canBeAskedFor(facet.name, value));
+  const values = facet.values.map(({ value }) => value).filter((value) => value !== "");
   return chosen === undefined || values.includes(chosen) ? values : [chosen, ...values];
 }

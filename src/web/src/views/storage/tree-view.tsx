@@ -1,24 +1,15 @@
 /** The document nested, as BSON is written out: groups open and close, cells know their bytes. */
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import type { StoredDocument } from "./hex-layout";
-import { applyMark, mark, markOf, point } from "./marks";
+import { point, useMarks } from "./marks";
 import { treeOf, type Node } from "./tree-model";
 
 export function TreeView({ document }: { document: StoredDocument }) {
   const nodes = useMemo(() => treeOf(document.nested), [document.nested]);
   const box = useRef<HTMLDivElement>(null);
   const isAllOpen = useSignal(false);
-  const isPointedHere = useRef(false);
-  useSignalEffect(() => {
-    const to = mark.value;
-    if (box.current) applyMark(box.current, to, !isPointedHere.current);
-  });
-  const onPoint = (event: Event) => {
-    isPointedHere.current = true;
-    point(markOf(event.target));
-    isPointedHere.current = false;
-  };
+  const onPoint = useMarks(box);
   return (
     <section class="pane" aria-label="The document, nested">
       <div class="pane-head">

@@ -2,10 +2,13 @@
 
 use std::str::FromStr;
 
-use crate::model::{Cell, Kind};
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Kind};
 
 /// A number that is made of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Display {
     /// Sum divided by the number of samples.
     Avg,

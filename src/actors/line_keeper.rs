@@ -1,0 +1,98 @@
+//! The keeper of the last hour of all hosts: reads it again and again, so that whoever looks at the
+//! fleet waits for its last minutes only.
+//!
+//! Must never know: how it is read.
+
+use std::{fmt, time::Duration};
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
+
+use super::{Lifeline, Stop};
+
+/// How often: lines have a point a minute.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
+pub struct LineKeeper {
+    refresh: Box<dyn Fn() -> Result<(), String> + Send>,
+    every: Duration,
+    lifeline: Lifeline,
+    is_failing: bool,
+}
+
+impl LineKeeper {
+    /// A role that has not begun; `refresh` makes the lines ready, or says why it could not.
+    pub fn new(
+        refresh: impl Fn() -> Result<(), String> + Send + 'static,
+        lifeline: Lifeline,
+    ) -> Self {
+        Self { refresh: Box::new(refresh), every: EVERY, lifeline, is_failing: false }
+    }
+
+    fn run(&mut self) {
+        let outcome = (self.refresh)();
+        if let Some(cause) = outcome.as_ref().err().filter(|_| !self.is_failing) {
+            tracing::warn!(cause, "the last hour of all hosts is not ready: who asks for it waits");
+        }
+        self.is_failing = outcome.is_err();
+    }
+}
+
+impl fmt::Debug for LineKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineKeeper").field("is_failing", &self.is_failing).finish_non_exhaustive()
+    }
+}
+
+impl Actor for LineKeeper {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.run();
+        ctx.run_interval(self.every, |role, _| role.run());
+    }
+}
+
+impl Handler<Stop> for LineKeeper {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        self.lifeline.release();
+        ctx.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::actors::lifelines;
+
+    #[test]
+    fn lines_are_made_ready_at_once_and_again_and_again_also_after_a_failure() {
+        actix::System::new().block_on(async {
+            let (lifelines, _watcher) = lifelines();
+            let (count, third) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+            let told = third.clone();
+            let refresh = move || match count.fetch_add(1, Ordering::Relaxed) {
+                0 => Err("no".to_owned()),
+                1 => Ok(()),
+                _ => {
+                    told.notify_one();
+                    Ok(())
+                }
+            };
+            let mut role = LineKeeper::new(refresh, lifelines.for_role("line keeper"));
+            role.every = Duration::from_millis(1);
+            let role = role.start();
+            third.notified().await;
+            role.send(Stop).await.unwrap();
+        });
+    }
+}

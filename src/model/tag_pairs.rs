@@ -1,0 +1,93 @@
+//! Tags as people write them: `host=web1,core=0`.
+//!
+//! A name or a value that holds a comma, an equals sign or spaces at its ends stands in double
+//! quotes, in which `\"` is a quote and `\\` a backslash: `mount="/a,b"`. Must never know: who
+//! writes them, what they are asked for.
+
+/// The pairs of a text, as they stand; a tag may be named twice.
+///
+/// # Errors
+/// When it cannot be read: what is wrong with it.
+pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(',') {
+            rest = after;
+            continue;
+        }
+        let (name, after) = word(rest, |c| c == '=' || c == ',')?;
+        let Some(after) = after.strip_prefix('=') else {
+            return Err(format!("{name:?} is not name=value"));
+        };
+        let (value, after) = word(after, |c| c == ',')?;
+        pairs.push((name, value));
+        rest = after;
+    }
+    Ok(pairs)
+}
+
+/// The word that a text begins with, and what stands behind it: nothing, or one that ends words.
+fn word(text: &str, ends: impl Fn(char) -> bool) -> Result<(String, &str), String> {
+    let Some(inside) = text.trim_start().strip_prefix('"') else {
+        let (word, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));
+        return Ok((word.trim().to_owned(), rest));
+    };
+    let mut word = String::new();
+    let mut chars = inside.chars();
+    loop {
+        match chars.next() {
+            Some('"') => break,
+            Some('\\') => match chars.next() {
+                Some(c @ ('"' | '\\')) => word.push(c),
+                _ => return Err(format!("in {text:?} only \\\" and \\\\ may follow a backslash")),
+            },
+            Some(c) => word.push(c),
+            None => return Err(format!("{text:?} has no quote at its end")),
+        }
+    }
+    let rest = chars.as_str().trim_start();
+    if rest.is_empty() || rest.starts_with(ends) {
+        return Ok((word, rest));
+    }
+    Err(format!("{rest:?} follows a quote; put a comma between"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let expected: Vec<_> =
+            expected.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        assert_eq!(tag_pairs(text), Ok(expected), "{text}");
+    }
+
+    #[test]
+    fn plain_pairs_stand_between_commas() {
+        check("", &[]);
+        check("host=web1,core=0", &[("host", "web1"), ("core", "0")]);
+        check(" host = web 1 ,,core=", &[("host", "web 1"), ("core", "")]);
+        check(r#"path=C:\,q=a=b"c"#, &[("path", r"C:\"), ("q", "a=b\"c")]);
+    }
+
+    #[test]
+    fn what_is_quoted_may_hold_anything() {
+        check(r#"host="a,b",core=0"#, &[("host", "a,b"), ("core", "0")]);
+        check(r#""a=b, c" = " x " , d="\"\\""#, &[("a=b, c", " x "), ("d", "\"\\")]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        for (text, why) in [
+            ("host", r#""host" is not name=value"#),
+            ("a=1,host", r#""host" is not name=value"#),
+            (r#"a="b"#, "has no quote at its end"),
+            (r#"a="b"c"#, "follows a quote"),
+            (r#"a="\n""#, "may follow a backslash"),
+        ] {
+            let fault = tag_pairs(text).unwrap_err();
+            assert!(fault.contains(why), "{text}: {fault}");
+        }
+    }
+}

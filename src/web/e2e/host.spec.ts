@@ -1,0 +1,22 @@
+/** What the head of a host says of it. */
+import { expect, test } from "./support/test";
+
+test("a host that no agent pings for is told from a request that failed", async ({
+  page,
+  watch,
+}) => {
+  watch.excuse(/Failed to load resource/);
+  await page.goto("/hosts/unheard");
+  const absent = page.getByText("No agent pings for this host");
+  await expect(absent).toBeVisible();
+  await page.route("**/api/v1/hosts?*", (route) =>
+    route.fulfill({
+      status: 500,
+      contentType: "application/json",
+      body: JSON.stringify({ error: "failed", message: "a file could not be read" }),
+    }),
+  );
+  await page.reload();
+  await expect(page.getByText("cannot be said: a file could not be read")).toBeVisible();
+  await expect(absent).toBeHidden();
+});

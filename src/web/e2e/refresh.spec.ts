@@ -1,0 +1,66 @@
+/** A chart that asks again by itself, under the eyes of who reads it. */
+import { nextAsked } from "./support/asked";
+import { areaOf, boxOf, chartOf, nextFrame } from "./support/charts";
+import { HOST } from "./support/data";
+import { drawn } from "./support/drawn";
+import { expect, test } from "./support/test";
+
+/** What was seen of a chart, frame by frame. */
+interface Seen {
+  canvas: HTMLCanvasElement;
+  card: Element;
+  frames: number;
+  removed: number;
+  empty: number;
+  moved: number;
+}
+
+test("a refresh moves nothing that the mouse is on, and draws on the same canvas", async ({
+  page,
+}) => {
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
+  await drawn(page, "Load");
+  const { at, middle } = await boxOf(areaOf(page, "Load"));
+  await page.mouse.move(at(0.3), middle);
+  await nextFrame(page);
+  await page.evaluate(() => {
+    const card = document.querySelector("[data-chart=Load]");
+    const canvas = card?.querySelector<HTMLCanvasElement>(".uplot canvas");
+    if (!card || !canvas) throw new Error("no chart");
+    const copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const ctx = copy.getContext("2d", { willReadFrequently: true });
+    const seen: Seen = { canvas, card, frames: 0, removed: 0, empty: 0, moved: 0 };
+    Object.assign(window, { seen });
+    new MutationObserver((changes) => {
+      for (const change of changes) {
+        for (const node of change.removedNodes) if (node instanceof Element) seen.removed += 1;
+      }
+    }).observe(card, { childList: true, subtree: true });
+    const line = card.querySelector(".plot-line");
+    const place = line?.getBoundingClientRect().left;
+    const look = () => {
+      seen.frames += 1;
+      if (line?.getBoundingClientRect().left !== place) seen.moved += 1;
+      // One frame in ten: reading pixels takes time.
+      if (seen.frames % 10 === 0 && ctx) {
+        ctx.clearRect(0, 0, copy.width, copy.height);
+        ctx.drawImage(canvas, 0, 0);
+        const { data } = ctx.getImageData(0, copy.height / 2, copy.width, 40);
+        if (data.every((part) => part === 0)) seen.empty += 1;
+      }
+      requestAnimationFrame(look);
+    };
+    look();
+  });
+  const said = await chartOf(page, "Load").locator(".chart-time").textContent();
+  for (let k = 0; k < 2; k++) await nextAsked(page);
+  await nextFrame(page);
+  const seen = await page.evaluate(() => {
+    const { canvas, card, frames, removed, empty, moved } = (window as unknown as { seen: Seen })
+      .seen;
+    return { isSame: canvas.isConnected && card.isConnected, frames, removed, empty, moved };
+  });
+  expect(seen).toMatchObject({ isSame: true, removed: 0, empty: 0, moved: 0 });
+  expect(seen.frames).toBeGreaterThan(50);
+  expect(await chartOf(page, "Load").locator(".chart-time").textContent()).toBe(said);
+});

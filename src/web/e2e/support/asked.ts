@@ -1,0 +1,28 @@
+/** What the page asks the daemon for. */
+import type { Page } from "@playwright/test";
+
+/** Charts ask again by themselves each ten seconds. */
+const REFRESHED = { timeout: 25_000 };
+
+/** What the page asks next for a chart of this metric, in these slots, over such a length of time. */
+export function nextAsked(
+  page: Page,
+  metric = "system_load_1m",
+  resolution = "1m",
+  isLong: (length: number) => boolean = () => true,
+) {
+  return page
+    .waitForResponse((answer) => {
+      const { pathname, searchParams: params } = new URL(answer.url());
+      const isOfMetric = params.get("metric") === metric;
+      const isOfSlots = pathname === "/api/v1/chart" && params.get("resolution") === resolution;
+      return (
+        isOfSlots && isOfMetric && isLong(Number(params.get("end")) - Number(params.get("start")))
+      );
+    }, REFRESHED)
+    .then((answer) => {
+      const params = new URL(answer.url()).searchParams;
+      const number = (name: string) => Number(params.get(name));
+      return { params, length: number("end") - number("start") };
+    });
+}

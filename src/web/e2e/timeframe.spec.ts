@@ -1,0 +1,204 @@
+/** The time frame that charts share: resolution, range, zone, the ways along time, the address. */
+import type { Page } from "@playwright/test";
+import { nextAsked } from "./support/asked";
+import {
+  areaOf,
+  boxOf,
+  chartOf,
+  choices,
+  choose,
+  chooseZone,
+  drag,
+  fromMenu,
+  legendRow,
+} from "./support/charts";
+import { HOST } from "./support/data";
+import { drawn, drawnNow } from "./support/drawn";
+import { expect, test } from "./support/test";
+import { DAY, HOUR, MINUTE } from "./support/zones";
+
+const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
+
+/** The stretch of time over which a chart has slots. */
+async function stretch(page: Page): Promise<{ start: number; end: number }> {
+  const { times } = await drawnNow(page, "Load");
+  return { start: times[0] ?? 0, end: times.at(-1) ?? 0 };
+}
+
+const MONTH = 30.5 * DAY;
+const RANGES: Record<string, { api: string; slot: number; ranges: Record<string, number> }> = {
+  "1 min": {
+    api: "1m",
+    slot: MINUTE,
+    ranges: { "1 hr": HOUR, "6 hr": 6 * HOUR, "12 hr": 12 * HOUR, "24 hr": DAY, "48 hr": 2 * DAY },
+  },
+  "5 min": {
+    api: "5m",
+    slot: 5 * MINUTE,
+    ranges: {
+      "6 hr": 6 * HOUR,
+      "12 hr": 12 * HOUR,
+      "24 hr": DAY,
+      "48 hr": 2 * DAY,
+      "1 wk": 7 * DAY,
+      "2 wks": 14 * DAY,
+    },
+  },
+  "1 hr": {
+    api: "1h",
+    slot: HOUR,
+    ranges: { "1 day": DAY, "1 wk": 7 * DAY, "2 wks": 14 * DAY, "1 mo": MONTH, "2 mos": 2 * MONTH },
+  },
+  "1 day": {
+    api: "day",
+    slot: DAY,
+    ranges: {
+      "1 mo": MONTH,
+      "2 mos": 2 * MONTH,
+      "3 mos": 3 * MONTH,
+      "6 mos": 6 * MONTH,
+      "1 yr": 12 * MONTH,
+      "2 yrs": 24 * MONTH,
+      "5 yrs": 60 * MONTH,
+    },
+  },
+};
+
+test("each resolution has its ranges, and each range asks for that stretch of it", async ({
+  page,
+}) => {
+  await page.goto(`/hosts/${HOST}?resolution=1h&range=1w`);
+  await drawn(page, "Load");
+  for (const [resolution, { api, slot, ranges }] of Object.entries(RANGES)) {
+    const first = nextAsked(page, "system_load_1m", api);
+    await choose(page, "Resolution", resolution);
+    await first;
+    const labels = Object.keys(ranges);
+    await expect(choices(page, "Range").getByRole("button")).toHaveText(labels);
+    for (const label of labels) {
+      const button = choices(page, "Range").getByRole("button", { name: label, exact: true });
+      // What is chosen already asks for nothing new.
+      if ((await button.getAttribute("aria-pressed")) === "true") continue;
+      const wanted = ranges[label] ?? 0;
+      const tolerance = /mo|yr/.test(label) ? 0.05 * wanted + DAY : slot;
+      // A refresh of what was shown before may come in between.
+      const asked = nextAsked(page, "system_load_1m", api, (length) => {
+        return Math.abs(length - wanted) <= tolerance;
+      });
+      await choose(page, "Range", label);
+      await asked;
+    }
+  }
+});
+
+test("a drag zooms to its stretch, a double click goes back", async ({ page }) => {
+  await page.goto(SIX_HOURS);
+  await drawn(page, "Load");
+  const before = await stretch(page);
+  const address = page.url();
+  const at = (part: number) => before.start + part * (before.end + MINUTE - before.start);
+  const asked = nextAsked(page);
+  await drag(page, "Load", 0.5, 0.75);
+  await asked;
+  await expect.poll(async () => (await stretch(page)).end).toBeLessThan(before.end);
+  const zoomed = await stretch(page);
+  expect(Math.abs(zoomed.start - at(0.5))).toBeLessThan(2 * MINUTE);
+  expect(Math.abs(zoomed.end - at(0.75))).toBeLessThan(2 * MINUTE);
+  await expect(page).toHaveURL(/start=\d+.*end=\d+/);
+
+  const { at: x, middle } = await boxOf(areaOf(page, "Load"));
+  await page.mouse.dblclick(x(0.5), middle);
+  await expect(page).toHaveURL(`${address}&tz=Europe%2FBerlin`);
+  await expect.poll(async () => (await stretch(page)).end).toBeGreaterThanOrEqual(before.end);
+});
+
+test("a stretch is moved by a drag with shift and by the buttons, and left again", async ({
+  page,
+}) => {
+  await page.goto(SIX_HOURS);
+  await drawn(page, "Load");
+  const before = await stretch(page);
+  await page.keyboard.down("Shift");
+  await drag(page, "Load", 0.25, 0.75);
+  await page.keyboard.up("Shift");
+  await expect.poll(async () => (await stretch(page)).start).toBeLessThan(before.start);
+  const moved = await stretch(page);
+  expect(Math.abs(before.start - moved.start - 3 * HOUR)).toBeLessThan(5 * MINUTE);
+  expect(moved.end - moved.start).toBe(before.end - before.start);
+
+  const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
+  const startComes = (part: number, from: number) =>
+    expect
+      .poll(async () => Math.abs((await stretch(page)).start - from - part * 6 * HOUR))
+      .toBeLessThan(5 * MINUTE);
+  await press("Later");
+  await startComes(0.5, moved.start);
+  await press("Earlier");
+  await startComes(0, moved.start);
+  await press("Zoom in");
+  await startComes(0.25, moved.start);
+  await press("Back");
+  await startComes(0, moved.start);
+  await press("Zoom out");
+  await startComes(-0.5, moved.start);
+  await press("Now");
+  await expect(page).not.toHaveURL(/start=/);
+});
+
+test("a zone that is chosen is in the address, and shown to whoever opens it", async ({
+  page,
+  browser,
+}) => {
+  await page.goto(SIX_HOURS);
+  await chooseZone(page, "Asia/Tokyo");
+  await expect(page).toHaveURL(/tz=Asia%2FTokyo/);
+  const elsewhere = await browser.newContext({ timezoneId: "America/St_Johns" });
+  const other = await elsewhere.newPage();
+  await other.goto(page.url());
+  await expect(other.getByRole("button", { name: "Time zone: Asia/Tokyo" })).toBeVisible();
+  await elsewhere.close();
+});
+
+test("each row of the controls begins where they do", async ({ page }) => {
+  await page.goto(SIX_HOURS);
+  const lefts = await page.locator(".time-controls > *").evaluateAll((parts) => {
+    const rows = new Map<number, number>();
+    for (const part of parts) {
+      const { left, top, height } = part.getBoundingClientRect();
+      const row = Math.round((top + height / 2) / 10);
+      rows.set(row, Math.min(rows.get(row) ?? Infinity, left));
+    }
+    return [...rows.values()];
+  });
+  expect(new Set(lefts).size).toBe(1);
+});
+
+test("an address shows the same to whoever opens it", async ({ page, context }) => {
+  await page.goto(SIX_HOURS);
+  await drawn(page, "Load");
+  await choose(page, "Display", "total");
+  await chooseZone(page, "Australia/Lord_Howe");
+  await legendRow(page, "Load", "15m")
+    .getByRole("button")
+    .click({ modifiers: ["Shift"] });
+  await fromMenu(page, "Load", "Logarithmic axis");
+  await drag(page, "Load", 0.4, 0.9);
+  await expect(page).toHaveURL(/start=/);
+  await expect.poll(async () => (await drawnNow(page, "Load")).times.length).toBeLessThan(200);
+  const first = await drawn(page, "Load");
+
+  const other = await context.newPage();
+  await other.goto(page.url());
+  expect(await drawn(other, "Load")).toEqual(first);
+  await expect(legendRow(other, "Load", "15m").getByRole("button")).toHaveAttribute(
+    "aria-pressed",
+    "false",
+  );
+  await expect(choices(other, "Display").getByRole("button", { name: "total" })).toHaveAttribute(
+    "aria-pressed",
+    "true",
+  );
+  await expect(other.getByRole("button", { name: /^Time zone/ })).toHaveText(/Lord Howe/);
+  await chartOf(other, "Load").getByRole("button", { name: "More", exact: true }).click();
+  await expect(other.getByRole("menuitemcheckbox", { name: "Logarithmic axis" })).toBeChecked();
+});

@@ -1,0 +1,114 @@
+/** The axes of a plot: where they begin and end, and what stands beside them. */
+import uPlot from "uplot";
+import { timeTicks } from "../model/ticks";
+import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
+import type { Shown } from "./plot";
+import type { Colours } from "./plot-colours";
+
+/** Room for the numbers beside the axis, so that charts above each other line up. */
+const Y_AXIS_PX = 64;
+const X_AXIS_PX = 38;
+/** Least pixels between two ticks. */
+const TICK_PX = 76;
+const EDGE_PX = 12;
+const NO_UNIT: Unit = { word: "", perSecond: false };
+
+/** The axes of one plot, which ask what is shown each time they are drawn. */
+export class Axes {
+  private top: { window: string; min: number; max: number } | undefined;
+
+  constructor(private readonly shown: () => Shown | undefined) {}
+
+  get x(): uPlot.Scale {
+    return {
+      time: false,
+      range: () => {
+        const { start, end } = this.shown()?.window ?? { start: 0, end: 1 };
+        return [start, end];
+      },
+    };
+  }
+
+  y(state: Shown): uPlot.Scale {
+    const unit = state.data.series[0]?.unit ?? NO_UNIT;
+    if (state.log) {
+      return {
+        // Logarithmic: a const enum, which cannot be named here.
+        // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
+        distr: 3,
+        // Zero has no place on this axis: it lies on the bottom.
+        clamp: (_u, _value, min) => min,
+        range: (_u, min, max) => logRange(min, max),
+      };
+    }
+    return { range: (_u, min, max) => this.yRange(min, max, unit) };
+  }
+
+  private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
+    const threshold = this.shown()?.marks.threshold?.value;
+    const numbers = [dataMin, dataMax, threshold].filter((n) => n !== null && n !== undefined);
+    const most = Math.max(...numbers, 0);
+    const least = Math.min(...numbers, 0);
+    const axisTop = this.shown()?.axisTop;
+    let max = most > 0 || least === 0 ? topOf(most, unit) : 0;
+    // Sums of shares miss the whole by what numbers are rounded by.
+    if (axisTop !== undefined && most <= axisTop * 1.001) max = axisTop;
+    let min = least < 0 ? least * 1.08 : 0;
+    const window = JSON.stringify(this.shown()?.window);
+    if (this.top?.window === window && this.shown()?.isRead()) {
+      max = Math.max(max, this.top.max);
+      min = Math.min(min, this.top.min);
+    }
+    this.top = { window, min, max };
+    return [min, max];
+  }
+
+  both(state: Shown, colours: Colours): uPlot.Axis[] {
+    const unit = state.data.series[0]?.unit ?? NO_UNIT;
+    const common: uPlot.Axis = {
+      stroke: colours.muted,
+      font: `11px ${colours.font}`,
+      grid: { stroke: colours.line, width: 1 },
+    };
+    const ticksOf = (u: uPlot, min: number, max: number) =>
+      timeTicks(
+        this.shown()?.window.zone ?? "UTC",
+        min,
+        max,
+        Math.max(Math.floor(u.bbox.width / uPlot.pxRatio / TICK_PX), 2),
+      );
+    const x: uPlot.Axis = {
+      ...common,
+      size: X_AXIS_PX,
+      gap: 4,
+      lineGap: 1.25,
+      ticks: { stroke: colours.line, width: 1, size: 4 },
+      splits: (u, _axis, min, max) => ticksOf(u, min, max).map(({ at }) => at),
+      values: (u) => {
+        const { min = 0, max = 0 } = u.scales["x"] ?? {};
+        const right = u.bbox.width / uPlot.pxRatio;
+        return ticksOf(u, min, max).map(({ at, text }) =>
+          // A text that would be cut off at the edge is left out.
+          u.valToPos(at, "x") > right - EDGE_PX ? "" : text,
+        );
+      },
+    };
+    const y: uPlot.Axis = {
+      ...common,
+      size: Y_AXIS_PX,
+      gap: 6,
+      space: 34,
+      ticks: { show: false },
+      ...(state.log ? {} : { incrs: tickSteps(unit) }),
+      values: (_u, splits) => (state.log ? logTickTexts(splits, unit) : tickTexts(splits, unit)),
+    };
+    return [x, y];
+  }
+}
+
+function logRange(min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null || max <= 0) return [1, 10];
+  const low = 10 ** Math.floor(Math.log10(min > 0 ? min : max / 1000));
+  const high = 10 ** Math.ceil(Math.log10(max));
+  return high > low ? [low, high] : [low, low * 10];
+}

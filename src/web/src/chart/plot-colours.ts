@@ -1,0 +1,36 @@
+/** The theme's colours, for what is drawn on canvases. */
+import type { MarkColours } from "./marks";
+
+export interface Colours extends MarkColours {
+  muted: string;
+  line: string;
+  font: string;
+}
+
+/** From the styles, as they are now. */
+export function readColours(): Colours {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    muted: read("--muted"),
+    line: read("--line"),
+    font: read("--font"),
+    hatch: read("--line"),
+    threshold: read("--bad"),
+    annotation: {
+      user: read("--accent"),
+      agent_restart: read("--muted"),
+      host_reboot: read("--bad"),
+      gap: read("--warn"),
+    },
+  };
+}
+
+export function withAlpha(colour: string, alpha: number): string {
+  return (
+    colour +
+    Math.round(alpha * 255)
+      .toString(16)
+      .padStart(2, "0")
+  );
+}

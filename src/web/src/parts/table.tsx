@@ -1,0 +1,60 @@
+/** A table with heads for its columns; one that is wider than the screen scrolls by itself. */
+import type { ComponentChildren } from "preact";
+import { Icon } from "./icon";
+import { ScrollX } from "./scroll-x";
+
+export interface Head {
+  name: string;
+  /** Whether numbers stand below, on the right. */
+  isNumber?: boolean;
+  /** How rows can be put in order by it. */
+  sort?: { direction: "ascending" | "descending"; isBy: boolean; onSort: () => void };
+}
+
+interface Props {
+  label: string;
+  class?: string;
+  /** A name alone is of a column of texts. */
+  heads: readonly (string | Head)[];
+  /** The rows. */
+  children: ComponentChildren;
+}
+
+export function Table({ label, heads, children, ...own }: Props) {
+  return (
+    <ScrollX label={label}>
+      <table class={own.class ? `rows ${own.class}` : "rows"}>
+        <thead>
+          <tr>
+            {heads.map((head) => {
+              const all: Head = typeof head === "string" ? { name: head } : head;
+              return <ColumnHead key={all.name} {...all} />;
+            })}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </ScrollX>
+  );
+}
+
+function ColumnHead({ name, isNumber, sort }: Head) {
+  const order = sort && (sort.isBy ? sort.direction : "none");
+  return (
+    <th scope="col" class={isNumber ? "num" : undefined} aria-sort={order}>
+      {sort ? (
+        <button type="button" class="sort" onClick={sort.onSort}>
+          {name}
+          {sort.isBy && <Icon name={sort.direction === "ascending" ? "up" : "down"} />}
+        </button>
+      ) : (
+        name
+      )}
+    </th>
+  );
+}
+
+/** Heads of columns of numbers. */
+export function numbers(...names: readonly string[]): Head[] {
+  return names.map((name) => ({ name, isNumber: true }));
+}
