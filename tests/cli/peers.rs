@@ -5,6 +5,7 @@
 //! with each scrape. Meanwhile the daemon is killed and the sender restarted.
 
 mod collectd;
+mod mongodb;
 mod node_exporter;
 mod statsd;
 

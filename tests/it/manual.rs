@@ -82,8 +82,13 @@ fn lines_fit_a_narrow_screen_and_examples_say_what_they_are() {
 #[test]
 fn links_lead_to_files_and_headings_that_are_there() {
     let mut texts = pages();
-    for name in ["ARCHITECTURE.md", "CHANGELOG.md", "agents/host/METRICS.md", "src/store/FORMAT.md"]
-    {
+    for name in [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "agents/host/METRICS.md",
+        "agents/mongodb/METRICS.md",
+        "src/store/FORMAT.md",
+    ] {
         let text = fs::read_to_string(root().join(name)).unwrap();
         texts.push(Page { name: name.to_owned(), text });
     }

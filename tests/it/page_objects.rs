@@ -66,25 +66,25 @@ fn dashboards_that_are_built_in_come_first_and_stay_as_they_are() {
     let listed = shown(&dashboards::list(&store).unwrap());
     let listed = listed["dashboards"].as_array().unwrap();
     let names: Vec<_> = listed.iter().map(|own| own["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["hosts", "granary", "apes", "broken", "zoo"]);
+    assert_eq!(names, ["hosts", "mongodb", "granary", "apes", "broken", "zoo"]);
     assert_eq!(
         listed[0],
         json!({ "name": "hosts", "title": "Hosts", "version": null,
         "builtin": true, "changed": null })
     );
     assert_eq!(
-        listed[2],
+        listed[3],
         json!({ "name": "apes", "title": "apes", "version": 2,
         "builtin": false, "changed": NOW.0 })
     );
-    assert_eq!(listed[3]["title"], "broken (damaged)");
-    for name in ["hosts", "granary", "", "A", "a/b", "a b", &"x".repeat(65)] {
+    assert_eq!(listed[4]["title"], "broken (damaged)");
+    for name in ["hosts", "mongodb", "granary", "", "A", "a/b", "a b", &"x".repeat(65)] {
         let outcome = dashboards::put(&store, name, None, &titled("x"), NOW);
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
         let outcome = dashboards::delete(&store, name, Some(1));
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
     }
-    let version = listed[3]["version"].as_u64();
+    let version = listed[4]["version"].as_u64();
     dashboards::put(&store, "broken", version, &titled("mended"), NOW).unwrap();
 }
 
@@ -110,11 +110,14 @@ fn dashboards_that_are_built_in_ask_for_metrics_that_there_are() {
     let store = open(dir.path());
     let get = |name| shown(&dashboards::get(&store, name).unwrap())["dashboard"].clone();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let table = fs::read_to_string(root.join("agents/host/METRICS.md")).unwrap();
-    let hosts = metrics(&get("hosts"));
-    assert!(hosts.len() >= 40, "{hosts:?}");
-    for metric in hosts {
-        assert!(table.contains(&format!("| `{metric}` |")), "hosts: {metric}");
+    for (name, agent) in [("hosts", "host"), ("mongodb", "mongodb")] {
+        let table = root.join("agents").join(agent).join("METRICS.md");
+        let table = fs::read_to_string(table).unwrap();
+        let asked = metrics(&get(name));
+        assert!(asked.len() >= 40, "{name}: {asked:?}");
+        for metric in asked {
+            assert!(table.contains(&format!("| `{metric}` |")), "{name}: {metric}");
+        }
     }
     let granary = metrics(&get("granary"));
     assert!(granary.len() > 30, "{granary:?}");
@@ -125,7 +128,7 @@ fn dashboards_that_are_built_in_ask_for_metrics_that_there_are() {
         assert!(METRIC_NAMES.iter().any(is_one), "granary: {metric}");
     }
     // As a page would save a copy of it.
-    for name in ["hosts", "granary"] {
+    for name in ["hosts", "mongodb", "granary"] {
         let copy = Dashboard::read(&get(name).to_string()).unwrap();
         dashboards::put(&store, &format!("my-{name}"), None, &copy, NOW).unwrap();
         let panels = get(name)["panels"].as_array().unwrap().len();

@@ -59,7 +59,7 @@ impl Collectors<'_> {
     fn host(&self, every: Duration) -> Start {
         let name = self.name.to_owned();
         Box::new(move || {
-            let sources = granary_agent_host::sources(name)?;
+            let sources = granary_agent_host::sources(name, &[])?;
             let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
             Ok(Box::new(Together { name: HOST, every_ms, sources }))
         })

@@ -35,6 +35,23 @@ const CORE_METRICS: [&str; STATES] = [
     "system_cpu_core_guest",
 ];
 
+/// Of the machine in percent: of one core, so that all together may pass 100, and of all cores. The
+/// idle state is what is left.
+const PERCENTS: [(&str, &str); STATES] = [
+    ("system_cpu_user_percent", "system_normalized_cpu_user"),
+    ("system_cpu_nice_percent", "system_normalized_cpu_nice"),
+    ("system_cpu_kernel_percent", "system_normalized_cpu_kernel"),
+    ("system_cpu_idle_percent", "system_normalized_cpu_idle"),
+    ("system_cpu_iowait_percent", "system_normalized_cpu_iowait"),
+    ("system_cpu_irq_percent", "system_normalized_cpu_irq"),
+    ("system_cpu_softirq_percent", "system_normalized_cpu_softirq"),
+    ("system_cpu_steal_percent", "system_normalized_cpu_steal"),
+    ("system_cpu_guest_percent", "system_normalized_cpu_guest"),
+];
+
+/// Guest time is in user time, too.
+const GUEST: usize = STATES - 1;
+
 /// The kernel's idle and iowait times go back a little now and then; a larger step is a core
 /// that was taken off line and begins again.
 const STEP_BACK_TICKS_MAX: u64 = 1000;
@@ -59,6 +76,8 @@ impl Source for Cpu {
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let stat = Stat::parse(&self.host.text("stat")?)?;
+        let cores = stat.cores.iter().filter(|(core, _)| core.is_some()).count();
+        let before = self.highest.get(&None).copied();
         for (core, ticks) in stat.cores {
             let highest = self.highest.entry(core.clone()).or_default();
             for index in 0..STATES {
@@ -74,8 +93,31 @@ impl Source for Cpu {
                 }
             }
         }
+        if let (Some(before), Some(now)) = (before, self.highest.get(&None)) {
+            self.percents(shares(before, *now), cores, readings);
+        }
         Ok(())
     }
+}
+
+impl Cpu {
+    fn percents(&self, shares: Option<[f64; STATES]>, cores: usize, readings: &mut Readings) {
+        let Some(shares) = shares else { return };
+        for ((of_a_core, normalized), share) in PERCENTS.into_iter().zip(shares) {
+            let levels = [(of_a_core, share * cores as f64 * 100.0), (normalized, share * 100.0)];
+            self.host.gauges(readings, "percent", levels);
+        }
+    }
+}
+
+/// The share of each state in the time between two rounds, as the kernel counted it.
+fn shares(before: Ticks, now: Ticks) -> Option<[f64; STATES]> {
+    let mut grown = [0.0; STATES];
+    for (grown, (now, before)) in grown.iter_mut().zip(now.into_iter().zip(before)) {
+        *grown = now.checked_sub(before)? as f64;
+    }
+    let all: f64 = grown.iter().take(GUEST).sum();
+    (all > 0.0).then(|| grown.map(|ticks| ticks / all))
 }
 
 fn never_back(highest: u64, ticks: u64) -> u64 {
@@ -91,5 +133,15 @@ mod tests {
         assert_eq!(never_back(5000, 5001), 5001);
         assert_eq!(never_back(5000, 4999), 5000);
         assert_eq!(never_back(5000, 20), 20);
+    }
+
+    #[test]
+    fn shares_are_of_all_states_and_guest_time_is_in_user_time() {
+        let before = [100; STATES];
+        let now = [150, 100, 120, 125, 105, 100, 100, 100, 140];
+        let found = shares(before, now).unwrap();
+        assert_eq!(found, [0.5, 0.0, 0.2, 0.25, 0.05, 0.0, 0.0, 0.0, 0.4]);
+        assert_eq!(shares(now, now), None, "no time has passed");
+        assert_eq!(shares(now, before), None, "a core was taken off line");
     }
 }

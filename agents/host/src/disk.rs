@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 use granary_agent_kit::{Readings, Source, SourceError};
 use procfs::{DiskStat, DiskStats};
 
-use crate::host::Host;
+use crate::{
+    disk_intervals::{Between, Intervals},
+    host::Host,
+};
 
 /// `/proc/diskstats` counts in these, whatever the device's own sector is.
 const SECTOR_BYTES: f64 = 512.0;
@@ -38,6 +41,7 @@ const COUNTED: [Count; 11] = [
 struct Names {
     counted: [&'static str; COUNTED.len()],
     in_progress: &'static str,
+    between: Between,
 }
 
 /// Whole disks.
@@ -56,6 +60,12 @@ const DISKS: Names = Names {
         "system_disk_queue_time",
     ],
     in_progress: "system_disk_operations_in_progress",
+    between: Between {
+        read_ms: "system_disk_latency_read_ms",
+        write_ms: "system_disk_latency_write_ms",
+        busy_percent: "system_disk_utilization_percent",
+        queue_length: "system_disk_queue_length",
+    },
 };
 
 /// Parts of disks.
@@ -74,6 +84,12 @@ const PARTITIONS: Names = Names {
         "disk_partition_queue_time",
     ],
     in_progress: "disk_partition_operations_in_progress",
+    between: Between {
+        read_ms: "disk_partition_latency_read_ms",
+        write_ms: "disk_partition_latency_write_ms",
+        busy_percent: "disk_partition_utilization_percent",
+        queue_length: "disk_partition_queue_length",
+    },
 };
 
 /// What is made of disks and partitions: RAID, logical volumes, encryption.
@@ -92,6 +108,12 @@ const VOLUMES: Names = Names {
         "system_volume_queue_time",
     ],
     in_progress: "system_volume_operations_in_progress",
+    between: Between {
+        read_ms: "system_volume_latency_read_ms",
+        write_ms: "system_volume_latency_write_ms",
+        busy_percent: "system_volume_utilization_percent",
+        queue_length: "system_volume_queue_length",
+    },
 };
 
 /// What a device is.
@@ -108,15 +130,19 @@ enum Device<'a> {
 
 /// The source.
 #[derive(Debug)]
-pub(crate) struct Disk(pub(crate) Arc<Host>);
+pub(crate) struct Disk {
+    host: Arc<Host>,
+    intervals: Intervals,
+}
 
 impl Source for Disk {
     fn name(&self) -> &'static str {
         "disk"
     }
 
-    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let stats: DiskStats = self.0.parse("diskstats")?;
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let stats: DiskStats = self.host.parse("diskstats")?;
+        self.intervals.begin(now_ms);
         let names: BTreeSet<&str> = stats.0.iter().map(|disk| disk.name.as_str()).collect();
         for disk in &stats.0 {
             let name = disk.name.as_str();
@@ -134,6 +160,10 @@ impl Source for Disk {
 }
 
 impl Disk {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self { host, intervals: Intervals::default() }
+    }
+
     fn device<'a>(&self, name: &str, names: &BTreeSet<&'a str>) -> Device<'a> {
         if !is_real(name) {
             return Device::LeftOut;
@@ -143,7 +173,7 @@ impl Disk {
             return if of_disk { Device::Partition(whole) } else { Device::LeftOut };
         }
         let has_entries = |folder: &str| {
-            let path = self.0.sys.join("block").join(name).join(folder);
+            let path = self.host.sys.join("block").join(name).join(folder);
             fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
         };
         let is_volume = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
@@ -156,18 +186,20 @@ impl Disk {
     }
 
     fn add(
-        &self,
+        &mut self,
         disk: &DiskStat,
         of: &[(&'static str, &str)],
         names: &Names,
         readings: &mut Readings,
     ) {
-        let mut tags = vec![("host", self.0.name.as_str())];
+        let host = Arc::clone(&self.host);
+        let mut tags = vec![("host", host.name.as_str())];
         tags.extend_from_slice(of);
         for (metric, (unit, value)) in names.counted.into_iter().zip(COUNTED) {
-            readings.counter(metric, unit, &tags, value(disk), Some(self.0.boot_ms));
+            readings.counter(metric, unit, &tags, value(disk), Some(host.boot_ms));
         }
         readings.gauge(names.in_progress, "operations", &tags, disk.in_progress as f64);
+        self.intervals.add(disk, &names.between, &tags, readings);
     }
 }
 
@@ -220,7 +252,7 @@ mod tests {
                 .unwrap();
         }
         let host = Host { sys: folder.path().to_owned(), ..Host::of_test() };
-        let source = Disk(Arc::new(host));
+        let source = Disk::new(Arc::new(host));
         let names: BTreeSet<&str> = [
             "sda",
             "sda1",

@@ -1,6 +1,6 @@
 //! Space and inodes of local file systems.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, fs, path::Path, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
@@ -53,6 +53,10 @@ impl Source for FileSystem {
 impl FileSystem {
     fn space(&self, mount: &Mount, stat: &StatVfs, readings: &mut Readings) {
         let tags = [("host", self.0.name.as_str()), ("mount", mount.point.as_str())];
+        // What joins a mount with the series of the device beneath it.
+        let device = device_of(&mount.device);
+        let joined = [tags[0], tags[1], ("partition", device.as_str())];
+        readings.gauge("disk_partition_mounted", "", &joined, 1.0);
         let bytes = |blocks: u64| blocks as f64 * stat.f_frsize as f64;
         let used = stat.f_blocks.saturating_sub(stat.f_bfree);
         readings.gauge("disk_partition_space_total", "bytes", &tags, bytes(stat.f_blocks));
@@ -71,6 +75,15 @@ impl FileSystem {
         let read_only = stat.f_flag.contains(StatVfsMountFlags::RDONLY);
         readings.gauge("disk_partition_read_only", "", &tags, f64::from(u8::from(read_only)));
     }
+}
+
+/// The kernel's name of a device, as the series of disks, partitions and volumes have it: `dm-0` of
+/// `/dev/mapper/vg-root`. What is no device keeps its own.
+fn device_of(device: &str) -> String {
+    let is_device = device.starts_with("/dev/");
+    let real = is_device.then(|| fs::canonicalize(device).ok()).flatten();
+    let path = real.as_deref().unwrap_or_else(|| Path::new(device));
+    path.file_name().map_or_else(|| device.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// What an overlay takes over from the file system beneath it.
@@ -134,6 +147,19 @@ mod tests {
         assert_eq!(points, ["/", "/my disk"]);
         let container = real_mounts("overlay / overlay rw 0 0\n");
         assert_eq!(container.len(), 1);
+    }
+
+    #[test]
+    fn a_device_has_the_name_that_the_kernel_gives_it() {
+        for (device, name) in [
+            ("/dev/no-such-disk1", "no-such-disk1"),
+            ("tank/data", "data"),
+            ("overlay", "overlay"),
+            ("", ""),
+        ] {
+            assert_eq!(device_of(device), name, "{device}");
+        }
+        assert_eq!(device_of("/dev/fd"), "fd", "a link leads to its folder");
     }
 
     #[test]

@@ -2,46 +2,85 @@
 //!
 //! METRICS.md has the table of what is emitted; one file here is one group of it.
 
+mod cgroups;
 mod cpu;
 mod disk;
+mod disk_intervals;
 mod files;
 mod filesystem;
+mod groups;
 mod host;
+mod kernel;
 mod load;
 mod memory;
 mod network;
+mod pressure;
 mod processes;
 mod stat;
+mod systemd;
 mod tcp;
+mod temperature;
 mod uptime;
 
-use std::sync::Arc;
+use std::{io, sync::Arc, time::Duration};
 
-use granary_agent_kit::{Source, SourceError};
+use granary_agent_kit::{SideBySide, Source, SourceError};
 
 use crate::host::Host;
 
-/// What is sampled of this machine; `name` is the value of the tag `host`.
+/// The groups that may wait for something.
+const MAY_WAIT: [&str; 4] = ["filesystem", "temperature", "cgroups", "systemd"];
+/// For how long a round waits for them.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// What is sampled of this machine; `name` is the value of the tag `host`, and the processes of each
+/// name in `processes` are added up.
 ///
 /// # Errors
-/// When /proc cannot be read.
-pub fn sources(name: String) -> Result<Vec<Box<dyn Source>>, SourceError> {
-    Ok(every_group(&Arc::new(Host::of_this_machine(name)?)))
+/// When /proc cannot be read, or the system gives no thread.
+pub fn sources(name: String, processes: &[String]) -> Result<Vec<Box<dyn Source>>, SourceError> {
+    let host = Arc::new(Host::of_this_machine(name)?);
+    Ok(side_by_side(all_sources(&host, processes))?)
+}
+
+/// What comes from memory is read at once; what may wait for a medium, a chip or another process has
+/// a thread of its own, and is left out of a round when it takes too long.
+fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
+    let (slow, quick): (Vec<_>, Vec<_>) =
+        sources.into_iter().partition(|source| MAY_WAIT.contains(&source.name()));
+    let mut all: Vec<Box<dyn Source>> = Vec::new();
+    all.push(Box::new(SideBySide::new("slow", DEADLINE, slow)?));
+    all.extend(quick.into_iter().map(|source| -> Box<dyn Source> { source }));
+    Ok(all)
+}
+
+/// Every group, and the processes that are asked for.
+fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + Send>> {
+    let mut sources = every_group(host);
+    if !processes.is_empty() {
+        sources.push(Box::new(groups::Groups::new(Arc::clone(host), processes.to_vec())));
+    }
+    sources
 }
 
 /// Every group, in the order of METRICS.md.
-fn every_group(host: &Arc<Host>) -> Vec<Box<dyn Source>> {
+fn every_group(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
     vec![
         Box::new(cpu::Cpu::new(Arc::clone(host))),
         Box::new(load::Load(Arc::clone(host))),
         Box::new(memory::Memory(Arc::clone(host))),
-        Box::new(disk::Disk(Arc::clone(host))),
+        Box::new(disk::Disk::new(Arc::clone(host))),
         Box::new(filesystem::FileSystem(Arc::clone(host))),
         Box::new(network::Network(Arc::clone(host))),
         Box::new(processes::Processes(Arc::clone(host))),
         Box::new(files::Files(Arc::clone(host))),
         Box::new(tcp::Tcp(Arc::clone(host))),
         Box::new(uptime::Uptime(Arc::clone(host))),
+        Box::new(pressure::Pressure::new(Arc::clone(host))),
+        Box::new(kernel::Kernel(Arc::clone(host))),
+        Box::new(temperature::Temperature::new(Arc::clone(host))),
+        Box::new(cgroups::Cgroups::new(Arc::clone(host))),
+        Box::new(systemd::Systemd::new(Arc::clone(host))),
     ]
 }
 

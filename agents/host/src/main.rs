@@ -9,6 +9,9 @@ use granary_agent_kit::AgentArgs;
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-host", version)]
 struct Args {
+    /// Processes of this name are added up: CPU, memory, threads; may be given several times
+    #[arg(long = "process", value_name = "NAME")]
+    processes: Vec<String>,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -18,7 +21,7 @@ fn main() -> ExitCode {
 }
 
 fn start(args: &Args) -> anyhow::Result<()> {
-    let sources = granary_agent_host::sources(args.agent.agent_name());
+    let sources = granary_agent_host::sources(args.agent.agent_name(), &args.processes);
     let sources = sources.map_err(anyhow::Error::from_boxed)?;
     Ok(granary_agent_kit::run("host", &args.agent, sources)?)
 }

@@ -21,8 +21,11 @@ fn table() -> BTreeMap<String, [String; 3]> {
 fn sample_this_machine() -> Readings {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let mut readings = Readings::default();
-    for mut source in every_group(&host) {
-        source.sample(1000, &mut readings).unwrap();
+    let mut last_round = Readings::default();
+    for mut source in all_sources(&host, &["granary_agent_h".to_owned()]) {
+        // Percents are of the time between two rounds.
+        source.sample(1000, &mut last_round).unwrap();
+        source.sample(1500, &mut readings).unwrap();
     }
     readings
 }
@@ -42,6 +45,7 @@ fn every_emitted_metric_is_in_the_table_as_it_is_emitted() {
 #[test]
 fn every_metric_of_the_table_is_in_the_sources() {
     let sources = [
+        include_str!("cgroups/mod.rs"),
         include_str!("cpu.rs"),
         include_str!("load.rs"),
         include_str!("memory.rs"),
@@ -52,6 +56,11 @@ fn every_metric_of_the_table_is_in_the_sources() {
         include_str!("files.rs"),
         include_str!("tcp.rs"),
         include_str!("uptime.rs"),
+        include_str!("pressure.rs"),
+        include_str!("kernel.rs"),
+        include_str!("temperature.rs"),
+        include_str!("systemd.rs"),
+        include_str!("groups.rs"),
     ];
     for metric in table().keys() {
         let quoted = format!("\"{metric}\"");
@@ -80,7 +89,7 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
     use granary_protocol::Kind;
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     assert!(host.boot_ms > 1_500_000_000_000, "boot at {}", host.boot_ms);
-    let mut sources = every_group(&host);
+    let mut sources = all_sources(&host, &["granary_agent_h".to_owned()]);
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     for _ in 0..3 {
         let mut readings = Readings::default();
@@ -88,7 +97,11 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
             source.sample(1000, &mut readings).unwrap();
         }
         for reading in readings.as_slice().iter().filter(|r| r.kind == Kind::Counter) {
-            assert_eq!(reading.start_ms, Some(host.boot_ms), "{reading:?}");
+            // Of containers and services the kernel does not say.
+            let is_group =
+                ["container_", "unit_"].iter().any(|own| reading.metric.starts_with(own));
+            let since = Some(host.boot_ms).filter(|_| !is_group);
+            assert_eq!(reading.start_ms, since, "{reading:?}");
             let before =
                 last.insert(format!("{}{:?}", reading.metric, reading.tags), reading.value);
             assert!(before.is_none_or(|before| before <= reading.value), "{before:?} {reading:?}");
@@ -111,6 +124,7 @@ fn the_numbers_agree_with_each_other() {
         .as_slice()
         .iter()
         .filter(|r| r.metric.starts_with("system_cpu_") && r.metric != "system_cpu_guest")
+        .filter(|r| r.unit == "seconds")
         .filter(|r| !r.metric.starts_with("system_cpu_core_"))
         .map(|r| r.value)
         .sum();
@@ -125,11 +139,11 @@ fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
     let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
     let mut readings = Readings::default();
-    let failed: Vec<String> = every_group(&host)
+    let failed: Vec<String> = all_sources(&host, &["granary_agent_h".to_owned()])
         .iter_mut()
         .filter_map(|source| source.sample(1, &mut readings).err().map(|e| e.to_string()))
         .collect();
-    assert_eq!(failed.len(), 9, "{failed:?}");
+    assert_eq!(failed.len(), 10, "{failed:?}");
     assert!(failed[0].contains(&folder.path().join("stat").display().to_string()), "{failed:?}");
     let load = readings.as_slice().iter().find(|r| r.metric == "system_load_1m").unwrap();
     assert_eq!(load.value, 0.24);
@@ -151,4 +165,30 @@ fn no_series_is_the_sum_of_others_of_its_name() {
         let of_core = reading.tags.iter().any(|(name, _)| name == "core");
         assert_eq!(of_core, reading.metric.starts_with("system_cpu_core_"), "{reading:?}");
     }
+}
+
+#[test]
+fn a_name_of_processes_is_found_with_what_they_take() {
+    let readings = sample_this_machine();
+    let own = |metric: &str| {
+        let found = readings.as_slice().iter().find(|r| r.metric == metric);
+        found.map_or_else(|| panic!("no {metric}"), |r| r.value)
+    };
+    assert!(own("process_count") >= 1.0);
+    assert!(own("process_memory_resident") > 1e6);
+    assert!(own("process_cpu_user") >= 0.0);
+}
+
+#[test]
+fn sources_that_may_wait_have_threads_of_their_own() {
+    let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
+    let all = all_sources(&host, &[]);
+    let names: BTreeSet<&str> = all.iter().map(|source| source.name()).collect();
+    assert!(MAY_WAIT.iter().all(|name| names.contains(name)), "{names:?}");
+    let count = all.len();
+    let mut apart = side_by_side(all).unwrap();
+    assert_eq!(apart.len(), count - MAY_WAIT.len() + 1);
+    let mut readings = Readings::default();
+    apart[0].sample(1000, &mut readings).unwrap();
+    assert!(readings.as_slice().iter().any(|r| r.metric == "disk_partition_space_total"));
 }

@@ -34,6 +34,7 @@ use crate::{
     sender::{FLUSH_DEADLINE, Sender},
     signals::{self, Word},
     spool::{Spool, SpoolError, Usage, set_aside},
+    watched::Watched,
 };
 
 /// The wall clock is looked at this often while waiting, to notice steps and suspends.
@@ -182,7 +183,9 @@ fn deliver(
         args.report.clone(),
         schedule.send_delay(&agent),
     );
-    let pinger = Pinger::new(about(program, &agent, args, &sources), args.interval);
+    let watched = Watched::new(args.interval);
+    let about = about(program, &agent, args, &sources);
+    let pinger = Pinger::new(about, args.interval, watched.clone());
     let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
     let (done, sender_done) = sync_channel(1);
     let thread = thread::Builder::new()
@@ -207,6 +210,7 @@ fn deliver(
         problems: Problems::default(),
         refs: Refs::new(&spool.all_definitions()?, rules),
         readings: Readings::new(args.tags.clone()),
+        watched,
         dropping: false,
         started_ms: unix_ms(),
         schedule,
@@ -278,6 +282,7 @@ struct Sampler<'a> {
     problems: Problems,
     refs: Refs,
     readings: Readings,
+    watched: Watched,
     dropping: bool,
     started_ms: i64,
     bytes_max: u64,
@@ -404,6 +409,7 @@ impl Sampler<'_> {
         let watch = Stopwatch::start();
         self.readings.clear();
         sample_all(&mut self.sources, tick, &mut self.readings);
+        self.watched.set(self.readings.take_watched());
         let waiting = self.spool.usage()?;
         let sampled_in = watch.elapsed();
         let (agent, totals) = (&self.agent, &self.totals);

@@ -114,9 +114,9 @@ impl Client {
         format!("{}{path}", self.url())
     }
 
-    /// Posts a ping and waits for the answer, at most `timeout`; why the daemon did not take it.
-    pub(crate) fn ping(&self, ping: Ping, timeout: Duration) -> Result<(), String> {
-        let body = PingBody { pings: vec![ping] };
+    /// Posts pings and waits for the answer, at most `timeout`; why the daemon did not take one.
+    pub(crate) fn ping(&self, pings: Vec<Ping>, timeout: Duration) -> Result<(), String> {
+        let body = PingBody { pings };
         let body = serde_json::to_vec(&body).map_err(|cause| cause.to_string())?;
         let mut request =
             self.http.post(self.url_of(PING_PATH)).header(CONTENT_TYPE, "application/json");

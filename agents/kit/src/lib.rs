@@ -25,11 +25,13 @@ mod schedule;
 mod self_metrics;
 mod sender;
 mod series;
+mod side_by_side;
 mod signals;
 mod spool;
 #[cfg(test)]
 mod test_server;
 mod tls;
+mod watched;
 
 pub use agent::{AgentError, run, run_planned};
 pub use args::{AgentArgs, LogFormat};
@@ -39,5 +41,7 @@ pub use plan::{Plan, Planned, Planner};
 pub use readings::{KnownReading, Reading, Readings, Source, SourceError};
 pub use self_metrics::SELF_METRICS;
 pub use series::Series;
+pub use side_by_side::SideBySide;
 pub use spool::SpoolError;
 pub use tls::{TlsFiles, read_small};
+pub use watched::WatchedHost;

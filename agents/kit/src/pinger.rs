@@ -10,31 +10,48 @@ use tracing::{debug, info, warn};
 use crate::{
     client::Client,
     clock::{Stopwatch, unix_ms},
+    watched::Watched,
 };
 
 /// How long one ping may take: batches wait meanwhile.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Between two pings at least, however often hosts come and go.
+const NEWCOMERS_AFTER: Duration = Duration::from_secs(5);
 
 /// When to ping, and what to say.
 #[derive(Debug)]
 pub(crate) struct Pinger {
     about: Ping,
     every: Duration,
+    watched: Watched,
     /// Since the last ping; none before the first.
     last: Option<Stopwatch>,
+    /// As of the last ping.
+    newcomers: u64,
     /// Why the last ping failed, if it did.
     failure: Option<String>,
 }
 
 impl Pinger {
-    /// A pinger of an agent that samples so often; `about` is what stays the same.
-    pub(crate) fn new(about: Ping, sampling: Duration) -> Self {
-        Self { about, every: ping_interval(sampling), last: None, failure: None }
+    /// A pinger of an agent that samples so often; `about` is what stays the same. It pings for
+    /// the hosts that the agent watches, too.
+    pub(crate) fn new(about: Ping, sampling: Duration, watched: Watched) -> Self {
+        Self {
+            about,
+            every: ping_interval(sampling),
+            watched,
+            last: None,
+            newcomers: 0,
+            failure: None,
+        }
     }
 
-    /// How long until the next ping is due.
+    /// How long until the next ping is due: soon when there is a host that none was sent for.
     pub(crate) fn left(&self) -> Duration {
-        self.last.map_or(Duration::ZERO, |last| last.left_of(self.every))
+        let has_newcomer = self.watched.newcomers() != self.newcomers;
+        let every = if has_newcomer { self.every.min(NEWCOMERS_AFTER) } else { self.every };
+        self.last.map_or(Duration::ZERO, |last| last.left_of(every))
     }
 
     /// Pings when it is due; logs what begins and what ceases to fail.
@@ -43,8 +60,10 @@ impl Pinger {
             return;
         }
         self.last = Some(Stopwatch::start());
-        let ping = Ping { sent: unix_ms(), ..self.about.clone() };
-        let failure = client.ping(ping, PING_TIMEOUT).err();
+        self.newcomers = self.watched.newcomers();
+        let own = Ping { sent: unix_ms(), ..self.about.clone() };
+        let pings = self.watched.pings(&own);
+        let failure = client.ping(pings, PING_TIMEOUT).err();
         match (&failure, &self.failure) {
             (Some(cause), None) => {
                 warn!(cause, "cannot ping; the daemon does not know that this agent is there");

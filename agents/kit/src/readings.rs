@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Display, sync::
 
 use granary_protocol::{Kind, is_stale_marker};
 
-use crate::Series;
+use crate::{Series, WatchedHost};
 
 /// Why a source, or a part of it, has no readings this round.
 pub type SourceError = Box<dyn Error + Send + Sync>;
@@ -79,6 +79,7 @@ pub struct Readings {
     list: Vec<Reading>,
     known: Vec<KnownReading>,
     problems: BTreeMap<String, String>,
+    watched: Vec<WatchedHost>,
     not_finite: u64,
 }
 
@@ -154,6 +155,20 @@ impl Readings {
         self.problems.insert(place.into(), cause.to_string());
     }
 
+    /// Notes that a host other than the agent's own answered: the agent pings for it.
+    pub fn watched(&mut self, host: WatchedHost) {
+        self.watched.push(host);
+    }
+
+    /// Adds what was read apart from these readings, which have the common tags.
+    pub fn append(&mut self, other: Self) {
+        other.list.into_iter().for_each(|reading| self.push(reading));
+        other.known.into_iter().for_each(|reading| self.push_known(reading));
+        self.problems.extend(other.problems);
+        self.watched.extend(other.watched);
+        self.not_finite += other.not_finite;
+    }
+
     /// What was read.
     pub fn as_slice(&self) -> &[Reading] {
         &self.list
@@ -189,11 +204,17 @@ impl Readings {
         self.not_finite
     }
 
+    /// The hosts that answered.
+    pub(crate) fn take_watched(&mut self) -> Vec<WatchedHost> {
+        std::mem::take(&mut self.watched)
+    }
+
     /// Forgets the round, keeps the common tags.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
         self.known.clear();
         self.problems.clear();
+        self.watched.clear();
         self.not_finite = 0;
     }
 

@@ -1,10 +1,13 @@
-//! The dashboards that every daemon has: of hosts, and of the daemon itself.
+//! The dashboards that every daemon has: of hosts, of MongoDB, and of the daemon itself.
 
 use super::Dashboard;
 
 /// Each with its name, as JSON.
-const BUILTIN: [(&str, &str); 2] =
-    [("hosts", include_str!("hosts.json")), ("granary", include_str!("granary.json"))];
+const BUILTIN: [(&str, &str); 3] = [
+    ("hosts", include_str!("hosts.json")),
+    ("mongodb", include_str!("mongodb.json")),
+    ("granary", include_str!("granary.json")),
+];
 
 /// A dashboard that is built in; `None` when none of them has the name.
 pub(in crate::objects) fn get(name: &str) -> Option<Dashboard> {

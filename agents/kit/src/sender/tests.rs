@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use ureq::tls::TlsConfig;
 
 use super::*;
-use crate::{client::Token, test_server::serve};
+use crate::{client::Token, test_server::serve, watched::Watched};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -68,7 +68,7 @@ fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<To
 }
 
 fn pinger() -> Pinger {
-    Pinger::new(Ping::default(), Duration::ZERO)
+    Pinger::new(Ping::default(), Duration::ZERO, Watched::new(Duration::ZERO))
 }
 
 fn waiting(spool: &Spool) -> u64 {
@@ -339,9 +339,9 @@ fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
     // One that the daemon does not take is an error with its cause.
     let (url, server) = ping_server(vec![404]);
     let daemon = client(&url, None);
-    assert_eq!(daemon.ping(Ping::default(), TIMEOUT), Err("status 404".to_owned()));
+    assert_eq!(daemon.ping(vec![Ping::default()], TIMEOUT), Err("status 404".to_owned()));
     server.join().unwrap();
-    assert!(daemon.ping(Ping::default(), TIMEOUT).is_err());
+    assert!(daemon.ping(vec![Ping::default()], TIMEOUT).is_err());
 }
 
 /// A backlog was delivered oldest first: what is live came last, minutes after the daemon was back.

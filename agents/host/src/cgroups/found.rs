@@ -1,0 +1,131 @@
+//! Which control groups are containers and which are services, by the names that Docker, Podman,
+//! containerd, CRI-O, LXC and systemd give them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// How deep groups lie: Kubernetes puts containers five levels deep.
+const DEPTH_MAX: usize = 8;
+/// Folders that are looked at.
+const FOLDERS_MAX: usize = 10_000;
+/// Groups that are read.
+const GROUPS_MAX: usize = 1_000;
+/// Digits of an identifier that are shown, as `docker ps` does.
+const ID_DIGITS: usize = 12;
+
+/// What a group is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Of {
+    Container(String),
+    Unit(String),
+}
+
+/// A group that is read.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) folder: PathBuf,
+    pub(super) of: Of,
+}
+
+/// The groups of version 2, also where version 1 is mounted beside them.
+pub(super) fn find(root: &Path) -> Vec<Group> {
+    let hybrid = root.join("unified");
+    let root = if hybrid.join("cgroup.controllers").exists() { hybrid } else { root.to_owned() };
+    let mut groups = Vec::new();
+    if !root.join("cgroup.controllers").exists() {
+        return groups;
+    }
+    let mut seen = 0;
+    let mut level = vec![root];
+    for _ in 0..DEPTH_MAX {
+        let mut below = Vec::new();
+        for folder in level {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                seen += 1;
+                if seen > FOLDERS_MAX || groups.len() >= GROUPS_MAX {
+                    return groups;
+                }
+                if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    seen -= 1;
+                    continue;
+                }
+                let name = entry.file_name().to_string_lossy().into_owned();
+                match what(&name) {
+                    Some(of) => groups.push(Group { folder: entry.path(), of }),
+                    // Of people who are logged in, not of the machine.
+                    None if name == "user.slice" => {}
+                    None => below.push(entry.path()),
+                }
+            }
+        }
+        level = below;
+    }
+    groups
+}
+
+/// What a group of this name is of.
+fn what(name: &str) -> Option<Of> {
+    let scope = name.strip_suffix(".scope").unwrap_or(name);
+    if let Some(own) = scope.strip_prefix("lxc.payload.") {
+        return Some(Of::Container(own.to_owned()));
+    }
+    let of_machine = name.strip_suffix(".scope").and_then(|own| own.strip_prefix("machine-"));
+    if let Some(own) = of_machine {
+        return Some(Of::Container(own.replace("\\x2d", "-")));
+    }
+    let id = scope.rsplit('-').next().unwrap_or(scope);
+    let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id && !scope.contains("conmon") {
+        return id.get(..ID_DIGITS).map(|id| Of::Container(id.to_owned()));
+    }
+    name.strip_suffix(".service").map(|own| Of::Unit(own.replace("\\x2d", "-")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_known_by_the_names_that_each_gives() {
+        let id = "0123456789abcdef".repeat(4);
+        let container = |name: &str| Some(Of::Container(name.to_owned()));
+        for (name, expected) in [
+            (format!("docker-{id}.scope"), container("0123456789ab")),
+            (format!("libpod-{id}.scope"), container("0123456789ab")),
+            (format!("libpod-conmon-{id}.scope"), None),
+            (format!("cri-containerd-{id}.scope"), container("0123456789ab")),
+            (format!("crio-{id}.scope"), container("0123456789ab")),
+            (id.clone(), container("0123456789ab")),
+            ("lxc.payload.web".to_owned(), container("web")),
+            ("machine-db\\x2d1.scope".to_owned(), container("db-1")),
+            ("ssh.service".to_owned(), Some(Of::Unit("ssh".to_owned()))),
+            ("system.slice".to_owned(), None),
+            ("init.scope".to_owned(), None),
+            ("kubepods-burstable.slice".to_owned(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(what(&name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn containers_are_found_deep_and_nothing_within_them() {
+        let root = tempfile::tempdir().unwrap();
+        let id = "a".repeat(64);
+        for folder in [
+            format!("kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope/inner.service"),
+            "system.slice/ssh.service".to_owned(),
+            "user.slice/user-1000.slice/app.service".to_owned(),
+        ] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        assert_eq!(find(root.path()).len(), 0, "without version 2 there is none");
+        fs::write(root.path().join("cgroup.controllers"), "").unwrap();
+        let mut found: Vec<String> =
+            find(root.path()).into_iter().map(|group| format!("{:?}", group.of)).collect();
+        found.sort();
+        assert_eq!(found, ["Container(\"aaaaaaaaaaaa\")", "Unit(\"ssh\")"]);
+    }
+}

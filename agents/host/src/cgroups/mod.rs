@@ -1,0 +1,205 @@
+//! Containers and services by their control groups (version 2): CPU, throttling, memory, disks.
+
+mod found;
+
+use std::{fs, path::Path, sync::Arc};
+
+use granary_agent_kit::{Readings, Source, SourceError};
+
+use self::found::{Group, Of, find};
+use crate::host::Host;
+
+/// How often groups are looked for; in between those that were found are read.
+const FOUND_EVERY_MS: i64 = 60_000;
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct Cgroups {
+    host: Arc<Host>,
+    groups: Vec<Group>,
+    next_ms: i64,
+}
+
+/// Field of `cpu.stat`, series of a container, unit, and by what it is divided.
+const CPU: [(&str, &str, &str, f64); 5] = [
+    ("user_usec", "container_cpu_user", "seconds", 1e6),
+    ("system_usec", "container_cpu_kernel", "seconds", 1e6),
+    ("throttled_usec", "container_cpu_throttled", "seconds", 1e6),
+    ("nr_throttled", "container_cpu_throttled_periods", "periods", 1.0),
+    ("nr_periods", "container_cpu_periods", "periods", 1.0),
+];
+
+/// Field of `io.stat`, series and unit.
+const IO: [(&str, &str, &str); 4] = [
+    ("rbytes", "container_io_bytes_read", "bytes"),
+    ("wbytes", "container_io_bytes_written", "bytes"),
+    ("rios", "container_io_operations_read", "operations"),
+    ("wios", "container_io_operations_write", "operations"),
+];
+
+impl Cgroups {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self { host, groups: Vec::new(), next_ms: i64::MIN }
+    }
+}
+
+impl Source for Cgroups {
+    fn name(&self) -> &'static str {
+        "cgroups"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        if now_ms >= self.next_ms || self.next_ms.saturating_sub(now_ms) > FOUND_EVERY_MS {
+            self.groups = find(&self.host.sys.join("fs/cgroup"));
+            self.next_ms = now_ms.saturating_add(FOUND_EVERY_MS);
+        }
+        for group in &self.groups {
+            match &group.of {
+                Of::Container(name) => {
+                    let tags = [("container", &**name), ("host", &*self.host.name)];
+                    container(&group.folder, &tags, readings);
+                }
+                Of::Unit(name) => {
+                    let tags = [("host", &*self.host.name), ("unit", &**name)];
+                    unit(&group.folder, &tags, readings);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file of a group; one that ended since has none, and without its controller there is none.
+fn text(folder: &Path, file: &str) -> Option<String> {
+    fs::read_to_string(folder.join(file)).ok()
+}
+
+fn level(folder: &Path, file: &str) -> Option<f64> {
+    text(folder, file)?.trim().parse::<u64>().ok().map(|value| value as f64)
+}
+
+/// The number behind a name at the beginning of a line.
+fn field(text: &str, name: &str) -> Option<f64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    value.trim().parse::<u64>().ok().map(|value| value as f64)
+}
+
+/// The sum over the devices of `io.stat`, lines of `8:0 rbytes=1 wbytes=2`.
+fn sum_of_devices(text: &str, name: &str) -> f64 {
+    let values = text.split_ascii_whitespace().filter_map(|word| word.strip_prefix(name));
+    let values = values.filter_map(|rest| rest.strip_prefix('=')?.parse::<u64>().ok());
+    values.fold(0.0, |sum, value| sum + value as f64)
+}
+
+fn container(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
+    let cpu = text(folder, "cpu.stat").unwrap_or_default();
+    for (name, metric, unit, by) in CPU {
+        if let Some(total) = field(&cpu, name) {
+            readings.counter(metric, unit, tags, total / by, None);
+        }
+    }
+    for (file, metric, unit) in [
+        ("memory.current", "container_memory_used", "bytes"),
+        // Without a limit it says `max`.
+        ("memory.max", "container_memory_limit", "bytes"),
+        ("pids.current", "container_processes", "processes"),
+    ] {
+        if let Some(value) = level(folder, file) {
+            readings.gauge(metric, unit, tags, value);
+        }
+    }
+    if let Some(kills) = text(folder, "memory.events").and_then(|text| field(&text, "oom_kill")) {
+        readings.counter("container_oom_kills", "processes", tags, kills, None);
+    }
+    if let Some(io) = text(folder, "io.stat") {
+        for (name, metric, unit) in IO {
+            readings.counter(metric, unit, tags, sum_of_devices(&io, name), None);
+        }
+    }
+}
+
+fn unit(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
+    let cpu = text(folder, "cpu.stat").and_then(|text| field(&text, "usage_usec"));
+    if let Some(micros) = cpu {
+        readings.counter("unit_cpu", "seconds", tags, micros / 1e6, None);
+    }
+    for (file, metric, unit) in [
+        ("memory.current", "unit_memory_used", "bytes"),
+        ("pids.current", "unit_processes", "processes"),
+    ] {
+        if let Some(value) = level(folder, file) {
+            readings.gauge(metric, unit, tags, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_container_and_a_service_are_read_by_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = "0123456789ab".repeat(5) + "cdef";
+        let docker = format!("fs/cgroup/system.slice/docker-{id}.scope");
+        for (file, text) in [
+            ("fs/cgroup/cgroup.controllers".to_owned(), "cpu memory io pids"),
+            (
+                format!("{docker}/cpu.stat"),
+                "usage_usec 900\nuser_usec 2500000\nsystem_usec 500000\nnr_periods 10\n\
+                 nr_throttled 4\nthrottled_usec 1500000\n",
+            ),
+            (format!("{docker}/memory.current"), "1048576\n"),
+            (format!("{docker}/memory.max"), "max\n"),
+            (format!("{docker}/memory.events"), "low 0\noom 3\noom_kill 2\n"),
+            (
+                format!("{docker}/io.stat"),
+                "8:0 rbytes=100 wbytes=200 rios=3 wios=4 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=2\n",
+            ),
+            ("fs/cgroup/system.slice/ssh.service/cpu.stat".to_owned(), "usage_usec 7000000\n"),
+            ("fs/cgroup/system.slice/ssh.service/memory.current".to_owned(), "4096\n"),
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::of_test() });
+        let mut readings = Readings::default();
+        Cgroups::new(host).sample(1, &mut readings).unwrap();
+        let values: BTreeMap<&str, f64> =
+            readings.as_slice().iter().map(|r| (r.metric.as_ref(), r.value)).collect();
+        let expected = [
+            ("container_cpu_kernel", 0.5),
+            ("container_cpu_periods", 10.0),
+            ("container_cpu_throttled", 1.5),
+            ("container_cpu_throttled_periods", 4.0),
+            ("container_cpu_user", 2.5),
+            ("container_io_bytes_read", 101.0),
+            ("container_io_bytes_written", 202.0),
+            ("container_io_operations_read", 3.0),
+            ("container_io_operations_write", 4.0),
+            ("container_memory_used", 1_048_576.0),
+            ("container_oom_kills", 2.0),
+            ("unit_cpu", 7.0),
+            ("unit_memory_used", 4096.0),
+        ];
+        assert_eq!(values, expected.into());
+        let own = readings.as_slice().iter().find(|r| r.metric == "container_memory_used");
+        let tags = &own.unwrap().tags;
+        assert!(tags.contains(&("container".into(), "0123456789ab".to_owned())), "{tags:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "[ -~\\n]{0,200}", name in "[a-w]{1,8}", value: u64) {
+            prop_assert!(sum_of_devices(&text, &name).is_finite());
+            prop_assert!(field(&text, &name).is_none_or(f64::is_finite));
+            let line = format!("x 1\n{name} {value}\n");
+            prop_assert_eq!(field(&line, &name), Some(value as f64));
+        }
+    }
+}

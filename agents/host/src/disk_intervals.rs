@@ -1,0 +1,147 @@
+//! Latency in milliseconds, use in percent and queue length of block devices between two rounds, as
+//! `iostat` computes them.
+
+use std::collections::HashMap;
+
+use granary_agent_kit::Readings;
+use procfs::DiskStat;
+
+/// The names in one family of devices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Between {
+    pub(crate) read_ms: &'static str,
+    pub(crate) write_ms: &'static str,
+    pub(crate) busy_percent: &'static str,
+    pub(crate) queue_length: &'static str,
+}
+
+/// What is needed of a device: operations, and times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Totals {
+    reads: u64,
+    writes: u64,
+    reading: u64,
+    writing: u64,
+    busy: u64,
+    weighted: u64,
+}
+
+/// The totals of the round before, by device.
+#[derive(Debug, Default)]
+pub(crate) struct Intervals {
+    now_ms: i64,
+    before_ms: Option<i64>,
+    before: HashMap<String, Totals>,
+    now: HashMap<String, Totals>,
+}
+
+impl Intervals {
+    /// Begins a round; devices that were not in the one before are forgotten.
+    pub(crate) fn begin(&mut self, now_ms: i64) {
+        self.before_ms = (self.now_ms != 0).then_some(self.now_ms);
+        self.now_ms = now_ms;
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    /// Adds what a device did since the round before.
+    pub(crate) fn add(
+        &mut self,
+        disk: &DiskStat,
+        names: &Between,
+        tags: &[(&'static str, &str)],
+        readings: &mut Readings,
+    ) {
+        let now = Totals {
+            reads: disk.reads,
+            writes: disk.writes,
+            reading: disk.time_reading,
+            writing: disk.time_writing,
+            busy: disk.time_in_progress,
+            weighted: disk.weighted_time_in_progress,
+        };
+        self.now.insert(disk.name.clone(), now);
+        let (Some(before_ms), Some(before)) = (self.before_ms, self.before.get(&disk.name)) else {
+            return;
+        };
+        let Some(between) = between(*before, now, self.now_ms.saturating_sub(before_ms)) else {
+            return;
+        };
+        for (metric, unit, value) in [
+            (names.read_ms, "milliseconds", between.read_ms),
+            (names.write_ms, "milliseconds", between.write_ms),
+            (names.busy_percent, "percent", Some(between.busy_percent)),
+            (names.queue_length, "operations", Some(between.queue_length)),
+        ] {
+            if let Some(value) = value {
+                readings.gauge(metric, unit, tags, value);
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Done {
+    /// None when nothing was read.
+    read_ms: Option<f64>,
+    write_ms: Option<f64>,
+    busy_percent: f64,
+    queue_length: f64,
+}
+
+/// None when no time has passed, or the device is another one by now.
+fn between(before: Totals, now: Totals, passed_ms: i64) -> Option<Done> {
+    let grown = |now: u64, before: u64| now.checked_sub(before).map(|grown| grown as f64);
+    let passed = (passed_ms > 0).then_some(passed_ms as f64)?;
+    let mean = |millis: f64, operations: f64| (operations > 0.0).then(|| millis / operations);
+    Some(Done {
+        read_ms: mean(grown(now.reading, before.reading)?, grown(now.reads, before.reads)?),
+        write_ms: mean(grown(now.writing, before.writing)?, grown(now.writes, before.writes)?),
+        busy_percent: (grown(now.busy, before.busy)? / passed * 100.0).min(100.0),
+        queue_length: grown(now.weighted, before.weighted)? / passed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: Totals =
+        Totals { reads: 100, writes: 50, reading: 900, writing: 80, busy: 700, weighted: 1000 };
+
+    #[test]
+    fn a_mean_is_of_the_operations_between_two_rounds() {
+        let now = Totals {
+            reads: 110,
+            writes: 50,
+            reading: 935,
+            writing: 80,
+            busy: 1200,
+            weighted: 3500,
+        };
+        let expected =
+            Done { read_ms: Some(3.5), write_ms: None, busy_percent: 50.0, queue_length: 2.5 };
+        assert_eq!(between(BEFORE, now, 1000), Some(expected));
+        assert_eq!(between(BEFORE, now, 0), None);
+        assert_eq!(between(now, BEFORE, 1000), None, "another disk has its name");
+        let late = Totals { busy: 1703, ..BEFORE };
+        assert_eq!(between(BEFORE, late, 1000).unwrap().busy_percent, 100.0);
+    }
+
+    #[test]
+    fn a_device_that_was_away_begins_anew() {
+        let names = Between { read_ms: "r", write_ms: "w", busy_percent: "b", queue_length: "q" };
+        let line = "8 0 sda 10 0 80 7 5 0 40 3 0 9 10";
+        let disk = DiskStat::from_line(line).unwrap();
+        let mut intervals = Intervals::default();
+        let mut round = |now_ms, is_there| {
+            let mut readings = Readings::default();
+            intervals.begin(now_ms);
+            if is_there {
+                intervals.add(&disk, &names, &[], &mut readings);
+            }
+            readings.as_slice().len()
+        };
+        let seen = [round(1000, true), round(2000, true), round(3000, false), round(4000, true)];
+        assert_eq!(seen, [0, 2, 0, 0]);
+    }
+}

@@ -1,0 +1,206 @@
+//! CPU and memory of processes by their names, such as all of `mongod`.
+
+use std::{collections::HashMap, fs, sync::Arc};
+
+use granary_agent_kit::{Readings, Source, SourceError};
+
+use crate::host::Host;
+
+/// Processes that are looked at in a round.
+const PROCESSES_MAX: usize = 100_000;
+/// User, kernel, and the same of children that ended.
+const TIMES: usize = 4;
+/// Percent of a core, and of all cores.
+const METRICS: [(&str, &str); TIMES] = [
+    ("process_cpu_user", "process_normalized_cpu_user"),
+    ("process_cpu_kernel", "process_normalized_cpu_kernel"),
+    ("process_cpu_children_user", "process_normalized_cpu_children_user"),
+    ("process_cpu_children_kernel", "process_normalized_cpu_children_kernel"),
+];
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    host: Arc<Host>,
+    names: Vec<String>,
+    cores: f64,
+    before_ms: Option<i64>,
+    /// Ticks of each process in the round before, by number and start.
+    before: HashMap<(u32, u64), [u64; TIMES]>,
+}
+
+/// What is read of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Process<'a> {
+    name: &'a str,
+    times: [u64; TIMES],
+    threads: u64,
+    started: u64,
+    virtual_bytes: u64,
+    resident_pages: u64,
+}
+
+/// Sums over the processes of a name.
+#[derive(Debug, Default)]
+struct Sums {
+    processes: u64,
+    threads: u64,
+    virtual_bytes: u64,
+    resident_pages: u64,
+    /// Ticks since the round before.
+    grown: [u64; TIMES],
+}
+
+impl Groups {
+    pub(crate) fn new(host: Arc<Host>, names: Vec<String>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+        Self { host, names, cores, before_ms: None, before: HashMap::new() }
+    }
+}
+
+impl Source for Groups {
+    fn name(&self) -> &'static str {
+        "groups"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let mut sums: Vec<Sums> = self.names.iter().map(|_| Sums::default()).collect();
+        let mut now = HashMap::new();
+        for entry in fs::read_dir(&self.host.proc)?.flatten().take(PROCESSES_MAX) {
+            let file = entry.file_name();
+            let Some(id) = file.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            // One that ended meanwhile has none.
+            let Ok(line) = fs::read_to_string(entry.path().join("stat")) else { continue };
+            let Some(process) = parse(&line) else { continue };
+            let index = self.names.iter().position(|name| name == process.name);
+            let Some(sum) = index.and_then(|index| sums.get_mut(index)) else { continue };
+            let key = (id, process.started);
+            let before = self.before.get(&key).copied().unwrap_or_default();
+            sum.add(&process, before);
+            now.insert(key, process.times);
+        }
+        let passed = self.before_ms.replace(now_ms).map(|before| (now_ms - before) as f64 / 1000.0);
+        self.before = now;
+        for (name, sum) in self.names.iter().zip(sums) {
+            self.read(name, &sum, passed.filter(|passed| *passed > 0.0), readings);
+        }
+        Ok(())
+    }
+}
+
+impl Sums {
+    fn add(&mut self, process: &Process<'_>, before: [u64; TIMES]) {
+        self.processes += 1;
+        self.threads = self.threads.saturating_add(process.threads);
+        self.virtual_bytes = self.virtual_bytes.saturating_add(process.virtual_bytes);
+        self.resident_pages = self.resident_pages.saturating_add(process.resident_pages);
+        for (grown, (now, before)) in self.grown.iter_mut().zip(process.times.iter().zip(before)) {
+            *grown = grown.saturating_add(now.saturating_sub(before));
+        }
+    }
+}
+
+impl Groups {
+    fn read(&self, name: &str, sum: &Sums, passed: Option<f64>, readings: &mut Readings) {
+        let tags = [("host", &*self.host.name), ("process", name)];
+        let resident = sum.resident_pages.saturating_mul(procfs::page_size());
+        for (metric, unit, value) in [
+            ("process_count", "processes", sum.processes),
+            ("process_threads", "threads", sum.threads),
+            ("process_memory_resident", "bytes", resident),
+            ("process_memory_virtual", "bytes", sum.virtual_bytes),
+        ] {
+            readings.gauge(metric, unit, &tags, value as f64);
+        }
+        // In the first round it is not known since when the times are.
+        let Some(passed) = passed else { return };
+        for ((of_a_core, normalized), ticks) in METRICS.into_iter().zip(sum.grown) {
+            let percent = ticks as f64 / self.host.ticks_per_second / passed * 100.0;
+            readings.gauge(of_a_core, "percent", &tags, percent);
+            readings.gauge(normalized, "percent", &tags, percent / self.cores);
+        }
+    }
+}
+
+/// A line of `/proc/PID/stat`; the name may have spaces and brackets in it.
+fn parse(line: &str) -> Option<Process<'_>> {
+    let (head, rest) = line.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let words: Vec<&str> = rest.split_ascii_whitespace().take(24).collect();
+    let number = |index: usize| words.get(index)?.parse::<u64>().ok();
+    Some(Process {
+        name,
+        times: [number(11)?, number(12)?, number(13)?, number(14)?],
+        threads: number(17)?,
+        started: number(19)?,
+        virtual_bytes: number(20)?,
+        resident_pages: number(21)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(name: &str, times: [u64; TIMES], started: u64) -> String {
+        let [user, kernel, child_user, child_kernel] = times;
+        format!(
+            "7 ({name}) S 1 7 7 0 -1 4194560 1 2 3 4 {user} {kernel} {child_user} {child_kernel} 20 \
+             0 5 0 {started} 4096000 100 18446744073709551615 1 1 0\n"
+        )
+    }
+
+    fn round(groups: &mut Groups, now_ms: i64) -> HashMap<String, f64> {
+        let mut readings = Readings::default();
+        groups.sample(now_ms, &mut readings).unwrap();
+        readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect()
+    }
+
+    #[test]
+    fn processes_of_a_name_are_added_and_their_times_are_percent_of_a_core() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |id: u32, text: String| {
+            let own = folder.path().join(id.to_string());
+            fs::create_dir_all(&own).unwrap();
+            fs::write(own.join("stat"), text).unwrap();
+        };
+        write(7, line("mongod", [100, 50, 0, 0], 5));
+        write(8, line("a (mongod) b", [900, 900, 0, 0], 5));
+        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+        let mut groups = Groups::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
+        groups.cores = 4.0;
+        let first = round(&mut groups, 10_000);
+        assert_eq!(first.get("process_cpu_user"), None, "nobody knows since when");
+        write(7, line("mongod", [1100, 250, 3, 0], 5));
+        // One that began since.
+        write(9, line("mongod", [400, 0, 0, 0], 900));
+        let mut readings = Readings::default();
+        groups.sample(20_000, &mut readings).unwrap();
+        let of = |name: &str, metric: &str| {
+            let own = readings.as_slice().iter().find(|r| {
+                r.metric == metric && r.tags.contains(&("process".into(), name.to_owned()))
+            });
+            own.map(|r| r.value)
+        };
+        assert_eq!(of("mongod", "process_cpu_user"), Some(140.0));
+        assert_eq!(of("mongod", "process_normalized_cpu_user"), Some(35.0));
+        assert_eq!(of("mongod", "process_cpu_kernel"), Some(20.0));
+        assert_eq!(of("mongod", "process_cpu_children_user"), Some(0.3));
+        assert_eq!(of("mongod", "process_count"), Some(2.0));
+        assert_eq!(of("mongod", "process_threads"), Some(10.0));
+        assert_eq!(of("none", "process_count"), Some(0.0), "that it does not run is seen");
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_or_is_none(line in "[ -~\\n]{0,200}", name in "[ -~]{0,20}") {
+            prop_assert!(parse(&line).is_none_or(|process| line.contains(process.name)));
+            let good = format!("7 ({name}) S{}", " 1".repeat(30));
+            prop_assert_eq!(parse(&good).map(|process| process.name.to_owned()), Some(name));
+        }
+    }
+}

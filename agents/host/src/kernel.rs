@@ -1,0 +1,98 @@
+//! Connection tracking, sockets, packets that the kernel had no time for, and the clock.
+
+use std::{path::Path, sync::Arc};
+
+use granary_agent_kit::{Readings, Source, SourceError};
+
+use crate::host::Host;
+
+/// Where systemd's client of NTP says that the clock was set by it.
+const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
+/// Cores whose packets are added up.
+const CORES_MAX: usize = 4096;
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct Kernel(pub(crate) Arc<Host>);
+
+impl Source for Kernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        // Where the module is not loaded there is no such file.
+        for (file, metric) in [
+            ("sys/net/netfilter/nf_conntrack_count", "system_conntrack_entries"),
+            ("sys/net/netfilter/nf_conntrack_max", "system_conntrack_entries_max"),
+        ] {
+            if let Some(value) = self.0.text(file).ok().and_then(|text| text.trim().parse().ok()) {
+                self.0.gauges(readings, "entries", [(metric, value)]);
+            }
+        }
+        let sockets = self.0.text("net/sockstat")?;
+        for (line, field, metric) in [
+            ("sockets", "used", "system_sockets_used"),
+            ("TCP", "orphan", "tcp_sockets_orphaned"),
+            ("TCP", "alloc", "tcp_sockets_allocated"),
+            ("UDP", "inuse", "udp_sockets_used"),
+        ] {
+            if let Some(value) = field_of(&sockets, line, field) {
+                self.0.gauges(readings, "sockets", [(metric, value)]);
+            }
+        }
+        let [dropped, squeezed] = softnet(&self.0.text("net/softnet_stat")?);
+        self.0.counters(readings, "packets", [("system_softnet_dropped", dropped)]);
+        self.0.counters(readings, "rounds", [("system_softnet_squeezed", squeezed)]);
+        // Where another client of NTP runs, nobody knows.
+        if Path::new(TIMESYNC).parent().is_some_and(Path::exists) {
+            let is_set = f64::from(u8::from(Path::new(TIMESYNC).exists()));
+            self.0.gauges(readings, "", [("system_clock_synchronized", is_set)]);
+        }
+        Ok(())
+    }
+}
+
+/// A number behind its name, in the line of a protocol.
+fn field_of(text: &str, line: &str, field: &str) -> Option<f64> {
+    let own = text.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(": "))?;
+    let mut words = own.split_ascii_whitespace();
+    words.find(|word| *word == field)?;
+    words.next()?.parse().ok()
+}
+
+/// Packets dropped because a core's queue was full, and times that a core ran out of time with
+/// packets left, of all cores.
+fn softnet(text: &str) -> [f64; 2] {
+    let mut sums = [0.0; 2];
+    for line in text.lines().take(CORES_MAX) {
+        let words = line.split_ascii_whitespace().skip(1);
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum += u64::from_str_radix(word, 16).map_or(0.0, |count| count as f64);
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_behind_its_name() {
+        let text =
+            "sockets: used 50\nTCP: inuse 13 orphan 2 tw 103 alloc 14 mem 22\nUDP: inuse x\n";
+        assert_eq!(field_of(text, "sockets", "used"), Some(50.0));
+        assert_eq!(field_of(text, "TCP", "alloc"), Some(14.0));
+        for (line, field) in [("TCP", "none"), ("UDP", "inuse"), ("RAW", "inuse"), ("TCP", "22")] {
+            assert_eq!(field_of(text, line, field), None, "{line} {field}");
+        }
+    }
+
+    #[test]
+    fn cores_are_added_up() {
+        let text = "00101786 0000000a 00000003 00000000\n0011ceff 00000001 00000006 00000000\nx\n";
+        assert_eq!(softnet(text), [11.0, 9.0]);
+        assert_eq!(softnet(""), [0.0, 0.0]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Pressure stall information: how long tasks waited for CPU, memory, disks and interrupts.
+
+use std::{collections::HashMap, io, sync::Arc};
+
+use granary_agent_kit::{Readings, Source, SourceError};
+
+use crate::host::Host;
+
+/// Resource, line, and the names of its total and of its percent of the time since the round before.
+const LINES: [(&str, &str, &str, &str); 7] = [
+    ("cpu", "some", "system_pressure_cpu_some", "system_pressure_cpu_some_percent"),
+    ("cpu", "full", "system_pressure_cpu_full", "system_pressure_cpu_full_percent"),
+    ("memory", "some", "system_pressure_memory_some", "system_pressure_memory_some_percent"),
+    ("memory", "full", "system_pressure_memory_full", "system_pressure_memory_full_percent"),
+    ("io", "some", "system_pressure_io_some", "system_pressure_io_some_percent"),
+    ("io", "full", "system_pressure_io_full", "system_pressure_io_full_percent"),
+    ("irq", "full", "system_pressure_irq_full", "system_pressure_irq_full_percent"),
+];
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct Pressure {
+    host: Arc<Host>,
+    /// Time of the round before, and the totals in microseconds.
+    before: HashMap<&'static str, (i64, u64)>,
+}
+
+impl Pressure {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self { host, before: HashMap::new() }
+    }
+}
+
+impl Source for Pressure {
+    fn name(&self) -> &'static str {
+        "pressure"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let mut read = ("", String::new());
+        for (resource, line, metric, percent) in LINES {
+            if read.0 != resource {
+                let path = self.host.proc.join("pressure").join(resource);
+                read = match std::fs::read_to_string(&path) {
+                    Ok(text) => (resource, text),
+                    // Older kernels have fewer of them, or none.
+                    Err(cause) if is_not_there(&cause) => (resource, String::new()),
+                    Err(cause) => return Err(format!("{}: {cause}", path.display()).into()),
+                };
+            }
+            let Some(micros) = total(&read.1, line) else { continue };
+            self.host.counters(readings, "seconds", [(metric, micros as f64 / 1e6)]);
+            if let Some((at, before)) = self.before.insert(metric, (now_ms, micros))
+                && let Some(value) = percent_of(now_ms - at, before, micros)
+            {
+                self.host.gauges(readings, "percent", [(percent, value)]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A kernel that was built with it, and started without, says that it cannot.
+fn is_not_there(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported)
+        || cause.raw_os_error() == Some(95)
+}
+
+/// The total of a line, in microseconds.
+fn total(text: &str, line: &str) -> Option<u64> {
+    let words = text.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(' '))?;
+    words.split(' ').find_map(|word| word.strip_prefix("total="))?.trim().parse().ok()
+}
+
+fn percent_of(passed_ms: i64, before: u64, micros: u64) -> Option<f64> {
+    let grown = micros.checked_sub(before)? as f64;
+    (passed_ms > 0).then(|| (grown / 1000.0 / passed_ms as f64 * 100.0).min(100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_is_found_by_its_line() {
+        let text = "some avg10=97.52 avg60=92.34 avg300=90.15 total=10787\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!((total(text, "some"), total(text, "full")), (Some(10787), Some(7)));
+        for other in ["", "some", "some total=", "some total=x", "something total=3"] {
+            assert_eq!(total(other, "some"), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn percent_is_of_the_time_since_the_round_before() {
+        assert_eq!(percent_of(10_000, 1_000_000, 3_500_000), Some(25.0));
+        assert_eq!(percent_of(10_000, 0, 10_020_000), Some(100.0), "rounds are not on the dot");
+        assert_eq!(percent_of(0, 0, 5), None);
+        assert_eq!(percent_of(10, 5, 0), None);
+    }
+
+    #[test]
+    fn a_kernel_without_it_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+        let mut readings = Readings::default();
+        Pressure::new(host).sample(1, &mut readings).unwrap();
+        assert_eq!(readings.as_slice(), []);
+    }
+}

@@ -1,0 +1,137 @@
+//! Services of systemd: whether they run, and how often they were restarted.
+//!
+//! They are asked for by `systemctl`, once a minute: what a group of the kernel's says is only that
+//! it is there.
+
+use std::{path::Path, process::Command, sync::Arc};
+
+use granary_agent_kit::{Readings, Source, SourceError};
+
+use crate::host::Host;
+
+/// Where systemd runs there is this folder.
+const RUNNING: &str = "/run/systemd/system";
+/// A process takes some milliseconds.
+const EVERY_MS: i64 = 60_000;
+/// Units of an answer.
+const UNITS_MAX: usize = 2_000;
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct Systemd {
+    host: Arc<Host>,
+    next_ms: i64,
+}
+
+/// What `systemctl show` says of a unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Unit<'a> {
+    name: &'a str,
+    state: &'a str,
+    restarts: Option<u32>,
+}
+
+impl Systemd {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self { host, next_ms: i64::MIN }
+    }
+}
+
+impl Source for Systemd {
+    fn name(&self) -> &'static str {
+        "systemd"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let waits = now_ms < self.next_ms && self.next_ms.saturating_sub(now_ms) <= EVERY_MS;
+        if waits || !Path::new(RUNNING).exists() {
+            return Ok(());
+        }
+        self.next_ms = now_ms.saturating_add(EVERY_MS);
+        let show = ["show", "--type=service", "--all", "--no-pager", "*"];
+        let output = Command::new("systemctl")
+            .args(show)
+            .arg("--property=Id,ActiveState,NRestarts")
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .output()
+            .map_err(|cause| format!("systemctl: {cause}"))?;
+        if !output.status.success() {
+            return Err(format!("systemctl show: {}", output.status).into());
+        }
+        read(&String::from_utf8_lossy(&output.stdout), &self.host, readings);
+        Ok(())
+    }
+}
+
+fn read(text: &str, host: &Host, readings: &mut Readings) {
+    let mut failed = 0.0;
+    for Unit { name, state, restarts } in units(text) {
+        let name = name.strip_suffix(".service").unwrap_or(name);
+        let tags = [("host", &*host.name), ("unit", name)];
+        let is_failed = state == "failed";
+        failed += f64::from(u8::from(is_failed));
+        // Those that nobody started are of no interest.
+        if state == "inactive" || state.is_empty() {
+            continue;
+        }
+        readings.gauge("unit_active", "", &tags, f64::from(u8::from(state == "active")));
+        readings.gauge("unit_failed", "", &tags, f64::from(u8::from(is_failed)));
+        if let Some(restarts) = restarts {
+            readings.counter("unit_restarts", "restarts", &tags, f64::from(restarts), None);
+        }
+    }
+    host.gauges(readings, "units", [("system_units_failed", failed)]);
+}
+
+/// The units of an answer, which are apart by empty lines.
+fn units(text: &str) -> impl Iterator<Item = Unit<'_>> {
+    text.split("\n\n").take(UNITS_MAX).filter_map(parse)
+}
+
+fn parse(block: &str) -> Option<Unit<'_>> {
+    let value =
+        |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let name = value("Id").filter(|name| !name.is_empty())?;
+    let restarts = value("NRestarts").and_then(|count| count.parse().ok());
+    Some(Unit { name, state: value("ActiveState").unwrap_or_default(), restarts })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ANSWER: &str = "NRestarts=3\nId=nginx.service\nActiveState=active\n\n\
+        NRestarts=0\nId=backup.service\nActiveState=inactive\n\n\
+        NRestarts=7\nId=broken.service\nActiveState=failed\n";
+
+    #[test]
+    fn units_that_run_or_failed_are_read_with_their_restarts() {
+        let mut readings = Readings::default();
+        read(ANSWER, &Host::of_test(), &mut readings);
+        let unit = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
+            tags.iter().find(|(key, _)| key == "unit").map_or("", |(_, name)| name).to_owned()
+        };
+        let own = readings.as_slice().iter();
+        let values: Vec<_> = own.map(|r| (unit(&r.tags), r.metric.to_string(), r.value)).collect();
+        let expected = [
+            ("nginx", "unit_active", 1.0),
+            ("nginx", "unit_failed", 0.0),
+            ("nginx", "unit_restarts", 3.0),
+            ("broken", "unit_active", 0.0),
+            ("broken", "unit_failed", 1.0),
+            ("broken", "unit_restarts", 7.0),
+            ("", "system_units_failed", 1.0),
+        ];
+        assert_eq!(values, expected.map(|(u, m, v)| (u.to_owned(), m.to_owned(), v)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read(text in "[ -~\\n]{0,300}") {
+            read(&text, &Host::of_test(), &mut Readings::default());
+        }
+    }
+}

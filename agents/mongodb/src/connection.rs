@@ -1,0 +1,188 @@
+//! The connection to one server: what is asked, within which bounds, and what went wrong.
+//!
+//! The driver opens two sockets: one for commands, and one of its own to see that the server is
+//! there, once a minute. Nothing is asked twice. Must never know: what answers mean.
+
+use std::time::Duration;
+
+use granary_agent_kit::Stopwatch;
+use mongodb::{
+    Client,
+    bson::{Document, doc},
+    error::ErrorKind,
+    options::{ClientOptions, ServerAddress, ServerMonitoringMode},
+};
+
+use crate::settings::{SettingsError, TargetSettings, hosts_of};
+
+/// The code of what a user may not do.
+const UNAUTHORIZED: i32 = 13;
+/// How often the driver looks whether the server is there.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The server said no, with a code.
+    Refused(i32, String),
+    /// The server was not reached, or did not answer.
+    Unreachable(String),
+}
+
+impl Fault {
+    /// Whether the user may not do this.
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Refused(UNAUTHORIZED, _))
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Refused(_, cause) | Self::Unreachable(cause)) = self;
+        f.write_str(cause)
+    }
+}
+
+impl From<mongodb::error::Error> for Fault {
+    fn from(error: mongodb::error::Error) -> Self {
+        if let ErrorKind::Command(refused) = &*error.kind {
+            let (code, name, message) = (refused.code, &refused.code_name, &refused.message);
+            return Self::Refused(code, format!("{name} ({code}): {message}"));
+        }
+        Self::Unreachable(error.kind.to_string())
+    }
+}
+
+/// The options of each host that a target names, with the host.
+pub(crate) async fn options_of(
+    target: &TargetSettings,
+    timeout: Duration,
+) -> Result<Vec<(ServerAddress, ClientOptions)>, SettingsError> {
+    let hosts = hosts_of(&target.uri);
+    let fault = |what: &str| SettingsError(format!("target {hosts}: {what}"));
+    if target.uri.starts_with("mongodb+srv:") {
+        return Err(fault("name the hosts, as mongodb://a,b,c; mongodb+srv is not looked up"));
+    }
+    let options = ClientOptions::parse(&target.uri).await.map_err(|cause| {
+        // The driver quotes what it cannot read.
+        if target.uri.contains('@') {
+            fault("is no URI of MongoDB; in names and passwords, %-encode @ : / and %")
+        } else {
+            fault(&cause.kind.to_string())
+        }
+    })?;
+    let of_host = |host: &ServerAddress| (host.clone(), bounded(&options, host, timeout));
+    Ok(options.hosts.iter().map(of_host).collect())
+}
+
+/// The options with which one host is asked, and it alone.
+fn bounded(options: &ClientOptions, host: &ServerAddress, timeout: Duration) -> ClientOptions {
+    let mut own = options.clone();
+    own.hosts = vec![host.clone()];
+    own.direct_connection = Some(true);
+    own.load_balanced = None;
+    own.repl_set_name = None;
+    own.app_name = Some("granary-agent-mongodb".to_owned());
+    own.max_pool_size = Some(1);
+    own.min_pool_size = None;
+    own.max_connecting = Some(1);
+    own.retry_reads = Some(false);
+    own.connect_timeout = Some(timeout);
+    // A server that refuses connections is told from one that is slow.
+    own.server_selection_timeout = Some(timeout.mul_f64(0.75));
+    own.heartbeat_freq = Some(HEARTBEAT);
+    own.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+    own
+}
+
+/// A connection that counts what it costs.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: Client,
+    timeout: Duration,
+    pub(crate) costs: Costs,
+}
+
+/// What a server was asked since the agent's start.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Costs {
+    pub(crate) commands: u64,
+    pub(crate) failures: u64,
+    /// From question to answer.
+    pub(crate) waited: Duration,
+}
+
+impl Connection {
+    /// A connection that is opened with the first command.
+    pub(crate) fn new(
+        options: ClientOptions,
+        timeout: Duration,
+        costs: Costs,
+    ) -> Result<Self, Fault> {
+        Ok(Self { client: Client::with_options(options)?, timeout, costs })
+    }
+
+    /// Sends a command; the server stops it when nobody waits for it any more.
+    pub(crate) async fn ask(
+        &mut self,
+        database: &str,
+        mut command: Document,
+    ) -> Result<Document, Fault> {
+        let most_ms = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
+        command.insert("maxTimeMS", most_ms);
+        self.send(database, command).await
+    }
+
+    /// `hello`, or what servers before 4.4.2 have for it.
+    pub(crate) async fn hello(&mut self) -> Result<Document, Fault> {
+        match self.send("admin", doc! { "hello": 1 }).await {
+            Err(Fault::Refused(..)) => self.send("admin", doc! { "isMaster": 1 }).await,
+            answer => answer,
+        }
+    }
+
+    async fn send(&mut self, database: &str, command: Document) -> Result<Document, Fault> {
+        self.costs.commands += 1;
+        let watch = Stopwatch::start();
+        let answer = self.client.database(database).run_command(command).await;
+        self.costs.waited += watch.elapsed();
+        answer.map_err(|cause| {
+            self.costs.failures += 1;
+            cause.into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_host_of_a_uri_is_asked_for_itself() {
+        let target =
+            TargetSettings::new("mongodb://u:p@db1,db2:27018/?replicaSet=rs0&maxPoolSize=50");
+        let options = options_of(&target, Duration::from_secs(4)).await.unwrap();
+        let hosts: Vec<String> = options.iter().map(|(host, _)| host.to_string()).collect();
+        assert_eq!(hosts, ["db1:27017", "db2:27018"]);
+        for (host, own) in options {
+            assert_eq!((own.hosts, own.direct_connection), (vec![host], Some(true)));
+            assert_eq!((own.max_pool_size, own.repl_set_name), (Some(1), None));
+            assert_eq!(own.server_selection_timeout, Some(Duration::from_secs(3)));
+            assert!(own.credential.is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_uri_that_cannot_be_read_is_named_by_its_hosts_only() {
+        for (uri, part) in [
+            ("mongodb://user:s3:cret@db1:port/", "%-encode"),
+            ("mongodb+srv://user:s3cret@db1/", "name the hosts"),
+            ("mongodb://db1:port", "port"),
+            ("http://db1", "scheme"),
+        ] {
+            let message = options_of(&TargetSettings::new(uri), HEARTBEAT).await.unwrap_err().0;
+            assert!(message.contains("db1") && message.contains(part), "{uri}: {message}");
+            assert!(!message.contains("cret") && !message.contains("user"), "{message}");
+        }
+    }
+}

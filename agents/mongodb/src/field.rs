@@ -1,0 +1,81 @@
+//! Reads fields of documents, whose shapes differ by version and role; one that is not there, or is
+//! no number, is none.
+
+use mongodb::bson::{Bson, Document};
+
+/// The value at a path of names with dots between them.
+pub(crate) fn value<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
+    let (folders, name) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
+    let mut inner = document;
+    for folder in folders.into_iter().flat_map(|folders| folders.split('.')) {
+        inner = inner.get_document(folder).ok()?;
+    }
+    inner.get(name)
+}
+
+/// A number there, whatever its type.
+pub(crate) fn number(document: &Document, path: &str) -> Option<f64> {
+    let value = value(document, path)?;
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_i32().map(f64::from))
+        .or_else(|| value.as_i64().map(|number| number as f64))
+        .or_else(|| value.as_bool().map(|is_so| f64::from(u8::from(is_so))))?;
+    number.is_finite().then_some(number)
+}
+
+/// A time there, in Unix milliseconds.
+pub(crate) fn time_ms(document: &Document, path: &str) -> Option<i64> {
+    let value = value(document, path)?;
+    let date = value.as_datetime().map(|date| date.timestamp_millis());
+    date.or_else(|| value.as_timestamp().map(|stamp| i64::from(stamp.time) * 1000))
+}
+
+/// A text there.
+pub(crate) fn text<'a>(document: &'a Document, path: &str) -> Option<&'a str> {
+    value(document, path)?.as_str()
+}
+
+/// Whether there is a true.
+pub(crate) fn is_true(document: &Document, path: &str) -> bool {
+    value(document, path).and_then(Bson::as_bool).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::{DateTime, Timestamp, doc};
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_whatever_its_type_and_nothing_else_is_one() {
+        let document = doc! {
+            "a": { "b": 3_i32, "c d": 4_i64, "e": 2.5, "f": true, "g": "5", "h": f64::NAN },
+        };
+        for (path, expected) in [
+            ("a.b", Some(3.0)),
+            ("a.c d", Some(4.0)),
+            ("a.e", Some(2.5)),
+            ("a.f", Some(1.0)),
+            ("a.g", None),
+            ("a.h", None),
+            ("a", None),
+            ("a.b.c", None),
+            ("x.y", None),
+            ("", None),
+            (".", None),
+        ] {
+            assert_eq!(number(&document, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_a_date_or_the_seconds_of_a_timestamp() {
+        let document = doc! {
+            "date": DateTime::from_millis(1_500), "ts": Timestamp { time: 2, increment: 9 }, "n": 3,
+        };
+        assert_eq!(time_ms(&document, "date"), Some(1_500));
+        assert_eq!(time_ms(&document, "ts"), Some(2_000));
+        assert_eq!(time_ms(&document, "n"), None);
+    }
+}

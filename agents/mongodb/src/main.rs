@@ -1,0 +1,57 @@
+//! The program: arguments in, exit code out.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::Parser;
+use granary_agent_kit::{AgentArgs, Source};
+use granary_agent_mongodb::{MongoDb, Settings, TargetSettings, parse_span};
+
+/// Samples MongoDB servers for granary: standalone servers, members of replica sets, arbiters,
+/// config servers and routers, many from one agent.
+///
+/// The user of a URI needs the role clusterMonitor, and read on the database local for the oplog.
+#[derive(Debug, Parser)]
+#[command(name = "granary-agent-mongodb", version)]
+struct Args {
+    /// A server, or several with the same credentials; may be given several times. A password here
+    /// is seen by whoever may list processes: use --targets
+    #[arg(long = "target", value_name = "mongodb://HOST")]
+    targets: Vec<Target>,
+    /// A TOML file of servers: [[target]] with uri, and where wanted host and tags
+    #[arg(long = "targets", value_name = "FILE", conflicts_with = "targets")]
+    file: Option<PathBuf>,
+    /// How long one server's round may take [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    timeout: Option<Duration>,
+    /// How often all databases are asked for their sizes, or off [default: 20m]
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    databases_every: Option<Duration>,
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+/// A URI that is never printed.
+#[derive(Debug, Clone)]
+struct Target(TargetSettings);
+
+impl From<String> for Target {
+    fn from(uri: String) -> Self {
+        Self(TargetSettings::new(uri))
+    }
+}
+
+fn main() -> ExitCode {
+    granary_agent_kit::exit_code("granary-agent-mongodb", start(Args::parse()))
+}
+
+fn start(args: Args) -> anyhow::Result<()> {
+    let mut settings = match &args.file {
+        Some(file) => Settings::read(file)?,
+        None => Settings::default(),
+    };
+    settings.targets.extend(args.targets.into_iter().map(|target| target.0));
+    settings.timeout = args.timeout.unwrap_or(settings.timeout);
+    settings.databases_every = args.databases_every.unwrap_or(settings.databases_every);
+    let sources: Vec<Box<dyn Source>> = vec![Box::new(MongoDb::new(&settings)?)];
+    Ok(granary_agent_kit::run("mongodb", &args.agent, sources)?)
+}

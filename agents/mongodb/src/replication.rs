@@ -1,0 +1,127 @@
+//! `replSetGetStatus` and the ends of the oplog to readings: pure functions of the documents.
+
+use granary_agent_kit::Readings;
+use mongodb::bson::{Bson, Document};
+
+use crate::field::{is_true, number, time_ms};
+
+/// Members that are looked at; a set has at most 50.
+const MEMBERS_MAX: usize = 100;
+const GIB: f64 = 1_073_741_824.0;
+
+/// What a member says of its set.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Lag {
+    /// How far it is behind the primary by the times of operations; a primary is not.
+    pub(crate) seconds: Option<f64>,
+}
+
+/// Adds what a member says of its set; gives how far it is behind.
+pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
+    if let Some(state) = number(status, "myState") {
+        readings.gauge("mongodb_state", "", &[], state);
+    }
+    if let Some(term) = number(status, "term") {
+        readings.gauge("mongodb_term", "", &[], term);
+    }
+    let Ok(members) = status.get_array("members") else { return Lag::default() };
+    let members: Vec<&Document> =
+        members.iter().take(MEMBERS_MAX).filter_map(Bson::as_document).collect();
+    let is_healthy = |member: &&&Document| {
+        number(member, "health") == Some(1.0) && number(member, "state").is_some_and(is_well)
+    };
+    let healthy = members.iter().filter(is_healthy).count();
+    let unhealthy = members.len() - healthy;
+    readings.gauge("mongodb_members_healthy", "members", &[], healthy as f64);
+    readings.gauge("mongodb_members_unhealthy", "members", &[], unhealthy as f64);
+    let primary = members.iter().find(|member| number(member, "state") == Some(PRIMARY));
+    let has_primary = f64::from(u8::from(primary.is_some()));
+    readings.gauge("mongodb_has_primary", "", &[], has_primary);
+    primary.map_or(Lag::default(), |primary| lags(primary, &members, readings))
+}
+
+const PRIMARY: f64 = 1.0;
+const SECONDARY: f64 = 2.0;
+const ARBITER: f64 = 7.0;
+
+fn is_well(state: f64) -> bool {
+    [PRIMARY, SECONDARY, ARBITER].contains(&state)
+}
+
+/// How far a secondary is behind the primary, and of the primary how far the last of them is.
+fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
+    let is_self = |member: &&&Document| is_true(member, "self");
+    let behind = |member: &Document, at: fn(&Document) -> Option<i64>| {
+        let (first, own) = (at(primary)?, at(member)?);
+        // A member that heard of a later operation than the one who asks is not behind.
+        Some((first.saturating_sub(own).max(0)) as f64 / 1000.0)
+    };
+    let Some(own) = members.iter().find(is_self) else { return Lag::default() };
+    match number(own, "state") {
+        Some(SECONDARY) => {
+            let lag = behind(own, operation_ms);
+            if let Some(seconds) = lag {
+                readings.gauge("mongodb_oplog_slave_lag_master_time", "seconds", &[], seconds);
+            }
+            if let Some(seconds) = behind(own, wall_ms) {
+                readings.gauge("mongodb_oplog_replication_lag", "seconds", &[], seconds);
+            }
+            Lag { seconds: lag }
+        }
+        Some(PRIMARY) => {
+            let of_secondaries = members.iter().filter(|m| number(m, "state") == Some(SECONDARY));
+            let lags = of_secondaries.filter_map(|member| behind(member, wall_ms));
+            if let Some(largest) = lags.reduce(f64::max) {
+                readings.gauge("mongodb_oplog_replication_lag", "seconds", &[], largest);
+            }
+            Lag::default()
+        }
+        _ => Lag::default(),
+    }
+}
+
+/// When its last operation was done, by the time in the oplog.
+fn operation_ms(member: &Document) -> Option<i64> {
+    time_ms(member, "optime.ts").or_else(|| time_ms(member, "optimeDate"))
+}
+
+/// The same by the clock of the primary when it was written, to the millisecond where it is said.
+fn wall_ms(member: &Document) -> Option<i64> {
+    time_ms(member, "lastAppliedWallTime").or_else(|| time_ms(member, "optimeDate"))
+}
+
+/// What an oplog holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Oplog {
+    /// From the first operation to the last.
+    pub(crate) window_seconds: f64,
+    /// Its operations, uncompressed.
+    pub(crate) bytes: Option<f64>,
+}
+
+impl Oplog {
+    /// Of the first and the last operation, and `$collStats`.
+    pub(crate) fn of(first: &Document, last: &Document, stats: Option<&Document>) -> Option<Self> {
+        let (first, last) = (time_ms(first, "ts")?, time_ms(last, "ts")?);
+        let window_seconds = last.saturating_sub(first).max(0) as f64 / 1000.0;
+        let bytes = stats.and_then(|stats| number(stats, "storageStats.size"));
+        Some(Self { window_seconds, bytes })
+    }
+
+    /// Adds the window, and how fast operations fill it.
+    pub(crate) fn read(&self, readings: &mut Readings) {
+        readings.gauge("mongodb_oplog_master_time", "seconds", &[], self.window_seconds);
+        if let Some(bytes) = self.bytes.filter(|_| self.window_seconds > 0.0) {
+            let rate = bytes / GIB / (self.window_seconds / 3600.0);
+            readings.gauge("mongodb_oplog_rate_gb_per_hour", "gibibytes/hour", &[], rate);
+        }
+    }
+}
+
+/// The first document of a cursor's answer.
+pub(crate) fn first_of(answer: &Document) -> Option<&Document> {
+    answer.get_document("cursor").ok()?.get_array("firstBatch").ok()?.first()?.as_document()
+}
+
+#[cfg(test)]
+mod tests;

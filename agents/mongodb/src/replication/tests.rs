@@ -1,0 +1,90 @@
+//! `replSetGetStatus` as each member gives it.
+
+use std::collections::BTreeMap;
+
+use mongodb::bson::{Timestamp, doc};
+
+use super::*;
+use crate::shapes::{NOW_S, set_status};
+
+const PRIMARY: i32 = 1;
+const SECONDARY: i32 = 2;
+const ARBITER: i32 = 7;
+const DOWN: i32 = 8;
+
+fn values(status: &Document) -> (BTreeMap<String, f64>, Lag) {
+    let mut readings = Readings::default();
+    let lag = read(status, &mut readings);
+    (readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect(), lag)
+}
+
+#[test]
+fn a_secondary_says_how_far_it_is_behind() {
+    let members = [("a", PRIMARY, 0), ("b", SECONDARY, 7), ("c", SECONDARY, 20)];
+    let (values, lag) = values(&set_status("b", &members));
+    assert_eq!(values["mongodb_oplog_slave_lag_master_time"], 7.0);
+    assert_eq!(values["mongodb_oplog_replication_lag"], 7.25, "by the clock, to the millisecond");
+    assert_eq!(lag.seconds, Some(7.0));
+    assert_eq!((values["mongodb_state"], values["mongodb_term"]), (2.0, 3.0));
+    assert_eq!(values["mongodb_members_healthy"], 3.0);
+}
+
+#[test]
+fn a_primary_says_how_far_the_last_secondary_is_behind() {
+    let members = [("a", PRIMARY, 0), ("b", SECONDARY, 7), ("c", SECONDARY, 20), ("d", ARBITER, 0)];
+    let (values, lag) = values(&set_status("a", &members));
+    assert_eq!(values["mongodb_oplog_replication_lag"], 20.25);
+    assert_eq!(lag.seconds, None);
+    assert!(!values.contains_key("mongodb_oplog_slave_lag_master_time"));
+    assert_eq!(values["mongodb_members_healthy"], 4.0);
+}
+
+#[test]
+fn a_set_without_a_primary_has_no_lag_and_unhealthy_members_count() {
+    let members = [("a", DOWN, 0), ("b", SECONDARY, 7), ("c", 3, 0)];
+    let (values, lag) = values(&set_status("b", &members));
+    assert_eq!(values["mongodb_has_primary"], 0.0);
+    assert_eq!(
+        (values["mongodb_members_healthy"], values["mongodb_members_unhealthy"]),
+        (1.0, 2.0)
+    );
+    assert_eq!(lag, Lag::default());
+}
+
+#[test]
+fn an_arbiter_has_neither_lag_nor_trouble() {
+    let members = [("a", PRIMARY, 0), ("b", SECONDARY, 0), ("c", ARBITER, 0)];
+    let (values, lag) = values(&set_status("c", &members));
+    assert_eq!((values["mongodb_state"], values["mongodb_has_primary"]), (7.0, 1.0));
+    assert_eq!(lag, Lag::default());
+}
+
+#[test]
+fn an_answer_without_members_is_read_as_far_as_it_goes() {
+    assert_eq!(values(&doc! {}).0, BTreeMap::new());
+    let (values, _) = values(&doc! { "myState": 5, "members": [1, "x", {}] });
+    assert_eq!((values["mongodb_state"], values["mongodb_members_unhealthy"]), (5.0, 1.0));
+}
+
+#[test]
+fn the_oplog_has_a_window_and_a_rate() {
+    let end = |time: u32| doc! { "ts": Timestamp { time, increment: 1 } };
+    let stats = doc! { "storageStats": { "size": 3_221_225_472_i64 } };
+    let oplog = Oplog::of(&end(NOW_S - 7200), &end(NOW_S), Some(&stats)).unwrap();
+    let mut readings = Readings::default();
+    oplog.read(&mut readings);
+    let values: Vec<_> =
+        readings.as_slice().iter().map(|r| (r.metric.as_ref(), r.value, r.unit.as_ref())).collect();
+    assert_eq!(
+        values,
+        [
+            ("mongodb_oplog_master_time", 7200.0, "seconds"),
+            ("mongodb_oplog_rate_gb_per_hour", 1.5, "gibibytes/hour"),
+        ]
+    );
+    let fresh = Oplog::of(&end(NOW_S), &end(NOW_S), Some(&stats)).unwrap();
+    let mut readings = Readings::default();
+    fresh.read(&mut readings);
+    assert_eq!(readings.as_slice().len(), 1, "no rate of no time");
+    assert_eq!(Oplog::of(&doc! {}, &end(NOW_S), None), None);
+}

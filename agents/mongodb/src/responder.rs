@@ -1,0 +1,109 @@
+//! A small server for tests that speaks MongoDB's wire protocol and answers as it is told.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use mongodb::bson::{Document, doc};
+
+const OP_QUERY: i32 = 2004;
+const OP_MSG: i32 = 2013;
+
+/// Answers a command of a database; `None`: never.
+type Script = dyn Fn(&str, &Document) -> Option<Document> + Send + Sync;
+
+/// The server, on a port of its own.
+pub(crate) struct Responder {
+    pub(crate) address: String,
+    /// The commands that came, without those of the driver itself.
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    /// Connections that were opened.
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+impl Responder {
+    pub(crate) fn start(
+        script: impl Fn(&str, &Document) -> Option<Document> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (asked, connections) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let own =
+            Self { address, asked: Arc::clone(&asked), connections: Arc::clone(&connections) };
+        let script: Arc<Script> = Arc::new(script);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (script, asked) = (Arc::clone(&script), Arc::clone(&asked));
+                std::thread::spawn(move || converse(stream, &*script, &asked));
+            }
+        });
+        own
+    }
+
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> i32 {
+    i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// Answers what comes on a connection until it ends.
+fn converse(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) {
+    let mut head = [0; 16];
+    while stream.read_exact(&mut head).is_ok() {
+        let (length, id, code) = (number(&head, 0), number(&head, 4), number(&head, 12));
+        let mut body = vec![0; length as usize - 16];
+        stream.read_exact(&mut body).unwrap();
+        let command = command(code, &body);
+        let database = command.get_str("$db").unwrap_or("admin").to_owned();
+        let name = command.keys().next().cloned().unwrap_or_default();
+        // What the driver asks for itself has a client, or is its look whether we are there.
+        let is_ours = code == OP_MSG && !command.contains_key("client");
+        if is_ours && name != "endSessions" {
+            asked.lock().unwrap().push(name);
+        }
+        let Some(answer) = script(&database, &command) else {
+            // Until the other side gives up.
+            drop(stream.read(&mut [0]));
+            return;
+        };
+        if stream.write_all(&reply(code, id, &answer)).is_err() {
+            return;
+        }
+    }
+}
+
+fn command(code: i32, body: &[u8]) -> Document {
+    let start = match code {
+        OP_MSG => 5,
+        OP_QUERY => 4 + body[4..].iter().position(|byte| *byte == 0).unwrap() + 1 + 8,
+        _ => panic!("opcode {code}"),
+    };
+    Document::from_reader(&body[start..]).unwrap()
+}
+
+fn reply(code: i32, to: i32, answer: &Document) -> Vec<u8> {
+    let answer = answer.to_vec().unwrap();
+    let (head, code) = match code {
+        OP_MSG => (vec![0; 5], OP_MSG),
+        _ => ([0, 0, 0, 0, 1].iter().flat_map(|n: &i32| n.to_le_bytes()).collect(), 1),
+    };
+    let length = (16 + head.len() + answer.len()) as i32;
+    let mut out: Vec<u8> = [length, 1, to, code].iter().flat_map(|n| n.to_le_bytes()).collect();
+    out.extend(head);
+    out.extend(answer);
+    out
+}
+
+/// The refusal of a command.
+pub(crate) fn refusal(code: i32, name: &str) -> Document {
+    doc! { "ok": 0.0, "errmsg": format!("{name} it is"), "code": code, "codeName": name }
+}

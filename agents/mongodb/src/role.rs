@@ -1,0 +1,109 @@
+//! What a server is, as its answer to `hello` says.
+
+use mongodb::bson::Document;
+
+use crate::field::{is_true, text, value};
+
+/// The role of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Role {
+    /// A mongod of no replica set.
+    #[default]
+    Standalone,
+    /// The member that takes writes.
+    Primary,
+    /// A member that follows the primary.
+    Secondary,
+    /// A member that votes and has no data.
+    Arbiter,
+    /// A member that is none of these: it starts up, recovers, or rolls back.
+    Recovering,
+    /// A router of a sharded cluster.
+    Mongos,
+}
+
+/// Role and set of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Standing {
+    pub(crate) role: Role,
+    /// Whether its set holds a cluster's settings.
+    pub(crate) is_config: bool,
+    /// The name of its replica set.
+    pub(crate) set: Option<String>,
+}
+
+impl Standing {
+    /// Reads an answer to `hello`, or to `isMaster` of older servers.
+    pub(crate) fn of(hello: &Document) -> Self {
+        let set = text(hello, "setName").map(str::to_owned);
+        let is_primary = is_true(hello, "isWritablePrimary") || is_true(hello, "ismaster");
+        let role = if text(hello, "msg") == Some("isdbgrid") {
+            Role::Mongos
+        } else if is_true(hello, "arbiterOnly") {
+            Role::Arbiter
+        } else if is_true(hello, "secondary") {
+            Role::Secondary
+        } else if set.is_none() && !is_true(hello, "isreplicaset") {
+            Role::Standalone
+        } else if is_primary {
+            Role::Primary
+        } else {
+            Role::Recovering
+        };
+        Self { role, is_config: value(hello, "configsvr").is_some(), set }
+    }
+
+    /// What the host's tag `role` says: config servers are members of a set, too.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.role {
+            Role::Standalone => "standalone",
+            Role::Primary => "primary",
+            Role::Secondary => "secondary",
+            Role::Arbiter => "arbiter",
+            Role::Recovering => "recovering",
+            Role::Mongos => "mongos",
+        }
+    }
+
+    /// Whether it can be asked for the state of its replica set.
+    pub(crate) fn is_member(&self) -> bool {
+        !matches!(self.role, Role::Standalone | Role::Mongos)
+    }
+
+    /// Whether it has data, and so databases and, in a set, an oplog.
+    pub(crate) fn has_data(&self) -> bool {
+        matches!(self.role, Role::Standalone | Role::Primary | Role::Secondary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::doc;
+
+    use super::*;
+
+    #[test]
+    fn each_role_is_known_by_its_answer() {
+        let member = |more: Document| {
+            let mut hello = doc! { "setName": "rs0", "ok": 1.0 };
+            hello.extend(more);
+            hello
+        };
+        for (hello, word, is_config) in [
+            (doc! { "isWritablePrimary": true }, "standalone", false),
+            (doc! { "ismaster": true }, "standalone", false),
+            (member(doc! { "isWritablePrimary": true, "secondary": false }), "primary", false),
+            (member(doc! { "ismaster": true, "secondary": false }), "primary", false),
+            (member(doc! { "isWritablePrimary": false, "secondary": true }), "secondary", false),
+            (member(doc! { "isWritablePrimary": false, "arbiterOnly": true }), "arbiter", false),
+            (member(doc! { "isWritablePrimary": false, "secondary": false }), "recovering", false),
+            (doc! { "isWritablePrimary": false, "isreplicaset": true }, "recovering", false),
+            (doc! { "isWritablePrimary": true, "msg": "isdbgrid" }, "mongos", false),
+            (member(doc! { "isWritablePrimary": true, "configsvr": 2 }), "primary", true),
+            (doc! {}, "standalone", false),
+        ] {
+            let standing = Standing::of(&hello);
+            assert_eq!((standing.word(), standing.is_config), (word, is_config), "{hello}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Which servers are asked, and how; from flags or from a file. Never prints a password.
+
+use std::{collections::BTreeMap, fmt, fs, path::Path, time::Duration};
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+/// Servers of one agent.
+const TARGETS_MAX: usize = 900;
+/// Bytes of a file of targets.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// What is asked, and how.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The servers.
+    #[serde(rename = "target")]
+    pub targets: Vec<TargetSettings>,
+    /// How long a server's round may take, all commands together.
+    #[serde(default = "timeout", deserialize_with = "span")]
+    pub timeout: Duration,
+    /// How often all databases are asked for their sizes; zero is never.
+    #[serde(default = "databases_every", deserialize_with = "span")]
+    pub databases_every: Duration,
+}
+
+/// One server, or several with the same credentials.
+#[derive(Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetSettings {
+    /// As MongoDB's tools take it, `mongodb://...`; each host in it is asked for itself.
+    pub uri: String,
+    /// The tag `host` of its series, where the URI has one host; else it is host and port.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// More tags of its series.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+impl TargetSettings {
+    /// A target with nothing but its URI.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), host: None, tags: BTreeMap::new() }
+    }
+}
+
+impl fmt::Debug for TargetSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uri = hosts_of(&self.uri);
+        let Self { uri: _, host, tags } = self;
+        let mut shown = f.debug_struct("TargetSettings");
+        shown.field("uri", &uri).field("host", host).field("tags", tags).finish()
+    }
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub(crate) String);
+
+fn timeout() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn databases_every() -> Duration {
+    Duration::from_secs(20 * 60)
+}
+
+/// A length such as `5s`, or `off`.
+///
+/// # Errors
+/// When the text is neither.
+pub fn parse_span(text: &str) -> Result<Duration, String> {
+    if text == "off" {
+        return Ok(Duration::ZERO);
+    }
+    humantime::parse_duration(text).map_err(|cause| format!("{cause}; use 20m, or off"))
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    parse_span(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { targets: vec![], timeout: timeout(), databases_every: databases_every() }
+    }
+}
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no TOML of this form, or is too long. The message has no secrets.
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let fault =
+            |cause: &dyn fmt::Display| SettingsError(format!("{}: {cause}", path.display()));
+        let bytes = fs::metadata(path).map_err(|cause| fault(&cause))?.len();
+        if bytes > FILE_BYTES_MAX {
+            return Err(fault(&format!("{bytes} bytes are more than {FILE_BYTES_MAX}")));
+        }
+        let text = fs::read_to_string(path).map_err(|cause| fault(&cause))?;
+        // The whole of the error shows the line, which may hold a password.
+        let settings: Self = toml::from_str(&text).map_err(|cause| {
+            let start = cause.span().map_or(0, |span| span.start);
+            let line = text.get(..start).map_or(0, |before| before.matches('\n').count()) + 1;
+            fault(&format!("line {line}: {}", without_quotes(cause.message())))
+        })?;
+        Ok(settings)
+    }
+
+    /// Checks what the types do not say.
+    ///
+    /// # Errors
+    /// When there is no target, or too many, or the timeout is none.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let fault = |what: String| Err(SettingsError(what));
+        if self.targets.is_empty() {
+            return fault(
+                "name a server, with --target mongodb://... or --targets FILE".to_owned(),
+            );
+        }
+        if self.targets.len() > TARGETS_MAX {
+            return fault(format!("{} targets are more than {TARGETS_MAX}", self.targets.len()));
+        }
+        if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
+            return fault(format!("the timeout must be up to {TIMEOUT_MAX:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// A message without what it quotes of the input.
+fn without_quotes(message: &str) -> String {
+    let parts = message.split('"').enumerate();
+    parts.map(|(index, part)| if index % 2 == 0 { part } else { "..." }).collect()
+}
+
+/// The hosts of a URI, which is all of it that is ever shown.
+pub(crate) fn hosts_of(uri: &str) -> &str {
+    let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    // A password with a slash in it is no valid URI, and must not be shown for that.
+    if rest.len() > authority.len()
+        && rest.split_once('?').map_or(rest, |(a, _)| a).contains('@')
+        && !authority.contains('@')
+    {
+        return "...";
+    }
+    authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let settings = Settings::read(file.path()).map_err(|cause| cause.to_string())?;
+        settings.check().map_err(|cause| cause.to_string())?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn a_file_names_servers_with_their_tags() {
+        let settings = read(
+            "databases_every = \"off\"\ntimeout = \"3s\"\n\
+             [[target]]\nuri = \"mongodb://u:p@db1,db2:27018\"\ntags = { cluster = \"orders\" }\n\
+             [[target]]\nuri = \"mongodb://db3\"\nhost = \"db3\"\n",
+        )
+        .unwrap();
+        assert_eq!((settings.databases_every, settings.timeout.as_secs()), (Duration::ZERO, 3));
+        assert_eq!(settings.targets[0].tags["cluster"], "orders");
+        assert_eq!(settings.targets[1].host.as_deref(), Some("db3"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_secrets() {
+        for (text, part) in [
+            ("", "missing field `target`"),
+            ("target = []", "name a server"),
+            ("timeout = \"0s\"\n[[target]]\nuri = \"mongodb://u:s3cret@db1\"", "the timeout"),
+            ("[[target]]\nuri = \"mongodb://u:s3cret@db1\"\nx = \"s3cret\"", "line 3"),
+            ("[[target]]\nuri = s3cret", "line 2"),
+            ("databases_every = \"s3cret\"\n[[target]]\nuri = \"mongodb://db1\"", "line 1"),
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+            assert!(!message.contains("s3cret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn only_the_hosts_of_a_uri_are_shown() {
+        for (uri, hosts) in [
+            ("mongodb://user:s3cret@db1:27017,db2/admin?x=y", "db1:27017,db2"),
+            ("mongodb://db1", "db1"),
+            ("mongodb://u:s3@cret@db1/", "db1"),
+            ("mongodb://u:s3/cret@db1/", "..."),
+            ("mongodb://db1/?authMechanismProperties=A:x@y", "db1"),
+            ("s3cret@db1", "db1"),
+        ] {
+            assert_eq!(hosts_of(uri), hosts);
+            assert!(!format!("{:?}", TargetSettings::new(uri)).contains("s3"), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is computed from two answers of `serverStatus`: ratios and percents of the time between
+//! them.
+//!
+//! They are gauges, so that a chart shows them as they are and the largest of a slot is its peak.
+
+use granary_agent_kit::Readings;
+use mongodb::bson::Document;
+
+use crate::field::number;
+
+/// The totals that ratios are made of.
+const TOTALS: [&str; 11] = [
+    "metrics.queryExecutor.scanned",
+    "metrics.queryExecutor.scannedObjects",
+    "metrics.document.returned",
+    "opLatencies.reads.latency",
+    "opLatencies.reads.ops",
+    "opLatencies.writes.latency",
+    "opLatencies.writes.ops",
+    "opLatencies.commands.latency",
+    "opLatencies.commands.ops",
+    "extra_info.user_time_us",
+    "extra_info.system_time_us",
+];
+
+/// The totals of the answer before.
+#[derive(Debug, Default)]
+pub(crate) struct Intervals {
+    before: Option<(i64, [Option<f64>; TOTALS.len()])>,
+}
+
+/// How much each total grew, by its path.
+struct Growth {
+    passed_ms: f64,
+    by: [Option<f64>; TOTALS.len()],
+}
+
+impl Growth {
+    fn of(&self, path: &str) -> Option<f64> {
+        let index = TOTALS.iter().position(|own| *own == path)?;
+        self.by[index]
+    }
+}
+
+impl Intervals {
+    /// Adds the ratios since the answer before.
+    pub(super) fn read(
+        &mut self,
+        status: &Document,
+        now_ms: i64,
+        cores: Option<f64>,
+        readings: &mut Readings,
+    ) {
+        let totals = TOTALS.map(|path| number(status, path));
+        if let Some((at, before)) = self.before.replace((now_ms, totals))
+            && now_ms > at
+        {
+            let mut by = [None; TOTALS.len()];
+            for (grown, (now, then)) in by.iter_mut().zip(totals.into_iter().zip(before)) {
+                // One that runs backwards began anew.
+                *grown = now.zip(then).map(|(now, then)| now - then).filter(|by| *by >= 0.0);
+            }
+            let growth = Growth { passed_ms: (now_ms - at) as f64, by };
+            targeting(&growth, readings);
+            execution_times(&growth, readings);
+            process_cpu(&growth, cores, readings);
+        }
+    }
+}
+
+/// Scanned for each document that was returned. What scans and returns nothing counts as if it had
+/// returned one: it is what the ratio is looked at for.
+fn targeting(growth: &Growth, readings: &mut Readings) {
+    let Some(returned) = growth.of("metrics.document.returned") else { return };
+    for (metric, path) in [
+        ("mongodb_query_targeting_scanned_per_returned", "metrics.queryExecutor.scanned"),
+        (
+            "mongodb_query_targeting_scanned_objects_per_returned",
+            "metrics.queryExecutor.scannedObjects",
+        ),
+    ] {
+        let Some(scanned) = growth.of(path) else { continue };
+        // Nothing was asked.
+        if scanned > 0.0 || returned > 0.0 {
+            readings.gauge(metric, "", &[], scanned / returned.max(1.0));
+        }
+    }
+}
+
+fn execution_times(growth: &Growth, readings: &mut Readings) {
+    for (metric, of) in [
+        ("mongodb_op_execution_time_reads", "reads"),
+        ("mongodb_op_execution_time_writes", "writes"),
+        ("mongodb_op_execution_time_commands", "commands"),
+    ] {
+        let part = |part: &str| growth.of(&format!("opLatencies.{of}.{part}"));
+        if let (Some(micros), Some(ops)) = (part("latency"), part("ops"))
+            && ops > 0.0
+        {
+            readings.gauge(metric, "milliseconds", &[], micros / ops / 1000.0);
+        }
+    }
+}
+
+fn process_cpu(growth: &Growth, cores: Option<f64>, readings: &mut Readings) {
+    for (percent, normalized, path) in [
+        (
+            "mongodb_process_cpu_user",
+            "mongodb_process_normalized_cpu_user",
+            "extra_info.user_time_us",
+        ),
+        (
+            "mongodb_process_cpu_kernel",
+            "mongodb_process_normalized_cpu_kernel",
+            "extra_info.system_time_us",
+        ),
+    ] {
+        let Some(micros) = growth.of(path) else { continue };
+        let of_a_core = micros / 1000.0 / growth.passed_ms * 100.0;
+        readings.gauge(percent, "percent", &[], of_a_core);
+        if let Some(cores) = cores.filter(|cores| *cores >= 1.0) {
+            readings.gauge(normalized, "percent", &[], of_a_core / cores);
+        }
+    }
+}

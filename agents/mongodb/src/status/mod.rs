@@ -1,0 +1,148 @@
+//! `serverStatus` to readings: a pure function of the document, of the one before, and of what the
+//! server is.
+
+mod intervals;
+mod rows;
+
+use granary_agent_kit::Readings;
+use mongodb::bson::Document;
+
+pub(crate) use self::intervals::Intervals;
+use self::rows::{ELECTIONS, ROWS, Read};
+use crate::field::{number, text, time_ms};
+
+/// A server's start may be computed so much earlier or later from one answer than from another.
+const START_SLACK_MS: u64 = 5_000;
+/// Restarts that are remembered.
+const RESTARTS_MAX: usize = 1_000;
+const HOUR_MS: i64 = 3_600_000;
+
+/// What is remembered of a server from one round to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// When it was started: its counters count since then.
+    started_ms: Option<i64>,
+    pid: Option<f64>,
+    uptime_ms: Option<f64>,
+    /// Starts in the last hour, oldest first.
+    starts: Vec<i64>,
+    intervals: Intervals,
+}
+
+impl Memory {
+    /// When the server was started.
+    pub(crate) fn started_ms(&self) -> Option<i64> {
+        self.started_ms
+    }
+
+    /// Learns since when the server runs. The answer's own times jitter, so a start is held until
+    /// there is another one.
+    fn note_start(&mut self, status: &Document, now_ms: i64) {
+        let uptime_ms = number(status, "uptimeMillis")
+            .or_else(|| number(status, "uptime").map(|seconds| seconds * 1000.0));
+        let Some(uptime_ms) = uptime_ms.filter(|uptime| *uptime >= 0.0) else { return };
+        let pid = number(status, "pid");
+        let start = now_ms.saturating_sub(uptime_ms as i64);
+        let is_near = self.started_ms.is_some_and(|held| held.abs_diff(start) < START_SLACK_MS);
+        // A clock that was set moves the computed start of a process that goes on. In a container
+        // each process has the number 1.
+        let is_known = pid.is_some_and(|pid| pid > 1.0);
+        let goes_on = self.pid == pid
+            && self.uptime_ms.is_some_and(|before| before <= uptime_ms)
+            && (is_near || is_known);
+        if !goes_on {
+            self.started_ms = Some(start);
+            self.starts.truncate(RESTARTS_MAX - 1);
+            self.starts.push(start);
+            self.intervals = Intervals::default();
+        }
+        (self.pid, self.uptime_ms) = (pid, Some(uptime_ms));
+        self.starts.retain(|start| now_ms.saturating_sub(*start) < HOUR_MS);
+    }
+}
+
+/// Adds what `serverStatus` says, as of `now_ms`, to the readings of a server.
+/// `cores` are those of its machine, where they are known.
+pub(crate) fn read(
+    status: &Document,
+    now_ms: i64,
+    cores: Option<f64>,
+    memory: &mut Memory,
+    readings: &mut Readings,
+) {
+    memory.note_start(status, now_ms);
+    let start = memory.started_ms;
+    for row in ROWS {
+        let Some(found) = row.paths.iter().find_map(|path| number(status, path)) else { continue };
+        let value = found * row.factor;
+        match row.read {
+            Read::Counter => readings.counter(row.metric, row.unit, &[], value, start),
+            Read::Gauge => readings.gauge(row.metric, row.unit, &[], value),
+        }
+    }
+    let restarts = memory.starts.len() as f64;
+    readings.gauge("mongodb_restarts_in_last_hour", "restarts", &[], restarts);
+    elections(status, start, readings);
+    of_one_document(status, readings);
+    memory.intervals.read(status, now_ms, cores, readings);
+}
+
+fn elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
+    let sum = |field: &str| {
+        let of = |reason: &&str| number(status, &format!("electionMetrics.{reason}.{field}"));
+        ELECTIONS.iter().filter_map(of).reduce(|a, b| a + b)
+    };
+    for (metric, field) in
+        [("mongodb_elections_called", "called"), ("mongodb_elections_won", "successful")]
+    {
+        if let Some(total) = sum(field) {
+            readings.counter(metric, "elections", &[], total, start);
+        }
+    }
+}
+
+/// What is computed from fields of one answer.
+fn of_one_document(status: &Document, readings: &mut Readings) {
+    let number = |path: &str| number(status, path);
+    if let (Some(current), Some(available)) =
+        (number("connections.current"), number("connections.available"))
+        && current + available > 0.0
+    {
+        let percent = current / (current + available) * 100.0;
+        readings.gauge("mongodb_connections_percent", "percent", &[], percent);
+    }
+    if let Some(virtual_mb) = number("mem.virtual") {
+        let computed = (virtual_mb - number("mem.mapped").unwrap_or(0.0)) * 1_048_576.0;
+        readings.gauge("mongodb_computed_memory", "bytes", &[], computed);
+    }
+    let cache = |name: &str| number(&format!("wiredTiger.cache.{name}"));
+    if let Some(max) = cache("maximum bytes configured").filter(|max| *max > 0.0) {
+        for (metric, part) in [
+            ("mongodb_cache_fill_ratio", cache("bytes currently in the cache")),
+            ("mongodb_cache_dirty_fill_ratio", cache("tracked dirty bytes in the cache")),
+        ] {
+            if let Some(part) = part {
+                readings.gauge(metric, "", &[], part / max);
+            }
+        }
+    }
+    if let Some(version) = text(status, "version").and_then(version_number) {
+        readings.gauge("mongodb_version", "", &[], version);
+    }
+    if let Some(expires_ms) = time_ms(status, "security.SSLServerCertificateExpirationDate") {
+        let expires = expires_ms as f64 / 1000.0;
+        readings.gauge("mongodb_certificate_expires", "seconds", &[], expires);
+    }
+}
+
+/// 70005 of 7.0.5: a number that grows with the version.
+fn version_number(version: &str) -> Option<f64> {
+    let plain = version.split(['-', '+']).next()?;
+    let mut parts = plain.split('.').map(|part| part.parse::<u16>().ok());
+    let (major, minor) = (parts.next()??, parts.next()??);
+    let patch = parts.next().flatten().unwrap_or(0);
+    Some(f64::from(major) * 10_000.0 + f64::from(minor) * 100.0 + f64::from(patch))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! `serverStatus` of each version and role.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mongodb::bson::{Bson, Document, doc};
+use proptest::prelude::*;
+
+use super::*;
+use crate::shapes::{server_status, server_status_of_mmap};
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// What is read of an answer, and of one ten seconds later.
+fn values(memory: &mut Memory, status: &Document, now_ms: i64) -> BTreeMap<String, f64> {
+    let mut readings = Readings::default();
+    read(status, now_ms, Some(4.0), memory, &mut readings);
+    assert_eq!(readings.not_finite(), 0);
+    let values: BTreeMap<_, _> =
+        readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect();
+    assert_eq!(values.len(), readings.as_slice().len(), "no series is read twice");
+    values
+}
+
+fn first(version: &str, role: &str) -> BTreeMap<String, f64> {
+    values(&mut Memory::default(), &server_status(version, role), NOW_MS)
+}
+
+/// Those of a mongod with `WiredTiger` that are read from one answer.
+const OF_MONGOD: [(&str, f64); 46] = [
+    ("mongodb_assert_regular", 1.0),
+    ("mongodb_assert_warning", 2.0),
+    ("mongodb_assert_msg", 3.0),
+    ("mongodb_assert_user", 40.0),
+    ("mongodb_opcounter_cmd", 16.0),
+    ("mongodb_opcounter_query", 12.0),
+    ("mongodb_opcounter_insert", 11.0),
+    ("mongodb_opcounter_update", 13.0),
+    ("mongodb_opcounter_delete", 14.0),
+    ("mongodb_opcounter_getmore", 15.0),
+    ("mongodb_opcounter_ttl_deleted", 26.0),
+    ("mongodb_document_metrics_returned", 23.0),
+    ("mongodb_document_metrics_inserted", 22.0),
+    ("mongodb_document_metrics_updated", 24.0),
+    ("mongodb_document_metrics_deleted", 21.0),
+    ("mongodb_query_executor_scanned", 1000.0),
+    ("mongodb_query_executor_scanned_objects", 2000.0),
+    ("mongodb_operations_scan_and_order", 25.0),
+    ("mongodb_connections", 20.0),
+    ("mongodb_connections_available", 180.0),
+    ("mongodb_connections_percent", 10.0),
+    ("mongodb_connections_created", 500.0),
+    ("mongodb_cursors_total_open", 6.0),
+    ("mongodb_cursors_total_timed_out", 4.0),
+    ("mongodb_global_lock_current_queue_total", 3.0),
+    ("mongodb_global_lock_current_queue_readers", 1.0),
+    ("mongodb_global_lock_current_queue_writers", 2.0),
+    ("mongodb_memory_resident", 104_857_600.0),
+    ("mongodb_memory_virtual", 1_572_864_000.0),
+    ("mongodb_computed_memory", 1_572_864_000.0),
+    ("mongodb_network_bytes_in", 1000.0),
+    ("mongodb_network_bytes_out", 2000.0),
+    ("mongodb_network_num_requests", 30.0),
+    ("mongodb_cache_bytes_read_into", 31.0),
+    ("mongodb_cache_bytes_written_from", 32.0),
+    ("mongodb_cache_dirty_bytes", 50_000_000.0),
+    ("mongodb_cache_used_bytes", 600_000_000.0),
+    ("mongodb_cache_fill_ratio", 0.6),
+    ("mongodb_cache_dirty_fill_ratio", 0.05),
+    ("mongodb_tickets_available_reads", 126.0),
+    ("mongodb_tickets_available_write", 127.0),
+    ("mongodb_extra_info_page_faults", 17.0),
+    ("mongodb_uptime", 7200.0),
+    ("mongodb_restarts_in_last_hour", 0.0),
+    ("mongodb_process_cpu_time_user", 30.0),
+    ("mongodb_certificate_expires", 1_800_000_000.0),
+];
+
+#[test]
+fn every_version_of_a_mongod_gives_the_same_series_wherever_its_fields_are() {
+    for version in ["4.4.29", "5.0.26", "6.0.15", "7.0.5", "8.0.4", "8.2.1"] {
+        let values = first(version, "primary");
+        for (metric, expected) in OF_MONGOD {
+            let found = values.get(metric).copied();
+            assert!(
+                found.is_some_and(|v| (v - expected).abs() < 1e-9),
+                "{version} {metric}: {found:?}"
+            );
+        }
+        let has_spills = values.contains_key("mongodb_query_spill_to_disk_during_sort");
+        assert_eq!(has_spills, !version.starts_with(['4', '5']), "{version}");
+    }
+    assert_eq!(first("4.4.29", "primary")["mongodb_version"], 40_429.0);
+    assert_eq!(first("8.0.4-rc1", "primary")["mongodb_version"], 80_004.0);
+}
+
+#[test]
+fn each_role_gives_what_it_has() {
+    let names = |role| first("7.0.5", role).into_keys().collect::<BTreeSet<_>>();
+    let (standalone, primary, mongos) = (names("standalone"), names("primary"), names("mongos"));
+    let of_set: Vec<_> = primary.difference(&standalone).map(String::as_str).collect();
+    let expected = [
+        "mongodb_elections_called",
+        "mongodb_elections_won",
+        "mongodb_opcounter_repl_cmd",
+        "mongodb_opcounter_repl_delete",
+        "mongodb_opcounter_repl_insert",
+        "mongodb_opcounter_repl_update",
+    ];
+    assert_eq!(of_set, expected);
+    assert_eq!((names("secondary"), names("config")), (primary.clone(), primary.clone()));
+    assert!(!mongos.iter().any(|name| name.contains("cache") || name.contains("tickets")));
+    for own in ["mongodb_opcounter_query", "mongodb_connections", "mongodb_network_bytes_in"] {
+        assert!(mongos.contains(own), "{own}");
+    }
+    assert!(!names("arbiter").contains("mongodb_cache_used_bytes"));
+    let elections = first("7.0.5", "primary");
+    assert_eq!(elections["mongodb_elections_called"], 5.0);
+    assert_eq!(elections["mongodb_elections_won"], 5.0);
+}
+
+#[test]
+fn what_only_old_servers_have_is_read_of_them() {
+    let values = values(&mut Memory::default(), &server_status_of_mmap(), NOW_MS);
+    for (metric, expected) in [
+        ("mongodb_memory_mapped", 419_430_400.0),
+        ("mongodb_computed_memory", 1_153_433_600.0),
+        ("mongodb_cursors_client_size", 7.0),
+        ("mongodb_cursors_total_open", 6.0),
+        ("mongodb_global_accesses_not_in_memory", 9.0),
+        ("mongodb_global_page_fault_exceptions_thrown", 3.0),
+        ("mongodb_journaling_commits_in_write_lock", 2.0),
+        ("mongodb_journaling_mb", 524_288.0),
+        ("mongodb_journaling_write_data_files_mb", 262_144.0),
+        ("mongodb_background_flush_avg", 5.0),
+        ("mongodb_index_counters_btree_accesses", 10.0),
+        ("mongodb_index_counters_btree_hits", 8.0),
+        ("mongodb_index_counters_btree_misses", 2.0),
+        ("mongodb_index_counters_btree_miss_ratio", 0.2),
+    ] {
+        assert_eq!(values.get(metric), Some(&expected), "{metric}");
+    }
+}
+
+/// The same server, so much later and with so much done.
+fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
+    let mut status = status.clone();
+    let uptime = number(&status, "uptimeMillis").unwrap() as i64 + seconds * 1000;
+    status.insert("uptimeMillis", uptime);
+    for (folder, field, by) in changes {
+        let mut inner = &mut status;
+        for name in folder.split('.') {
+            inner = inner.get_document_mut(name).unwrap();
+        }
+        let before = inner.get_i64(field).unwrap();
+        inner.insert(*field, before + by);
+    }
+    status
+}
+
+#[test]
+fn ratios_are_of_the_time_between_two_answers() {
+    let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
+    let derived = |values: BTreeMap<String, f64>| {
+        let is_derived = |name: &String| {
+            name.contains("per_returned")
+                || name.contains("execution_time")
+                || name.contains("_cpu_")
+        };
+        let own = values.into_iter().filter(|(name, _)| is_derived(name));
+        own.filter(|(name, _)| !name.contains("cpu_time")).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(derived(values(&mut memory, &status, NOW_MS)), BTreeMap::new());
+    let status = later(
+        &status,
+        10,
+        &[
+            ("metrics.queryExecutor", "scanned", 500),
+            ("metrics.queryExecutor", "scannedObjects", 50),
+            ("metrics.document", "returned", 10),
+            ("opLatencies.reads", "latency", 30_000),
+            ("opLatencies.reads", "ops", 20),
+            ("extra_info", "user_time_us", 15_000_000),
+            ("extra_info", "system_time_us", 500_000),
+        ],
+    );
+    let found = derived(values(&mut memory, &status, NOW_MS + 10_000));
+    let expected = [
+        ("mongodb_op_execution_time_reads", 1.5),
+        ("mongodb_process_cpu_kernel", 5.0),
+        ("mongodb_process_cpu_user", 150.0),
+        ("mongodb_process_normalized_cpu_kernel", 1.25),
+        ("mongodb_process_normalized_cpu_user", 37.5),
+        ("mongodb_query_targeting_scanned_objects_per_returned", 5.0),
+        ("mongodb_query_targeting_scanned_per_returned", 50.0),
+    ];
+    assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)).into());
+
+    // A search through a million documents that finds none is what the ratio is looked at for.
+    let scan = [("metrics.queryExecutor", "scannedObjects", 1_000_000)];
+    let found = derived(values(&mut memory, &later(&status, 10, &scan), NOW_MS + 20_000));
+    assert_eq!(found["mongodb_query_targeting_scanned_objects_per_returned"], 1e6);
+}
+
+#[test]
+fn a_restart_is_counted_for_an_hour_and_ratios_begin_anew() {
+    let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
+    let restarts = |memory: &mut Memory, status: &Document, now_ms| {
+        let values = values(memory, status, now_ms);
+        (values["mongodb_restarts_in_last_hour"], values.contains_key("mongodb_process_cpu_user"))
+    };
+    assert_eq!(restarts(&mut memory, &status, NOW_MS), (0.0, false));
+    let start = memory.started_ms();
+    // Times jitter by some milliseconds, and the start stays.
+    let more = later(&status, 10, &[]);
+    assert_eq!(restarts(&mut memory, &more, NOW_MS + 10_040), (0.0, true));
+    assert_eq!(memory.started_ms(), start);
+    let mut restarted = status.clone();
+    restarted.extend(doc! { "pid": 99_i64, "uptimeMillis": 3_000_i64 });
+    assert_eq!(restarts(&mut memory, &restarted, NOW_MS + 20_000), (1.0, false));
+    assert_eq!(memory.started_ms(), Some(NOW_MS + 17_000));
+    let old = later(&restarted, 3_600, &[]);
+    assert_eq!(restarts(&mut memory, &old, NOW_MS + 3_620_000), (0.0, true));
+}
+
+#[test]
+fn a_process_in_a_container_has_always_the_same_number() {
+    let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
+    status.extend(doc! { "pid": 1_i64, "uptimeMillis": 1_000_i64 });
+    values(&mut memory, &status, NOW_MS);
+    // It was started again, and has by now been up for longer than the one before had.
+    status.insert("uptimeMillis", 200_000_i64);
+    values(&mut memory, &status, NOW_MS + 300_000);
+    assert_eq!(memory.started_ms(), Some(NOW_MS + 100_000));
+}
+
+/// Any value where a field is expected.
+fn any_value() -> impl Strategy<Value = Bson> {
+    prop_oneof![
+        any::<f64>().prop_map(Bson::Double),
+        any::<i64>().prop_map(Bson::Int64),
+        any::<i32>().prop_map(Bson::Int32),
+        ".{0,5}".prop_map(Bson::String),
+        Just(Bson::Null),
+        any::<i64>().prop_map(|time| Bson::DateTime(mongodb::bson::DateTime::from_millis(time))),
+    ]
+}
+
+/// A document with some of the fields that are read, of any type.
+fn any_status() -> impl Strategy<Value = Document> {
+    let paths: Vec<&str> = ROWS.iter().flat_map(|row| row.paths.iter().copied()).collect();
+    let more =
+        ["uptimeMillis", "pid", "version", "metrics.document.returned", "opLatencies.reads.ops"];
+    let paths: Vec<&str> = paths.into_iter().chain(more).collect();
+    prop::collection::vec((prop::sample::select(paths), any_value()), 0..40).prop_map(|fields| {
+        let mut status = Document::new();
+        for (path, value) in fields {
+            let mut parts: Vec<&str> = path.split('.').collect();
+            let name = parts.pop().unwrap();
+            let mut inner = &mut status;
+            for part in parts {
+                if inner.get_document(part).is_err() {
+                    inner.insert(part, Document::new());
+                }
+                inner = inner.get_document_mut(part).unwrap();
+            }
+            inner.insert(name, value);
+        }
+        status
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_answer_is_a_panic_or_a_number_that_is_none(
+        answers in prop::collection::vec((any_status(), 0..100_000_i64), 1..5)
+    ) {
+        let mut memory = Memory::default();
+        for (status, now) in answers {
+            let mut readings = Readings::default();
+            read(&status, NOW_MS + now, Some(0.0), &mut memory, &mut readings);
+            for reading in readings.as_slice() {
+                prop_assert!(reading.value.is_finite());
+            }
+        }
+    }
+}

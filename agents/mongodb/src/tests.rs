@@ -1,0 +1,255 @@
+//! Rounds against scripted servers of each role.
+
+use std::{
+    collections::BTreeSet,
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use mongodb::bson::{Bson, Document, Timestamp, doc};
+
+use super::*;
+use crate::{
+    responder::{Responder, refusal},
+    shapes::{NOW_S, cursor, hello, server_status, set_status},
+};
+
+const NOW_MS: i64 = NOW_S as i64 * 1000;
+
+/// What a server of this role answers.
+fn answer(role: &str, version: &str, command: &Document) -> Document {
+    let members = [("db1:27017", 1, 0), ("db2:27017", 2, 7), ("db3:27017", 7, 0)];
+    let own = match role {
+        "secondary" => "db2:27017",
+        "arbiter" => "db3:27017",
+        _ => "db1:27017",
+    };
+    let end = |time| cursor(doc! { "ts": Timestamp { time, increment: 1 } });
+    match command.keys().next().map_or("", String::as_str) {
+        "hello" | "isMaster" | "ismaster" => hello(role),
+        _ if role == "arbiter" => refusal(13, "Unauthorized"),
+        "serverStatus" => server_status(version, role),
+        "replSetGetStatus" => set_status(own, &members),
+        "find" => {
+            let is_first = command.get_document("sort").unwrap().get_i32("$natural").unwrap() == 1;
+            end(if is_first { NOW_S - 3600 } else { NOW_S })
+        }
+        "aggregate" => cursor(doc! { "storageStats": { "size": 1_073_741_824_i64 } }),
+        "hostInfo" => doc! { "system": { "numCores": 2 }, "ok": 1.0 },
+        "listDatabases" => {
+            let name = |name: &str| Bson::Document(doc! { "name": name });
+            doc! { "databases": [name("admin"), name("shop")], "ok": 1.0 }
+        }
+        "dbStats" => doc! {
+            "db": command.get_str("$db").unwrap(), "collections": 2, "views": 0, "objects": 10_i64,
+            "avgObjSize": 50.0, "dataSize": 500.0, "storageSize": 4096.0, "indexes": 3,
+            "indexSize": 8192.0, "totalSize": 12288.0, "scaleFactor": 1.0, "ok": 1.0,
+        },
+        _ => refusal(59, "CommandNotFound"),
+    }
+}
+
+fn server(role: &'static str, version: &'static str) -> Responder {
+    Responder::start(move |_, command| Some(answer(role, version, command)))
+}
+
+fn agent(addresses: &[&str], timeout: Duration) -> MongoDb {
+    let target = |address: &&str| TargetSettings::new(format!("mongodb://{address}"));
+    let targets = addresses.iter().map(target).collect();
+    MongoDb::new(&Settings { targets, timeout, ..Settings::default() }).unwrap()
+}
+
+const PATIENT: Duration = Duration::from_secs(30);
+const HASTY: Duration = Duration::from_millis(400);
+
+fn round(agent: &mut MongoDb, now_ms: i64) -> Readings {
+    let mut readings = Readings::default();
+    agent.sample(now_ms, &mut readings).unwrap();
+    readings
+}
+
+fn value(readings: &Readings, host: &str, metric: &str) -> Option<f64> {
+    let is_host = |tags: &[(_, String)]| tags.contains(&("host".into(), host.to_owned()));
+    readings.as_slice().iter().find(|r| r.metric == metric && is_host(&r.tags)).map(|r| r.value)
+}
+
+#[test]
+fn each_role_is_asked_for_what_it_has_and_no_more() {
+    let member = ["hello", "serverStatus", "replSetGetStatus", "find", "find", "aggregate"];
+    let databases = ["hostInfo", "listDatabases", "dbStats", "dbStats"];
+    let with_data = member.iter().chain(&databases).copied().collect::<Vec<_>>();
+    let standalone = member[..2].iter().chain(&databases).copied().collect();
+    for (role, expected) in [
+        ("standalone", standalone),
+        ("primary", with_data.clone()),
+        ("config", with_data.clone()),
+        ("secondary", with_data),
+        ("arbiter", vec!["hello", "serverStatus", "replSetGetStatus"]),
+        ("mongos", vec!["hello", "serverStatus", "hostInfo"]),
+    ] {
+        let server = server(role, "7.0.5");
+        let mut agent = agent(&[&server.address], PATIENT);
+        let readings = round(&mut agent, NOW_MS);
+        assert_eq!(server.asked(), expected, "{role}");
+        assert_eq!(readings.problems().len(), 0, "{role}: {:?}", readings.problems());
+        assert_eq!(value(&readings, &server.address, "mongodb_up"), Some(1.0), "{role}");
+        // The oplog is due each minute, databases every twenty.
+        round(&mut agent, NOW_MS + 10_000);
+        let again = server.asked();
+        assert!(again.len() <= 3 && again[..2] == expected[..2], "{role}: {again:?}");
+        assert!(server.connections.load(Ordering::SeqCst) <= 2, "one for commands, one to look");
+    }
+}
+
+#[test]
+fn a_member_gives_its_set_its_lag_and_the_headroom_of_its_primarys_oplog() {
+    let (primary, secondary) = (server("primary", "8.0.4"), server("secondary", "8.0.4"));
+    let mut agent = agent(&[&primary.address, &secondary.address], PATIENT);
+    let readings = round(&mut agent, NOW_MS);
+    let of_secondary = |metric| value(&readings, &secondary.address, metric);
+    assert_eq!(of_secondary("mongodb_oplog_slave_lag_master_time"), Some(7.0));
+    assert_eq!(of_secondary("mongodb_oplog_master_lag_time_diff"), Some(3593.0));
+    let of_primary = |metric| value(&readings, &primary.address, metric);
+    assert_eq!(of_primary("mongodb_oplog_master_time"), Some(3600.0));
+    assert_eq!(of_primary("mongodb_oplog_rate_gb_per_hour"), Some(1.0));
+    assert_eq!(of_primary("mongodb_oplog_master_lag_time_diff"), None);
+    assert_eq!(of_primary("mongodb_db_data_size_total"), Some(1000.0));
+    assert_eq!(of_primary("mongodb_collect_commands"), Some(10.0));
+    let databases: BTreeSet<_> = readings
+        .as_slice()
+        .iter()
+        .filter_map(|r| r.tags.iter().find(|(name, _)| name == "database"))
+        .map(|(_, database)| database.as_str())
+        .collect();
+    assert_eq!(databases, ["admin", "shop"].into());
+}
+
+#[test]
+fn a_server_that_does_not_answer_delays_no_other() {
+    let stuck = Responder::start(|_, command| {
+        // It takes connections, and hangs at the first real question.
+        let name = command.keys().next().map_or("", String::as_str);
+        (name != "serverStatus").then(|| answer("standalone", "7.0.5", command))
+    });
+    let well = server("standalone", "7.0.5");
+    let mut agent = agent(&[&stuck.address, &well.address], HASTY);
+    for round_number in 0..2 {
+        let readings = round(&mut agent, NOW_MS + round_number * 10_000);
+        assert_eq!(value(&readings, &stuck.address, "mongodb_up"), Some(0.0));
+        assert_eq!(value(&readings, &well.address, "mongodb_up"), Some(1.0));
+        assert!(value(&readings, &well.address, "mongodb_opcounter_query").is_some());
+        let problem = &readings.problems()[&format!("mongodb {}", stuck.address)];
+        assert!(problem.contains("no answer within"), "{problem}");
+    }
+}
+
+#[test]
+fn what_was_read_before_the_time_was_over_is_kept() {
+    let slow = Responder::start(|_, command| {
+        let name = command.keys().next().map_or("", String::as_str);
+        (name != "dbStats").then(|| answer("standalone", "7.0.5", command))
+    });
+    let readings = round(&mut agent(&[&slow.address], HASTY), NOW_MS);
+    assert_eq!(value(&readings, &slow.address, "mongodb_up"), Some(1.0));
+    assert_eq!(value(&readings, &slow.address, "mongodb_uptime"), Some(7200.0));
+    assert_eq!(readings.problems().len(), 1);
+}
+
+#[test]
+fn a_dead_server_is_left_alone_and_comes_back_by_itself() {
+    let alive = Arc::new(AtomicBool::new(false));
+    let is_alive = Arc::clone(&alive);
+    let server = Responder::start(move |_, command| {
+        is_alive.load(Ordering::SeqCst).then(|| answer("standalone", "7.0.5", command))
+    });
+    let mut agent = agent(&[&server.address], HASTY);
+    let up = |agent: &mut MongoDb, seconds: i64| {
+        value(&round(agent, NOW_MS + seconds * 1000), &server.address, "mongodb_up").unwrap()
+    };
+    assert_eq!((up(&mut agent, 0), up(&mut agent, 60)), (0.0, 0.0));
+    let opened = server.connections.load(Ordering::SeqCst);
+    assert_eq!((up(&mut agent, 70), up(&mut agent, 350)), (0.0, 0.0));
+    assert_eq!(server.connections.load(Ordering::SeqCst), opened, "nobody asked");
+    alive.store(true, Ordering::SeqCst);
+    assert_eq!((up(&mut agent, 355), up(&mut agent, 360)), (0.0, 1.0));
+}
+
+#[test]
+fn a_user_without_rights_costs_what_he_may_not_ask_and_no_more() {
+    let server = Responder::start(|_, command| {
+        let name = command.keys().next().map_or("", String::as_str);
+        let may_not = ["find", "aggregate", "listDatabases", "replSetGetStatus"].contains(&name);
+        Some(if may_not {
+            refusal(13, "Unauthorized")
+        } else {
+            answer("primary", "6.0.15", command)
+        })
+    });
+    let mut agent = agent(&[&server.address], PATIENT);
+    let readings = round(&mut agent, NOW_MS);
+    assert_eq!(value(&readings, &server.address, "mongodb_opcounter_query"), Some(12.0));
+    let places: Vec<_> =
+        readings.problems().keys().map(|p| p.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(places, ["aggregate", "find", "listDatabases", "replSetGetStatus"]);
+    assert_eq!(value(&readings, &server.address, "mongodb_collect_failures"), Some(5.0));
+}
+
+#[test]
+fn two_targets_of_one_name_are_refused() {
+    let target = || TargetSettings::new("mongodb://db1,db2");
+    let settings = Settings { targets: vec![target(), target()], ..Settings::default() };
+    let message = MongoDb::new(&settings).unwrap_err().to_string();
+    assert_eq!(message, "target db1:27017: it is named twice");
+}
+
+#[test]
+fn nothing_is_sent_to_where_nobody_listens() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let readings = round(&mut agent(&[&free], HASTY), NOW_MS);
+    assert_eq!(value(&readings, &free, "mongodb_up"), Some(0.0));
+}
+
+/// Rows of METRICS.md: name to kind, unit and tags.
+fn table() -> BTreeMap<String, [String; 3]> {
+    let rows = include_str!("../METRICS.md").lines().filter(|line| line.starts_with("| `mongodb"));
+    rows.map(|line| {
+        let cells: Vec<_> = line.split('|').map(|cell| cell.trim().replace('`', "")).collect();
+        (cells[1].clone(), [cells[2].clone(), cells[3].clone(), cells[4].clone()])
+    })
+    .collect()
+}
+
+#[test]
+fn the_table_has_every_metric_as_it_is_emitted_and_no_other() {
+    let table = table();
+    let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5")];
+    let addresses = servers.each_ref().map(|server| &*server.address);
+    let mut agent = agent(&addresses, PATIENT);
+    let mut old = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
+    let mut memory = status::Memory::default();
+    status::read(&shapes::server_status_of_mmap(), NOW_MS, None, &mut memory, &mut old);
+    for readings in [round(&mut agent, NOW_MS), round(&mut agent, NOW_MS + 60_000), old] {
+        for reading in readings.as_slice() {
+            let keys: Vec<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
+            let unit = if reading.unit.is_empty() { "-" } else { &reading.unit };
+            let emitted = [reading.kind.to_string(), unit.to_owned(), keys.join(", ")];
+            assert_eq!(table.get(reading.metric.as_ref()), Some(&emitted), "{}", reading.metric);
+        }
+    }
+    let sources = [
+        include_str!("lib.rs"),
+        include_str!("target.rs"),
+        include_str!("databases.rs"),
+        include_str!("replication.rs"),
+        include_str!("status/mod.rs"),
+        include_str!("status/rows.rs"),
+        include_str!("status/intervals.rs"),
+    ];
+    for metric in table.keys() {
+        let quoted = format!("\"{metric}\"");
+        assert!(sources.iter().any(|source| source.contains(&quoted)), "{metric}");
+    }
+}

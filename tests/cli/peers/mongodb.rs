@@ -1,0 +1,85 @@
+//! The MongoDB agent against a real server of its protocol, feeding a real daemon.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until};
+use crate::daemon::{Daemon, request};
+
+/// Found beside the Python that `.ci/run` makes.
+fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
+    let python = python().get_program().to_owned();
+    let program = Path::new(&python).with_file_name("secantusd-py");
+    let mut command = Command::new(&program);
+    command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
+    command.arg("--storage-path").arg(storage);
+    Sender::start(&mut command, log)
+}
+
+#[test]
+#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
+fn the_mongodb_agent_samples_a_server_that_comes_goes_and_comes_back() {
+    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
+    assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let (port, storage) = (free_port(), dir.path().join("db"));
+    std::fs::create_dir(&storage).unwrap();
+    let server = secantus(port, &storage, &dir.path().join("server.log"));
+    let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
+    run_script("senders/mongodb_writes.py", &[&uri, "40"]);
+
+    let host = format!("host=127.0.0.1:{port}");
+    let mut command = Command::new(agent);
+    command.args(["--url", &daemon.url, "--interval", "1s", "--agent-id", "mongo-test"]);
+    command.args(["--target", &uri, "--timeout", "700ms", "--spool-dir"]);
+    let log = dir.path().join("agent.log");
+    let _agent = Sender::start(command.arg(dir.path().join("spool")), &log);
+    let last = |metric: &str| {
+        let words = ["series", "--metric", metric, "--tags", &host];
+        let is_there = daemon.query(&words)["total"] != 0;
+        is_there.then(|| last_and_total_of(&daemon, metric, &host).0)
+    };
+    wait_until("the server to be up", || last("mongodb_up") == Some(1.0));
+    wait_until("its databases", || last("mongodb_db_data_size_total").is_some());
+    assert_eq!(last("mongodb_state"), Some(1.0));
+    assert_eq!(last("mongodb_has_primary"), Some(1.0));
+    assert_eq!(last("mongodb_members_healthy"), Some(1.0));
+    assert!(last("mongodb_version").is_some_and(|version| version >= 80_000.0));
+    assert!(last("mongodb_memory_resident").is_some_and(|bytes| bytes > 1e6));
+    assert!(last("mongodb_oplog_master_time").is_some());
+    let tags = format!("{host},database=shop");
+    let of_shop = |metric: &str| last_and_total_of(&daemon, metric, &tags).0;
+    assert_eq!(of_shop("mongodb_database_object_count"), 40.0);
+    assert_eq!(of_shop("mongodb_database_collection_count"), 1.0);
+    wait_until("the server among the hosts", || {
+        let (_, answer) = request(&daemon.url, "GET", "/api/v1/hosts", &[], "").unwrap();
+        answer["hosts"].as_array().unwrap().iter().any(|own| {
+            own["host"] == format!("127.0.0.1:{port}") && own["tags"]["role"] == "primary"
+        })
+    });
+
+    drop(server);
+    wait_until("the server to be gone", || last("mongodb_up") == Some(0.0));
+    let _again = secantus(port, &storage, &dir.path().join("server.log"));
+    wait_until("the server to be back", || last("mongodb_up") == Some(1.0));
+    wait_until("its restart", || last("mongodb_restarts_in_last_hour") == Some(2.0));
+}
+
+/// A password in a URI is in no log and no message.
+#[test]
+#[ignore = "needs the agent's program; .ci/run runs this"]
+fn the_mongodb_agent_says_no_password() {
+    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
+    assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
+    for uri in ["mongodb://user:s3cret@127.0.0.1:1/", "mongodb://user:s3cr:et@127.0.0.1:x/"] {
+        let mut command = Command::new(&agent);
+        command.args(["--target", uri, "--timeout", "300ms", "--print"]).env("RUST_LOG", "trace");
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("127.0.0.1") && !said.contains("s3cr"), "{said}");
+    }
+}
