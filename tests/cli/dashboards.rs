@@ -30,7 +30,7 @@ fn annotate(daemon: &Daemon, annotation: &Value) -> (u16, Value) {
 fn a_dashboard_is_saved_once_by_each_version() {
     let mut daemon = Daemon::start("");
     let (status, listed) = get(&daemon, "/api/v1/dashboards");
-    assert_eq!((status, listed["dashboards"].as_array().unwrap().len()), (200, 2));
+    assert_eq!((status, listed["dashboards"].as_array().unwrap().len()), (200, 3));
     assert_eq!(save(&daemon, "mine", None, &titled("one")).0, 200);
     let (_, read) = get(&daemon, "/api/v1/dashboards/mine");
     let first = read["version"].as_u64();

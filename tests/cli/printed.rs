@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 28] = [
+const NOT_RUN: [(&str, &str); 30] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -49,6 +49,11 @@ const NOT_RUN: [(&str, &str); 28] = [
     ("granary import --csv-time when --csv-metric room", "see import.rs"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
     ("granary import --template", "whisper files, see import.rs"),
+    ("granary query promql 'ALERTS", "nothing fires here, see alerts.rs"),
+    (
+        "granary rules check /etc",
+        "rules that are installed; those of deploy/ are tested in alerts.rs",
+    ),
     ("granary serve", "every test starts its daemon so"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
     ("printf", "needs nc and a port of Graphite, see protocols.rs"),

@@ -139,11 +139,6 @@ impl Board {
         }
     }
 
-    /// Whether there is no target.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Makes every target due now, for a round by itself.
     pub(crate) fn all_due(&mut self, now_ms: i64) {
         self.due.clear();

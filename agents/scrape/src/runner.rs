@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     ends: AtomicBool,
     jobs: Vec<(Arc<Job>, Arc<Client>)>,
     external: Labels,
+    /// Jobs whose sources were not asked yet.
+    unasked: AtomicUsize,
     /// Threads that scrape, and those of them that wait.
     workers: AtomicUsize,
     idle: AtomicUsize,
@@ -80,6 +82,19 @@ impl Shared {
     pub(crate) fn wake(&self) {
         self.changed.notify_all();
     }
+
+    /// Whether each source of targets was asked once.
+    pub(crate) fn has_asked_all(&self) -> bool {
+        self.unasked.load(Ordering::Acquire) == 0
+    }
+
+    /// Notes that a job's sources were asked for the first time.
+    fn asked_first(&self) {
+        let board = self.board();
+        self.unasked.fetch_sub(1, Ordering::Release);
+        drop(board);
+        self.wake();
+    }
 }
 
 impl Runner {
@@ -99,6 +114,7 @@ impl Runner {
             changed: Condvar::new(),
             ends: AtomicBool::new(false),
             external: config.external_labels().iter().collect(),
+            unasked: AtomicUsize::new(jobs.len()),
             jobs,
             workers: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
@@ -135,11 +151,16 @@ impl Runner {
         let mut found = Discovered::new(index, &shared.jobs[index].0);
         if found.sources.iter().all(|(source, _)| source.interval().is_none()) {
             found.ask_all(&shared);
+            shared.asked_first();
             return Ok(());
         }
         self.spawn("scrape-targets", move || {
+            let mut is_first = true;
             while !shared.has_ended() {
                 found.ask_all(&shared);
+                if std::mem::take(&mut is_first) {
+                    shared.asked_first();
+                }
                 let watch = Stopwatch::start();
                 let mut board = shared.board();
                 while !shared.has_ended() && !watch.left_of(found.interval()).is_zero() {

@@ -16,7 +16,6 @@ const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 pub struct Scrape {
     runner: Runner,
     timeout_max: Duration,
-    has_discovery: bool,
 }
 
 impl Scrape {
@@ -26,12 +25,8 @@ impl Scrape {
     /// When a certificate cannot be read, or the system gives no thread.
     pub fn start(config: &Config) -> io::Result<Self> {
         let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
-        let has_discovery = config
-            .jobs()
-            .iter()
-            .any(|job| !job.file_sd_configs.is_empty() || !job.dns_sd_configs.is_empty());
         let runner = Runner::start(config)?;
-        Ok(Self { runner, timeout_max: timeout_max.unwrap_or_default(), has_discovery })
+        Ok(Self { runner, timeout_max: timeout_max.unwrap_or_default() })
     }
 }
 
@@ -67,10 +62,9 @@ impl Source for Scrape {
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let shared = &self.runner.shared;
         let watch = Stopwatch::start();
-        let discovery = if self.has_discovery { DISCOVERY_GRACE } else { Duration::ZERO };
         let mut board = shared.board();
-        while board.is_empty() && !watch.left_of(discovery).is_zero() {
-            board = shared.wait(board, watch.left_of(discovery));
+        while !shared.has_asked_all() && !watch.left_of(DISCOVERY_GRACE).is_zero() {
+            board = shared.wait(board, watch.left_of(DISCOVERY_GRACE));
         }
         board.all_due(unix_ms());
         shared.wake();
