@@ -1,7 +1,7 @@
 //! Samples MongoDB servers of every role, many from one agent, side by side.
 //!
-//! [`status`] and [`replication`] are pure functions from a server's documents to readings;
-//! [`target`] asks one server, within its bounds; METRICS.md has the table of what is emitted.
+//! `status` and `replication` are pure functions from a server's documents to readings;
+//! `target` asks one server, within its bounds; METRICS.md has the table of what is emitted.
 
 mod connection;
 mod databases;
