@@ -141,6 +141,8 @@ export const api = {
     params: { metric: string; tags: string; resolution: string; time: number },
     signal?: AbortSignal,
   ) => get<t.StoredDocumentAnswer>("/api/v1/storage/document", params, signal),
+  alertingRules: (signal?: AbortSignal) =>
+    get<t.RulesAnswer>("/api/v1/rules", { type: "alert", exclude_alerts: true }, signal),
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 

@@ -401,3 +401,14 @@ export interface StatusAnswer {
   limits: { name: string; used: number; max: number; setting: string }[];
   memory: { resident: number };
 }
+
+/** Of a rule that alerts, in `/api/v1/rules?type=alert&exclude_alerts=true`. */
+export interface AlertingRule {
+  name: string;
+  /** The worst of its alerts. */
+  state: "inactive" | "pending" | "firing";
+}
+
+export interface RulesAnswer {
+  data: { groups: { name: string; file: string; rules: AlertingRule[] }[] };
+}

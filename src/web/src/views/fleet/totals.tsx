@@ -1,5 +1,7 @@
 /** What the fleet comes to: hosts by state, samples a second, alerts. */
 import { setParams, param } from "../../app/address";
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
 import type { HostsAnswer, HostState } from "../../api/types";
 import { Icon } from "../../parts/icon";
 import { countText } from "../../model/words";
@@ -35,11 +37,38 @@ export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
         </button>
       ))}
       <Samples />
-      <div class="tile">
-        <span class="tile-label">Alerts</span>
-        <span class="tile-value none">None set up</span>
-        <span class="tile-hint">Granary has no rules yet</span>
-      </div>
+      <Alerts />
+    </div>
+  );
+}
+
+/** Rules that fire, by the daemon's own rules. */
+function Alerts() {
+  const { data, error } = useResource("rules", (signal) => api.alertingRules(signal), 15_000).value;
+  const rules = data?.data.groups.flatMap((group) => group.rules);
+  const [firing, pending] = (["firing", "pending"] as const).map(
+    (state) => rules?.filter((rule) => rule.state === state).length ?? 0,
+  );
+  return (
+    <div class="tile">
+      <span class="tile-label">Alerts</span>
+      {rules?.length === 0 ? (
+        <>
+          <span class="tile-value none">None set up</span>
+          <span class="tile-hint">alerts.rules names no rules</span>
+        </>
+      ) : (
+        <>
+          <span class="tile-value num">{rules ? countText(firing ?? 0) : error ? "–" : "…"}</span>
+          <span class="tile-hint">
+            {!rules
+              ? error
+                ? "the rules cannot be read"
+                : "rules that fire"
+              : `of ${countText(rules.length)} rules fire, ${countText(pending ?? 0)} pending`}
+          </span>
+        </>
+      )}
     </div>
   );
 }
