@@ -247,11 +247,11 @@ fn rules_do_what_their_tests_expect_and_a_test_can_fail() {
 
 #[test]
 fn shipped_rules_for_hosts_do_what_their_tests_expect() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     let (is_well, said) = run_tests(&folder.join("hosts_test.yml"));
     assert!(is_well, "{said}");
     // Each rule has a test.
-    let rules = fs::read_to_string(folder.join("hosts.yml")).unwrap();
+    let rules = fs::read_to_string(folder.join("rules/hosts.yml")).unwrap();
     let tests = fs::read_to_string(folder.join("hosts_test.yml")).unwrap();
     let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
     let untested: Vec<_> =
