@@ -78,6 +78,8 @@ pub(crate) struct Sender {
     renumbering: bool,
     /// Batches up to this number may have been posted before; later ones never were.
     posted_through: u64,
+    /// From this number on they are the spool's own: the daemon took it when it was given first.
+    own_from: u64,
     /// The next request takes the newest batches, when more wait than one request takes.
     is_live_next: bool,
 }
@@ -124,6 +126,7 @@ impl Sender {
             unsure_through: 0,
             renumbering: false,
             posted_through,
+            own_from: u64::MAX,
             is_live_next: false,
         }
     }
@@ -220,11 +223,17 @@ impl Sender {
         self.posted_through = posted_before.max(last);
         match self.post(&batches, timeout)? {
             Outcome::Acknowledged(answer) => {
-                let (old, new): (Vec<_>, Vec<_>) =
-                    batches.iter().cloned().partition(|batch| batch.seq <= posted_before);
+                let own = self.own_from;
+                let (old, new): (Vec<_>, Vec<_>) = batches
+                    .iter()
+                    .cloned()
+                    .partition(|batch| batch.seq <= posted_before || batch.seq >= own);
                 let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
-                if !new.is_empty() && answer.duplicates > may_be_known {
-                    return self.restored(&old, new.len());
+                if let Some(first) = new.first() {
+                    if answer.duplicates > may_be_known {
+                        return self.restored(&old, new.len());
+                    }
+                    self.own_from = first.seq;
                 }
                 self.acknowledged(&batches, &answer)
             }
@@ -244,6 +253,8 @@ impl Sender {
 
     /// The daemon knows numbers that were given just now: the spool is an older copy of itself, and
     /// what it numbered since was taken for what the daemon has. A new epoch makes it count.
+    /// Looked for until the daemon takes a number that is given first: a proxy that posts a request
+    /// twice would look the same.
     fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Step, SpoolError> {
         let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;

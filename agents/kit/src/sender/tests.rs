@@ -112,6 +112,35 @@ fn refused_samples_and_duplicates_are_counted_and_not_sent_again() {
     server.join().unwrap();
 }
 
+fn known(samples: u64) -> (u16, &'static str, String) {
+    (200, "", format!(r#"{{"accepted":0,"duplicates":{samples}}}"#))
+}
+
+#[test]
+fn a_spool_whose_first_new_numbers_are_known_begins_a_new_epoch() {
+    let (_folder, spool) = spool(2);
+    let epoch = spool.epoch();
+    let (url, server) = serve(vec![known(4), accepted(4)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert!(waiting(&spool) == 2 && spool.epoch() > epoch);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 0);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_request_that_arrives_twice_is_acknowledged_once_a_new_number_was_taken() {
+    let (_folder, spool) = spool(65);
+    let epoch = spool.epoch();
+    let (url, server) = serve(vec![accepted(128), known(2)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!((waiting(&spool), spool.epoch()), (0, epoch));
+    server.join().unwrap();
+}
+
 #[test]
 fn forgotten_refs_are_defined_again_in_the_first_batch() {
     let (_folder, spool) = spool(3);
