@@ -67,12 +67,23 @@ impl Notifier {
         let due = self.telling.due(alerts(), now);
         let mut told = 0;
         for some in due.chunks(ALERTS_PER_REQUEST) {
-            if let Err(cause) = self.send(some) {
-                return self.fail(&cause, due.len() - told, now);
-            }
+            let outcome = match self.send(some) {
+                Ok(()) => "sent",
+                // The same again would be refused again, and hold up all others.
+                Err(cause) if is_refusal(&cause) => {
+                    let (url, count) = (&self.parts.url, some.len());
+                    tracing::warn!(url, count, %cause, "an Alertmanager refuses some of these alerts");
+                    "failed"
+                }
+                Err(cause) => return self.fail(&cause, due.len() - told, now),
+            };
             told += some.len();
             self.telling.note(some, now);
-            self.parts.metrics.notifications.with_label_values(&["sent"]).inc_by(some.len() as u64);
+            self.parts
+                .metrics
+                .notifications
+                .with_label_values(&[outcome])
+                .inc_by(some.len() as u64);
         }
         if told > 0 {
             let known: BTreeSet<_> = alerts().map(|(alert, _)| &alert.labels).collect();
@@ -101,6 +112,11 @@ impl Notifier {
         self.next_at = now.plus(backoff_ms(self.failures));
         self.failures = self.failures.saturating_add(1);
     }
+}
+
+/// Whether what was sent is wrong, and not the time.
+fn is_refusal(cause: &ureq::Error) -> bool {
+    matches!(cause, ureq::Error::StatusCode(400..=407 | 409..=428 | 430..=499))
 }
 
 impl Actor for Notifier {

@@ -27,7 +27,7 @@ pub fn due(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> Optio
 
 /// The next time at which a group is due, after a time.
 pub fn next_after(interval_ms: i64, now: UnixMillis) -> UnixMillis {
-    UnixMillis(now.0 - now.0.rem_euclid(interval_ms) + interval_ms)
+    UnixMillis((now.0 - now.0.rem_euclid(interval_ms)).saturating_add(interval_ms))
 }
 
 #[cfg(test)]

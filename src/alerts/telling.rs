@@ -28,13 +28,24 @@ pub struct ToldAlert {
     pub ends_at: String,
     #[serde(rename = "generatorURL")]
     pub generator_url: String,
+    /// Since when it is over, by its evaluation; `None` while it fires.
+    #[serde(skip)]
+    resolved_at: Option<i64>,
 }
 
 /// What one Alertmanager was told.
 #[derive(Debug, Default)]
 pub struct Telling {
-    /// When it was told last of each alert.
-    told: BTreeMap<LabelSet, i64>,
+    told: BTreeMap<LabelSet, Told>,
+}
+
+/// What was told of an alert. Evaluations have times of their own, which lag behind the clock.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    /// When it was told last that it fires, by the clock.
+    fires_at: Option<i64>,
+    /// The end that was told, by its evaluation.
+    ended: Option<i64>,
 }
 
 impl Telling {
@@ -46,26 +57,29 @@ impl Telling {
     ) -> Vec<ToldAlert> {
         let mut due = Vec::new();
         for (alert, interval_ms) in alerts {
-            let told = self.told.get(&alert.labels).copied();
-            let ends_at = if alert.state.is_told() {
-                if told.is_some_and(|told| now.0 - told < AGAIN_MS) {
+            let told = self.told.get(&alert.labels).copied().unwrap_or_default();
+            let since = alert.fired_at.unwrap_or(alert.active_at);
+            let (resolved_at, ends_at) = if alert.state.is_told() {
+                if told.fires_at.is_some_and(|at| at >= since && now.0 - at < AGAIN_MS) {
                     continue;
                 }
-                now.plus(SILENT_TIMES * interval_ms.max(AGAIN_MS))
+                let silent_ms = SILENT_TIMES.saturating_mul(interval_ms.max(AGAIN_MS));
+                (None, UnixMillis(now.0.saturating_add(silent_ms)))
             } else {
                 // Only what was told to people has that. After a restart it is told once more.
                 let Some(resolved) = alert.resolved_at else { continue };
-                if told.is_some_and(|told| told >= resolved) {
+                if told.ended == Some(resolved) {
                     continue;
                 }
-                UnixMillis(resolved)
+                (Some(resolved), UnixMillis(resolved))
             };
             due.push(ToldAlert {
                 labels: alert.labels.clone(),
                 annotations: alert.annotations.clone(),
-                starts_at: UnixMillis(alert.fired_at.unwrap_or(alert.active_at)).to_string(),
+                starts_at: UnixMillis(since).to_string(),
                 ends_at: ends_at.to_string(),
                 generator_url: String::new(),
+                resolved_at,
             });
         }
         due
@@ -74,7 +88,11 @@ impl Telling {
     /// Notes of what it was told at a time.
     pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
         for own in told {
-            self.told.insert(own.labels.clone(), at.0);
+            let told = self.told.entry(own.labels.clone()).or_default();
+            match own.resolved_at {
+                Some(_) => told.ended = own.resolved_at,
+                None => told.fires_at = Some(at.0),
+            }
         }
     }
 
@@ -126,6 +144,24 @@ mod tests {
         assert_eq!(tell(&ended, 900_000), None);
         let again = alert(AlertState::NoData, None);
         assert!(tell(&again, 900_001).is_some());
+    }
+
+    #[test]
+    fn an_end_found_after_a_repeat_is_told_and_so_is_what_fires_again_soon() {
+        let mut telling = Telling::default();
+        let mut tell = |alert: &Alert, at: i64| {
+            let due = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
+            telling.note(&due, UnixMillis(at));
+            due.len()
+        };
+        assert_eq!(tell(&alert(AlertState::Firing, None), 2000), 1);
+        // The evaluation of 60 s is through at 65 s; the repeat comes in between.
+        assert_eq!(tell(&alert(AlertState::Firing, None), 62_000), 1);
+        let ended = alert(AlertState::Inactive, Some(60_000));
+        assert_eq!(tell(&ended, 65_000), 1);
+        assert_eq!(tell(&ended, 66_000), 0);
+        let again = Alert { fired_at: Some(67_000), ..alert(AlertState::Firing, None) };
+        assert_eq!(tell(&again, 70_000), 1);
     }
 
     #[test]

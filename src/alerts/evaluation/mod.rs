@@ -195,12 +195,7 @@ impl Evaluation<'_> {
         let found = self.find(rule, policy)?;
         let own = state.rules.entry(rule.key.clone()).or_default();
         let alerts = machine::step(policy, own.alerts.clone(), found, self.at.0);
-        if alerts.len() > ALERTS_MAX {
-            return Err(format!(
-                "{} alerts are more than {ALERTS_MAX}: let the expression have fewer series",
-                alerts.len()
-            ));
-        }
+        check_count(alerts.len())?;
         let active = alerts.iter().filter(|alert| alert.is_active()).count();
         if self.group.limit > 0 && active > self.group.limit {
             own.alerts.clear();
@@ -215,7 +210,10 @@ impl Evaluation<'_> {
 
     fn find(&self, rule: &Rule, policy: &AlertPolicy) -> Result<Found, String> {
         let mut active = BTreeMap::new();
-        for sample in self.vector(&rule.expression)? {
+        let samples = self.vector(&rule.expression)?;
+        // Before templates of all of them are expanded.
+        check_count(samples.len())?;
+        for sample in samples {
             let expanding = self.expanding(&sample);
             let labels = alert_labels(rule, &sample, &expanding);
             let annotations = policy.annotations.iter();
@@ -247,6 +245,13 @@ impl Evaluation<'_> {
     fn expanding(&self, sample: &VectorSample) -> Expanding {
         Expanding::new(&sample.labels, sample.value, self.ask.query.clone())
     }
+}
+
+fn check_count(alerts: usize) -> Result<(), String> {
+    if alerts <= ALERTS_MAX {
+        return Ok(());
+    }
+    Err(format!("{alerts} alerts are more than {ALERTS_MAX}: let the expression have fewer series"))
 }
 
 fn alert_labels(rule: &Rule, sample: &VectorSample, expanding: &Expanding) -> LabelSet {

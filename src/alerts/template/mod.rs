@@ -6,7 +6,7 @@
 mod functions;
 mod humanize;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use gotmpl::{Template, TemplateError, Value};
 
@@ -50,14 +50,15 @@ impl Expanding {
         if !template.contains("{{") {
             return template.to_owned();
         }
+        let mut text = Bounded::default();
         let expanded = parsed(template, self.query.clone())
-            .and_then(|template| template.execute_to_string(&self.data));
+            .and_then(|template| template.execute_fmt(&mut text, &self.data));
         match expanded {
-            Ok(text) if text.len() > EXPANDED_BYTES_MAX => {
+            _ if text.is_over => {
                 format!("<error expanding template: more than {EXPANDED_BYTES_MAX} bytes>")
             }
             // What a label that is not there is in Prometheus: nothing.
-            Ok(text) => text.replace(NOTHING, ""),
+            Ok(()) => text.text.replace(NOTHING, ""),
             Err(cause) => format!("<error expanding template: {cause}>"),
         }
     }
@@ -75,14 +76,32 @@ impl Expanding {
         let expanding = Self::new(&Labels::default(), 0.0, Some(query.clone()));
         let expanded = parsed(template, Some(query))
             .map_err(|cause| cause.to_string())?
-            .execute_to_string(&expanding.data);
+            .execute_fmt(&mut Bounded::default(), &expanding.data);
         match expanded {
             // Only these are wrong whatever is known.
             Err(
                 cause @ (TemplateError::UndefinedFunction(_) | TemplateError::UndefinedVariable(_)),
             ) => Err(cause.to_string()),
-            Ok(_) | Err(_) => Ok(()),
+            Ok(()) | Err(_) => Ok(()),
         }
+    }
+}
+
+/// A text of at most [`EXPANDED_BYTES_MAX`] bytes; nothing more is taken.
+#[derive(Debug, Default)]
+struct Bounded {
+    text: String,
+    is_over: bool,
+}
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.is_over |= self.text.len() + text.len() > EXPANDED_BYTES_MAX;
+        if self.is_over {
+            return Err(fmt::Error);
+        }
+        self.text.push_str(text);
+        Ok(())
     }
 }
 
