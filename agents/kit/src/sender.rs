@@ -78,8 +78,8 @@ pub(crate) struct Sender {
     renumbering: bool,
     /// Batches up to this number may have been posted before; later ones never were.
     posted_through: u64,
-    /// From this number on they are the spool's own: the daemon took it when it was given first.
-    own_from: u64,
+    /// The daemon took a number that was given first: the spool is no older copy of itself.
+    is_own: bool,
     /// The next request takes the newest batches, when more wait than one request takes.
     is_live_next: bool,
 }
@@ -126,7 +126,7 @@ impl Sender {
             unsure_through: 0,
             renumbering: false,
             posted_through,
-            own_from: u64::MAX,
+            is_own: false,
             is_live_next: false,
         }
     }
@@ -198,7 +198,8 @@ impl Sender {
     /// The batches of the next request: the oldest, and while more wait than one request takes,
     /// each second time the newest, so that what is live never waits for what is old.
     fn fetch(&mut self) -> Result<Vec<StoredBatch>, SpoolError> {
-        if std::mem::replace(&mut self.is_live_next, false) && self.single_through == 0 {
+        let may_be_live = self.single_through == 0 && !self.may_be_copy();
+        if std::mem::replace(&mut self.is_live_next, false) && may_be_live {
             let span = REQUEST_BATCHES_MAX as u64..LIVE_SPAN_MAX;
             let newest = self.spool.fetch_newest(LIVE_BATCHES_MAX, REQUEST_BYTES_MAX, span)?;
             if !newest.is_empty() {
@@ -217,49 +218,67 @@ impl Sender {
         };
         if first <= self.single_through {
             batches.truncate(1);
+        } else {
+            self.single_through = 0;
         }
         let posted_before = self.posted_through;
+        let old = batches.partition_point(|batch| batch.seq <= posted_before);
+        if self.may_be_copy() {
+            // A new number goes alone, so that its answer is about it.
+            batches.truncate(old.max(1));
+        }
         let last = batches.last().map_or(0, |batch| batch.seq);
         self.posted_through = posted_before.max(last);
         match self.post(&batches, timeout)? {
             Outcome::Acknowledged(answer) => {
-                let own = self.own_from;
-                let (old, new): (Vec<_>, Vec<_>) = batches
-                    .iter()
-                    .cloned()
-                    .partition(|batch| batch.seq <= posted_before || batch.seq >= own);
-                let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
-                if let Some(first) = new.first() {
+                let (old, new) = batches.split_at(old.min(batches.len()));
+                if !self.is_own && !new.is_empty() {
+                    let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
                     if answer.duplicates > may_be_known {
-                        return self.restored(&old, new.len());
+                        return self.restored(old, new.len());
                     }
-                    self.own_from = first.seq;
+                    self.is_own = answer.renumber.is_empty();
                 }
                 self.acknowledged(&batches, &answer)
             }
-            Outcome::Refused(cause) => self.refused(&batches, &cause),
+            Outcome::Refused(cause) => {
+                self.posted_through = posted_before;
+                self.refused(&batches, &cause)
+            }
             Outcome::UnknownRefs => {
+                self.posted_through = posted_before;
                 let cause = "the daemon does not know refs that were just defined".to_owned();
                 Ok(self.retry(None, &cause))
             }
-            Outcome::Retry { after, cause } => Ok(self.retry(after, &cause)),
+            Outcome::Retry { after, cause } => {
+                if !is_answer(&cause) {
+                    // It never left.
+                    self.posted_through = posted_before;
+                }
+                Ok(self.retry(after, &cause))
+            }
             Outcome::Unknown { cause } => {
-                let last = batches.last().map_or(0, |batch| batch.seq);
                 self.unsure_through = self.unsure_through.max(last);
                 Ok(self.retry(None, &cause))
             }
         }
     }
 
+    /// Whether the spool may be an older copy of itself: it was there when the agent began, and the
+    /// daemon took no number yet that is given first. A proxy that posts a request twice looks the
+    /// same, so it is looked for no longer than that.
+    fn may_be_copy(&self) -> bool {
+        !self.is_own && self.spool.newest_at_open() > 0
+    }
+
     /// The daemon knows numbers that were given just now: the spool is an older copy of itself, and
     /// what it numbered since was taken for what the daemon has. A new epoch makes it count.
-    /// Looked for until the daemon takes a number that is given first: a proxy that posts a request
-    /// twice would look the same.
     fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Step, SpoolError> {
         let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;
         let before = self.spool.epoch();
         self.spool.begin_epoch(unix_ms().max(before.saturating_add(1)))?;
+        self.is_own = true;
         let epoch = self.spool.epoch();
         warn!(before, epoch, batches, "the spool is an older copy of itself; a new epoch begins");
         Ok(Step::Progress)
@@ -420,7 +439,7 @@ impl Sender {
             let url = self.client.url();
             warn!(url, cause, ?delay, "cannot deliver; samples wait in the spool");
         }
-        Step::Retry { delay, answered: cause.starts_with("status") }
+        Step::Retry { delay, answered: is_answer(cause) }
     }
 
     fn write_report(&mut self) -> Result<(), SpoolError> {
@@ -436,6 +455,11 @@ impl Sender {
         self.report_failing = written.is_err();
         Ok(())
     }
+}
+
+/// Whether a cause to try again is the daemon's answer, and not that nothing left.
+fn is_answer(cause: &str) -> bool {
+    cause.starts_with("status")
 }
 
 /// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.

@@ -129,6 +129,53 @@ fn a_spool_whose_first_new_numbers_are_known_begins_a_new_epoch() {
     server.join().unwrap();
 }
 
+/// A spool of an agent that has delivered a batch and begins again, with two batches of this run.
+fn begun_again() -> (TempDir, Arc<Spool>) {
+    let (folder, before) = spool(1);
+    before.acknowledge(&[1]).unwrap();
+    drop(before);
+    let spool = Spool::open(folder.path(), "a", 1 << 30, 6).unwrap();
+    for _ in 0..2 {
+        let mut batch = Batch {
+            agent: "a".to_owned(),
+            refs: vec![0, 1],
+            times: vec![1000],
+            values: vec![1.0, 2.0],
+            ..Batch::default()
+        };
+        spool.append(&mut batch).unwrap();
+    }
+    (folder, Arc::new(spool))
+}
+
+#[test]
+fn a_restored_spool_is_known_also_when_the_daemon_was_away_at_first() {
+    let (_folder, spool) = begun_again();
+    let epoch = spool.epoch();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (url, server) = serve(vec![known(2), accepted(4)]);
+    let (mut sender, totals) = sender(&spool, &format!("http://{nobody}"), None);
+    assert!(matches!(sender.step(TIMEOUT).unwrap(), Step::Retry { answered: false, .. }));
+    sender.client = client(&url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert!(waiting(&spool) == 2 && spool.epoch() > epoch);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!((waiting(&spool), totals.samples_acknowledged.get()), (0, 4));
+    server.join().unwrap();
+}
+
+#[test]
+fn a_spool_that_was_there_gives_a_new_number_alone_until_one_is_taken() {
+    let (_folder, spool) = begun_again();
+    let (url, server) = serve(vec![accepted(2), known(2)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 1);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    assert_eq!(waiting(&spool), 0);
+    server.join().unwrap();
+}
+
 #[test]
 fn a_request_that_arrives_twice_is_acknowledged_once_a_new_number_was_taken() {
     let (_folder, spool) = spool(65);
