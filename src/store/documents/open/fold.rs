@@ -77,6 +77,10 @@ impl Partition {
             Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         }
+        // A query may have met it meanwhile.
+        if self.damage.count() > 0 {
+            return Ok(None);
+        }
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);

@@ -186,12 +186,11 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         });
         match read {
             Ok(()) => Ok(Found::Sealed),
-            Err(fault) if fault.is_damage() => {
-                // Who writes goes on: there is nothing to ask again.
-                partition.note_damage(start, series);
-                Ok(Found::Damaged)
-            }
-            Err(fault) => Err(fault),
+            // Who writes goes on: there is nothing to ask again.
+            Err(fault) => match sealed.meet(&[start], series, fault) {
+                Ok(()) | Err(StoreError::DamagedPart { .. }) => Ok(Found::Damaged),
+                Err(fault) => Err(fault),
+            },
         }
     }
 

@@ -117,7 +117,7 @@ impl SegmentWriter {
         slots: usize,
         group: &mut GroupWriter,
     ) -> Result<bool, StoreError> {
-        debug_assert!(self.entries.last().is_none_or(|last| last.id < id), "groups ascend");
+        assert!(self.entries.last().is_none_or(|last| last.id < id), "groups ascend");
         let from = self.buffer.len();
         let head = group.finish(id.key(), slots, &mut self.buffer);
         let end = self.buffer.len();
