@@ -16,12 +16,12 @@ use std::{
 
 use tracing::error;
 
-use crate::{report::Totals, spool::Spool};
+use crate::{clock::Stopwatch, report::Totals, spool::Spool};
 
 /// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 8 << 10;
-/// Nobody holds the port for longer.
-const IO_TIMEOUT: Duration = Duration::from_secs(2);
+/// Nobody holds the port for longer, from being heard to being answered.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The thread that answers, until it is dropped.
 #[derive(Debug)]
@@ -51,7 +51,8 @@ impl OwnMetrics {
                     return;
                 }
                 // Whoever hangs up early misses the answer.
-                let _answered = stream.and_then(|stream| answer(stream, &totals, &spool));
+                let bounded = stream.map(|stream| Bounded { stream, since: Stopwatch::start() });
+                let _answered = bounded.and_then(|peer| answer(peer, &totals, &spool));
             }
         })?;
         Ok(Self { address, ends, thread: Some(thread) })
@@ -68,20 +69,49 @@ impl Drop for OwnMetrics {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         // The thread waits for a connection: this is one.
-        drop(TcpStream::connect_timeout(&self.address, IO_TIMEOUT));
+        drop(TcpStream::connect_timeout(&self.address, ANSWER_TIMEOUT));
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             error!("the thread of the agent's own metrics has panicked");
         }
     }
 }
 
-fn answer(mut stream: TcpStream, totals: &Totals, spool: &Spool) -> io::Result<()> {
-    stream.set_read_timeout(Some(IO_TIMEOUT))?;
-    stream.set_write_timeout(Some(IO_TIMEOUT))?;
+/// A peer with a time for all that is read and written together.
+struct Bounded {
+    stream: TcpStream,
+    since: Stopwatch,
+}
+
+impl Bounded {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.since.left_of(ANSWER_TIMEOUT);
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(part)
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(part)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+fn answer(mut peer: Bounded, totals: &Totals, spool: &Spool) -> io::Result<()> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        let length = stream.read(&mut part)?;
+        let length = peer.read(&mut part)?;
         if length == 0 || head.len() + length > HEAD_BYTES_MAX {
             return Ok(());
         }
@@ -94,7 +124,7 @@ fn answer(mut stream: TcpStream, totals: &Totals, spool: &Spool) -> io::Result<(
     };
     let length = body.len();
     write!(
-        stream,
+        peer,
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n{body}"
     )
@@ -126,6 +156,32 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    #[test]
+    fn a_peer_that_sends_a_byte_at_a_time_holds_neither_the_port_nor_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
+        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), Arc::default(), spool).unwrap();
+        let address = own.address();
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(b"G").unwrap();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let sending = thread::spawn(move || {
+            let mut sent = 0;
+            let pace = Duration::from_millis(100);
+            while ended.recv_timeout(pace).is_err() && slow.write_all(b"G").is_ok() {
+                sent += 1;
+                assert!(sent < 100, "it held the port for ten seconds");
+            }
+        });
+        let watch = Stopwatch::start();
+        assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").contains("200 OK"));
+        drop(own);
+        assert!(watch.elapsed() < 3 * ANSWER_TIMEOUT, "{:?}", watch.elapsed());
+        // It may have heard by itself that nobody listens.
+        let _heard = end.send(());
+        sending.join().unwrap();
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(crate) struct Board {
     by_hash: HashMap<(usize, u64), TargetId>,
     due: BTreeSet<(i64, TargetId)>,
     next_id: TargetId,
+    /// When the next target was asked for last.
+    looked_ms: i64,
     /// Answers that no round has taken yet.
     waiting: VecDeque<Vec<KnownReading>>,
     waiting_samples: usize,
@@ -115,6 +117,9 @@ impl Board {
 
     /// The next target that is due, or when there will be one.
     pub(crate) fn next(&mut self, now_ms: i64) -> Result<Ticket, Option<i64>> {
+        if now_ms < std::mem::replace(&mut self.looked_ms, now_ms) {
+            self.clock_stepped_back(now_ms);
+        }
         loop {
             let Some((due_ms, id)) = self.due.first().copied() else { return Err(None) };
             if due_ms > now_ms {
@@ -136,6 +141,18 @@ impl Board {
             };
             let time_ms = if now_ms - due_ms <= TOLERANCE_MS { due_ms } else { now_ms };
             return Ok(Ticket { id, assigned: entry.assigned.clone(), shown, time_ms });
+        }
+    }
+
+    /// What is due later than an interval from now was to be at a time that comes again.
+    fn clock_stepped_back(&mut self, now_ms: i64) {
+        for (id, entry) in &mut self.entries {
+            let interval_ms = entry.assigned.target.interval.as_millis() as i64;
+            if entry.due_ms.saturating_sub(now_ms) > interval_ms {
+                self.due.remove(&(entry.due_ms, *id));
+                entry.due_ms = entry.assigned.target.next_after(now_ms);
+                self.due.insert((entry.due_ms, *id));
+            }
         }
     }
 

@@ -36,9 +36,10 @@ impl Source for Scrape {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let mut board = self.runner.shared.board();
+        let mut state = self.runner.shared.state();
+        let board = &mut state.board;
         let (answers, counts, problems) = (board.take(), board.counts(), board.problems());
-        drop(board);
+        drop(state);
         for reading in answers.into_iter().flatten() {
             readings.push_known(reading);
         }
@@ -62,24 +63,24 @@ impl Source for Scrape {
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let shared = &self.runner.shared;
         let watch = Stopwatch::start();
-        let mut board = shared.board();
-        while !shared.has_asked_all() && !watch.left_of(DISCOVERY_GRACE).is_zero() {
-            board = shared.wait(board, watch.left_of(DISCOVERY_GRACE));
+        let mut state = shared.state();
+        while !state.has_asked_all() && !watch.left_of(DISCOVERY_GRACE).is_zero() {
+            state = shared.wait(state, watch.left_of(DISCOVERY_GRACE));
         }
-        board.all_due(unix_ms());
+        state.board.all_due(unix_ms());
         shared.wake();
         let watch = Stopwatch::start();
         let span = self.timeout_max + ALONE_GRACE;
-        while !board.is_all_scraped() && !watch.left_of(span).is_zero() {
-            board = shared.wait(board, watch.left_of(span));
+        while !state.board.is_all_scraped() && !watch.left_of(span).is_zero() {
+            state = shared.wait(state, watch.left_of(span));
         }
-        drop(board);
+        drop(state);
         self.sample(now_ms, readings)
     }
 
     fn stop(&mut self) -> bool {
         self.runner.stop();
-        self.runner.shared.board().has_waiting()
+        self.runner.shared.state().board.has_waiting()
     }
 }
 

@@ -64,6 +64,21 @@ fn a_target_that_is_under_way_is_not_scraped_twice_and_the_miss_is_counted() {
 }
 
 #[test]
+fn a_clock_that_steps_back_does_not_stop_scraping() {
+    let mut board = Board::default();
+    let hour = 3_600_000;
+    board.assign(0, vec![assigned("a")], hour);
+    let due = board.next(hour).unwrap_err().unwrap();
+    let ticket = board.next(due).unwrap();
+    board.done(ticket, Vec::new(), None, due);
+    let again = board.next(due - hour).unwrap_err().unwrap();
+    assert!(again > due - hour && again <= due - hour + 10_000, "{due} {again}");
+    assert!(board.next(again).is_ok());
+    // A clock that is set a little skips nothing and repeats nothing.
+    assert_eq!(board.next(again - 5).unwrap_err(), Some(again));
+}
+
+#[test]
 fn targets_that_stay_go_on_and_those_that_are_gone_end_once() {
     let mut board = Board::default();
     board.assign(0, vec![assigned("a"), assigned("b")], 0);

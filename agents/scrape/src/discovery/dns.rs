@@ -65,19 +65,20 @@ impl Resolver {
         Self { servers: vec![server], search: Vec::new() }
     }
 
-    /// The addresses with ports, or without, that the name has. A name that does not exist has
-    /// none.
+    /// The addresses with ports, or without, that the name has. It has none when neither it nor any
+    /// of its endings exists; where one of them cannot be asked for, that is not known.
     fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<(String, Option<u16>)>, String> {
         let is_whole = name.ends_with('.');
         let endings = self.search.iter().filter(|_| !is_whole).map(|end| format!("{name}.{end}"));
-        let mut last = Ok(Vec::new());
+        let mut fault = None;
         for name in std::iter::once(name.trim_end_matches('.').to_owned()).chain(endings) {
-            last = self.ask_each(&name, kind).map_err(|cause| format!("{name}: {cause}"));
-            if last.as_ref().is_ok_and(|found| !found.is_empty()) {
-                break;
+            match self.ask_each(&name, kind) {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => return Ok(found),
+                Err(cause) => fault = fault.or(Some(format!("{name}: {cause}"))),
             }
         }
-        last
+        fault.map_or(Ok(Vec::new()), Err)
     }
 
     fn ask_each(&self, name: &str, kind: RecordType) -> io::Result<Vec<(String, Option<u16>)>> {

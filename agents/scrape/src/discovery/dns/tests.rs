@@ -98,6 +98,31 @@ fn a_name_that_is_not_there_has_no_targets_and_a_failing_server_is_told() {
     assert!(fault.unwrap_err().contains("x.example"));
 }
 
+/// Answers each question with the next code.
+fn serve_codes(codes: [RCODE; 3]) -> Resolver {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let resolver = Resolver::asking(socket.local_addr().unwrap());
+    thread::spawn(move || {
+        for code in codes {
+            let mut question = vec![0; 512];
+            let (length, from) = socket.recv_from(&mut question).unwrap();
+            let mut packet = Packet::parse(&question[..length]).unwrap().into_reply();
+            *packet.rcode_mut() = code;
+            socket.send_to(&packet.build_bytes_vec().unwrap(), from).unwrap();
+        }
+    });
+    Resolver { search: vec!["c.d".to_owned()], ..resolver }
+}
+
+#[test]
+fn an_ending_that_is_not_there_does_not_hide_that_the_name_could_not_be_asked_for() {
+    let fail = RCODE::ServerFailure;
+    let fault = names(RecordType::Srv, 0).look_up(&serve_codes([fail, fail, RCODE::NameError]));
+    assert!(fault.unwrap_err().starts_with("x.example: "), "what was known stays");
+    let resolver = serve_codes([RCODE::NameError; 3]);
+    assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Vec::new()));
+}
+
 #[test]
 fn servers_and_endings_are_read_as_the_system_has_them() {
     let read = Resolver::parse("# x\nnameserver 10.0.0.1\nnameserver ::1\nsearch a.b c.d\n");

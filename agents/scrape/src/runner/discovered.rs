@@ -1,0 +1,135 @@
+//! The targets of a job, as its sources named them last.
+
+use std::{sync::Arc, time::Duration};
+
+use granary_agent_kit::{Stopwatch, relabel::Labels, unix_ms};
+
+use super::Shared;
+use crate::{
+    config::Job,
+    discovery::{Resolver, Source},
+    target::{Assigned, Target},
+};
+
+/// What a source of targets named last.
+#[derive(Debug)]
+struct Asked {
+    source: Source,
+    /// How often it is asked; none when it never changes.
+    every: Option<Duration>,
+    /// Since it was asked.
+    since: Option<Stopwatch>,
+    labels: Vec<Labels>,
+}
+
+/// The sources of a job.
+#[derive(Debug)]
+pub(super) struct Discovered {
+    index: usize,
+    job: Arc<Job>,
+    sources: Vec<Asked>,
+}
+
+impl Asked {
+    fn new(source: Source) -> Self {
+        Self { every: source.interval(), source, since: None, labels: Vec::new() }
+    }
+
+    /// How long until it is to be asked again; none when it need not be.
+    fn left(&self) -> Option<Duration> {
+        match self.since {
+            None => Some(Duration::ZERO),
+            Some(since) => self.every.map(|every| since.left_of(every)),
+        }
+    }
+}
+
+impl Discovered {
+    pub(super) fn new(index: usize, job: &Arc<Job>) -> Self {
+        let sources = Source::of(job).into_iter().map(Asked::new).collect();
+        Self { index, job: Arc::clone(job), sources }
+    }
+
+    /// Whether no source ever changes.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.sources.iter().all(|own| own.every.is_none())
+    }
+
+    /// How long until the first source is to be asked again.
+    pub(super) fn left(&self) -> Duration {
+        self.sources.iter().filter_map(Asked::left).min().unwrap_or(Duration::MAX)
+    }
+
+    /// Asks the sources that are due and assigns what is new.
+    pub(super) fn ask_all(&mut self, shared: &Shared) {
+        let resolver = Resolver::of_this_machine();
+        let mut has_changed = false;
+        let name = &self.job.job_name;
+        for (at, own) in self.sources.iter_mut().enumerate() {
+            if own.left() != Some(Duration::ZERO) {
+                continue;
+            }
+            own.since = Some(Stopwatch::start());
+            let asked = own.source.ask(&resolver);
+            let place = format!("targets of job {name:?}, source {at}");
+            shared.state().board.set_fault(place, asked.as_ref().err().cloned());
+            if let Ok(Some(labels)) = asked {
+                has_changed |= own.labels != labels || labels.is_empty();
+                own.labels = labels;
+            }
+        }
+        if has_changed {
+            self.assign(shared);
+        }
+    }
+
+    fn assign(&self, shared: &Shared) {
+        let name = &self.job.job_name;
+        let (mut targets, mut fault) = (Vec::new(), None);
+        for labels in self.sources.iter().flat_map(|own| &own.labels) {
+            match Target::new(&self.job, labels) {
+                Ok(Some(target)) => targets.push(Assigned { index: self.index, target }),
+                Ok(None) => {}
+                Err(problem) => fault = Some(problem),
+            }
+        }
+        let limit = self.job.target_limit;
+        if limit > 0 && targets.len() as u64 > limit {
+            fault = Some(format!(
+                "{} targets, more than the target_limit of {limit}: none is scraped",
+                targets.len()
+            ));
+            targets.clear();
+        }
+        let mut state = shared.state();
+        state.board.set_fault(format!("targets of job {name:?}"), fault);
+        state.board.assign(self.index, targets, unix_ms());
+        drop(state);
+        shared.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_source_is_waited_for_until_it_is_to_be_asked_and_not_at_the_end() {
+        let text = "scrape_configs: [{job_name: j, file_sd_configs: [{files: [/none.yml]}]}]";
+        let config = Config::parse(text, std::path::PathBuf::new()).unwrap();
+        let shared = Shared::new(&config).unwrap();
+        let mut found = Discovered::new(0, &shared.jobs[0].0);
+        assert!(!found.is_fixed() && found.left().is_zero());
+        found.ask_all(&shared);
+        assert!(!found.left().is_zero(), "it was asked");
+        for own in &mut found.sources {
+            (own.every, own.since) = (Some(Duration::from_millis(200)), Some(Stopwatch::start()));
+        }
+        let watch = Stopwatch::start();
+        assert!(shared.wait_for_sources(&found));
+        assert!(watch.elapsed() >= Duration::from_millis(200), "{:?}", watch.elapsed());
+        shared.state().has_ended = true;
+        assert!(!shared.wait_for_sources(&found));
+    }
+}

@@ -1,0 +1,47 @@
+//! The threads as they are without a clock that hands out.
+
+use std::{path::PathBuf, sync::mpsc::sync_channel};
+
+use granary_agent_kit::{Stopwatch, unix_ms};
+
+use super::{workers::start_worker, *};
+
+const TEXT: &str = "scrape_configs: [{job_name: j, static_configs: [{targets: ['127.0.0.1:1']}]}]";
+
+#[test]
+fn a_thread_that_cannot_be_started_loses_no_target() {
+    let config = Config::parse(TEXT, PathBuf::new()).unwrap();
+    let shared = Arc::new(Shared::new(&config).unwrap());
+    Discovered::new(0, &shared.jobs[0].0).ask_all(&shared);
+    let (give, take) = sync_channel(1);
+    let tickets = Arc::new(Mutex::new(take));
+    let mut state = shared.state();
+    let now = unix_ms();
+    state.board.all_due(now);
+    assert!(!start_worker(&shared, &mut state, &tickets, 1 << 50), "no machine has such a stack");
+    assert_eq!((state.workers, state.idle), (0, 0));
+    assert!(state.board.problems()[0].1.contains("cannot start one"));
+    assert!(state.board.is_due(now), "it waits for the next thread");
+    assert!(start_worker(&shared, &mut state, &tickets, STACK_BYTES));
+    assert_eq!(state.board.problems(), []);
+    give.send(state.board.next(now).unwrap()).unwrap();
+    state.idle -= 1;
+    let watch = Stopwatch::start();
+    while state.idle == 0 {
+        assert!(watch.elapsed() < Duration::from_secs(20));
+        state = shared.wait(state, Duration::from_secs(1));
+    }
+    assert!(state.board.is_all_scraped());
+}
+
+#[test]
+fn threads_end_when_they_are_told_to() {
+    let more = "scrape_configs: [{job_name: f, file_sd_configs: [{files: [/none.yml]}]}]";
+    for _ in 0..200 {
+        let mut runner = Runner::start(&Config::parse(more, PathBuf::new()).unwrap()).unwrap();
+        let watch = Stopwatch::start();
+        runner.stop();
+        // Files are looked at, and the clock is, every five seconds.
+        assert!(watch.elapsed() < Duration::from_secs(4), "a thread did not hear it");
+    }
+}
