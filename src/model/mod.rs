@@ -38,6 +38,6 @@ pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict};
 pub use series::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;
-pub use tag_pairs::tag_pairs;
+pub use tag_pairs::{quoted_words, tag_pairs};
 pub use time::{Moment, UnixMillis};
 pub use verdict::{BatchVerdict, DefinitionVerdict, GroupVerdict, TimesTally};

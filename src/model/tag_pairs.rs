@@ -27,6 +27,21 @@ pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
+/// The words of a text between commas, quoted as names of tags are.
+///
+/// # Errors
+/// When it cannot be read: what is wrong with it.
+pub fn quoted_words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (found, after) = word(rest, |c| c == ',')?;
+        words.extend(Some(found).filter(|found| !found.is_empty()));
+        rest = after.strip_prefix(',').unwrap_or(after);
+    }
+    Ok(words)
+}
+
 /// The word that a text begins with, and what stands behind it: nothing, or one that ends words.
 fn word(text: &str, ends: impl Fn(char) -> bool) -> Result<(String, &str), String> {
     let Some(inside) = text.trim_start().strip_prefix('"') else {
@@ -61,6 +76,22 @@ mod tests {
         let expected: Vec<_> =
             expected.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         assert_eq!(tag_pairs(text), Ok(expected), "{text}");
+    }
+
+    #[test]
+    fn words_stand_between_commas() {
+        for (text, expected) in [
+            ("", Ok(&[][..])),
+            ("load", Ok(&["load"])),
+            (" a , ,b,", Ok(&["a", "b"])),
+            (r#"a b,"c,\"d\"",e=f"#, Ok(&["a b", r#"c,"d""#, "e=f"])),
+        ] {
+            let expected =
+                expected.map(|words: &[&str]| words.iter().map(|&w| w.to_owned()).collect());
+            assert_eq!(quoted_words(text), expected, "{text}");
+        }
+        assert!(quoted_words(r#""a"b"#).is_err());
+        assert!(quoted_words(r#"a,"b"#).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{
     missing, zone_name,
 };
 use crate::{
-    model::{Cell, UnixMillis},
+    model::{Cell, SeriesId, SeriesInfo, UnixMillis},
     store::Store,
 };
 
@@ -23,6 +23,8 @@ use crate::{
 pub struct ChartRequest {
     /// Which series.
     pub selector: Selector,
+    /// Other metrics whose series with the same tags are shown as well.
+    pub others: Vec<String>,
     /// How wide the slots are.
     pub resolution: Resolution,
     /// From when to when, end exclusive; widened to whole slots.
@@ -44,6 +46,7 @@ impl ChartRequest {
     pub fn new(selector: Selector, resolution: Resolution, range: Range<UnixMillis>) -> Self {
         Self {
             selector,
+            others: Vec::new(),
             resolution,
             range,
             displays: Vec::new(),
@@ -52,6 +55,24 @@ impl ChartRequest {
             merge: Merge::Nothing,
             rank: None,
         }
+    }
+
+    /// The series of all metrics, in order.
+    fn select(
+        &self,
+        store: &Store,
+        budget: &Budget,
+        limits: &QueryLimits,
+        merges: bool,
+    ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
+        let mut found = self.selector.select_within(store, budget, limits, merges)?;
+        for metric in &self.others {
+            let other = Selector { metric: Some(metric.clone()), ..self.selector.clone() };
+            found.extend(other.select_within(store, budget, limits, merges)?);
+        }
+        found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
+        found.dedup_by_key(|(id, _)| *id);
+        Ok(found)
     }
 }
 
@@ -109,7 +130,7 @@ pub fn chart(
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
     let merges = request.merge != Merge::Nothing || request.rank.is_some();
-    let found = request.selector.select_within(store, budget, limits, merges)?;
+    let found = request.select(store, budget, limits, merges)?;
     let groups = group(&found, &request.merge, budget)?;
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
     check_lines(lines, limits)?;

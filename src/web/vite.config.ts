@@ -1,11 +1,57 @@
-// Builds the page to dist/, each file also compressed, and serves it while one works on it.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+// Builds the page to dist/, a document for each view, each file also compressed, and serves it while
+// one works on it.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { defineConfig, type Plugin } from "vite";
+import { defineConfig, type Plugin, type Rolldown } from "vite";
 
 /** Files of these kinds are worth compressing. */
 const COMPRESSIBLE = /\.(js|css|html|svg|json)$/;
+
+/**
+ * Writes views/NAME.html for each of src/views/NAME.tsx: the page's document, which asks the browser
+ * for all that this view is made of before any script runs. See src/api/page/ of the daemon.
+ */
+function viewDocuments(): Plugin {
+  return {
+    name: "view-documents",
+    apply: "build",
+    writeBundle({ dir = "dist" }, bundle) {
+      const document = readFileSync(join(dir, "index.html"), "utf8");
+      mkdirSync(join(dir, "views"), { recursive: true });
+      for (const chunk of Object.values(bundle)) {
+        if (chunk.type !== "chunk") continue;
+        const view = /\/src\/views\/([a-z-]+)\.tsx$/.exec(chunk.facadeModuleId ?? "")?.[1];
+        if (view === undefined) continue;
+        const links = [...filesOf(chunk, bundle)]
+          .filter((file) => !document.includes(file))
+          .map((file) =>
+            file.endsWith(".css")
+              ? `<link rel="stylesheet" crossorigin href="/${file}">`
+              : `<link rel="modulepreload" crossorigin href="/${file}">`,
+          );
+        const own = document.replace("</head>", `  ${links.join("\n    ")}\n  </head>`);
+        writeFileSync(join(dir, "views", `${view}.html`), own);
+      }
+    },
+  };
+}
+
+/** A chunk's file, those that it imports, and their styles. */
+function filesOf(
+  chunk: Rolldown.OutputChunk,
+  bundle: Rolldown.OutputBundle,
+  files = new Set<string>(),
+): Set<string> {
+  if (files.has(chunk.fileName)) return files;
+  files.add(chunk.fileName);
+  for (const style of chunk.viteMetadata?.importedCss ?? []) files.add(style);
+  for (const name of chunk.imports) {
+    const other = bundle[name];
+    if (other?.type === "chunk") filesOf(other, bundle, files);
+  }
+  return files;
+}
 
 /** Writes FILE.br and FILE.gz beside each file, so that the daemon compresses nothing. */
 function precompress(): Plugin {
@@ -27,7 +73,7 @@ function precompress(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [precompress()],
+  plugins: [viewDocuments(), precompress()],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0 },
   server: {

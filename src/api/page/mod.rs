@@ -1,4 +1,5 @@
-//! The web page: one document for all paths of its views, and the assets that the document loads.
+//! The web page: a document for the paths of each view, and the assets that they load. All documents
+//! are the same page; each says what its view is made of, so that the browser asks for it at once.
 //!
 //! The page asks the same API as everybody else. Must never know: what the page shows.
 
@@ -17,18 +18,22 @@ use actix_web::{
 
 use super::{operations, scope::Scope};
 
+/// Where views are, and what their files in src/web/src/views are called.
+const VIEWS: [(&str, &str); 6] = [
+    ("/hosts/{name}", "host"),
+    ("/explore", "explore"),
+    ("/dashboards", "dashboards"),
+    ("/dashboards/{name}", "dashboard"),
+    ("/storage", "storage"),
+    ("/status", "status"),
+];
+
 /// The routes. They come before those of other rooms that have the path `/`, too.
 pub(super) fn routes(mut scope: Scope<'_, ()>) {
     for method in [Method::GET, Method::HEAD] {
-        for path in [
-            "/hosts/{name}",
-            "/explore",
-            "/dashboards",
-            "/dashboards/{name}",
-            "/storage",
-            "/status",
-        ] {
-            scope.route(method.clone(), path, view);
+        for (path, view) in VIEWS {
+            let answer = move |request: HttpRequest| async move { document(&request, view) };
+            scope.route(method.clone(), path, answer);
         }
         scope.route(method, "/assets/{name}", asset);
     }
@@ -36,7 +41,7 @@ pub(super) fn routes(mut scope: Scope<'_, ()>) {
     let reads_html = |context: &GuardContext<'_>| wants_html(&context.head().headers);
     let methods = guard::Any(guard::Get()).or(guard::Head());
     let root = scope.resource("/").guard(methods).guard(guard::fn_guard(reads_html));
-    scope.add(root.route(web::to(view)));
+    scope.add(root.route(web::to(async |request: HttpRequest| document(&request, "fleet"))));
 }
 
 /// Whether a client says that it reads HTML, as browsers do.
@@ -48,8 +53,8 @@ fn wants_html(headers: &HeaderMap) -> bool {
     })
 }
 
-async fn view(request: HttpRequest) -> HttpResponse {
-    respond::document(&request, files::built)
+fn document(request: &HttpRequest, view: &str) -> HttpResponse {
+    respond::document(request, files::built, view)
 }
 
 async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {

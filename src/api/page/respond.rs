@@ -13,7 +13,7 @@ use actix_web::{
 
 use super::files::{File, Files, media_type};
 
-/// The page's one document.
+/// The page's document for views that have none of their own.
 const DOCUMENT: &str = "index.html";
 /// Stands for it where none was built.
 const NO_PAGE: &str = include_str!("no_page.html");
@@ -33,9 +33,11 @@ const PERMISSIONS_POLICY: &str = "accelerometer=(), autoplay=(), camera=(), disp
      microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), \
      serial=(), usb=(), xr-spatial-tracking=()";
 
-/// The page's document; where none was built, one that says how to get it.
-pub(super) fn document(request: &HttpRequest, files: Files) -> HttpResponse {
-    file(request, files, DOCUMENT, ASK_AGAIN).unwrap_or_else(|| {
+/// The page's document for a view; where none was built, one that says how to get it.
+pub(super) fn document(request: &HttpRequest, files: Files, view: &str) -> HttpResponse {
+    let own = file(request, files, &format!("views/{view}.html"), ASK_AGAIN);
+    let found = own.or_else(|| file(request, files, DOCUMENT, ASK_AGAIN));
+    found.unwrap_or_else(|| {
         let mut response = builder(StatusCode::OK, ASK_AGAIN, DOCUMENT);
         response.body(NO_PAGE)
     })
@@ -120,6 +122,7 @@ mod tests {
         let text = match path {
             "index.html" => "<html>",
             "index.html.br" => "br html",
+            "views/host.html" => "host",
             "assets/index-1.js" => "script",
             "assets/index-1.js.br" => "br script",
             "assets/index-1.js.gz" => "gz script",
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn who_has_a_file_in_the_same_form_is_told_that_it_is_the_same() {
-        let first = document(&request(&[("accept-encoding", "br")]), files);
+        let first = document(&request(&[("accept-encoding", "br")]), files, "none");
         assert_eq!((first.status(), text(&first, "cache-control")), (StatusCode::OK, ASK_AGAIN));
         let tag = text(&first, "etag").to_owned();
         for (known, status) in [
@@ -183,15 +186,24 @@ mod tests {
             ("nonsense".to_owned(), 200),
         ] {
             let asked = [("accept-encoding", "br"), ("if-none-match", &known)];
-            let response = document(&request(&asked), files);
+            let response = document(&request(&asked), files, "none");
             assert_eq!(response.status().as_u16(), status, "{known}");
             assert_eq!(text(&response, "etag"), tag);
             assert_eq!(text(&response, "content-security-policy"), CONTENT_SECURITY_POLICY);
             assert_eq!(body(response).is_empty(), status == 304);
         }
         // The form that is not compressed is another one.
-        let plain = document(&request(&[("if-none-match", &tag)]), files);
+        let plain = document(&request(&[("if-none-match", &tag)]), files, "none");
         assert_eq!((plain.status().as_u16(), body(plain)), (200, "<html>".to_owned()));
+    }
+
+    #[test]
+    fn a_view_has_a_document_of_its_own_or_that_of_all() {
+        for (view, expected) in [("host", "host"), ("fleet", "<html>"), ("../x", "<html>")] {
+            let response = document(&request(&[]), files, view);
+            assert_eq!(text(&response, "content-type"), "text/html; charset=utf-8");
+            assert_eq!(body(response), expected, "{view}");
+        }
     }
 
     #[test]
@@ -203,7 +215,7 @@ mod tests {
 
     #[test]
     fn without_a_page_one_says_how_to_get_it() {
-        let response = document(&request(&[("accept-encoding", "br")]), |_| None);
+        let response = document(&request(&[("accept-encoding", "br")]), |_| None, "host");
         assert_eq!(text(&response, "content-type"), "text/html; charset=utf-8");
         assert_eq!(text(&response, "content-security-policy"), CONTENT_SECURITY_POLICY);
         let body = body(response);

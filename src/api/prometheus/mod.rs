@@ -43,6 +43,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("metadata", metadata::metadata);
         serve.get("status/buildinfo", status::build);
         serve.get("rules", rules::rules);
+        serve.both("rules/check", rules::check);
         serve.get("alerts", rules::alerts);
         serve.get("alertmanagers", status::alertmanagers);
         serve.get("targets", status::targets);

@@ -18,12 +18,16 @@ use super::{
 };
 use crate::{
     actors::GroupStatus,
-    alerts::{Action, Alert, AlertPolicy, AlertState, Rule, RuleGroup, RuleReport},
+    alerts::{
+        Action, Alert, AlertPolicy, AlertState, Rule, RuleFault, RuleGroup, RuleReport, read_rules,
+    },
     model::UnixMillis,
 };
 
 /// What an alert takes in an answer, and a rule beside its alerts, about.
 const ENTRY_BYTES: usize = 2048;
+/// Of groups that are checked and name none: any will do.
+const CHECKED_INTERVAL_MS: i64 = 60_000;
 
 pub(super) async fn rules(received: Received) -> HttpResponse {
     respond("promql_status", received, |asked| {
@@ -40,6 +44,22 @@ pub(super) async fn rules(received: Received) -> HttpResponse {
 
 pub(super) async fn alerts(received: Received) -> HttpResponse {
     respond("promql_status", received, active).await
+}
+
+/// Whether a text would do as a rule file: for who writes one, before it lies among the daemon's.
+pub(super) async fn check(received: Received) -> HttpResponse {
+    respond("promql_status", received, |asked| {
+        let text = asked.params.get("rules").unwrap_or_default();
+        let limits = asked.limits();
+        let groups = read_rules("rules", text, CHECKED_INTERVAL_MS, &limits).map_err(|faults| {
+            let told: Vec<_> = faults.iter().map(RuleFault::to_string).collect();
+            Fault::bad_data(told.join("\n"))
+        })?;
+        let rules: usize = groups.iter().map(|group| group.rules.len()).sum();
+        let found = json!({ "groups": groups.len(), "rules": rules });
+        Ok(Answer::of(Data::Json(found.to_string())))
+    })
+    .await
 }
 
 fn active(asked: &Asked<'_>) -> Result<Answer, Fault> {

@@ -26,8 +26,8 @@ use crate::{
 const PIPELINE_BYTES_MAX: usize = 64 << 10;
 
 /// What charts take besides series and a range.
-const OF_CHARTS: [&str; 8] =
-    ["display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
+const OF_CHARTS: [&str; 9] =
+    ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
 /// What documents take besides series and a range.
 const OF_DOCUMENTS: [&str; 7] = ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
 /// What a stored document takes besides series.
@@ -40,8 +40,10 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
     respond("chart", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES, &OF_RANGE, &OF_CHARTS])?;
         let now = parts.clock.moment();
+        let (selector, others) = params.metric_selectors()?;
         let request = ChartRequest {
-            selector: params.metric_selector()?,
+            selector,
+            others,
             resolution: params.resolution(),
             range: params.range(now.clock)?,
             displays: params.displays()?,

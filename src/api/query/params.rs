@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use crate::{
-    model::{Span, UnixMillis, tag_pairs},
+    model::{Span, UnixMillis, quoted_words, tag_pairs},
     query::{Display, DocumentsForm, Merge, QueryError, Rank, Resolution, Selector, time_zone},
 };
 
@@ -15,6 +15,8 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Params {
     metric: Option<String>,
+    /// `load,"a,b"`: of a chart, several at once.
+    metrics: Option<String>,
     /// `host=web1,core=0`
     tags: Option<String>,
     resolution: Option<String>,
@@ -50,6 +52,8 @@ pub(super) const OF_SERIES: [&str; 2] = ["metric", "tags"];
 /// Parameters of a query over a range, besides those of series.
 pub(super) const OF_RANGE: [&str; 4] = ["resolution", "range", "start", "end"];
 
+/// Metrics of a query that takes several, at most.
+const METRICS_MAX: usize = 32;
 const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
 
 impl Params {
@@ -57,6 +61,7 @@ impl Params {
     pub(super) fn only(&self, known: &[&[&str]]) -> Result<(), QueryError> {
         let given = [
             ("metric", self.metric.is_some()),
+            ("metrics", self.metrics.is_some()),
             ("tags", self.tags.is_some()),
             ("resolution", self.resolution.is_some()),
             ("range", self.range.is_some()),
@@ -96,6 +101,26 @@ impl Params {
             return Err(QueryError::Invalid("metric is missing; add metric=NAME".to_owned()));
         }
         self.selector()
+    }
+
+    /// The selector of a query that takes several metrics, and the names of all but the first.
+    pub(super) fn metric_selectors(&self) -> Result<(Selector, Vec<String>), QueryError> {
+        let Some(metrics) = &self.metrics else { return Ok((self.metric_selector()?, Vec::new())) };
+        let refused = |message: String| Err(QueryError::Invalid(message));
+        if self.metric.is_some() {
+            return refused("give metric or metrics, not both".to_owned());
+        }
+        let mut names = match quoted_words(metrics) {
+            Ok(names) => names.into_iter(),
+            Err(cause) => return refused(format!("metrics: {cause}")),
+        };
+        if names.len() > METRICS_MAX {
+            return refused(format!("metrics: {} are more than {METRICS_MAX}", names.len()));
+        }
+        let Some(first) = names.next() else {
+            return refused("metrics: it names none; add metrics=NAME,NAME".to_owned());
+        };
+        Ok((selector(Some(&first), self.tags.as_deref())?, names.collect()))
     }
 
     pub(super) fn resolution(&self) -> Resolution {
@@ -230,6 +255,9 @@ pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     }
     let selector = params.selector();
     assert!(selector.is_ok() || params.tags.is_some());
+    if let Ok((_, others)) = params.metric_selectors() {
+        assert!(others.len() < METRICS_MAX);
+    }
     assert!(params.displays().is_ok() || params.display.is_some());
     assert!(params.time_zone().is_ok() || params.tz.is_some());
     if let Ok(Some(rank)) = params.rank() {
@@ -248,6 +276,25 @@ pub(super) fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chart_takes_one_metric_or_several() {
+        let read = |text: &str| {
+            let params = actix_web::web::Query::<Params>::from_query(text).unwrap();
+            let (first, others) = params.metric_selectors().map_err(|cause| cause.to_string())?;
+            Ok::<_, String>((first.metric.unwrap_or_default(), others))
+        };
+        let named = |first: &str, others: &[&str]| {
+            Ok((first.to_owned(), others.iter().map(|&name| name.to_owned()).collect()))
+        };
+        assert_eq!(read("metric=a,b"), named("a,b", &[]));
+        assert_eq!(read("metrics=a,b&tags=host=x"), named("a", &["b"]));
+        assert_eq!(read("metrics=%22a,b%22"), named("a,b", &[]));
+        for wrong in ["", "metric=a&metrics=b", "metrics=", "metrics=%22a", "metrics=a&tags=b"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert!(read(&format!("metrics={}", vec!["a"; 33].join(","))).is_err());
+    }
 
     #[test]
     fn times_are_read_in_every_documented_form() {

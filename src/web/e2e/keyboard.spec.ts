@@ -17,17 +17,24 @@ for (const view of VIEWS) {
     await page.evaluate(() => {
       const seen = new Set<Element>();
       const unseen: string[] = [];
+      const marksOf = (element: Element) => {
+        const { outlineStyle, outlineColor, outlineWidth, boxShadow } = getComputedStyle(element);
+        const outline =
+          outlineStyle === "none" ? "none" : outlineStyle + outlineColor + outlineWidth;
+        return `${outline} ${boxShadow}`;
+      };
+      // A shadow that is always there marks nothing.
+      const before = new Map<Element, string>();
+      for (const element of document.querySelectorAll("*")) before.set(element, marksOf(element));
+      const isMarked = (element: Element) =>
+        marksOf(element) !== (before.get(element) ?? "none none");
       Object.assign(window, { stops: seen, unseen });
       document.addEventListener("focusin", ({ target }) => {
         if (!(target instanceof HTMLElement)) return;
         seen.add(target);
-        const { outlineStyle, boxShadow, borderColor } = getComputedStyle(target);
         const around = target.closest("label, .search, .cm-editor, .fleet-row, [role=grid]");
-        const own = outlineStyle !== "none" || boxShadow !== "none";
-        const outer = around ? getComputedStyle(around) : undefined;
-        const isMarked =
-          own || (outer && (outer.outlineStyle !== "none" || outer.boxShadow !== "none"));
-        if (!isMarked) unseen.push(`${target.outerHTML.slice(0, 120)} ${borderColor}`);
+        if (isMarked(target) || (around && isMarked(around))) return;
+        unseen.push(`${target.outerHTML.slice(0, 120)} ${marksOf(target)}`);
       });
     });
     let stops = 0;

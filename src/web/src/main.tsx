@@ -1,14 +1,22 @@
 /** Starts the page. */
 import { render } from "preact";
-import { followAddress } from "./app/address";
+import { address, followAddress } from "./app/address";
 import { keepPreferences } from "./app/preferences";
 import { Shell } from "./app/shell";
+import { viewOf } from "./app/views";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/controls.css";
 import "./styles/chart.css";
 
+/** The page is drawn once, with its view; one that takes longer than this is waited for in sight. */
+const PATIENCE_MS = 150;
+
 keepPreferences();
 followAddress();
 const page = document.getElementById("page");
-if (page) render(<Shell />, page);
+const patience = new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));
+const start = viewOf(address.peek().path).start();
+void Promise.race([start, patience]).then(() => {
+  if (page) render(<Shell />, page);
+});

@@ -14,7 +14,8 @@ export function nextAsked(
   return page
     .waitForResponse((answer) => {
       const { pathname, searchParams: params } = new URL(answer.url());
-      const isOfMetric = params.get("metric") === metric;
+      const asked = params.get("metrics")?.split(",") ?? [params.get("metric")];
+      const isOfMetric = asked.includes(metric);
       const isOfSlots = pathname === "/api/v1/chart" && params.get("resolution") === resolution;
       return (
         isOfSlots && isOfMetric && isLong(Number(params.get("end")) - Number(params.get("start")))

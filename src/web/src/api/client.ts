@@ -35,6 +35,9 @@ function query(params: Params): string {
   return search.size > 0 ? `?${search.toString()}` : "";
 }
 
+/** What an answer says of what went wrong, in the forms that there are. */
+type Said = t.ErrorAnswer & { errorType: string };
+
 async function request<T>(path: string, init: RequestInit): Promise<T> {
   let answer: Response;
   try {
@@ -50,7 +53,8 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   const isJson = answer.headers.get("content-type")?.includes("json") ?? false;
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
   if (!answer.ok) {
-    const said = body as Partial<t.ErrorAnswer & { errorType: string }> | undefined;
+    // Alertmanager's form is a text.
+    const said = (typeof body === "string" ? { message: body } : body) as Partial<Said> | undefined;
     const message = said?.message ?? said?.error ?? `${answer.status} ${answer.statusText}`;
     throw new ApiError(answer.status, said?.errorType ?? said?.error ?? "failed", message, body);
   }
@@ -86,7 +90,9 @@ function send<T>(method: string, path: string, body?: unknown): Promise<T> {
 
 /** What is sent for a chart. */
 export interface ChartParams {
-  metric: string;
+  /** One name, or several between commas. */
+  metric?: string;
+  metrics?: string;
   tags?: string;
   resolution: string;
   start: number;
@@ -143,6 +149,21 @@ export const api = {
   ) => get<t.StoredDocumentAnswer>("/api/v1/storage/document", params, signal),
   alertingRules: (signal?: AbortSignal) =>
     get<t.RulesAnswer>("/api/v1/rules", { type: "alert", exclude_alerts: true }, signal),
+  rules: (signal?: AbortSignal) => get<t.RulesAnswer>("/api/v1/rules", {}, signal),
+  checkRules: (text: string, signal?: AbortSignal) =>
+    request<t.CheckedRules>("/api/v1/rules/check", {
+      method: "POST",
+      body: new URLSearchParams({ rules: text }),
+      ...(signal ? { signal } : {}),
+    }),
+  acknowledge: (labels: t.Tags, by: string, comment: string) =>
+    send<{ alerts: number }>("POST", "/api/v1/alerts/ack", { labels, by, comment }),
+  withdrawAcknowledgement: (labels: t.Tags) =>
+    send<{ alerts: number }>("POST", "/api/v1/alerts/unack", { labels }),
+  silences: (signal?: AbortSignal) => get<t.Silence[]>("/api/v2/silences", {}, signal),
+  silence: (silence: t.NewSilence) =>
+    send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
+  expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${name(id)}`),
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 

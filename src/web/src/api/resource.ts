@@ -3,7 +3,7 @@
  * that a refresh never empties what somebody looks at.
  */
 import { signal, type ReadonlySignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { ApiError, awaySince } from "./client";
 
 export interface Resource<T> {
@@ -26,7 +26,10 @@ export function useResource<T>(
       signal<Resource<T>>({ data: undefined, error: undefined, loading: true, reload: () => {} }),
     [],
   );
-  useEffect(() => {
+  const pause = useRef(everyMs);
+  pause.current = everyMs;
+  // Before the first paint: the answer is on its way while the page is drawn.
+  useLayoutEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let abort = new AbortController();
     const run = async () => {
@@ -43,8 +46,8 @@ export function useResource<T>(
         const error = cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
         state.value = { ...state.value, error, loading: false, reload };
       }
-      if (everyMs !== undefined && !own.signal.aborted) {
-        timer = setTimeout(tick, everyMs);
+      if (pause.current !== undefined && !own.signal.aborted) {
+        timer = setTimeout(tick, pause.current);
       }
     };
     const tick = () => {
@@ -62,6 +65,6 @@ export function useResource<T>(
       abort.abort();
       back();
     };
-  }, [key, everyMs]);
+  }, [key]);
   return state;
 }

@@ -74,7 +74,7 @@ function Away() {
 }
 
 export function Shell() {
-  const View = viewOf(address.value.path);
+  const { Component: View } = viewOf(address.value.path);
   return (
     <div class="shell">
       <a class="skip" href="#view">

@@ -1,8 +1,7 @@
 /** Which view belongs to a path. Each is loaded when it is first opened. */
-import type { ComponentType } from "preact";
-import { lazy } from "../parts/lazy";
+import { lazy, type Lazy } from "../parts/lazy";
 
-const views: [RegExp, ComponentType][] = [
+const views: [RegExp, Lazy][] = [
   [/^\/$/, lazy(async () => (await import("../views/fleet")).Fleet)],
   [/^\/hosts\/[^/]+$/, lazy(async () => (await import("../views/host")).HostView)],
   [/^\/explore$/, lazy(async () => (await import("../views/explore")).Explore)],
@@ -12,8 +11,8 @@ const views: [RegExp, ComponentType][] = [
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
 ];
 
-const NotThere = lazy(async () => (await import("../views/not-there")).NotThere);
+const notThere = lazy(async () => (await import("../views/not-there")).NotThere);
 
-export function viewOf(path: string): ComponentType {
-  return views.find(([pattern]) => pattern.test(path))?.[1] ?? NotThere;
+export function viewOf(path: string): Lazy {
+  return views.find(([pattern]) => pattern.test(path))?.[1] ?? notThere;
 }

@@ -1,41 +1,22 @@
 /** A chart: head, plot, legend. What moves with the pointer is in `live.ts`. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Display, PanelQuery } from "../api/types";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { setParams } from "../app/address";
 import { Icon } from "../parts/icon";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { Legend } from "./legend";
-import { LiveChart, type ChartWish } from "./live";
-import type { Threshold } from "./marks";
+import { LiveChart } from "./live";
 import { Menu } from "./menu";
+import { Notes, Notice } from "./notice";
 import { unitText } from "../model/units";
 import { copy, linkTo, savePicture, saveTable } from "./save";
-import { isolated, slug, toggled, writeState, type ChartState } from "./state";
+import { isolated, toggled, writeState, type ChartState } from "./state";
+import { wishOf, type WishProps } from "./wish";
 
-export interface ChartProps {
-  /** Its name in the address; made of the title by default. Unique on a page. */
-  id?: string;
-  title: string;
-  queries: readonly PanelQuery[];
+export interface ChartProps extends WishProps {
   /** Shared by all charts of the view. */
   frame: TimeFrame;
-  /** Which number is shown; the kind's own by default. */
-  display?: Display | undefined;
-  stacked?: boolean | undefined;
-  log?: boolean | undefined;
-  /** Where the axis ends, unless numbers are beyond: what all of them are parts of. */
-  axisTop?: number | undefined;
-  /** Instead of the unit that the series have. */
-  unit?: string | undefined;
-  /** Whether gauges have a band from their least to their greatest. */
-  band?: boolean | undefined;
-  threshold?: Threshold | undefined;
-  /** Tags that name series, also where all have the same. */
-  labels?: readonly string[] | undefined;
-  /** Makes other series of those that were loaded; always the same function. */
-  derive?: ((data: ChartData) => ChartData) | undefined;
   /** Takes the height of what it is in. */
   fill?: boolean | undefined;
   /** More buttons in its head. */
@@ -44,23 +25,6 @@ export interface ChartProps {
   onData?: ((data: ChartData) => void) | undefined;
   /** Told which queries were not answered, and why. */
   onFailures?: ((failures: Failure[]) => void) | undefined;
-}
-
-function wishOf(props: ChartProps): ChartWish {
-  return {
-    id: props.id ?? slug(props.title),
-    title: props.title,
-    queries: props.queries,
-    display: props.display,
-    stacked: props.stacked ?? false,
-    log: props.log ?? false,
-    axisTop: props.axisTop,
-    unit: props.unit,
-    band: props.band ?? true,
-    threshold: props.threshold,
-    labels: props.labels,
-    derive: props.derive,
-  };
 }
 
 /** Writes in the address what the reader changed. */
@@ -73,7 +37,7 @@ export function Chart(props: ChartProps) {
   const live = useMemo(() => new LiveChart(frame, wishOf(props)), [frame, title]);
   const wish = wishOf(props);
   const text = JSON.stringify(wish);
-  useEffect(() => void (live.wish.value = wish), [live, text, wish.derive]);
+  useLayoutEffect(() => void (live.wish.value = wish), [live, text, wish.derive]);
 
   const root = useRef<HTMLElement>(null);
   const plot = useRef<HTMLDivElement>(null);
@@ -85,7 +49,8 @@ export function Chart(props: ChartProps) {
     keep(live.wish.peek().id, { ...live.state.peek(), ...next });
   const fullScreen = () => toggleFull(root.current, live.state.peek().full, change);
 
-  useEffect(() => {
+  // Before the first paint: numbers are asked for while the page is drawn.
+  useLayoutEffect(() => {
     const elements = {
       root: root.current,
       plot: plot.current,
@@ -158,59 +123,6 @@ export function Chart(props: ChartProps) {
       <Notes live={live} />
       <div class="hidden-text" aria-live="polite" ref={spoken} />
     </section>
-  );
-}
-
-/** Why there is nothing to see, or what is wrong with what is seen. */
-function Notice({ live }: { live: LiveChart }) {
-  const data = live.loader.data.value;
-  const error = live.loader.error.value;
-  const isLoading = live.loader.isLoading.value;
-  const bar = isLoading && (!data || data.isCoarse) ? <div class="chart-bar" /> : null;
-  if (error) {
-    const isOld = data !== undefined && data.series.length > 0;
-    return (
-      <div class={isOld ? "chart-notice is-small" : "chart-notice"} role="alert">
-        <Icon name="warning" />
-        {error.message}
-      </div>
-    );
-  }
-  if (!data) return bar ?? null;
-  const isEmpty = data.series.every(({ values }) =>
-    values.every((v) => v === null || v === undefined),
-  );
-  if (!isEmpty || isLoading) return bar;
-  const [note] = data.series.length === 0 ? data.notes : [];
-  return (
-    <div class="chart-notice">
-      No samples in this stretch of time
-      {note && <small>{note}</small>}
-    </div>
-  );
-}
-
-/** What the daemon says about the answer. */
-function Notes({ live }: { live: LiveChart }) {
-  const data = live.loader.data.value;
-  if (!data || data.series.length === 0) return null;
-  const { left } = data;
-  const notes = [
-    ...(left > 0 ? [`${left} more series are not drawn: name tags, or take the top ones`] : []),
-    ...data.notes.filter((note) => !note.startsWith("no ")),
-  ];
-  if (notes.length === 0) return null;
-  const [first, ...others] = notes;
-  if (others.length === 0) return <p class="chart-notes">{first}</p>;
-  return (
-    <details class="chart-notes">
-      <summary>{notes.length} notes on these numbers</summary>
-      <ul>
-        {notes.map((note) => (
-          <li key={note}>{note}</li>
-        ))}
-      </ul>
-    </details>
   );
 }
 

@@ -3,10 +3,10 @@
  * happens often happens here, outside of components.
  */
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
-import type { Display, PanelQuery } from "../api/types";
 import { isDark } from "../app/preferences";
 import { Places, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
+import { alertLines, thresholdsOf } from "./alert-lines";
 import type { Follower, Pointed } from "./cursor";
 import { seriesName, type ChartData } from "./data";
 import type { TimeFrame } from "./frame";
@@ -20,24 +20,7 @@ import { listen } from "./pointer";
 import { enter } from "./registry";
 import { readState, seen, type ChartState } from "./state";
 import { address } from "../app/address";
-
-/** What a chart is asked to show. */
-export interface ChartWish {
-  id: string;
-  title: string;
-  queries: readonly PanelQuery[];
-  display: Display | undefined;
-  stacked: boolean;
-  log: boolean;
-  axisTop: number | undefined;
-  unit: string | undefined;
-  band: boolean;
-  threshold: Threshold | undefined;
-  /** Tags that name series, also where all have the same. */
-  labels: readonly string[] | undefined;
-  /** Makes other series of those that were loaded. */
-  derive: ((data: ChartData) => ChartData) | undefined;
-}
+import type { ChartWish } from "./wish";
 
 /** The elements of a chart that are written to outside of components. */
 export interface ChartElements {
@@ -60,6 +43,7 @@ export class LiveChart implements Follower {
   readonly isLog: ReadonlySignal<boolean>;
   /** The legend; the same object while no row differs. */
   readonly rows: ReadonlySignal<LegendRow[]>;
+  readonly thresholds: ReadonlySignal<Threshold[]>;
   readonly legend = new LegendValues();
   plot: Plot | undefined;
   private overlay: Overlay | undefined;
@@ -82,6 +66,17 @@ export class LiveChart implements Follower {
     this.isLog = computed(() => this.state.value.log ?? this.wish.value.log);
     const rows = computed(() => JSON.stringify(this.makeRows()));
     this.rows = computed(() => JSON.parse(rows.value) as LegendRow[]);
+    const thresholds = computed(() => JSON.stringify(this.makeThresholds()));
+    this.thresholds = computed(() => JSON.parse(thresholds.value) as Threshold[]);
+  }
+
+  /** Those of alerts, unless what is drawn was made of what they compare. */
+  private makeThresholds(): Threshold[] {
+    const { queries, derive, threshold } = this.wish.value;
+    const data = this.loader.data.value;
+    if (threshold) return [threshold];
+    if (!data || derive || this.isStacked.value) return [];
+    return thresholdsOf(alertLines.value, queries, data.series);
   }
 
   private makeRows(): LegendRow[] {
@@ -115,8 +110,10 @@ export class LiveChart implements Follower {
     this.overlay = overlay;
     this.elements = elements;
     plot.onArea = () => overlay.fit();
-    const sizes = new ResizeObserver(() => {
-      plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
+    plot.onDrawn = () => overlay.again();
+    const sizes = new ResizeObserver((entries) => {
+      const box = entries.at(-1)?.contentRect;
+      if (box) plot.resize(Math.round(box.width), Math.round(box.height));
     });
     sizes.observe(elements.plot);
     const views = new IntersectionObserver(
@@ -124,6 +121,12 @@ export class LiveChart implements Follower {
       { rootMargin: `${NEAR_PX}px` },
     );
     views.observe(elements.root);
+    // Observers tell it after the first paint. Once all of the view is there, one layout tells all.
+    queueMicrotask(() => {
+      const { top, bottom } = elements.root.getBoundingClientRect();
+      plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
+      if (bottom > -NEAR_PX && top < innerHeight + NEAR_PX) this.loader.isNear.value = true;
+    });
     const inView = new IntersectionObserver((entries) => {
       this.isInView = entries.at(-1)?.isIntersecting ?? false;
       if (this.isInView) this.pointAgain();
@@ -155,11 +158,13 @@ export class LiveChart implements Follower {
     const rows = this.rows.value;
     const window = this.frame.window.value;
     const annotations = this.frame.annotations.value;
-    const { threshold, axisTop } = this.wish.value;
+    const { axisTop } = this.wish.value;
+    const thresholds = this.thresholds.value;
+    // One drawing, with its numbers: what was there before stays until they come.
+    const isAwaited = this.loader.isAwaited(window);
     const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
     const elements = this.elements;
-    if (!data || !this.plot || !elements) return;
-    this.plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
+    if (!data || isAwaited || !this.plot || !elements) return;
     this.plot.update({
       data,
       window,
@@ -169,12 +174,11 @@ export class LiveChart implements Follower {
       log: log && !stacked,
       axisTop,
       dark,
-      marks: { incompleteFrom: data.incompleteFrom, annotations, threshold },
+      marks: { incompleteFrom: data.incompleteFrom, annotations, thresholds },
       isRead: () => this.frame.cursor.at !== null,
     });
-    this.overlay?.fit();
     this.overlay?.look(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
-    // After the legend has its rows, and uPlot its scales.
+    // After the legend has its rows.
     requestAnimationFrame(() => this.pointAgain());
   }
 
@@ -233,7 +237,7 @@ export class LiveChart implements Follower {
   }
 
   private timeText(time: number, isLast: boolean): string {
-    const { zone, resolution } = this.frame.window.peek();
+    const { zone, resolution } = this.loader.data.peek()?.window ?? this.frame.window.peek();
     const clock = clockAt(zone, time);
     const text =
       resolution === "1d"

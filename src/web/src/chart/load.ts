@@ -1,41 +1,54 @@
 /** Asks the daemon for what a chart draws. */
-import { ApiError, api, now } from "../api/client";
-import type { ChartParams } from "../api/client";
-import type { Display, Kind, MetricQuery, PanelQuery, PromqlQuery } from "../api/types";
-import {
-  coarser,
-  resolutionOfApi,
-  slotOf,
-  slotStarts,
-  type FrameDisplay,
-  type Window,
-} from "../model/timeframe";
-import { joined, partOfChart, partOfPromql, type ChartData, type Failure, type Part } from "./data";
+import { coarser, type FrameDisplay, type Window } from "../model/timeframe";
+import { joined, type ChartData, type Failure, type Part } from "./data";
+import { loadMetrics } from "./load-metrics";
+import { loadPromql } from "./load-promql";
+import type { Question } from "./wish";
 
-export interface Asked {
-  queries: readonly PanelQuery[];
+/** What the chart itself wants, and where. */
+export interface Asked extends Question {
   window: Window;
-  /** What the chart itself wants. */
-  display: Display | undefined;
   /** What the reader chose for all charts. */
   frameDisplay: FrameDisplay | undefined;
-  unit: string | undefined;
-  /** Tags that name series. */
-  labels?: readonly string[] | undefined;
-  /** Whether gauges have their band of least and greatest. */
-  band: boolean;
   /** Told which queries were not answered, each time that all are through. */
   onFailures?: ((failures: Failure[]) => void) | undefined;
 }
 
-/** With more lines than this bands would hide each other. */
-const BANDS_MAX = 8;
 /** How long the fine slots may take before coarser ones are asked for as well. */
 const PATIENCE_MS = 150;
+/** A timer that is later than this was held up by the page's own work, not by the daemon. */
+const HELD_UP_MS = 30;
+/** How long an early answer is kept for its chart. */
+const EARLY_MS = 5000;
 
-/** What queries were answered with before: with which numbers to ask for. */
-const known = new Map<string, { kind: Kind; lines: number }>();
-const KNOWN_MAX = 5000;
+/** Answers that were asked for before their charts were there, by what was asked. */
+const early = new Map<string, Promise<ChartData>>();
+
+/** Asks for what a chart will ask for that is not there yet. */
+export function loadEarly(asked: Asked): void {
+  const key = JSON.stringify(asked);
+  if (early.has(key)) return;
+  const onFailures = (failures: Failure[]) => {
+    // The chart asks again, and tells it.
+    if (failures.length > 0) throw new Error("not all queries were answered");
+  };
+  const data = loadAll({ ...asked, onFailures }, new AbortController().signal);
+  const forget = () => void early.delete(key);
+  early.set(key, data);
+  data.catch(forget);
+  setTimeout(forget, EARLY_MS);
+}
+
+/** The early answer, or one that is asked for now. */
+async function loadOnce(asked: Asked, signal: AbortSignal): Promise<ChartData> {
+  const key = JSON.stringify({ ...asked, onFailures: undefined });
+  const soon = await early.get(key)?.catch(() => undefined);
+  early.delete(key);
+  if (!soon) return loadAll(asked, signal);
+  signal.throwIfAborted();
+  asked.onFailures?.([]);
+  return soon;
+}
 
 /**
  * Loads a chart. While it takes long and nothing of the window is shown yet, `preview` gets coarser
@@ -48,22 +61,29 @@ export async function load(
 ): Promise<ChartData> {
   let isDone = false;
   const coarse = coarser(asked.window.resolution);
-  const timer =
-    preview && coarse
-      ? setTimeout(() => {
-          const window = { ...asked.window, resolution: coarse };
-          loadAll({ ...asked, window, band: false, onFailures: undefined }, signal).then(
-            (data) => {
-              if (!isDone) preview({ ...data, window: asked.window, isCoarse: true });
-            },
-            () => {
-              // The fine slots are still to come, and so is what is wrong with them.
-            },
-          );
-        }, PATIENCE_MS)
-      : undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const wait = () => {
+    const begun = performance.now();
+    timer = setTimeout(() => {
+      // The answer may be there already, behind this timer.
+      if (performance.now() - begun > PATIENCE_MS + HELD_UP_MS) wait();
+      else if (coarse) showCoarse(coarse);
+    }, PATIENCE_MS);
+  };
+  const showCoarse = (resolution: Window["resolution"]) => {
+    const window = { ...asked.window, resolution };
+    loadAll({ ...asked, window, band: false, onFailures: undefined }, signal).then(
+      (data) => {
+        if (!isDone) preview?.({ ...data, window: asked.window, isCoarse: true });
+      },
+      () => {
+        // The fine slots are still to come, and so is what is wrong with them.
+      },
+    );
+  };
+  if (preview && coarse) wait();
   try {
-    return await loadAll(asked, signal);
+    return await loadOnce(asked, signal);
   } finally {
     isDone = true;
     clearTimeout(timer);
@@ -71,119 +91,29 @@ export async function load(
 }
 
 async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
-  const failures: Failure[] = [];
-  const causes: Error[] = [];
-  const ask = async (query: PanelQuery, at: number): Promise<Part[]> => {
-    if (query.hidden) return [];
-    try {
-      if (query.kind === "metric") return [await loadMetric(query, asked, signal)];
-      return [await loadPromql(query, asked, signal)];
-    } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause));
-      causes.push(error);
-      failures.push({ at, message: error.message });
-      return [];
-    }
+  const shown = asked.queries
+    .map((query, at) => ({ query, at }))
+    .filter(({ query }) => !query.hidden);
+  const metrics = shown.flatMap(({ query }) => (query.kind === "metric" ? [query] : []));
+  const ofMetrics = loadMetrics(metrics, asked, signal);
+  const partOf = async (query: (typeof shown)[number]["query"]): Promise<Part | Error> => {
+    if (query.kind === "promql") return loadPromql(query, asked, signal).catch(errorOf);
+    const parts = await ofMetrics;
+    return parts[metrics.indexOf(query)] ?? new Error("there was no answer");
   };
-  const parts = (await Promise.all(asked.queries.map(ask))).flat();
+  const answers = await Promise.all(shown.map(({ query }) => partOf(query)));
   signal.throwIfAborted();
+  const parts = answers.filter((answer): answer is Part => !(answer instanceof Error));
+  const errors = answers.filter((answer): answer is Error => answer instanceof Error);
+  const failures = answers.flatMap((answer, k) =>
+    answer instanceof Error ? [{ at: shown[k]?.at ?? k, message: answer.message }] : [],
+  );
   asked.onFailures?.(failures);
   // One query that fails takes no other with it.
-  if (parts.length === 0 && causes[0]) throw causes[0];
+  if (parts.length === 0 && errors[0]) throw errors[0];
   return joined(parts, asked.window, asked.labels);
 }
 
-async function loadMetric(query: MetricQuery, asked: Asked, signal: AbortSignal): Promise<Part> {
-  const { start, end, resolution, zone } = asked.window;
-  const params: ChartParams = {
-    metric: query.metric,
-    tags: query.tags,
-    resolution: resolutionOfApi(resolution),
-    start,
-    end,
-    ...(resolution === "1d" ? { tz: zone } : {}),
-    ...(query.group_by ? { group_by: query.group_by } : {}),
-    ...(query.merge ? { merge: true } : {}),
-    ...(query.top ? { top: query.top } : {}),
-    ...(query.bottom ? { bottom: query.bottom } : {}),
-  };
-  const name = JSON.stringify([query.metric, query.tags, query.group_by, query.merge, query.top]);
-  const before = known.get(name);
-  const display = before ? numbersFor(before, asked) : onlyDisplay(asked);
-  const answer = await api.chart({ ...params, ...withDisplay(display, query) }, signal);
-  const [first] = answer.series;
-  if (!first) return partOfChart(answer, asked.unit);
-  const lines = new Set(answer.series.map(({ tags }) => JSON.stringify(tags))).size;
-  if (known.size >= KNOWN_MAX) known.clear();
-  known.set(name, { kind: first.kind, lines });
-  const better = numbersFor({ kind: first.kind, lines }, asked);
-  if (better === display || (display === undefined && better === ownOf(first.kind))) {
-    return partOfChart(answer, asked.unit);
-  }
-  return partOfChart(
-    await api.chart({ ...params, ...withDisplay(better, query) }, signal),
-    asked.unit,
-  );
-}
-
-/** Lines are ranked by the number that is drawn, not by that of its band. */
-function withDisplay(display: string | undefined, query: MetricQuery): Partial<ChartParams> {
-  const isRanked = Boolean(query.top ?? query.bottom);
-  const by = isRanked && display?.includes(",") ? { by: "avg" } : {};
-  return display === undefined ? {} : { display, ...by };
-}
-
-/** A number that is wanted whatever the kind is. */
-function onlyDisplay({ display }: Asked): string | undefined {
-  return display === "avg" || display === "avg_per_sec" || display === "total"
-    ? undefined
-    : display;
-}
-
-function ownOf(kind: Kind): Display {
-  return kind === "gauge" ? "avg" : kind === "counter" ? "avg_per_sec" : "total";
-}
-
-/** The numbers to ask for, once it is known of what kind a series is. */
-function numbersFor({ kind, lines }: { kind: Kind; lines: number }, asked: Asked): string {
-  const { display, frameDisplay } = asked;
-  const isOfFrame = display === undefined || display === "avg_per_sec" || display === "total";
-  if (!isOfFrame && display !== "avg") return display;
-  if (kind === "gauge") {
-    if (display === "total" || display === "avg_per_sec") return display;
-    return asked.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";
-  }
-  if (display === "avg") return display;
-  return frameDisplay ?? display ?? ownOf(kind);
-}
-
-async function loadPromql(query: PromqlQuery, asked: Asked, signal: AbortSignal): Promise<Part> {
-  const { window } = asked;
-  const times = evaluated(window, now());
-  const resolution = window.resolution;
-  const [start, end] = [times[0], times.at(-1)];
-  const expression = query.expression;
-  const given = { expression, legend: query.legend, unit: asked.unit, times };
-  if (start === undefined || end === undefined) {
-    return partOfPromql({ resultType: "matrix", result: [] }, given, resolution);
-  }
-  const answer = await api.queryRange(
-    { query: expression, start: start / 1000, end: end / 1000, step: slotOf(resolution) / 1000 },
-    signal,
-  );
-  if (!answer.data) throw new ApiError(200, "failed", answer.error ?? "there was no answer");
-  const part = partOfPromql(answer.data, given, resolution);
-  return { ...part, notes: [...(answer.warnings ?? []), ...(answer.infos ?? [])] };
-}
-
-/** When an expression is evaluated: at the end of each slot, and at its start for the first. */
-function evaluated(window: Window, present: number): number[] {
-  const starts = slotStarts(window);
-  const [first] = starts;
-  if (first === undefined) return [];
-  // Steps are all of the same length, also over days of 23 and 25 hours.
-  const step = slotOf(window.resolution);
-  const times: number[] = [];
-  for (let at = first; at <= Math.min(window.end, present); at += step) times.push(at);
-  return times;
+function errorOf(cause: unknown): Error {
+  return cause instanceof Error ? cause : new Error(String(cause));
 }

@@ -1,10 +1,14 @@
 /** Keeps a chart's numbers up to date: asks while the chart is near what is seen. */
 import { batch, computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { ApiError } from "../api/client";
+import { isSameWindow, type Window } from "../model/timeframe";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
-import type { ChartWish } from "./live";
 import { load, type Asked } from "./load";
+import { questionOf, type ChartWish, type Question } from "./wish";
+
+/** A refresh moves a window by less than this part of its length. */
+const MOVED_MAX = 0.1;
 
 export class Loader {
   readonly data = signal<ChartData | undefined>(undefined);
@@ -14,8 +18,10 @@ export class Loader {
   readonly isLoading = signal(true);
   /** Whether the chart is near what is seen. */
   readonly isNear = signal(false);
-  /** Of the frame, when it asked last. */
-  private turn = -1;
+  /** What is asked for or was answered last; "" where there is nothing of it. */
+  private key = "";
+  /** The question to which there is data. */
+  private answered = "";
 
   constructor(
     private readonly frame: TimeFrame,
@@ -25,37 +31,45 @@ export class Loader {
   /** Asks until what is returned is called. */
   run(): () => void {
     let abort = new AbortController();
-    const question = computed(() => {
-      const { queries, display, unit, band, labels } = this.wish.value;
-      return JSON.stringify({ queries, display, unit, band, labels });
-    });
+    const question = computed(() => JSON.stringify(questionOf(this.wish.value)));
     const stop = effect(() => {
       const { turn, ...window } = this.frame.asked.value;
       const { display: frameDisplay } = this.frame.choice.value;
-      const asked = JSON.parse(question.value) as Pick<ChartWish, "queries" | "band"> &
-        Partial<Pick<ChartWish, "display" | "unit" | "labels">>;
+      const text = question.value;
       if (!this.isNear.value) return;
+      const key = JSON.stringify([text, window, frameDisplay, turn]);
+      // Away and back again: it is there, or on its way.
+      if (key === this.key) return;
+      this.key = key;
       abort.abort();
       abort = new AbortController();
-      const { queries, band, display, unit, labels } = asked;
       const onFailures = (failures: Failure[]) => (this.failures.value = failures);
-      const all = { queries, band, display, unit, labels, window, frameDisplay, onFailures };
-      void this.ask(all, turn, abort.signal);
+      const asked = { ...(JSON.parse(text) as Question), window, frameDisplay, onFailures };
+      void this.ask(asked, JSON.stringify([text, frameDisplay]), abort.signal);
     });
     return () => {
       stop();
       abort.abort();
+      this.key = "";
     };
   }
 
-  private async ask(asked: Asked, turn: number, abort: AbortSignal): Promise<void> {
+  /** Whether the data of this window is yet to come. */
+  isAwaited(window: Window): boolean {
+    const data = this.data.value;
+    return data !== undefined && !this.error.value && !isSameWindow(data.window, window);
+  }
+
+  private async ask(asked: Asked, question: string, abort: AbortSignal): Promise<void> {
     this.isLoading.value = true;
-    // A refresh has what it shows; another window has not.
-    const isNew = turn === this.turn || this.data.peek() === undefined;
-    this.turn = turn;
+    const { key } = this;
+    const shown = this.data.peek()?.window;
+    // A refresh has what it shows; another question or window has not.
+    const isNew = question !== this.answered || !shown || isElsewhere(shown, asked.window);
     const take = (data: ChartData) => {
       if (abort.aborted) return;
       const { derive } = this.wish.peek();
+      this.answered = question;
       this.data.value = derive ? derive(data) : data;
     };
     try {
@@ -67,9 +81,19 @@ export class Loader {
       });
     } catch (cause) {
       if (abort.aborted) return;
-      this.error.value =
-        cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
-      this.isLoading.value = false;
+      if (this.key === key) this.key = "";
+      batch(() => {
+        this.error.value =
+          cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
+        this.isLoading.value = false;
+      });
     }
   }
+}
+
+/** Whether a window shows much that another does not. */
+function isElsewhere(shown: Window, asked: Window): boolean {
+  const length = asked.end - asked.start;
+  const moved = Math.abs(shown.start - asked.start) + Math.abs(shown.end - asked.end);
+  return shown.resolution !== asked.resolution || moved > 2 * MOVED_MAX * length;
 }

@@ -1,4 +1,4 @@
-/** What a chart draws besides its series: the slot under way, annotations, a threshold. */
+/** What a chart draws besides its series: the slot under way, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
 
@@ -11,12 +11,14 @@ export interface Marks {
   /** Start of the slot under way. */
   incompleteFrom: number | undefined;
   annotations: readonly Annotation[];
-  threshold: Threshold | undefined;
+  thresholds: readonly Threshold[];
 }
 
 export interface MarkColours {
   hatch: string;
   threshold: string;
+  ground: string;
+  font: string;
   annotation: Record<Annotation["source"], string>;
 }
 
@@ -78,18 +80,45 @@ export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
     line(ctx, x, bbox.top, x, bbox.top + bbox.height);
     flag(ctx, x, bbox.top, 5 * ratio);
   }
-  if (marks.threshold) drawThreshold(u, marks.threshold, colours.threshold);
+  for (const threshold of marks.thresholds) drawThreshold(u, threshold, colours);
   ctx.restore();
 }
 
-function drawThreshold(u: uPlot, { value }: Threshold, colour: string): void {
+/** Room between a threshold and its name, and round the name. */
+const NAME_PX = { above: 4, inside: 6, around: 3, height: 11 };
+
+function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColours): void {
   const { ctx, bbox } = u;
   const y = Math.round(u.valToPos(value, "y", true)) + 0.5;
   if (y < bbox.top || y > bbox.top + bbox.height) return;
-  ctx.strokeStyle = colour;
+  ctx.strokeStyle = colours.threshold;
   ctx.lineWidth = 1.5 * devicePixelRatio;
   ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
   line(ctx, bbox.left, y, bbox.left + bbox.width, y);
+  if (label) drawName(u, label, y, colours);
+}
+
+/** The name of a threshold above its line, at the right; below it where there is no room. */
+function drawName({ ctx, bbox }: uPlot, name: string, y: number, colours: MarkColours): void {
+  const ratio = devicePixelRatio;
+  const { above, inside, around, height } = NAME_PX;
+  ctx.font = `${height * ratio}px ${colours.font}`;
+  ctx.textAlign = "right";
+  ctx.textBaseline = "bottom";
+  const room = bbox.width - 2 * inside * ratio;
+  let text = name;
+  while (text.length > 4 && ctx.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
+  const right = bbox.left + bbox.width - inside * ratio;
+  const isBelow = y - (height + above + around) * ratio < bbox.top;
+  const bottom = isBelow ? y + (height + above + around) * ratio : y - above * ratio;
+  const { width } = ctx.measureText(text);
+  ctx.globalAlpha = 0.8;
+  ctx.fillStyle = colours.ground;
+  const left = right - width - around * ratio;
+  ctx.fillRect(left, bottom - height * ratio, width + 2 * around * ratio, height * ratio);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = colours.threshold;
+  ctx.fillText(text, right, bottom);
 }
 
 function line(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number) {

@@ -5,6 +5,7 @@
  */
 import type { Pointed } from "./cursor";
 import type { Plot } from "./plot";
+import { readColours } from "./plot-colours";
 
 /** More dots would hide the lines. */
 const DOTS_MAX = 30;
@@ -54,8 +55,7 @@ export class Overlay {
 
   look(looks: readonly DotLook[]): void {
     this.looks = looks.slice(0, DOTS_MAX);
-    this.ground = getComputedStyle(this.root).getPropertyValue("--surface").trim();
-    this.again();
+    this.ground = readColours().ground;
   }
 
   /** Shows the pointed time at the point of this place; dots where the pointer itself is. */

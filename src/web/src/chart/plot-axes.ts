@@ -11,6 +11,8 @@ const X_AXIS_PX = 38;
 /** Least pixels between two ticks. */
 const TICK_PX = 76;
 const EDGE_PX = 12;
+/** A threshold that is further away than so many times what is drawn would press that flat. */
+const THRESHOLD_REACH = 3;
 const NO_UNIT: Unit = { word: "", perSecond: false };
 
 /** The axes of one plot, which ask what is shown each time they are drawn. */
@@ -45,8 +47,10 @@ export class Axes {
   }
 
   private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
-    const threshold = this.shown()?.marks.threshold?.value;
-    const numbers = [dataMin, dataMax, threshold].filter((n) => n !== null && n !== undefined);
+    const own = [dataMin, dataMax].filter((n) => n !== null);
+    const reach = THRESHOLD_REACH * Math.max(...own.map(Math.abs), 0);
+    const thresholds = (this.shown()?.marks.thresholds ?? []).map(({ value }) => value);
+    const numbers = [...own, ...thresholds.filter((value) => Math.abs(value) <= reach)];
     const most = Math.max(...numbers, 0);
     const least = Math.min(...numbers, 0);
     const axisTop = this.shown()?.axisTop;

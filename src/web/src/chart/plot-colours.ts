@@ -4,17 +4,27 @@ import type { MarkColours } from "./marks";
 export interface Colours extends MarkColours {
   muted: string;
   line: string;
-  font: string;
 }
+
+/** By theme: to ask for styles makes the browser find out all of them. */
+const known = new Map<string, Colours>();
 
 /** From the styles, as they are now. */
 export function readColours(): Colours {
+  const theme = document.documentElement.dataset["theme"] ?? "";
+  const colours = known.get(theme) ?? fromStyles();
+  known.set(theme, colours);
+  return colours;
+}
+
+function fromStyles(): Colours {
   const style = getComputedStyle(document.documentElement);
   const read = (name: string) => style.getPropertyValue(name).trim();
   return {
     muted: read("--muted"),
     line: read("--line"),
     font: read("--font"),
+    ground: read("--surface"),
     hatch: read("--line"),
     threshold: read("--bad"),
     annotation: {

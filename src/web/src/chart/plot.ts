@@ -39,6 +39,8 @@ export class Plot {
   private firstLine = 1;
   /** Called when the plot's area has another place or size. */
   onArea: () => void = () => undefined;
+  /** Called when it is drawn: its scales are those of what is shown. */
+  onDrawn: () => void = () => undefined;
 
   constructor(private readonly host: HTMLElement) {}
 
@@ -205,7 +207,7 @@ export class Plot {
       axes: axes.both(state, colours),
       hooks: {
         drawClear: [(u) => drawBeneath(u, this.marks(), colours)],
-        draw: [(u) => drawAbove(u, this.marks(), colours)],
+        draw: [(u) => drawAbove(u, this.marks(), colours), () => this.onDrawn()],
         setSize: [() => this.onArea()],
         ready: [() => this.onArea()],
       },
@@ -213,9 +215,7 @@ export class Plot {
   }
 
   private marks(): Marks {
-    return (
-      this.state?.marks ?? { incompleteFrom: undefined, annotations: [], threshold: undefined }
-    );
+    return this.state?.marks ?? { incompleteFrom: undefined, annotations: [], thresholds: [] };
   }
 }
 

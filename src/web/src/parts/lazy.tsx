@@ -1,22 +1,28 @@
-/** A component that is loaded when it is first shown. */
+/** A component that is loaded when it is first shown, or sooner. */
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Failed, Loading } from "./states";
 
-export function lazy(load: () => Promise<ComponentType>): ComponentType {
+export interface Lazy {
+  Component: ComponentType;
+  /** Begins to load it; returns when it is there, or will not be. */
+  start: () => Promise<void>;
+}
+
+export function lazy(load: () => Promise<ComponentType>): Lazy {
   const loaded = signal<ComponentType | undefined>(undefined);
   const failed = signal(false);
-  return function Lazy() {
-    useEffect(() => {
-      if (loaded.peek()) return;
-      load().then(
-        (component) => (loaded.value = component),
-        () => (failed.value = true),
-      );
-    }, []);
-    const Component = loaded.value;
-    if (Component) return <Component />;
+  let begun: Promise<void> | undefined;
+  const start = () =>
+    (begun ??= load().then(
+      (component) => void (loaded.value = component),
+      () => void (failed.value = true),
+    ));
+  function Component() {
+    useLayoutEffect(() => void start(), []);
+    const Loaded = loaded.value;
+    if (Loaded) return <Loaded />;
     if (!failed.value) return <Loading />;
     return (
       <Failed message="This part of the page could not be loaded. Was the daemon upgraded?">
@@ -25,5 +31,6 @@ export function lazy(load: () => Promise<ComponentType>): ComponentType {
         </button>
       </Failed>
     );
-  };
+  }
+  return { Component, start };
 }

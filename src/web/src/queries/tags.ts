@@ -3,6 +3,8 @@
  * holds a comma stands in double quotes, in which `\"` is a quote and `\\` a backslash.
  */
 
+import { quoted } from "../model/quoted";
+
 /** Values by the names of their tags, in the order they were chosen. */
 export type Selection = ReadonlyMap<string, string>;
 
@@ -38,12 +40,6 @@ export function tagsOf(selection: Selection): string {
   return [...selection]
     .map(([name, value]) => `${quoted(name, /[,=]|^"/)}=${quoted(value, /,|^"/)}`)
     .join(",");
-}
-
-/** As it is where the daemon would read it as it is meant. */
-function quoted(text: string, parting: RegExp): string {
-  const isPlain = text === text.trim() && !parting.test(text);
-  return isPlain ? text : `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
 /** The tags with this value chosen, or no longer where it was. */

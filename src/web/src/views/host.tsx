@@ -1,5 +1,5 @@
 /** A host: what it says of itself, and charts of all that it sends. */
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import type { SeriesEntry } from "../api/types";
@@ -7,11 +7,14 @@ import { address } from "../app/address";
 import { Chart } from "../chart/chart";
 import { TimeControls } from "../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../chart/frame";
+import { loadEarly } from "../chart/load";
+import { know } from "../chart/load-metrics";
+import { questionOf, wishOf } from "../chart/wish";
 import { AnnotateButton } from "../parts/annotate";
 import { Empty, Failed, Loading } from "../parts/states";
 import { AllMetrics } from "./host/all-metrics";
 import { HostHead } from "./host/head";
-import { sectionsOf, tagsOfHost } from "./host/sections";
+import { FIRST_METRICS, sectionsOf, tagsOfHost } from "./host/sections";
 import "../styles/tiles.css";
 import "./host/host.css";
 
@@ -37,6 +40,7 @@ function Host({ name }: { name: string }) {
   useEffect(() => {
     document.title = `${name} · Granary`;
   }, [name]);
+  useLayoutEffect(() => askEarly(frame, name), [frame]);
   return (
     <>
       <HostHead name={name}>
@@ -48,6 +52,14 @@ function Host({ name }: { name: string }) {
   );
 }
 
+/** Asks for the charts that are seen first before it is known whether the host has them: most have. */
+function askEarly(frame: TimeFrame, name: string): void {
+  const { display: frameDisplay } = frame.choice.peek();
+  for (const chart of sectionsOf(name, FIRST_METRICS).flatMap(({ charts }) => charts)) {
+    loadEarly({ ...questionOf(wishOf(chart)), window: frame.window.peek(), frameDisplay });
+  }
+}
+
 interface MetricsProps {
   frame: TimeFrame;
   name: string;
@@ -56,7 +68,12 @@ interface MetricsProps {
 function Metrics({ frame, name }: MetricsProps) {
   const { data, error, reload } = useResource(
     `series ${name}`,
-    (signal) => api.series({ tags: tagsOfHost(name) }, signal),
+    async (signal) => {
+      const tags = tagsOfHost(name);
+      const answer = await api.series({ tags }, signal);
+      know(tags, answer.series);
+      return answer;
+    },
     SERIES_EVERY_MS,
   ).value;
   // The same as long as the series are, so that charts stay as they are.

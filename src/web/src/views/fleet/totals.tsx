@@ -47,7 +47,8 @@ function Alerts() {
   const { data, error } = useResource("rules", (signal) => api.alertingRules(signal), 15_000).value;
   const rules = data?.data.groups.flatMap((group) => group.rules);
   const [firing, pending] = (["firing", "pending"] as const).map(
-    (state) => rules?.filter((rule) => rule.state === state).length ?? 0,
+    (state) =>
+      rules?.filter((rule) => rule.type === "alerting" && rule.state === state).length ?? 0,
   );
   return (
     <div class="tile">

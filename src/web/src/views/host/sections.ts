@@ -132,6 +132,13 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
   },
 ];
 
+/** What any host agent sends of what is seen first. */
+export const FIRST_METRICS: ReadonlySet<string> = new Set(
+  SECTIONS.flatMap(({ charts }) => charts)
+    .slice(0, 2)
+    .flatMap(({ metrics }) => metrics),
+);
+
 /** What asks for the series of a host. */
 export function tagsOfHost(host: string): string {
   return tagsOf(new Map([["host", host]]));

@@ -1,0 +1,171 @@
+/**
+ * Asks the daemon for series of metrics. Queries that differ by their metric alone are one request:
+ * a browser has six at a time. Which numbers to ask for depends on the kind of a series, which the
+ * first answer tells, unless it is known from elsewhere.
+ */
+import { api, type ChartParams } from "../api/client";
+import type { ChartAnswer, Display, Kind, MetricQuery, SeriesEntry } from "../api/types";
+import { quoted } from "../model/quoted";
+import { resolutionOfApi } from "../model/timeframe";
+import { partOfChart, type Part } from "./data";
+import type { Asked } from "./load";
+
+/** With more lines than this bands would hide each other. */
+const BANDS_MAX = 8;
+/** Metrics of one request, at most. */
+const METRICS_MAX = 32;
+
+interface Known {
+  kind: Kind;
+  lines: number;
+}
+
+/** What queries are answered with: with which numbers to ask for. */
+const known = new Map<string, Known>();
+const KNOWN_MAX = 5000;
+
+function nameOf({ metric, tags, group_by, merge, top, bottom }: MetricQuery): string {
+  return JSON.stringify([metric, tags, group_by, merge, top, bottom]);
+}
+
+function learn(name: string, found: Known): void {
+  if (known.size >= KNOWN_MAX) known.clear();
+  known.set(name, found);
+}
+
+/** Tells which series these tags have, as `/api/v1/series` lists them. */
+export function know(tags: string, series: readonly SeriesEntry[]): void {
+  const found = new Map<string, Known>();
+  for (const { metric, kind } of series) {
+    found.set(metric, { kind, lines: (found.get(metric)?.lines ?? 0) + 1 });
+  }
+  for (const [metric, one] of found) learn(nameOf({ kind: "metric", metric, tags }), one);
+}
+
+/** A query and the numbers that are asked for; the kind's own where there are none. */
+interface Wanted {
+  query: MetricQuery;
+  display: string | undefined;
+}
+
+/** Each query's part of a chart, or why there is none. */
+export async function loadMetrics(
+  queries: readonly MetricQuery[],
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<(Part | Error)[]> {
+  const parts = new Map<MetricQuery, Part | Error>();
+  const ask = async (wanted: Wanted[]) => {
+    const again: Wanted[] = [];
+    const answer = async (group: Wanted[]) => {
+      try {
+        const whole = await api.chart(paramsOf(group, asked), signal);
+        for (const one of group) {
+          const own = answerTo(one.query, group.length > 1, whole);
+          const better = betterFor(one, own, asked);
+          if (better === undefined) parts.set(one.query, partOfChart(own, asked.unit));
+          else again.push({ query: one.query, display: better });
+        }
+      } catch (cause) {
+        const error = cause instanceof Error ? cause : new Error(String(cause));
+        for (const { query } of group) parts.set(query, error);
+      }
+    };
+    await Promise.all(groupsOf(wanted).map(answer));
+    return again;
+  };
+  const first = (query: MetricQuery): Wanted => {
+    const before = known.get(nameOf(query));
+    return { query, display: before ? numbersFor(before, asked) : onlyDisplay(asked) };
+  };
+  // What the first answers told of kinds holds for the second ones.
+  const again = await ask(queries.map(first));
+  if (again.length > 0) await ask(again);
+  return queries.map((query) => parts.get(query) ?? new Error("its kind changes"));
+}
+
+/** Whether a query is for the series of its metric as they are. */
+function isPlain({ group_by, merge, top, bottom }: MetricQuery): boolean {
+  return !group_by && !merge && !top && !bottom;
+}
+
+/** Those that one request asks for. */
+function groupsOf(wanted: readonly Wanted[]): Wanted[][] {
+  const groups = new Map<string, Wanted[]>();
+  wanted.forEach((one, k) => {
+    const { query, display } = one;
+    const alone = isPlain(query) ? Math.floor(k / METRICS_MAX) : nameOf(query);
+    const key = JSON.stringify([query.tags, display, alone]);
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  });
+  return [...groups.values()];
+}
+
+function paramsOf(group: readonly Wanted[], { window }: Asked): ChartParams {
+  const [first] = group as [Wanted];
+  const { query, display } = first;
+  const { start, end, resolution, zone } = window;
+  const names = group.map((one) => quoted(one.query.metric, /,|^"/));
+  return {
+    ...(group.length > 1 ? { metrics: names.join(",") } : { metric: query.metric }),
+    tags: query.tags,
+    resolution: resolutionOfApi(resolution),
+    start,
+    end,
+    ...(resolution === "1d" ? { tz: zone } : {}),
+    ...(query.group_by ? { group_by: query.group_by } : {}),
+    ...(query.merge ? { merge: true } : {}),
+    ...(query.top ? { top: query.top } : {}),
+    ...(query.bottom ? { bottom: query.bottom } : {}),
+    ...withDisplay(display, query),
+  };
+}
+
+/** What of an answer is of this query. */
+function answerTo({ metric }: MetricQuery, isShared: boolean, answer: ChartAnswer): ChartAnswer {
+  if (!isShared) return answer;
+  return { ...answer, series: answer.series.filter((one) => one.metric === metric) };
+}
+
+/** Other numbers to ask for, where an answer tells that those that were asked for are not meant. */
+function betterFor({ query, display }: Wanted, answer: ChartAnswer, asked: Asked) {
+  const [first] = answer.series;
+  if (!first) return undefined;
+  const lines = new Set(answer.series.map(({ tags }) => JSON.stringify(tags))).size;
+  const found = { kind: first.kind, lines };
+  learn(nameOf(query), found);
+  const better = numbersFor(found, asked);
+  const isMeant = better === display || (display === undefined && better === ownOf(first.kind));
+  return isMeant ? undefined : better;
+}
+
+/** Lines are ranked by the number that is drawn, not by that of its band. */
+function withDisplay(display: string | undefined, query: MetricQuery): Partial<ChartParams> {
+  const isRanked = Boolean(query.top ?? query.bottom);
+  const by = isRanked && display?.includes(",") ? { by: "avg" } : {};
+  return display === undefined ? {} : { display, ...by };
+}
+
+/** A number that is wanted whatever the kind is. */
+function onlyDisplay({ display }: Asked): string | undefined {
+  return display === "avg" || display === "avg_per_sec" || display === "total"
+    ? undefined
+    : display;
+}
+
+function ownOf(kind: Kind): Display {
+  return kind === "gauge" ? "avg" : kind === "counter" ? "avg_per_sec" : "total";
+}
+
+/** The numbers to ask for, once it is known of what kind a series is. */
+function numbersFor({ kind, lines }: Known, asked: Asked): string {
+  const { display, frameDisplay } = asked;
+  const isOfFrame = display === undefined || display === "avg_per_sec" || display === "total";
+  if (!isOfFrame && display !== "avg") return display;
+  if (kind === "gauge") {
+    if (display === "total" || display === "avg_per_sec") return display;
+    return asked.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";
+  }
+  if (display === "avg") return display;
+  return frameDisplay ?? display ?? ownOf(kind);
+}

@@ -1,0 +1,61 @@
+/** Asks the daemon for the values of an expression over a window. */
+import { ApiError, api, now } from "../api/client";
+import type { PromqlMatrix, PromqlQuery } from "../api/types";
+import { slotOf, slotStarts, type Window } from "../model/timeframe";
+import { partOfPromql, type Part } from "./data";
+import type { Asked } from "./load";
+
+export async function loadPromql(
+  query: PromqlQuery,
+  { window, unit }: Asked,
+  signal: AbortSignal,
+): Promise<Part> {
+  const times = evaluated(window, now());
+  const expression = query.expression;
+  const step = slotOf(window.resolution);
+  const answers = await Promise.all(
+    runs(times, step).map(([start, end]) => {
+      const seconds = { start: start / 1000, end: end / 1000, step: step / 1000 };
+      return api.queryRange({ query: expression, ...seconds }, signal);
+    }),
+  );
+  const matrices = answers.map(({ data, error }) => {
+    if (!data) throw new ApiError(200, "failed", error ?? "there was no answer");
+    return data;
+  });
+  const given = { expression, legend: query.legend, unit, times };
+  const part = partOfPromql(merged(matrices), given, window.resolution);
+  const notes = answers.flatMap(({ warnings = [], infos = [] }) => [...warnings, ...infos]);
+  return { ...part, notes };
+}
+
+/** When an expression is evaluated: at the start of each slot, and at the end of the last. */
+export function evaluated(window: Window, present: number): number[] {
+  const times = slotStarts(window).filter((at) => at <= present);
+  const isOver = window.end <= present && times.at(-1) !== window.end;
+  return isOver ? [...times, window.end] : times;
+}
+
+/** The first and the last of times that are a step apart: days of 23 and 25 hours end a run. */
+export function runs(times: readonly number[], step: number): [number, number][] {
+  const found: [number, number][] = [];
+  for (const at of times) {
+    const last = found.at(-1);
+    if (last && at - last[1] === step) last[1] = at;
+    else found.push([at, at]);
+  }
+  return found;
+}
+
+/** Series of several answers, each with all of its values. */
+function merged(matrices: readonly PromqlMatrix[]): PromqlMatrix {
+  const [first, ...others] = matrices;
+  if (first && others.length === 0) return first;
+  const series = new Map<string, PromqlMatrix["result"][number]>();
+  for (const { metric, values } of matrices.flatMap(({ result }) => result)) {
+    const name = JSON.stringify(Object.entries(metric).sort(([a], [b]) => (a < b ? -1 : 1)));
+    const before = series.get(name);
+    series.set(name, { metric, values: [...(before?.values ?? []), ...values] });
+  }
+  return { resultType: "matrix", result: [...series.values()] };
+}

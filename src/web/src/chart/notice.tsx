@@ -1,0 +1,56 @@
+/** What a chart says of its numbers: why there are none, what is wrong with them. */
+import { Icon } from "../parts/icon";
+import type { LiveChart } from "./live";
+
+/** Why there is nothing to see, or what is wrong with what is seen. */
+export function Notice({ live }: { live: LiveChart }) {
+  const data = live.loader.data.value;
+  const error = live.loader.error.value;
+  const isLoading = live.loader.isLoading.value;
+  const bar = isLoading && (!data || data.isCoarse) ? <div class="chart-bar" /> : null;
+  if (error) {
+    const isOld = data !== undefined && data.series.length > 0;
+    return (
+      <div class={isOld ? "chart-notice is-small" : "chart-notice"} role="alert">
+        <Icon name="warning" />
+        {error.message}
+      </div>
+    );
+  }
+  if (!data) return bar ?? null;
+  const isEmpty = data.series.every(({ values }) =>
+    values.every((v) => v === null || v === undefined),
+  );
+  if (!isEmpty || isLoading) return bar;
+  const [note] = data.series.length === 0 ? data.notes : [];
+  return (
+    <div class="chart-notice">
+      No samples in this stretch of time
+      {note && <small>{note}</small>}
+    </div>
+  );
+}
+
+/** What the daemon says about the answer. */
+export function Notes({ live }: { live: LiveChart }) {
+  const data = live.loader.data.value;
+  if (!data || data.series.length === 0) return null;
+  const { left } = data;
+  const notes = [
+    ...(left > 0 ? [`${left} more series are not drawn: name tags, or take the top ones`] : []),
+    ...data.notes.filter((note) => !note.startsWith("no ")),
+  ];
+  if (notes.length === 0) return null;
+  const [first, ...others] = notes;
+  if (others.length === 0) return <p class="chart-notes">{first}</p>;
+  return (
+    <details class="chart-notes">
+      <summary>{notes.length} notes on these numbers</summary>
+      <ul>
+        {notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,66 @@
+/** What a chart is asked to show. */
+import type { Display, PanelQuery } from "../api/types";
+import type { ChartData } from "./data";
+import type { Threshold } from "./marks";
+import { slug } from "./state";
+
+export interface WishProps {
+  /** Its name in the address; made of the title by default. Unique on a page. */
+  id?: string;
+  title: string;
+  queries: readonly PanelQuery[];
+  /** Which number is shown; the kind's own by default. */
+  display?: Display | undefined;
+  stacked?: boolean | undefined;
+  log?: boolean | undefined;
+  /** Where the axis ends, unless numbers are beyond: what all of them are parts of. */
+  axisTop?: number | undefined;
+  /** Instead of the unit that the series have. */
+  unit?: string | undefined;
+  /** Whether gauges have a band from their least to their greatest. */
+  band?: boolean | undefined;
+  threshold?: Threshold | undefined;
+  /** Tags that name series, also where all have the same. */
+  labels?: readonly string[] | undefined;
+  /** Makes other series of those that were loaded; always the same function. */
+  derive?: ((data: ChartData) => ChartData) | undefined;
+}
+
+export interface ChartWish {
+  id: string;
+  title: string;
+  queries: readonly PanelQuery[];
+  display: Display | undefined;
+  stacked: boolean;
+  log: boolean;
+  axisTop: number | undefined;
+  unit: string | undefined;
+  band: boolean;
+  threshold: Threshold | undefined;
+  labels: readonly string[] | undefined;
+  derive: ((data: ChartData) => ChartData) | undefined;
+}
+
+export function wishOf(props: WishProps): ChartWish {
+  return {
+    id: props.id ?? slug(props.title),
+    title: props.title,
+    queries: props.queries,
+    display: props.display,
+    stacked: props.stacked ?? false,
+    log: props.log ?? false,
+    axisTop: props.axisTop,
+    unit: props.unit,
+    band: props.band ?? true,
+    threshold: props.threshold,
+    labels: props.labels,
+    derive: props.derive,
+  };
+}
+
+/** What of a wish the daemon is asked for. */
+export type Question = Pick<ChartWish, "queries" | "display" | "unit" | "band" | "labels">;
+
+export function questionOf({ queries, display, unit, band, labels }: ChartWish): Question {
+  return { queries, display, unit, band, labels };
+}

@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { comparisonOf, isAbout } from "./comparison";
+
+const load = { metric: "load", tags: { host: "web1" }, kind: "gauge" as const, display: "avg" };
+const bytes = { ...load, metric: "bytes", kind: "counter" as const, display: "avg_per_sec" };
+
+it("reads what is compared with a number", () => {
+  expect(comparisonOf("load > 5")).toMatchObject({ metric: "load", operator: ">", value: 5 });
+  expect(comparisonOf(' load{host="web1"} <= -1.5e3 ')).toMatchObject({
+    matchers: [{ name: "host", operator: "=", value: "web1" }],
+    operator: "<=",
+    value: -1500,
+  });
+  expect(comparisonOf("rate(bytes[5m]) > 1e6")).toMatchObject({ metric: "bytes", isRate: true });
+  expect(comparisonOf("100 * a / b >= 90")).toMatchObject({
+    measured: "100*a/b",
+    metric: undefined,
+    value: 90,
+  });
+  for (const other of ["load", "load > b", "a and b", "> 5", ""]) {
+    expect(comparisonOf(other), other).toBeUndefined();
+  }
+});
+
+it("is about the series that the matchers fit", () => {
+  for (const [expression, expected] of [
+    ["load > 5", true],
+    ['load{host="web1"} > 5', true],
+    ['load{host="web2"} > 5', false],
+    ['load{host=~"web.*",role=""} > 5', true],
+    ['load{host!~"web.*"} > 5', false],
+    ['load{host!="db, \\"1\\""} > 5', true],
+    ['load{host=~"("} > 5', false],
+    ["rate(load[5m]) > 5", false],
+    ["bytes > 5", false],
+    ["sum(load) > 5", false],
+  ] as const) {
+    const own = comparisonOf(expression);
+    expect(own && isAbout(own, load), expression).toBe(expected);
+  }
+  const rate = comparisonOf("rate(bytes[5m]) > 5");
+  expect(rate && isAbout(rate, bytes)).toBe(true);
+  expect(rate && isAbout(rate, { ...bytes, display: "total" })).toBe(false);
+  const reading = comparisonOf("bytes > 5");
+  expect(reading && isAbout(reading, bytes)).toBe(false);
+});

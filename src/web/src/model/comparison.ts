@@ -1,0 +1,97 @@
+/** Rules that compare what a chart shows with a number: where their lines lie on it. */
+import type { Kind, Tags } from "../api/types";
+
+type MatcherOperator = "=" | "!=" | "=~" | "!~";
+
+interface Matcher {
+  name: string;
+  operator: MatcherOperator;
+  value: string;
+}
+
+/** Series of a metric, compared with a number. */
+export interface Comparison {
+  /** What is compared, as it is written. */
+  text: string;
+  /** The same without what does not matter in it. */
+  measured: string;
+  metric: string | undefined;
+  matchers: Matcher[];
+  /** Whether it is how much a second that is compared. */
+  isRate: boolean;
+  operator: "<" | "<=" | ">" | ">=";
+  value: number;
+}
+
+const COMPARED = /^(.*?)(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*$/is;
+const CALLED = /^(rate|irate|(?:avg|min|max|last)_over_time)\((.*)\[[^[\]]+\]\s*\)$/s;
+const SELECTED = /^([a-z_:][a-z0-9_:]*)?\s*(?:\{(.*)\})?$/is;
+const MATCHER =
+  /^\s*([a-z_][a-z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?:,|$)/i;
+
+/** Reads `metric{tags} > number`, and the same of its rate; anything else is compared as it is written. */
+export function comparisonOf(expression: string): Comparison | undefined {
+  const [, left = "", operator, number = ""] = COMPARED.exec(expression) ?? [];
+  const measured = left.trim();
+  if (!operator || measured === "") return undefined;
+  const [, call, inside] = CALLED.exec(measured) ?? [];
+  const selected = SELECTED.exec((inside ?? measured).trim());
+  const matchers = selected ? matchersOf(selected[2] ?? "") : undefined;
+  return {
+    text: measured,
+    measured: plain(measured),
+    metric: matchers ? selected?.[1] : undefined,
+    matchers: matchers ?? [],
+    isRate: call?.toLowerCase().endsWith("rate") ?? false,
+    operator: operator as Comparison["operator"],
+    value: Number(number),
+  };
+}
+
+function matchersOf(text: string): Matcher[] | undefined {
+  const matchers: Matcher[] = [];
+  for (let rest = text; rest.trim() !== "";) {
+    const [whole, name = "", operator, quoted = ""] = MATCHER.exec(rest) ?? [];
+    if (whole === undefined) return undefined;
+    const value = quoted.slice(1, -1).replace(/\\(.)/g, "$1");
+    matchers.push({ name, operator: operator as MatcherOperator, value });
+    rest = rest.slice(whole.length);
+  }
+  return matchers;
+}
+
+/** An expression without what does not matter in it. */
+export function plain(expression: string): string {
+  return expression.replaceAll(/\s+/g, "");
+}
+
+/** A line of a chart, as far as it can be compared. */
+export interface ComparedSeries {
+  metric: string;
+  tags: Tags;
+  kind: Kind | undefined;
+  display: string;
+}
+
+const LEVELS = ["avg", "min", "max", "first", "last"];
+
+/** Whether a rule compares the numbers that a series is drawn with. */
+export function isAbout(own: Comparison, series: ComparedSeries): boolean {
+  if (own.metric === undefined || own.metric !== series.metric) return false;
+  const isNumber = own.isRate
+    ? series.display === "avg_per_sec"
+    : series.kind === "gauge" && LEVELS.includes(series.display);
+  return isNumber && own.matchers.every((matcher) => fits(matcher, series.tags));
+}
+
+function fits({ name, operator, value }: Matcher, tags: Tags): boolean {
+  const own = tags[name] ?? "";
+  if (operator === "=") return own === value;
+  if (operator === "!=") return own !== value;
+  try {
+    return new RegExp(`^(?:${value})$`, "s").test(own) === (operator === "=~");
+  } catch {
+    // Written for another kind of expressions.
+    return false;
+  }
+}
