@@ -161,6 +161,7 @@ test("a zone that is chosen is in the address, and shown to whoever opens it", a
 
 test("each row of the controls begins where they do", async ({ page }) => {
   await page.goto(SIX_HOURS);
+  await expect(choices(page, "Display")).toBeVisible();
   const lefts = await page.locator(".time-controls > *").evaluateAll((parts) => {
     const rows = new Map<number, number>();
     for (const part of parts) {
