@@ -1,6 +1,6 @@
-"""Asks one peer the four queries over HTTP on a kept connection; see query_peers.sh.
+"""Asks one peer the queries of a workload over HTTP on a kept connection; see query_peers.sh.
 
-usage: query_peers.py NAME URL END
+usage: query_peers.py history|fleet NAME URL END
 """
 
 import http.client
@@ -12,12 +12,12 @@ import urllib.parse
 
 DAY = 86_400
 ROUNDS = 50
-name, url, end = sys.argv[1], sys.argv[2], int(sys.argv[3])
+workload, name, url, end = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 host = urllib.parse.urlsplit(url).netloc
 connection = http.client.HTTPConnection(host)
 
 ONE = 'bench_gauge_00{host="bench-00001",device="d3"}'
-QUERIES = {
+HISTORY = {
     "a: one series, 30 d at 1h": (f"avg_over_time({ONE}[1h])", 30 * DAY, 3600),
     "b: one series, 30 d at 1d": (f"avg_over_time({ONE}[1d])", 30 * DAY, DAY),
     "c: 100 series, 24 h at 5m": (
@@ -25,12 +25,24 @@ QUERIES = {
     "d: sum of 10 hosts, 30 d at 1h": (
         'sum(avg_over_time(bench_gauge_00{device="d3",host=~"bench-0000."}[1h]))', 30 * DAY, 3600),
 }
+# Without a length: at the end only.
+FLEET = {
+    "a: sum of rates of 1,000, 8 min": (
+        'sum by (datacenter) (rate(bench_counter_00_total{device="d0"}[2m]))', 480, 15),
+    "b: topk(10) of 1,000": ('topk(10, bench_gauge_00{device="d3"})', 0, 0),
+    "c: sum of all 100,000": ('sum({__name__=~"bench_.+"})', 0, 0),
+    "d: 1,000 series, 8 min": ('bench_gauge_00{device="d3"}', 480, 15),
+}
+QUERIES = FLEET if workload == "fleet" else HISTORY
 
 
 def ask(query, length, step):
     form = {"query": query, "start": end - length, "end": end, "step": step, "nocache": 1}
+    path = "/api/v1/query_range?"
+    if not length:
+        form, path = {"query": query, "time": end, "nocache": 1}, "/api/v1/query?"
     before = time.perf_counter()
-    connection.request("GET", "/api/v1/query_range?" + urllib.parse.urlencode(form))
+    connection.request("GET", path + urllib.parse.urlencode(form))
     response = connection.getresponse()
     body = response.read()
     took = time.perf_counter() - before
@@ -42,7 +54,7 @@ for label, query in QUERIES.items():
     answer = json.loads(body)
     assert status == 200, body[:500]
     series = answer["data"]["result"]
-    points = sum(len(one["values"]) for one in series)
+    points = sum(len(one.get("values", "1")) for one in series)
     times = [ask(*query)[0] for _ in range(ROUNDS)]
     print(f"{name:10} {label:32} {len(series):4} series {points:6} points   "
           f"median {statistics.median(times):8.2f} ms   fastest {min(times):8.2f} ms   "

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Queries of Granary, VictoriaMetrics and Prometheus side by side, over the same history: 1,000
-# series, a sample each 60 s, 30 days. Prints the median of 50 answers for each query, and the first
-# answer after a restart.
+# Queries of Granary, VictoriaMetrics and Prometheus side by side, over the same samples. Prints the
+# median of 50 answers for each query, and the first answer.
 #
-#   benches/query_peers.sh [granary|victoria|prometheus ...]
+#   benches/query_peers.sh [history|fleet] [granary|victoria|prometheus ...]
 #
+# history: 1,000 series, a sample each 60 s, 30 days, asked after a restart. fleet: 1,000 hosts with
+# 100 series each, a sample each 10 s, the last ten minutes, asked while they are under way.
 # Needs `cargo build --release`, python3, and Debian's victoria-metrics and prometheus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+workload=history
+case ${1:-} in history | fleet) workload=$1 && shift ;; esac
 peers=("$@")
 [ ${#peers[@]} -gt 0 ] || peers=(granary victoria prometheus)
 granary=$PWD/target/release/granary
@@ -49,15 +52,20 @@ stop() {
     unset 'pids[-1]'
 }
 
-# The same end for all: the last whole hour.
+# The same end for all: the last whole hour, or the last whole minute.
 end=$(($(date +%s) / 3600 * 3600))
+load=(--hosts 25 --metrics 40 --interval 60s --rounds 43200 --batches-per-request 100)
+[ "$workload" = history ] || load=(--hosts 1000 --metrics 100 --interval 10s --rounds 60 --hosts-per-request 10 --batches-per-request 1)
 for peer in "${peers[@]}"; do
     start "$peer"
-    "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 --hosts 25 \
-        --metrics 40 --interval 60s --rounds 43200 --hosts-per-request 1 \
-        --batches-per-request 100 --keep --json >"$work/$peer.json"
-    stop
-    start "$peer"
-    python3 benches/query_peers.py "$peer" "$(url "$peer")" "$end"
+    "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 "${load[@]}" \
+        --keep --json >"$work/$peer.json"
+    if [ "$workload" = fleet ]; then
+        end=$(($(date +%s) / 60 * 60))
+    else
+        stop
+        start "$peer"
+    fi
+    python3 benches/query_peers.py "$workload" "$peer" "$(url "$peer")" "$end"
     stop
 done

@@ -57,6 +57,7 @@ pub(crate) struct RawStorage {
     pub(crate) journal_bytes_max: usize,
     pub(crate) seal_after: String,
     pub(crate) seal_bytes_per_second: usize,
+    pub(crate) cache_bytes_max: usize,
     pub(crate) segment_documents_min: usize,
 }
 

@@ -65,6 +65,7 @@ pub struct Settings {
     pub preallocation_per_second: u32,
     pub retention_interval: Duration,
     pub sealing: SealSettings,
+    pub cache_bytes_max: usize,
     pub clock: TrustRules,
     pub snapshots: SnapshotPolicy,
     /// How often the daemon samples itself, when it does.
@@ -133,6 +134,7 @@ impl Settings {
             preallocation_enabled: raw.preallocation.enabled,
             preallocation_per_second: preallocation_rate(&raw.preallocation, &mut faults),
             sealing: sealing(&raw.storage, &mut faults),
+            cache_bytes_max: raw.storage.cache_bytes_max,
             retention_interval: faults.duration("retention.interval", &raw.retention.interval),
             clock: clock(raw, &mut faults),
             snapshots: snapshots(&raw.snapshots, &mut faults),

@@ -265,6 +265,7 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
     );
     appender.set_limits(settings.store_limits);
     store.set_segment_documents_min(settings.sealing.segment_documents_min);
+    store.set_cache_bytes_max(settings.cache_bytes_max);
     Ok((store, appender, report.last_run))
 }
 

@@ -69,6 +69,11 @@ pub struct SeenTimes {
 }
 
 impl SeenTimes {
+    /// Bytes that the runs take.
+    pub fn run_bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<Run>()
+    }
+
     /// Whether no time was ever noted.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
@@ -79,6 +84,8 @@ impl SeenTimes {
     pub fn note(&mut self, at: UnixMillis, window_ms: i64) -> TimeVerdict {
         let UnixMillis(at) = at;
         let Some(newest) = self.runs.last_mut() else {
+            // Most series never have more.
+            self.runs.reserve_exact(1);
             self.runs.push(Run { first: at, step: 0, count: 1 });
             return TimeVerdict::New;
         };

@@ -17,6 +17,7 @@ mod error;
 mod faulty;
 mod file;
 mod fuzzing;
+mod gathered;
 mod handle;
 mod head;
 mod journal;

@@ -29,6 +29,26 @@ impl Store {
         self.inner.catalog_bytes.load(Ordering::Relaxed)
     }
 
+    /// What takes memory, and about how many bytes.
+    pub fn memory(&self) -> [(&'static str, usize); 6] {
+        let inner = &*self.inner;
+        let (names, index) = inner.dictionary.read().bytes();
+        let (states, times) = inner.catalog.read().state_bytes();
+        [
+            ("dictionary", names),
+            ("index", index),
+            ("states", states),
+            ("times_seen", times),
+            ("cells", self.catalog_bytes()),
+            ("cache", inner.head.cache().bytes()),
+        ]
+    }
+
+    /// Keeps so many bytes of rows of the head behind queries, at most.
+    pub fn set_cache_bytes_max(&self, bytes_max: usize) {
+        self.inner.head.cache().set_bytes_max(bytes_max);
+    }
+
     /// Senders that number their batches.
     pub fn sender_count(&self) -> usize {
         self.inner.catalog.read().senders().len()

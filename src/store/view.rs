@@ -11,18 +11,13 @@
 //!
 //! Must never know: what is asked of the cells.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Range,
-    sync::Arc,
-};
-
-use foldhash::fast::FixedState;
+use std::{ops::Range, sync::Arc};
 
 use super::{
     catalog::frozen::{self, Frozen},
     documents::{Documents, DocumentsView, PartitionInfo, Slot, stored::StoredDocument},
     error::StoreError,
+    gathered::{BySeries, Gathered, rows},
     handle::Store,
     head::HeadReader,
     rows::row_and_lane,
@@ -37,19 +32,14 @@ pub struct View {
     store: Store,
     index: GranularityIndex,
     range: Range<i64>,
-    frozen: Option<Arc<Frozen>>,
-    /// The active cells that are in no document, and neither in the head.
-    active: Cells,
+    /// Ascending.
+    series: Vec<SeriesId>,
+    /// Cells in memory that are in no document, and neither in the head.
+    memory: BySeries,
     /// The head's cells that are in no document.
-    head: Cells,
+    head: BySeries,
     documents: Box<dyn DocumentsView>,
 }
-
-/// Cells by series, a slot perhaps several times.
-type Cells = HashMap<SeriesId, Vec<Slot>, FixedState>;
-
-/// Series by the row of the head that holds them.
-type Rows = BTreeMap<u32, Vec<(usize, SeriesId)>>;
 
 impl Store {
     /// Takes a consistent view. `range` is widened to whole slots of the granularity.
@@ -66,21 +56,22 @@ impl Store {
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
-        let (active, frozen, through) = self.copy_memory(index, &range, series);
+        let mut series = series.to_vec();
+        series.sort_unstable();
+        series.dedup();
+        let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
         // Before the partitions: what leaves the head is in documents by then.
         let head = self.or_replace_head(self.inner.head.read(index))?;
-        let frozen = frozen.filter(|frozen| frozen.through > head.through);
         let documents = self.inner.documents.view(index, range.clone())?;
-        let mut rows = Rows::new();
-        for id in series {
-            let (row, lane) = row_and_lane(*id);
-            rows.entry(row).or_default().push((lane, *id));
+        let (store, own) = (self.clone(), BySeries::default);
+        let mut view = View { store, index, range, series, memory: own(), head: own(), documents };
+        memory.retain(|slot| head.through < through && !view.has_absorbed(through, slot));
+        if let Some(frozen) = frozen.filter(|frozen| frozen.through > head.through) {
+            view.take_frozen(&frozen, &mut memory);
         }
-        let active = if head.through < through { active } else { Cells::default() };
-        let (store, rows_of_head) = (self.clone(), Cells::default());
-        let mut view = View { store, index, range, frozen, active, head: rows_of_head, documents };
-        view.drop_absorbed(through);
-        self.or_replace_head(view.take_head(&head, &rows))?;
+        view.memory = memory.by_series(view.series.len());
+        let in_head = self.or_replace_head(view.in_head(&head))?;
+        view.head = in_head.by_series(view.series.len());
         Ok(view)
     }
 
@@ -91,18 +82,15 @@ impl Store {
         index: GranularityIndex,
         range: &Range<i64>,
         series: &[SeriesId],
-    ) -> (Cells, Option<Arc<Frozen>>, u64) {
+    ) -> (Gathered, Option<Arc<Frozen>>, u64) {
         let catalog = self.inner.catalog.read();
-        let mut active = Cells::default();
+        let mut active = Gathered::default();
         if index > self.granularities().coarsest() {
             return (active, None, catalog.applied());
         }
-        for id in series {
-            catalog.active_cells(index, *id, range.clone(), |start, cell| {
-                let start = UnixMillis(start);
-                active.entry(*id).or_default().push(Slot { start, cell });
-            });
-        }
+        catalog.active_cells(index, series, range.clone(), |place, start, cell| {
+            active.push(place, start, cell);
+        });
         (active, catalog.frozen().cloned(), catalog.applied())
     }
 }
@@ -129,8 +117,11 @@ impl View {
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         self.documents.slots(series, slots)?;
         let in_documents = slots.len();
-        self.in_memory(series, slots);
-        slots.extend_from_slice(self.in_head(series));
+        if let Ok(place) = self.series.binary_search(&series) {
+            // The newest behind, as they are to be.
+            slots.extend_from_slice(self.head.of(place));
+            slots.extend_from_slice(self.memory.of(place));
+        }
         if slots.len() > in_documents {
             merge_equal(slots);
             slots.retain(|slot| !slot.cell.is_empty());
@@ -138,53 +129,37 @@ impl View {
         Ok(())
     }
 
-    /// Appends the cells that are only in memory, a slot perhaps several times.
-    fn in_memory(&self, series: SeriesId, slots: &mut Vec<Slot>) {
-        if let Some(frozen) = &self.frozen {
-            let granularities = self.store.granularities();
-            let range = self.range.clone();
-            frozen::cells(&frozen.maps, granularities, self.index, series, range, |at, cell| {
-                if !self.has_absorbed(frozen.through, at) {
-                    slots.push(Slot { start: UnixMillis(at), cell });
-                }
-            });
-        }
-        slots.extend_from_slice(self.active.get(&series).map_or(&[], Vec::as_slice));
-    }
-
-    /// The cells that are in the head and in no document.
-    fn in_head(&self, series: SeriesId) -> &[Slot] {
-        self.head.get(&series).map_or(&[], Vec::as_slice)
-    }
-
-    /// Drops those of the active cells, which are everything up to a record, that documents have.
-    fn drop_absorbed(&mut self, through: u64) {
-        let mut active = std::mem::take(&mut self.active);
-        active.retain(|_, slots| {
-            slots.retain(|slot| !self.has_absorbed(through, slot.start.0));
-            !slots.is_empty()
+    /// Adds the frozen cells that documents do not have.
+    fn take_frozen(&self, frozen: &Frozen, out: &mut Gathered) {
+        let (granularities, range) = (self.store.granularities(), self.range.clone());
+        let (index, series) = (self.index, &self.series);
+        frozen::cells(&frozen.maps, granularities, index, series, range, |place, at, cell| {
+            if !self.has_absorbed(frozen.through, at) {
+                out.push(place, at, cell);
+            }
         });
-        self.active = active;
     }
 
-    /// Takes over the cells of the head that are not in documents.
-    fn take_head(&mut self, head: &HeadReader, rows: &Rows) -> Result<(), StoreError> {
+    /// The cells of the head that are not in documents.
+    fn in_head(&self, head: &HeadReader) -> Result<Gathered, StoreError> {
+        let mut found = Gathered::default();
         for slot in head.slots(self.range.clone())? {
             if self.has_absorbed(head.through, slot) {
                 continue;
             }
-            for (row, series) in rows {
-                head.row(slot, *row, |cells| {
-                    for (lane, id) in series {
-                        if let Some(cell) = cells.cell(*lane) {
-                            let start = UnixMillis(slot);
-                            self.head.entry(*id).or_default().push(Slot { start, cell });
+            let slot_rows = head.slot(slot);
+            for (row, series, from) in rows(&self.series) {
+                slot_rows.row(row, |cells| {
+                    for (place, id) in (from..).zip(series) {
+                        let (_, lane) = row_and_lane(*id);
+                        if let Some(cell) = cells.cell(lane) {
+                            found.push(place, slot, cell);
                         }
                     }
                 })?;
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
@@ -231,9 +206,7 @@ impl Store {
         let range = start..place.next_document(start);
         let view = self.view(index, range.clone(), &[series])?;
         let document = view.documents.stored(start, series)?;
-        let mut memory = Vec::new();
-        view.in_memory(series, &mut memory);
-        let mut head = view.in_head(series).to_vec();
+        let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
         merge_equal(&mut memory);
         merge_equal(&mut head);
         let partition = documents.partitions().into_iter().find(|own| own.id == place.id);

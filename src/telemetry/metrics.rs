@@ -20,7 +20,7 @@ use super::{
 use crate::{policy::RefusalReason, store::Store};
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 59] = [
+pub const METRIC_NAMES: [(&str, &str); 60] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -33,6 +33,7 @@ pub const METRIC_NAMES: [(&str, &str); 59] = [
     ("granary_journal_file_bytes", "Bytes that the journal's file takes"),
     ("granary_head_file_bytes", "Bytes that the head's file takes: periods under way"),
     ("granary_catalog_bytes", "Bytes of cells in memory that no checkpoint took up yet"),
+    ("granary_memory_bytes", "Memory that parts of the store take, about, by part"),
     ("granary_series", "Series in the dictionary"),
     ("granary_senders", "Senders that number their batches"),
     ("granary_senders_forgotten_total", "Senders forgotten to make room, or on request"),
@@ -125,6 +126,7 @@ pub struct Metrics {
     mirrored: Mirrored,
     partitions: IntGaugeVec,
     partition_file_bytes: IntGaugeVec,
+    memory_bytes: IntGaugeVec,
     cpu_seconds: prometheus::Counter,
 }
 
@@ -187,6 +189,7 @@ impl Metrics {
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
             partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
+            memory_bytes: gauges(r, "granary_memory_bytes", &["part"])?,
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
             registry,
         };
@@ -280,6 +283,9 @@ impl Metrics {
             let labels = [granularity.name.as_str()];
             self.partitions.with_label_values(&labels).set(own().count() as i64);
             self.partition_file_bytes.with_label_values(&labels).set(bytes as i64);
+        }
+        for (part, bytes) in store.memory() {
+            self.memory_bytes.with_label_values(&[part]).set(bytes as i64);
         }
         self.cpu_seconds.inc_by((cpu_seconds() - self.cpu_seconds.get()).max(0.0));
         self.registry.gather()
@@ -404,6 +410,7 @@ mod tests {
         let process = ["granary_partitions", "granary_partition_file_bytes"];
         metrics.partitions.with_label_values(&["1m"]);
         metrics.partition_file_bytes.with_label_values(&["1m"]);
+        metrics.memory_bytes.with_label_values(&["index"]);
         let families = metrics.registry.gather();
         let mut names: Vec<_> =
             families.iter().map(prometheus::proto::MetricFamily::name).collect();

@@ -48,6 +48,6 @@ impl Answer {
     /// Bytes that its points take.
     pub(super) fn bytes(&self) -> usize {
         let Data::Value(PromqlValue::Matrix(all)) = &self.data else { return 0 };
-        all.iter().map(|series| series.points.len() * size_of::<(i64, f64)>()).sum()
+        all.iter().map(|series| series.points.bytes()).sum()
     }
 }

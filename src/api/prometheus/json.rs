@@ -51,9 +51,42 @@ pub(super) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
 pub(super) fn push_point(at_ms: i64, value: f64, out: &mut Vec<u8>) {
     out.push(b'[');
     push_time(at_ms, out);
+    push_value(value, out);
+}
+
+/// What stands behind a point's time.
+fn push_value(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"");
     push_float(value, out);
     out.extend_from_slice(b"\"]");
+}
+
+/// The times of many series, each formatted once.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    /// By place: the time and where its text ends.
+    ends: Vec<(i64, usize)>,
+    texts: Vec<u8>,
+}
+
+/// Times that are kept formatted, at most.
+const TIMES_MAX: usize = 11_000;
+
+impl Times {
+    /// A point whose time is likely that of the other series at this place.
+    pub(super) fn push_point(&mut self, place: usize, at_ms: i64, value: f64, out: &mut Vec<u8>) {
+        if place == self.ends.len() && place < TIMES_MAX {
+            push_time(at_ms, &mut self.texts);
+            self.ends.push((at_ms, self.texts.len()));
+        }
+        let Some((_, end)) = self.ends.get(place).filter(|(at, _)| *at == at_ms) else {
+            return push_point(at_ms, value, out);
+        };
+        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        out.push(b'[');
+        out.extend_from_slice(&self.texts[begin..*end]);
+        push_value(value, out);
+    }
 }
 
 /// A text in quotes.
@@ -140,6 +173,17 @@ mod tests {
         check(7, "0.007");
         check(-1500, "-1.500");
         check(0, "0");
+    }
+
+    #[test]
+    fn a_time_that_is_kept_is_written_as_any_other() {
+        let mut times = Times::default();
+        for points in [[(0, 1000), (1, 1500)], [(0, 1000), (1, 1700)], [(1, 1500), (2, 9000)]] {
+            for (place, at) in points {
+                let plain = written(|out| push_point(at, 0.5, out));
+                assert_eq!(written(|out| times.push_point(place, at, 0.5, out)), plain);
+            }
+        }
     }
 
     #[test]

@@ -9,14 +9,14 @@ use actix_web::{HttpResponse, body::BoxBody, web::Bytes};
 
 use super::{
     answer::{Answer, Data, MetricEntry},
-    json::{push_comma, push_labels, push_notes, push_point, push_text},
+    json::{Times, push_comma, push_labels, push_notes, push_point, push_text},
 };
 use crate::{
     api::answer::{
         pulled::PulledBody,
         slow::{CHUNK_BYTES, Slow},
     },
-    query::{Labels, MatrixSeries, PromqlValue, Reservation, VectorSample},
+    query::{Labels, MatrixSeries, Points, PromqlValue, Reservation, VectorSample},
 };
 
 /// Points of one series that are written without a look at the bytes written so far.
@@ -28,13 +28,23 @@ enum Rest {
     Vector(Enumerate<IntoIter<VectorSample>>),
     Matrix(Enumerate<IntoIter<MatrixSeries>>),
     /// The points of a series that is begun, and the series behind it.
-    Points(Enumerate<IntoIter<(i64, f64)>>, Enumerate<IntoIter<MatrixSeries>>),
+    Points(Begun, Enumerate<IntoIter<MatrixSeries>>),
     Series(Enumerate<IntoIter<Labels>>),
     Texts(Enumerate<IntoIter<String>>),
     Metrics(Enumerate<IntoIter<MetricEntry>>),
     /// Only the end.
     End,
     Nothing,
+}
+
+/// The points of a series of which some are written.
+#[derive(Debug)]
+struct Begun {
+    points: Points,
+    /// The place of the next one.
+    next: usize,
+    /// How many were written.
+    written: usize,
 }
 
 /// An answer on its way.
@@ -44,6 +54,7 @@ pub(super) struct Writing {
     ahead: Vec<u8>,
     rest: Rest,
     end: Vec<u8>,
+    times: Times,
 }
 
 impl Writing {
@@ -55,7 +66,7 @@ impl Writing {
         push_notes("warnings", &answer.warnings, &mut end);
         push_notes("infos", &answer.infos, &mut end);
         end.push(b'}');
-        let mut writing = Self { ahead: Vec::new(), rest, end };
+        let mut writing = Self { ahead: Vec::new(), rest, end, times: Times::default() };
         writing.fill(&mut ahead);
         writing.ahead = ahead;
         writing
@@ -105,7 +116,7 @@ impl Writing {
             Rest::Metrics(all) => push_element(all, out, |metric, out| push_metric(&metric, out)),
             Rest::Matrix(_) | Rest::Points(..) => {
                 let rest = std::mem::replace(&mut self.rest, Rest::End);
-                self.rest = push_points(rest, out);
+                self.rest = push_points(rest, &mut self.times, out);
                 return;
             }
             Rest::End | Rest::Nothing => {
@@ -121,7 +132,7 @@ impl Writing {
 }
 
 /// Begins the next series of a matrix, or goes on with the one that is begun.
-fn push_points(rest: Rest, out: &mut Vec<u8>) -> Rest {
+fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
     match rest {
         Rest::Matrix(mut all) => {
             let Some((index, series)) = all.next() else { return Rest::End };
@@ -129,15 +140,20 @@ fn push_points(rest: Rest, out: &mut Vec<u8>) -> Rest {
             out.extend_from_slice(br#"{"metric":"#);
             push_labels(series.labels.iter(), out);
             out.extend_from_slice(br#","values":["#);
-            Rest::Points(series.points.into_iter().enumerate(), all)
+            Rest::Points(Begun { points: series.points, next: 0, written: 0 }, all)
         }
-        Rest::Points(mut points, all) => {
-            for (index, (at, value)) in points.by_ref().take(POINTS_AT_A_TIME) {
-                push_comma(index, out);
-                push_point(at, value, out);
+        Rest::Points(mut begun, all) => {
+            let end = begun.points.places().min(begun.next + POINTS_AT_A_TIME);
+            for place in begun.next..end {
+                if let Some((at, value)) = begun.points.at(place) {
+                    push_comma(begun.written, out);
+                    times.push_point(place, at, value, out);
+                    begun.written += 1;
+                }
             }
-            if points.len() > 0 {
-                return Rest::Points(points, all);
+            begun.next = end;
+            if end < begun.points.places() {
+                return Rest::Points(begun, all);
             }
             out.extend_from_slice(b"]}");
             Rest::Matrix(all)
@@ -272,7 +288,10 @@ mod tests {
             r#"{"resultType":"vector","result":[{"metric":{"__name__":"up","job":"x"},"value":[1,"1"]},{"metric":{},"value":[1,"NaN"]}]}"#,
         );
         check(value(PromqlValue::Vector(Vec::new())), r#"{"resultType":"vector","result":[]}"#);
-        let matrix = vec![MatrixSeries { labels: up.clone(), points: vec![(0, 1.0), (1000, 0.5)] }];
+        let matrix = vec![MatrixSeries {
+            labels: up.clone(),
+            points: Points::listed(vec![(0, 1.0), (1000, 0.5)]),
+        }];
         check(
             value(PromqlValue::Matrix(matrix)),
             r#"{"resultType":"matrix","result":[{"metric":{"__name__":"up","job":"x"},"values":[[0,"1"],[1,"0.5"]]}]}"#,
@@ -288,8 +307,10 @@ mod tests {
     #[test]
     fn a_large_answer_comes_in_chunks_with_its_notes_at_the_end() {
         let points: Vec<_> = (0..50_000).map(|i| (i * 1000, f64::from(i as i32))).collect();
-        let series =
-            |job: &str| MatrixSeries { labels: labels(&[("job", job)]), points: points.clone() };
+        let series = |job: &str| MatrixSeries {
+            labels: labels(&[("job", job)]),
+            points: Points::listed(points.clone()),
+        };
         let mut answer =
             Answer::of(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));
         answer.warnings.push("look".to_owned());

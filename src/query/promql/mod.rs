@@ -77,7 +77,7 @@ pub use parse::{
 };
 pub use request::{PromqlLimits, PromqlRequest};
 pub use value::{
-    answer::{MatrixSeries, PromqlAnswer, PromqlValue, VectorSample},
+    answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
     error::PromqlError,
     labels::{Labels, Texts},
 };

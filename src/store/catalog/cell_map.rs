@@ -80,10 +80,19 @@ pub(crate) struct SlotCells {
 }
 
 impl SlotCells {
-    /// The cell of a series, if any sample fell into it.
-    pub(crate) fn cell(&self, series: SeriesId) -> Option<&Cell> {
-        let (number, lane) = row_and_lane(series);
-        self.row(number)?.cell(lane).filter(|cell| !cell.is_empty())
+    /// Hands out the cells of series, which ascend, with their places among these.
+    pub(crate) fn cells(&self, series: &[SeriesId], mut out: impl FnMut(usize, &Cell)) {
+        let mut row: Option<(u32, Option<&CellRow>)> = None;
+        for (place, id) in series.iter().enumerate() {
+            let (number, lane) = row_and_lane(*id);
+            if row.is_none_or(|(own, _)| own != number) {
+                row = Some((number, self.row(number)));
+            }
+            let found = row.and_then(|(_, row)| row?.cell(lane));
+            if let Some(cell) = found.filter(|cell| !cell.is_empty()) {
+                out(place, cell);
+            }
+        }
     }
 
     fn row(&self, number: u32) -> Option<&CellRow> {
@@ -257,8 +266,13 @@ mod tests {
                 model.entry((slot, series)).or_insert(Cell::EMPTY).merge(&cell);
             }
             let find = |slot: i64, series: u32| {
-                let cells = map.slots.get(&slot)?;
-                cells.cell(SeriesId(series)).copied()
+                let mut found = None;
+                let row = [series.saturating_sub(1), series, series + 1, series + 70].map(SeriesId);
+                let place = row.iter().position(|id| id.0 == series)?;
+                map.slots.get(&slot)?.cells(&row[place..], |at, cell| {
+                    found = if at == 0 { Some(*cell) } else { found };
+                });
+                found
             };
             for ((slot, series), cell) in &model {
                 let expected = (!cell.is_empty()).then_some(*cell);

@@ -23,22 +23,22 @@ pub(crate) struct Frozen {
     pub(crate) stored_rows: AtomicU32,
 }
 
-/// Hands out the cells of a series in slots of a granularity; a slot may come several times.
+/// Hands out the cells of series, which ascend, in slots of a granularity: the place of the series, the
+/// slot's start and the cell. A slot may come several times.
 pub(crate) fn cells(
     maps: &[CellMap],
     granularities: &GranularitySet,
     index: GranularityIndex,
-    series: SeriesId,
+    series: &[SeriesId],
     range: Range<i64>,
-    mut out: impl FnMut(i64, Cell),
+    mut out: impl FnMut(usize, i64, Cell),
 ) {
     let granularity = &granularities[index];
     for map in &maps[..=index.0] {
         for (start, slot) in map.slots(range.clone()) {
-            if let Some(cell) = slot.cell(series) {
-                let own_start = granularity.slot_start(UnixMillis(start)).0;
-                out(own_start, cell.shifted((start - own_start) as u32));
-            }
+            let own_start = granularity.slot_start(UnixMillis(start)).0;
+            let shift = (start - own_start) as u32;
+            slot.cells(series, |place, cell| out(place, own_start, cell.shifted(shift)));
         }
     }
 }

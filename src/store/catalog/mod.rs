@@ -72,6 +72,11 @@ impl Catalog {
         self.maps.iter().map(CellMap::bytes).sum()
     }
 
+    /// Bytes of the series' states, and of the times seen of them, about.
+    pub(crate) fn state_bytes(&self) -> (usize, usize) {
+        self.states.bytes()
+    }
+
     /// The senders that number their batches.
     pub(crate) fn senders(&self) -> &Senders {
         &self.senders
@@ -222,13 +227,13 @@ impl Catalog {
         (self.frozen.take(), self.states.thaw())
     }
 
-    /// Hands out the cells of a series that are not yet set aside, in slots of a granularity.
+    /// Hands out the cells of series that are not yet set aside, see [`frozen::cells`].
     pub(crate) fn active_cells(
         &self,
         granularity: GranularityIndex,
-        series: SeriesId,
+        series: &[SeriesId],
         range: Range<i64>,
-        out: impl FnMut(i64, Cell),
+        out: impl FnMut(usize, i64, Cell),
     ) {
         frozen::cells(&self.maps, &self.granularities, granularity, series, range, out);
     }

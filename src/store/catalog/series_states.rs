@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::state_row;
+use crate::model::counter::Remembered;
 use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
 use crate::store::rows::{SERIES_PER_ROW, row_of};
 
@@ -12,8 +13,12 @@ use crate::store::rows::{SERIES_PER_ROW, row_of};
 #[derive(Debug, Default)]
 pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,
+    /// How many of them are of counters.
+    counters: usize,
     /// Times accepted, up to the last series that needed them.
     seen: Vec<SeenTimes>,
+    /// Bytes that these take elsewhere.
+    run_bytes: usize,
     /// Rows that the next checkpoint has to write.
     changed: BTreeSet<u32>,
     /// Rows that the checkpoint under way has to write, as they were when it began.
@@ -36,7 +41,14 @@ pub(crate) struct EncodedRow {
 impl SeriesStates {
     /// Makes room for a new series; ids count up.
     pub(crate) fn add(&mut self, kind: Kind) {
+        self.counters += usize::from(kind == Kind::Counter);
         self.states.push(SeriesState::new(kind));
+    }
+
+    /// Bytes of the states, and of the times seen, about.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let states = size_of_val(&self.states[..]) + self.counters * size_of::<Remembered>();
+        (states, size_of_val(&self.seen[..]) + self.run_bytes)
     }
 
     /// The state of a series.
@@ -80,7 +92,11 @@ impl SeriesStates {
         if index >= self.seen.len() {
             self.seen.resize(index + 1, SeenTimes::default());
         }
-        self.seen[index].note(at, window_ms)
+        let seen = &mut self.seen[index];
+        let before = seen.run_bytes();
+        let verdict = seen.note(at, window_ms);
+        self.run_bytes = self.run_bytes + seen.run_bytes() - before;
+        verdict
     }
 
     fn mark(&mut self, series: SeriesId) {
@@ -154,7 +170,9 @@ impl SeriesStates {
             if index >= self.seen.len() {
                 self.seen.resize(index + 1, SeenTimes::default());
             }
-            self.seen[index] = SeenTimes::from_bytes(&mut bytes)?;
+            let seen = SeenTimes::from_bytes(&mut bytes)?;
+            self.run_bytes = self.run_bytes + seen.run_bytes() - self.seen[index].run_bytes();
+            self.seen[index] = seen;
             index += 1;
         }
         (index - first <= SERIES_PER_ROW).then_some(())

@@ -70,9 +70,25 @@ pub struct Dictionary {
     /// Series that each sender made known.
     by_sender: HashMap<Arc<str>, usize>,
     postings: Postings,
+    /// Bytes of keys and units.
+    text_bytes: usize,
+    /// Bytes of the postings, about.
+    index_bytes: usize,
 }
 
+/// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
+/// filled by two thirds.
+const VALUE_BYTES: usize = (size_of::<Box<str>>() + size_of::<Vec<SeriesId>>()) * 3 / 2;
+/// Bytes that an allocation takes besides what was asked for, on average.
+const ALLOCATION_BYTES: usize = 8;
+
 impl Dictionary {
+    /// Bytes of the series, and of the index of their tags, about.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let entries = size_of_val(&self.series[..]) + self.by_key.allocation_size();
+        (entries + self.text_bytes, self.index_bytes)
+    }
+
     /// Number of series; deleted ones do not count.
     pub fn len(&self) -> usize {
         self.series.len() - self.deleted
@@ -145,14 +161,19 @@ impl Dictionary {
     pub(crate) fn add(&mut self, mut info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
         info.sender = self.count_sender(&info.sender);
+        self.text_bytes += text_bytes(&info);
         for (name, value) in pairs(&info.key) {
             if !self.postings.contains_key(name) {
                 self.postings.insert(name.into(), BTreeMap::new());
             }
             if let Some(values) = self.postings.get_mut(name) {
-                match values.get_mut(value) {
-                    Some(ids) => ids.push(id),
-                    None => drop(values.insert(value.into(), vec![id])),
+                if let Some(ids) = values.get_mut(value) {
+                    let room = ids.capacity();
+                    ids.push(id);
+                    self.index_bytes += (ids.capacity() - room) * size_of::<SeriesId>();
+                } else {
+                    values.insert(value.into(), vec![id]);
+                    self.index_bytes += VALUE_BYTES + value.len() + size_of::<SeriesId>();
                 }
             }
         }
@@ -241,6 +262,11 @@ impl Dictionary {
         let in_all = |id: &&SeriesId| others.iter().all(|ids| ids.binary_search(id).is_ok());
         shortest.iter().filter(in_all).copied().collect()
     }
+}
+
+/// Bytes that a series takes besides its entry.
+fn text_bytes(info: &SeriesInfo) -> usize {
+    info.key.as_bytes().len() + info.unit.len() + 2 * ALLOCATION_BYTES
 }
 
 /// The metric and the tags, as matchers see them.

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, hash::BuildHasher};
 
-use super::{Dictionary, Entry, Postings, changes::SeriesUpdate, pairs};
+use super::{Dictionary, Entry, Postings, VALUE_BYTES, changes::SeriesUpdate, pairs, text_bytes};
 use crate::model::{SeriesId, SeriesKey};
 
 /// The series to put into, or to take out of, the list of a tag's name and value.
@@ -29,11 +29,15 @@ impl Dictionary {
             self.unindex(*id);
         }
         for ((name, value), ids) in left {
-            leave(&mut self.postings, &name, &value, &ids);
+            self.index_bytes -= leave(&mut self.postings, &name, &value, &ids);
         }
         for ((name, value), ids) in joined {
+            let text = value.len();
             let list = self.postings.entry(name).or_default().entry(value).or_default();
+            self.index_bytes += if list.is_empty() { VALUE_BYTES + text } else { 0 };
+            let room = list.capacity();
             list.extend(ids);
+            self.index_bytes += (list.capacity() - room) * size_of::<SeriesId>();
             list.sort_unstable();
         }
         for SeriesUpdate { id, key } in updates {
@@ -47,6 +51,7 @@ impl Dictionary {
     fn forget(&mut self, id: SeriesId) {
         let entry = &mut self.series[id.0 as usize];
         if let Entry::Living(info) = entry {
+            self.text_bytes -= text_bytes(info);
             if let Some(count) = self.by_sender.get_mut(&info.sender) {
                 *count -= 1;
                 if *count == 0 {
@@ -61,6 +66,8 @@ impl Dictionary {
 
     fn rename(&mut self, id: SeriesId, key: &SeriesKey) {
         if let Entry::Living(info) = &mut self.series[id.0 as usize] {
+            self.text_bytes += key.as_bytes().len();
+            self.text_bytes -= info.key.as_bytes().len();
             info.key = key.clone();
             self.renamed.insert(id, self.generation);
             self.index(id);
@@ -76,17 +83,20 @@ impl Dictionary {
     }
 }
 
-/// Takes series out of a tag's list; what is empty then is removed.
-fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) {
-    let Some(values) = postings.get_mut(name) else { return };
-    let Some(list) = values.get_mut(value) else { return };
+/// Takes series out of a tag's list; what is empty then is removed. Returns the bytes of that.
+fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> usize {
+    let Some(values) = postings.get_mut(name) else { return 0 };
+    let Some(list) = values.get_mut(value) else { return 0 };
     list.retain(|id| ids.binary_search(id).is_err());
-    if list.is_empty() {
-        values.remove(value);
+    if !list.is_empty() {
+        return 0;
     }
+    let freed = VALUE_BYTES + value.len() + list.capacity() * size_of::<SeriesId>();
+    values.remove(value);
     if values.is_empty() {
         postings.remove(name);
     }
+    freed
 }
 
 #[cfg(test)]
@@ -108,6 +118,7 @@ mod tests {
             dictionary.select(&[matcher]).iter().map(|id| id.0).collect::<Vec<_>>()
         };
         let before = dictionary.generation();
+        let bytes_before = dictionary.bytes();
         let key = info("cpu", &[("host", "z"), ("rack", "1")]).key;
         dictionary.update(&[
             SeriesUpdate { id: SeriesId(0), key: None },
@@ -136,5 +147,10 @@ mod tests {
         assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
         assert_eq!(ids(&dictionary, "rack", "1"), [0; 0]);
         assert_eq!(dictionary.count_of_sender("a"), 2);
+        // What takes memory is counted down as it was counted up.
+        let all = [1, 2].map(|id| SeriesUpdate { id: SeriesId(id), key: None });
+        dictionary.update(&all);
+        assert_eq!((dictionary.text_bytes, dictionary.index_bytes), (0, 0));
+        assert!(bytes_before.0 > 0 && bytes_before.1 > 0);
     }
 }

@@ -5,6 +5,7 @@
 //! For each granularity the head says which journal record it holds everything up to. Must never
 //! know which cells belong into documents: the checkpoint says that.
 
+pub(crate) mod cache;
 mod reader;
 mod row;
 
@@ -30,6 +31,7 @@ use super::{
     rows::series_at,
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
+use cache::RowCache;
 use row::Row;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -47,6 +49,7 @@ pub(crate) struct Head {
     file: RwLock<Arc<DatabaseFile>>,
     /// Keys of rows that were found damaged, by granularity.
     damage: Vec<Arc<Damage>>,
+    cache: Arc<RowCache>,
 }
 
 impl Head {
@@ -67,12 +70,18 @@ impl Head {
         register.note(&[HEAD_FILE.to_owned()])?;
         let file = RwLock::new(Arc::new(file));
         let damage = names.iter().map(|_| Arc::default()).collect();
-        Ok(Self { medium, names, register, file, damage })
+        let cache = Arc::new(RowCache::new(names.len()));
+        Ok(Self { medium, names, register, file, damage, cache })
     }
 
     /// Bytes that the head takes on the medium.
     pub(crate) fn bytes(&self) -> u64 {
         self.medium.allocated_bytes(HEAD_FILE).unwrap_or(0)
+    }
+
+    /// Rows that were read lately.
+    pub(crate) fn cache(&self) -> &RowCache {
+        &self.cache
     }
 
     /// Rows that were found damaged.
@@ -98,7 +107,8 @@ impl Head {
             let rows = txn.open_table(rows_table(&table)).map_err(fail("read"))?;
             Ok((through, rows))
         })?;
-        Ok(HeadReader { file, damage: self.damage[index.0].clone(), through, rows })
+        let (damage, cache) = (self.damage[index.0].clone(), self.cache.clone());
+        Ok(HeadReader { file, damage, through, rows, cache, granularity: index.0 })
     }
 
     /// Changes one granularity in one transaction, which also notes that everything up to the
@@ -114,7 +124,14 @@ impl Head {
         file.transact("write", |txn| {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
-            change(&mut HeadWriter { damage: &self.damage[index.0], rows, buffer: Vec::new() })?;
+            let note_change = |slot| self.cache.note_change(index.0, slot, through);
+            let damage = &self.damage[index.0];
+            change(&mut HeadWriter {
+                damage,
+                rows,
+                note_change: &note_change,
+                buffer: Vec::new(),
+            })?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
             let check = checksum(&[through]);
@@ -275,6 +292,8 @@ fn slots(
 pub(crate) struct HeadWriter<'t> {
     damage: &'t Damage,
     rows: Table<'t, u64, &'static [u8]>,
+    /// Told of each slot that is changed.
+    note_change: &'t dyn Fn(i64),
     buffer: Vec<u8>,
 }
 
@@ -286,6 +305,7 @@ impl HeadWriter<'_> {
 
     /// Removes the rows of a slot.
     pub(crate) fn remove_slot(&mut self, slot_start: i64) -> Result<(), StoreError> {
+        (self.note_change)(slot_start);
         let rows = key(slot_start, 0)..key(slot_start + 1000, 0);
         self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
     }
@@ -296,6 +316,7 @@ impl HeadWriter<'_> {
         slot_start: i64,
         cells: &SlotCells,
     ) -> Result<(), StoreError> {
+        (self.note_change)(slot_start);
         for row in cells.row_numbers() {
             let Some(mut merged) = cells.copy_row(row) else { continue };
             let key = key(slot_start, row);

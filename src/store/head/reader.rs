@@ -7,7 +7,12 @@ use std::{ops::Range, sync::Arc};
 
 use redb::ReadOnlyTable;
 
-use super::{fail, key, read_row, row::Row, row_of_key, slots};
+use super::{
+    cache::{RowCache, SlotRows},
+    fail, key, read_row,
+    row::Row,
+    row_of_key, slots,
+};
 use crate::{
     model::Cell,
     store::{
@@ -24,6 +29,8 @@ pub(crate) struct HeadReader {
     /// Everything up to this journal record is here or in documents.
     pub(crate) through: u64,
     pub(super) rows: ReadOnlyTable<u64, &'static [u8]>,
+    pub(super) cache: Arc<RowCache>,
+    pub(super) granularity: usize,
 }
 
 impl HeadReader {
@@ -32,22 +39,10 @@ impl HeadReader {
         self.file.guard("read", || slots(&self.rows, range))
     }
 
-    /// Hands the row of a slot to `read`, if it is there.
-    pub(crate) fn row(
-        &self,
-        slot_start: i64,
-        row: u32,
-        read: impl FnOnce(Row<'_>),
-    ) -> Result<(), StoreError> {
-        self.file.guard("read", || {
-            let key = key(slot_start, row);
-            let found = self.rows.get(key).map_err(fail("read"))?;
-            let Some(guard) = found else { return Ok(()) };
-            if let Some(row) = read_row(&self.damage, key, guard.value())? {
-                read(row);
-            }
-            Ok(())
-        })
+    /// The rows of a slot, one by one.
+    pub(crate) fn slot(&self, slot_start: i64) -> SlotReader<'_> {
+        let cached = self.cache.slot(self.granularity, slot_start, self.through);
+        SlotReader { head: self, slot_start, cached }
     }
 
     /// The rows of several slots, to be taken side by side.
@@ -59,6 +54,38 @@ impl HeadReader {
             };
             let slots = slot_starts.iter().map(open).collect::<Result<_, StoreError>>()?;
             Ok(RowCursor { file: &self.file, damage: &self.damage, slots })
+        })
+    }
+}
+
+/// See [`HeadReader::slot`].
+pub(crate) struct SlotReader<'a> {
+    head: &'a HeadReader,
+    slot_start: i64,
+    /// `None` when the slot was changed since.
+    cached: Option<SlotRows<'a>>,
+}
+
+impl SlotReader<'_> {
+    /// Hands a row to `read`, if it is there.
+    pub(crate) fn row(&self, row: u32, read: impl FnOnce(Row<'_>)) -> Result<(), StoreError> {
+        let key = key(self.slot_start, row);
+        if let Some(bytes) = self.cached.as_ref().and_then(|rows| rows.get(key)) {
+            if let Some(row) = Row::checked(&bytes) {
+                read(row);
+            }
+            return Ok(());
+        }
+        self.head.file.guard("read", || {
+            let found = self.head.rows.get(key).map_err(fail("read"))?;
+            let Some(guard) = found else { return Ok(()) };
+            if let Some(row) = read_row(&self.head.damage, key, guard.value())? {
+                if let Some(rows) = &self.cached {
+                    rows.keep(key, guard.value());
+                }
+                read(row);
+            }
+            Ok(())
         })
     }
 }

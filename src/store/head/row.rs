@@ -25,13 +25,17 @@ pub(crate) struct Row<'a> {
 impl<'a> Row<'a> {
     /// Reads the row that lies under a key; `None` when it is not as it was written there.
     pub(crate) fn parse(bytes: &'a [u8], key: u64) -> Option<Self> {
+        let row = Self::checked(bytes)?;
+        let (sound, checksum) = bytes.split_at(BITMAP_BYTES + row.cells.as_flattened().len());
+        (checksum.is_empty() || *checksum == checksum_of(sound, key)).then_some(row)
+    }
+
+    /// Reads a row whose checksum was found right before.
+    pub(crate) fn checked(bytes: &'a [u8]) -> Option<Self> {
         let (bitmap, rest) = bytes.split_first_chunk::<BITMAP_BYTES>()?;
         let present = u64::from_le_bytes(*bitmap);
-        let cells_bytes = present.count_ones() as usize * CELL_BYTES;
-        let (cells, checksum) = rest.split_at_checked(cells_bytes)?;
-        let expected = || checksum_of(&bytes[..BITMAP_BYTES + cells_bytes], key);
-        let is_sound = checksum.is_empty() || *checksum == expected();
-        is_sound.then_some(Self { present, cells: cells.as_chunks().0 })
+        let cells = rest.get(..present.count_ones() as usize * CELL_BYTES)?;
+        Some(Self { present, cells: cells.as_chunks().0 })
     }
 
     /// The cell of the series at a place of the row.

@@ -21,9 +21,9 @@ use crate::{
         selectors::Selectors,
         value::{
             annotations::{Annotations, Notes},
-            answer::{MatrixSeries, PromqlAnswer, PromqlValue, VectorSample},
+            answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
             error::PromqlError,
-            series::{Series, Value, is_present, without_names},
+            series::{Series, Value, without_names},
             steps::{QueryRange, Steps},
             text::shown,
         },
@@ -120,7 +120,7 @@ fn range_answer(
     };
     let points = |series: Series| MatrixSeries {
         labels: series.labels,
-        points: steps.times().zip(series.values).filter(|point| is_present(point.1)).collect(),
+        points: Points::stepped(steps, series.values),
     };
     let mut all: Vec<_> = series.into_iter().filter(Series::has_values).map(points).collect();
     all.sort_by(|one, next| one.labels.cmp(&next.labels));
@@ -169,7 +169,7 @@ fn readings(
         if !points.is_empty() {
             let labels = &series.labels;
             let labels = if series.drop_metric { labels.without_metric() } else { labels.clone() };
-            out.push(MatrixSeries { labels, points });
+            out.push(MatrixSeries { labels, points: Points::listed(points) });
         }
     }
     out.sort_by(|one, next| one.labels.cmp(&next.labels));

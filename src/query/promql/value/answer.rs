@@ -2,7 +2,7 @@
 //!
 //! Must never know: HTTP, how anything is computed.
 
-use super::labels::Labels;
+use super::{labels::Labels, series::is_present, steps::Steps};
 
 /// The answer of a range query is a matrix; that of an instant query is what the expression is.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +33,65 @@ pub struct VectorSample {
 pub struct MatrixSeries {
     /// Which series.
     pub labels: Labels,
+    /// Its values.
+    pub points: Points,
+}
+
+/// Values over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Points(Times);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Times {
     /// Unix milliseconds and value, ascending.
-    pub points: Vec<(i64, f64)>,
+    Listed(Vec<(i64, f64)>),
+    /// The time of the first value, how far it is to the next, and the values, as they were
+    /// calculated: some may not be there.
+    Stepped(i64, i64, Vec<f64>),
+}
+
+impl Points {
+    /// Values at any times, Unix milliseconds, ascending.
+    pub fn listed(points: Vec<(i64, f64)>) -> Self {
+        Self(Times::Listed(points))
+    }
+
+    /// One value for each step, where there is one.
+    pub(crate) fn stepped(steps: &Steps, values: Vec<f64>) -> Self {
+        Self(Times::Stepped(steps.start, steps.step_ms, values))
+    }
+
+    /// How many there may be.
+    pub fn places(&self) -> usize {
+        match &self.0 {
+            Times::Listed(points) => points.len(),
+            Times::Stepped(_, _, values) => values.len(),
+        }
+    }
+
+    /// Unix milliseconds and value at a place, when there is one.
+    pub fn at(&self, place: usize) -> Option<(i64, f64)> {
+        match &self.0 {
+            Times::Listed(points) => points.get(place).copied(),
+            Times::Stepped(start, step_ms, values) => {
+                let value = values.get(place).copied().filter(|value| is_present(*value))?;
+                Some((start.saturating_add(step_ms.saturating_mul(place as i64)), value))
+            }
+        }
+    }
+
+    /// Unix milliseconds and value, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, f64)> {
+        (0..self.places()).filter_map(|place| self.at(place))
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Times::Listed(points) => size_of_val(&points[..]),
+            Times::Stepped(_, _, values) => size_of_val(&values[..]),
+        }
+    }
 }
 
 /// The answer with what a reader should know of it.
