@@ -8,6 +8,7 @@ mod flags;
 mod hosts;
 mod http;
 mod import;
+mod plan;
 mod progress;
 mod query;
 mod ready;
@@ -46,6 +47,7 @@ enum Command {
     Tail(tail::TailArgs),
     Ready(ready::ReadyArgs),
     Verify(verify::VerifyArgs),
+    Plan(plan::PlanArgs),
     Clock(clock::ClockArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
@@ -68,6 +70,7 @@ pub fn run() -> ExitCode {
         Command::Tail(args) => tail::tail(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Plan(args) => plan::plan(&args),
         Command::Clock(args) => clock::clock(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),

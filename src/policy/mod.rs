@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod coverage;
 pub mod hosts;
+pub mod plan;
 pub mod preallocation;
 pub mod query_plan;
 pub mod retention;

@@ -19,6 +19,7 @@ mod numbers;
 mod objects;
 mod oracle;
 mod page_objects;
+mod plan;
 mod preallocation;
 mod promql;
 #[path = "../support/protobuf.rs"]

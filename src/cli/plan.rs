@@ -1,0 +1,157 @@
+//! `granary plan`: what a fleet would take, and whether this machine carries it.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    screen,
+    table::{right, short, table},
+};
+use crate::{
+    config::{self, Overrides, Settings},
+    model::Span,
+    policy::plan::{Fleet, Machine, Plan, PlanBounds},
+    store::DiskSpace,
+};
+
+/// Exit code when the machine does not carry it.
+const TOO_SMALL: u8 = 2;
+
+/// Compute what a fleet will take: memory, disk of each granularity, writes and cores
+///
+/// No daemon is asked. Retention and bounds are those of the settings; what a slot and a series take
+/// was measured, and docs/sizing.md says with what. Exits with 2 when this machine does not carry it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  granary plan --hosts 50 --metrics 100 --interval 1m
+  granary plan --hosts 50 --interval 10s --after 30d --json")]
+pub(super) struct PlanArgs {
+    /// Machines that send
+    #[arg(long)]
+    hosts: u64,
+    /// Series of each machine: an agent for Linux hosts sends about 100
+    #[arg(long, default_value_t = 100)]
+    metrics: u64,
+    /// Time between two samples of a series
+    #[arg(long, default_value = "1m")]
+    interval: Span,
+    /// How it will be after so long, such as 30d [default: when all retentions are reached]
+    #[arg(long)]
+    after: Option<Span>,
+    /// Settings in TOML, as for `granary serve`
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the data will lie [default: `storage.data_dir`]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let overrides = Overrides { listen: None, data_dir: args.data_dir.clone() };
+    let settings = config::load(args.config.as_deref(), &overrides)?;
+    let interval_ms = args.interval.longest_ms();
+    let fleet = Fleet { hosts: args.hosts, metrics: args.metrics, interval_ms };
+    let bounds = PlanBounds {
+        checkpoint_interval_ms: settings.checkpoint_interval.as_millis() as i64,
+        cell_bytes_max: settings.checkpoint_bounds.cell_bytes_max,
+        cache_bytes_max: settings.cache_bytes_max,
+    };
+    let after = args.after.map(Span::longest_ms);
+    let plan = Plan::new(&fleet, &settings.granularities, &bounds, after);
+    let machine = machine(&settings)?;
+    let lacks = plan.lacks(&machine);
+    if args.json {
+        screen::print_json(&serde_json::to_string_pretty(&as_json(&plan, &machine, &lacks))?)?;
+    } else {
+        screen::print(&shown(&plan, &machine, &lacks))?;
+    }
+    Ok(if lacks.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(TOO_SMALL) })
+}
+
+/// What this machine has, or what the container leaves of it.
+fn machine(settings: &Settings) -> anyhow::Result<Machine> {
+    let info = rustix::system::sysinfo();
+    let memory: u64 = info.totalram.saturating_mul(info.mem_unit.into());
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    Ok(Machine {
+        memory: limit.trim().parse().map_or(memory, |limit: u64| limit.min(memory)),
+        disk_free: DiskSpace::of(&settings.data_dir)?.free,
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+    })
+}
+
+fn bytes(count: u64) -> String {
+    format!("{}B", short(count as f64))
+}
+
+fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
+    let header = ["on disk", "slots of a series", "bytes a slot", "bytes", "random values"];
+    let mut disk = table(header.map(str::to_owned));
+    for own in &plan.granularities {
+        disk.add_row([
+            right(&own.name),
+            right(own.slots),
+            right(short(own.bytes_per_slot)),
+            right(bytes(own.bytes)),
+            right(bytes(own.bytes_at_most)),
+        ]);
+    }
+    for (name, count) in [("head", plan.head), ("journal", plan.journal)] {
+        disk.add_row([right(name), right(""), right(""), right(bytes(count)), right(bytes(count))]);
+    }
+    let (all, most) = (bytes(plan.disk()), bytes(plan.disk_at_most()));
+    disk.add_row([right("all"), right(""), right(""), right(all), right(most)]);
+    let mut needs = table(["", "takes", "this machine has"].map(str::to_owned));
+    let rows = [
+        ("memory", bytes(plan.memory), bytes(machine.memory)),
+        ("disk", bytes(plan.disk()), format!("{} free", bytes(machine.disk_free))),
+        ("written", format!("{}/s", bytes(plan.written_per_second)), "-".to_owned()),
+        ("cores", short(plan.cores), machine.cores.to_string()),
+    ];
+    for (name, takes, has) in rows {
+        needs.add_row([right(name), right(takes), right(has)]);
+    }
+    let verdict = match lacks {
+        [] => "this machine carries it".to_owned(),
+        lacks => format!("this machine does not carry it: {}", lacks.join("; ")),
+    };
+    format!(
+        "{} series, {} samples a second\n{disk}\n{needs}\n{verdict}",
+        plan.series,
+        short(plan.samples_per_second)
+    )
+}
+
+fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
+    let granularities = plan.granularities.iter().map(|own| {
+        json!({
+            "name": own.name,
+            "slots": own.slots,
+            "bytes_per_slot": own.bytes_per_slot,
+            "bytes": own.bytes,
+            "bytes_at_most": own.bytes_at_most,
+        })
+    });
+    json!({
+        "series": plan.series,
+        "samples_per_second": plan.samples_per_second,
+        "memory_bytes": plan.memory,
+        "disk_bytes": plan.disk(),
+        "disk_bytes_at_most": plan.disk_at_most(),
+        "granularities": granularities.collect::<Vec<_>>(),
+        "head_bytes": plan.head,
+        "journal_bytes": plan.journal,
+        "written_bytes_per_second": plan.written_per_second,
+        "cores": plan.cores,
+        "machine": {
+            "memory_bytes": machine.memory,
+            "disk_free_bytes": machine.disk_free,
+            "cores": machine.cores,
+        },
+        "lacks": lacks,
+    })
+}

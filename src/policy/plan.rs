@@ -1,0 +1,299 @@
+//! What a fleet will take of a machine, computed before there is a sample.
+//!
+//! The numbers of the settings are exact; what a slot or a series takes was measured, and each such
+//! constant says with what. A test holds the disk to what a run takes. Must never know: the machine.
+
+use crate::model::{Granularity, GranularitySet};
+
+/// Samples in a slot, and what the slots of one series then take in a sealed block: bytes a slot,
+/// bytes a block, and bytes a slot of values that are random to the last bit. Measured with the
+/// history of `benches/disk_peers.py`, and with random doubles, a sample a minute.
+const SEALED: [(f64, SealedBytes); 4] = [
+    (1.0, SealedBytes { slot: 1.79, block: 19.0, random_slot: 7.0 }),
+    (5.0, SealedBytes { slot: 6.84, block: 37.0, random_slot: 29.2 }),
+    (60.0, SealedBytes { slot: 8.01, block: 30.0, random_slot: 34.6 }),
+    (1440.0, SealedBytes { slot: 9.54, block: 32.0, random_slot: 35.9 }),
+];
+/// Bytes of a series in each row of the head: 64 share a page of 4 KiB.
+const HEAD_SLOT_BYTES: f64 = 64.0;
+/// The head's file beside its rows: pages that are free after a change (redb is copy-on-write).
+/// Measured by `tests/it/plan.rs`, which says 1.07.
+const HEAD_FREE: f64 = 1.1;
+/// What a checkpoint writes beside the rows that it changes: 540 bytes a sample were measured with
+/// 2,500,000 series at a sample a minute.
+const HEAD_WRITTEN: f64 = 2.6;
+/// How long documents wait for what is late before they are written.
+const LATENESS_MS: f64 = 120_000.0;
+/// Bytes of a sample in the journal, and of a series there, its name and its counter's state; measured
+/// by the same test. And of the state, about, which each checkpoint writes.
+const JOURNAL_SAMPLE_BYTES: f64 = 24.0;
+const JOURNAL_SERIES_BYTES: f64 = 600.0;
+const STATE_BYTES: f64 = 150.0;
+/// Memory of a daemon without series, and of each one: its name and the index of its tags, its
+/// counter's state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
+/// 100,000 by `granary bench --protocol remote-write` (195 MB).
+const MEMORY_BASE: f64 = 60e6;
+const MEMORY_SERIES_BYTES: f64 = 400.0;
+/// Bytes of a cell in memory.
+const CELL_BYTES: f64 = 64.0;
+/// Seconds of one core for a sample, from the request to the sealed document. Measured with
+/// 2,500,000 series at a sample a minute for 49 minutes.
+const CORE_SECONDS: f64 = 3.1e-6;
+/// Of a core, a machine or a disk no more than this is planned for: queries and others need some.
+const SHARE_MAX: f64 = 0.8;
+
+#[derive(Debug, Clone, Copy)]
+struct SealedBytes {
+    slot: f64,
+    block: f64,
+    random_slot: f64,
+}
+
+/// What sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fleet {
+    /// Machines.
+    pub hosts: u64,
+    /// Series of each.
+    pub metrics: u64,
+    /// Between two samples of a series.
+    pub interval_ms: i64,
+}
+
+/// What the settings say, besides the granularities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanBounds {
+    /// `storage.checkpoint_interval`
+    pub checkpoint_interval_ms: i64,
+    /// `storage.catalog_bytes_max`
+    pub cell_bytes_max: usize,
+    /// `storage.cache_bytes_max`
+    pub cache_bytes_max: usize,
+}
+
+/// What a machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes that are free where the data lies, or would lie.
+    pub disk_free: u64,
+    /// Cores.
+    pub cores: usize,
+}
+
+/// What a fleet takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// All series.
+    pub series: u64,
+    /// Samples a second.
+    pub samples_per_second: f64,
+    /// Bytes of memory, without queries.
+    pub memory: u64,
+    /// Of each granularity, finest first.
+    pub granularities: Vec<PlannedGranularity>,
+    /// Bytes of the head, at most.
+    pub head: u64,
+    /// Bytes of the journal, with the names of the series, at most.
+    pub journal: u64,
+    /// Bytes written in a second, on average.
+    pub written_per_second: u64,
+    /// Cores in use, on average.
+    pub cores: f64,
+}
+
+/// What the documents of a granularity take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedGranularity {
+    /// Its name.
+    pub name: String,
+    /// Slots of each series, at most: the retention, and the partition that is not dropped yet.
+    pub slots: u64,
+    /// Bytes a slot.
+    pub bytes_per_slot: f64,
+    /// Bytes of all series.
+    pub bytes: u64,
+    /// The same of values that are random to the last bit.
+    pub bytes_at_most: u64,
+}
+
+impl Plan {
+    /// Plans for the time when all retentions are reached, or for a run of so many milliseconds.
+    pub fn new(
+        fleet: &Fleet,
+        set: &GranularitySet,
+        bounds: &PlanBounds,
+        age_ms: Option<i64>,
+    ) -> Self {
+        let series = fleet.hosts.saturating_mul(fleet.metrics);
+        let count = series as f64;
+        let samples_per_second = count * 1000.0 / fleet.interval_ms as f64;
+        let age_ms = age_ms.unwrap_or(i64::MAX) as f64;
+        let checkpoint_ms = checkpoint_ms(fleet, count, set, bounds);
+        let granularities: Vec<_> =
+            set.iter().map(|own| planned(fleet, own, count, age_ms)).collect();
+        let head_slots = set.iter().map(|own| head_slots(fleet, own, checkpoint_ms, age_ms));
+        let head = head_slots.sum::<f64>() * count * HEAD_SLOT_BYTES * HEAD_FREE;
+        let between = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
+        let journal = count * JOURNAL_SERIES_BYTES + between * JOURNAL_SAMPLE_BYTES;
+        let cells = cell_bytes_due(count, bounds);
+        let memory =
+            MEMORY_BASE + count * MEMORY_SERIES_BYTES + cells + bounds.cache_bytes_max as f64;
+        Self {
+            series,
+            samples_per_second,
+            memory: memory as u64,
+            granularities,
+            head: head as u64,
+            journal: journal as u64,
+            written_per_second: written(fleet, set, count, checkpoint_ms) as u64,
+            cores: samples_per_second * CORE_SECONDS,
+        }
+    }
+
+    /// Bytes on disk.
+    pub fn disk(&self) -> u64 {
+        self.granularities.iter().map(|own| own.bytes).sum::<u64>() + self.head + self.journal
+    }
+
+    /// The same of values that are random to the last bit.
+    pub fn disk_at_most(&self) -> u64 {
+        let documents: u64 = self.granularities.iter().map(|own| own.bytes_at_most).sum();
+        documents + self.head + self.journal
+    }
+
+    /// What a machine lacks, each with what to do.
+    pub fn lacks(&self, machine: &Machine) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.memory as f64 > machine.memory as f64 * SHARE_MAX {
+            out.push("memory: take a larger machine, or fewer series".to_owned());
+        }
+        if self.disk() as f64 > machine.disk_free as f64 * SHARE_MAX {
+            out.push("disk: take a larger one, or shorten a granularity's retention".to_owned());
+        }
+        if self.cores > machine.cores as f64 * SHARE_MAX {
+            out.push("cores: take more of them, or a longer interval".to_owned());
+        }
+        out
+    }
+}
+
+/// What the slots of one series take where so many samples fall into one: between the points that
+/// were measured by the logarithm.
+fn sealed(samples: f64) -> SealedBytes {
+    let behind = SEALED.iter().position(|(own, _)| *own >= samples);
+    let behind = behind.unwrap_or(SEALED.len() - 1);
+    let (to, high) = SEALED[behind];
+    let (from, low) = SEALED[behind.saturating_sub(1)];
+    if samples >= to || samples <= from {
+        return if samples >= to { high } else { low };
+    }
+    let part = (samples / from).ln() / (to / from).ln();
+    let between = |low: f64, high: f64| low + (high - low) * part;
+    SealedBytes {
+        slot: between(low.slot, high.slot),
+        block: between(low.block, high.block),
+        random_slot: between(low.random_slot, high.random_slot),
+    }
+}
+
+fn planned(fleet: &Fleet, own: &Granularity, series: f64, age_ms: f64) -> PlannedGranularity {
+    let width = own.width_ms as f64;
+    let interval = fleet.interval_ms as f64;
+    let partition = own.partition.longest_ms() as f64;
+    let kept = (own.retention.longest_ms() as f64 + partition).min(age_ms);
+    // Slots without a sample take next to nothing.
+    let filled = kept / width.max(interval);
+    let blocks = (kept / partition).ceil();
+    let form = sealed((width / interval).max(1.0));
+    let of_series = filled * form.slot + blocks * form.block;
+    PlannedGranularity {
+        name: own.name.clone(),
+        slots: (kept / width) as u64,
+        bytes_per_slot: of_series / filled.max(1.0),
+        bytes: (series * of_series) as u64,
+        bytes_at_most: (series * (filled * form.random_slot + blocks * form.block)) as u64,
+    }
+}
+
+/// Slots of a granularity that the head has rows of, at most.
+fn head_slots(fleet: &Fleet, own: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
+    let under_way = own.document.longest_ms() as f64 + LATENESS_MS + checkpoint_ms;
+    let width = (own.width_ms as f64).max(fleet.interval_ms as f64);
+    (under_way.min(age_ms) / width).ceil()
+}
+
+fn cell_bytes_due(series: f64, bounds: &PlanBounds) -> f64 {
+    (bounds.cell_bytes_max as f64).max(2.0 * CELL_BYTES * series)
+}
+
+/// Milliseconds between two checkpoints: the interval, or until so many cells wait.
+fn checkpoint_ms(fleet: &Fleet, series: f64, set: &GranularitySet, bounds: &PlanBounds) -> f64 {
+    let finest = set.as_slice().first().map_or(1, |own| own.width_ms) as f64;
+    let slot_ms = finest.max(fleet.interval_ms as f64);
+    let slots = cell_bytes_due(series, bounds) / (CELL_BYTES * series.max(1.0));
+    (bounds.checkpoint_interval_ms as f64).min(slots * slot_ms)
+}
+
+/// Bytes written in a second: to the journal, to the head by each checkpoint, and to segments, once by
+/// the checkpoint and once when the partition is over.
+fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoint_ms: f64) -> f64 {
+    let interval = fleet.interval_ms as f64;
+    let journal = series / interval * JOURNAL_SAMPLE_BYTES + series / checkpoint_ms * STATE_BYTES;
+    let of_granularity = |own: &Granularity| {
+        let width = (own.width_ms as f64).max(interval);
+        let rows = (checkpoint_ms / width + 1.0) * HEAD_SLOT_BYTES * HEAD_WRITTEN / checkpoint_ms;
+        let form = sealed((width / interval).max(1.0));
+        series * (rows + 2.0 * form.slot / width)
+    };
+    (journal + set.iter().map(of_granularity).sum::<f64>()) * 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: PlanBounds = PlanBounds {
+        checkpoint_interval_ms: 600_000,
+        cell_bytes_max: 32 << 20,
+        cache_bytes_max: 64 << 20,
+    };
+
+    fn plan(hosts: u64, interval_ms: i64, age_ms: Option<i64>) -> Plan {
+        let fleet = Fleet { hosts, metrics: 100, interval_ms };
+        Plan::new(&fleet, &GranularitySet::default(), &BOUNDS, age_ms)
+    }
+
+    #[test]
+    fn a_slot_takes_what_was_measured_and_in_between_something_between() {
+        for (samples, bytes) in SEALED {
+            assert_eq!(sealed(samples).slot, bytes.slot);
+        }
+        assert!(sealed(2.0).slot > sealed(1.0).slot && sealed(2.0).slot < sealed(5.0).slot);
+        assert_eq!(sealed(1e9).slot, sealed(1440.0).slot);
+    }
+
+    #[test]
+    fn what_is_kept_is_the_retention_and_one_partition() {
+        let full = plan(10, 60_000, None);
+        let slots: Vec<_> = full.granularities.iter().map(|own| own.slots).collect();
+        assert_eq!(slots, [54 * 60, 15 * 288, 70 * 24, 6 * 366]);
+        // Twice the series take twice the documents; a run that is younger has less.
+        let bytes = |plan: &Plan| plan.granularities.iter().map(|own| own.bytes).sum::<u64>();
+        assert!(bytes(&plan(20, 60_000, None)).abs_diff(2 * bytes(&full)) < 8);
+        let day = plan(10, 60_000, Some(86_400_000));
+        assert_eq!(day.granularities[0].slots, 1440);
+        assert!(day.disk() < full.disk() && full.disk() < full.disk_at_most());
+    }
+
+    #[test]
+    fn a_machine_that_is_too_small_is_told_what_it_lacks() {
+        let plan = plan(25_000, 60_000, None);
+        assert_eq!(plan.series, 2_500_000);
+        let machine = Machine { memory: 1 << 40, disk_free: 1 << 50, cores: 64 };
+        assert!(plan.lacks(&machine).is_empty());
+        let small = Machine { memory: 1 << 30, disk_free: 1 << 30, cores: 0 };
+        assert_eq!(plan.lacks(&small).len(), 3);
+    }
+}
