@@ -82,7 +82,7 @@ fn decode_bodies(bytes: &[u8]) {
             }
         }
         assert!(sessions.learn(&view, &dictionary, &settled).is_empty(), "all is known now");
-        let name = |id| Some(dictionary.info(id)?.key.to_string());
+        let name = |id| Some(dictionary.key(id)?.to_string());
         if let Ok(admitted) = sessions.admit(&view, &admission, |_| Some(Kind::Gauge), name) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
@@ -313,7 +313,7 @@ fn small_store() -> io::Result<store::Store> {
         let key = SeriesKey::new(name, tags, &SeriesLimits::default()).map_err(io::Error::other)?;
         let definition = SeriesInfo { key: key.clone(), kind, unit: "".into(), sender: "".into() };
         appender.commit(&[definition], &[], NOW).map_err(io::Error::other)?;
-        let Some((id, _)) = store.dictionary().find(&key) else { continue };
+        let Some(id) = store.dictionary().find(&key) else { continue };
         let times: Vec<_> = (0..60).map(|n| NOW.0 - 600_000 + n * 10_000).collect();
         let batch = AcceptedBatch {
             series: vec![id; times.len()],

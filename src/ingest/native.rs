@@ -284,7 +284,8 @@ fn known(
     dictionary: &Dictionary,
     settled: &Settled,
 ) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
-    let Some((id, known)) = dictionary.find(&definition.key) else {
+    let found = dictionary.find(&definition.key);
+    let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
         return match settled.get(&definition.key)? {
             DefinitionVerdict::StoreLimit => Some(Err((RefusalReason::SeriesLimit, None))),
             DefinitionVerdict::SenderLimit => Some(Err((RefusalReason::SenderSeriesLimit, None))),

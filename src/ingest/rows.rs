@@ -2,7 +2,7 @@
 //! known by a fingerprint of how the sender writes them, so that a known series costs one lookup and
 //! no allocation.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::FixedState;
 
@@ -39,7 +39,7 @@ pub struct Described {
     /// Its kind, as far as the sender says or the name tells; a series that is known keeps its own.
     pub kind: Kind,
     /// Unit; empty when there is none.
-    pub unit: Box<str>,
+    pub unit: Arc<str>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -20,7 +20,7 @@ pub struct SeriesInfo {
     /// How values are to be read.
     pub kind: Kind,
     /// Unit of the values; empty when there is none.
-    pub unit: Box<str>,
+    pub unit: Arc<str>,
     /// The sender that made it known; empty for senders without a name.
     pub sender: Arc<str>,
 }
@@ -103,9 +103,9 @@ pub enum SeriesKeyError {
 /// The name under which queries see the metric, as in Prometheus; no tag may have it.
 pub const METRIC_TAG: &str = "__name__";
 
-/// One metric and one tag set, as canonical bytes.
+/// One metric and one tag set, as canonical bytes. Cheap to copy.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SeriesKey(Box<[u8]>);
+pub struct SeriesKey(Arc<str>);
 
 impl SeriesKey {
     /// Builds the key. Tags with an empty value are left out: they mean "no such tag". Names may
@@ -122,9 +122,9 @@ impl SeriesKey {
             let count = tags.len();
             return Err(SeriesKeyError::TooManyTags { count, limit: limits.tags_max });
         }
-        let mut bytes = Vec::with_capacity(64);
-        bytes.extend_from_slice(metric.as_bytes());
-        bytes.push(0);
+        let mut text = String::with_capacity(64);
+        text.push_str(metric);
+        text.push('\0');
         let mut before = "";
         for (name, value) in tags {
             check_name("tag", name, limits)?;
@@ -140,16 +140,16 @@ impl SeriesKey {
             }
             before = name;
             for part in [name, value] {
-                bytes.extend_from_slice(part.as_bytes());
-                bytes.push(0);
+                text.push_str(part);
+                text.push('\0');
             }
         }
-        Ok(Self(bytes.into_boxed_slice()))
+        Ok(Self(text.into()))
     }
 
     /// The canonical bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// Takes canonical bytes from disk; `None` when they are not canonical.
@@ -157,7 +157,7 @@ impl SeriesKey {
         let text = std::str::from_utf8(bytes).ok()?;
         let parts = text.split('\0').count();
         // Metric, pairs, and the empty piece behind the last NUL.
-        (text.ends_with('\0') && parts >= 2 && parts.is_multiple_of(2)).then(|| Self(bytes.into()))
+        (text.ends_with('\0') && parts >= 2 && parts.is_multiple_of(2)).then(|| Self(text.into()))
     }
 
     /// What is measured.
@@ -177,8 +177,7 @@ impl SeriesKey {
     }
 
     fn parts(&self) -> impl Iterator<Item = &str> {
-        let text = std::str::from_utf8(&self.0).unwrap_or_default();
-        text.split_terminator('\0')
+        self.0.split_terminator('\0')
     }
 }
 

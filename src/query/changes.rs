@@ -61,7 +61,7 @@ pub fn preview(
     let dictionary = store.dictionary();
     let updates = dictionary.plan(change)?;
     let shown = updates.iter().take(limits.series_max).filter_map(|update| {
-        let series = SeriesEntry::new(dictionary.info(update.id)?);
+        let series = SeriesEntry::new(&dictionary.info(update.id)?);
         Some(ChangedSeries { series, renamed_to: update.key.as_ref().map(NewName::new) })
     });
     Ok(ChangeAnswer { total: updates.len(), dry_run: true, series: shown.collect() })

@@ -138,8 +138,8 @@ pub fn facets(
     for chunk in ids.chunks(CHUNK) {
         budget.check()?;
         let dictionary = store.dictionary();
-        for info in chunk.iter().filter_map(|id| dictionary.info(*id)) {
-            count.add(&info.key, &selector.tags);
+        for key in chunk.iter().filter_map(|id| dictionary.key(*id)) {
+            count.add(key, &selector.tags);
         }
         drop(dictionary);
         budget.take(std::mem::take(&mut count.new_bytes))?;

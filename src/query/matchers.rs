@@ -117,10 +117,10 @@ pub fn select_series(
         let before = found.len();
         let dictionary = store.dictionary();
         for id in chunk {
-            let info = dictionary.info(*id);
-            let matching =
-                info.filter(|info| matchers.iter().all(|matcher| matcher.matches_key(&info.key)));
-            found.extend(matching.map(|info| (*id, info.clone())));
+            let matches = |key| matchers.iter().all(|matcher| matcher.matches_key(key));
+            if dictionary.key(*id).is_some_and(matches) {
+                found.extend(dictionary.info(*id).map(|info| (*id, info)));
+            }
         }
         drop(dictionary);
         if found.len() > series_max {

@@ -74,8 +74,8 @@ fn texts(
 ) -> BTreeSet<String> {
     let dictionary = store.dictionary();
     let mut found = BTreeSet::new();
-    for info in ids.iter().take(SERIES_MAX).filter_map(|id| dictionary.info(*id)) {
-        read(&info.key, &mut found);
+    for key in ids.iter().take(SERIES_MAX).filter_map(|id| dictionary.key(*id)) {
+        read(key, &mut found);
     }
     found
 }

@@ -120,7 +120,7 @@ impl Selector {
         let after = match after.map(SeriesId) {
             None => None,
             Some(id) if ids.binary_search(&id).is_ok() => {
-                let key = store.dictionary().info(id).map(|info| info.key.clone());
+                let key = store.dictionary().key(id).cloned();
                 let Some(key) = key else { return Ok(None) };
                 Some(key)
             }
@@ -135,15 +135,15 @@ impl Selector {
             let known = chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
             for (id, info) in known {
                 total += 1;
-                visit(info);
+                visit(&info);
                 if after.as_ref().is_some_and(|after| info.key <= *after) {
                     before += 1;
                 } else if first.len() < count {
-                    first.push((info.key.clone(), id));
+                    first.push((info.key, id));
                 } else if let Some(mut last) = first.peek_mut()
                     && info.key < last.0
                 {
-                    *last = (info.key.clone(), id);
+                    *last = (info.key, id);
                 }
             }
         }
@@ -151,9 +151,7 @@ impl Selector {
         let mut series = Vec::with_capacity(first.len());
         for chunk in first.chunks(CHUNK) {
             let dictionary = store.dictionary();
-            series.extend(
-                chunk.iter().filter_map(|(_, id)| Some((*id, dictionary.info(*id)?.clone()))),
-            );
+            series.extend(chunk.iter().filter_map(|(_, id)| Some((*id, dictionary.info(*id)?))));
         }
         take(budget, &series)?;
         let upto = upto.or(ids.last().map(|id| id.0));
@@ -204,7 +202,7 @@ impl Selector {
             for (id, info) in known.filter(|(_, info)| keep(info)) {
                 count += 1;
                 if count <= max {
-                    found.push((id, info.clone()));
+                    found.push((id, info));
                 }
             }
             drop(dictionary);

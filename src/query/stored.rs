@@ -178,7 +178,7 @@ pub fn stored_document(
 fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesInfo), QueryError> {
     let dictionary = store.dictionary();
     let ids = dictionary.select(&selector.matchers());
-    let known = ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?.clone())));
+    let known = ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
     let mut known: Vec<_> = known.take(SERIES_MAX).collect();
     drop(dictionary);
     match (known.pop(), known.is_empty()) {

@@ -164,7 +164,7 @@ impl Appender {
 
     fn define(&self, info: &SeriesInfo, new_series: &mut NewSeries) -> DefinitionVerdict {
         let dictionary = self.store.dictionary();
-        let known = dictionary.find(&info.key).map(|(id, known)| (id, known.kind));
+        let known = dictionary.find(&info.key).and_then(|id| Some((id, dictionary.kind(id)?)));
         let known = known.or_else(|| new_series.by_key.get(&info.key).copied());
         let next = dictionary.id_count() + new_series.rows.len();
         let living = dictionary.len() + new_series.rows.len();

@@ -142,7 +142,7 @@ impl Store {
     ) -> Result<usize, StoreError> {
         let living: Vec<_> = {
             let dictionary = self.dictionary();
-            series.iter().copied().filter(|id| dictionary.info(*id).is_some()).collect()
+            series.iter().copied().filter(|id| dictionary.key(*id).is_some()).collect()
         };
         let added = self.inner.documents.add_shells(index, document, &living)?;
         self.inner.counters.shells_preallocated.add(added as u64);

@@ -51,11 +51,7 @@ fn rename(host: &str, to: &str) -> SeriesChange {
 
 /// Samples and increase of a series, as every granularity has them.
 fn total(store: &Store, metric: &str, host: &str) -> Option<(u32, f64)> {
-    let (id, _) = {
-        let dictionary = store.dictionary();
-        let (id, info) = dictionary.find(&key(metric, host))?;
-        (id, info.clone())
-    };
+    let id = store.dictionary().find(&key(metric, host))?;
     let range = NOW.minus(60 * MINUTE)..NOW.plus(MINUTE);
     let totals: Vec<_> = (0..store.granularities().count())
         .map(|level| {

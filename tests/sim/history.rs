@@ -280,7 +280,7 @@ impl History {
         let store = self.store();
         let dictionary = store.dictionary();
         let all = (0..dictionary.id_count() as u32).map(SeriesId);
-        let keys = all.map(|id| dictionary.info(id).map(|info| info.key.clone())).collect();
+        let keys = all.map(|id| dictionary.key(id).cloned()).collect();
         let mut ids = dictionary.select(&[]);
         drop(dictionary);
         if ids.len() > SHOWN_MAX {

@@ -137,8 +137,8 @@ impl Recording {
 
     fn find(&self, key: &SeriesKey) -> Option<Result<SeriesId, String>> {
         let dictionary = self.store.dictionary();
-        let (id, known) = dictionary.find(key)?;
-        let kind = known.kind;
+        let id = dictionary.find(key)?;
+        let kind = dictionary.kind(id)?;
         Some(if kind == Kind::Gauge { Ok(id) } else { Err(of_other_kind(kind)) })
     }
 }

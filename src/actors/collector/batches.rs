@@ -134,7 +134,7 @@ impl BatchCollector {
         let mut sessions = self.sessions.borrow_mut();
         sessions.renew(&store.dictionary());
         let kind = |series| store.dictionary().kind(series);
-        let name = |series| Some(store.dictionary().info(series)?.key.to_string());
+        let name = |series| Some(store.dictionary().key(series)?.to_string());
         for view in views {
             if !view.series.is_empty() {
                 unknown.extend(sessions.learn(view, &store.dictionary(), settled));

@@ -72,7 +72,7 @@ impl RowCollector {
             let mut cache = self.cache.borrow_mut();
             cache.trim(parts.series_max);
             cache.renew(parts.store.dictionary().generation());
-            let find = |key: &SeriesKey| parts.store.dictionary().find(key).map(|(id, _)| id);
+            let find = |key: &SeriesKey| parts.store.dictionary().find(key);
             let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
                 .within(parts.request_series_max, memory.as_mut());
             let mut decoder = self.decoder.borrow_mut();
@@ -102,7 +102,7 @@ impl RowCollector {
         let (batch, mut refused) = {
             let mut cache = self.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);
-            let name = |series| Some(parts.store.dictionary().info(series)?.key.to_string());
+            let name = |series| Some(parts.store.dictionary().key(series)?.to_string());
             decoded.admit(&verdicts, &mut cache, &admission, (kind, name), window_ms)
         };
         let mut answer = IngestAnswer::default();

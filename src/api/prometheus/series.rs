@@ -16,8 +16,8 @@ use super::{
 use crate::{
     model::UnixMillis,
     query::{
-        Labels, PromqlError, Texts, list_label_names, list_label_values, select_series,
-        series_matchers, with_samples_since,
+        Labels, PromqlError, list_label_names, list_label_values, select_series, series_matchers,
+        with_samples_since,
     },
 };
 
@@ -103,7 +103,6 @@ fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<L
         )));
     }
     let mut found = BTreeMap::new();
-    let mut texts = Texts::default();
     for selector in selectors {
         let sets = series_matchers(selector, &limits)
             .map_err(|cause| Fault::parameter("match[]", query::of(cause)))?;
@@ -114,7 +113,7 @@ fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<L
             for (id, info) in more.map_err(query::of)? {
                 if let Entry::Vacant(entry) = found.entry(id) {
                     limits.take(Labels::bytes_of_key(&info.key)).map_err(query::of)?;
-                    entry.insert(Labels::of_key(&info.key, &mut texts));
+                    entry.insert(Labels::of_key(info.key));
                 }
             }
             if found.len() > limits.series_max {

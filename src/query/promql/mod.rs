@@ -79,7 +79,7 @@ pub use request::{PromqlLimits, PromqlRequest};
 pub use value::{
     answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
     error::PromqlError,
-    labels::{Labels, Texts},
+    labels::Labels,
 };
 
 use crate::{model::UnixMillis, store::Store};

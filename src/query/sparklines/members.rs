@@ -102,15 +102,15 @@ impl Members {
             budget.take(chunk.len() * size_of::<(SeriesId, u32, Part)>())?;
             let dictionary = store.dictionary();
             for id in chunk {
-                let Some(info) = dictionary.info(*id) else { continue };
-                let Some(host) = info.key.tag("host") else { continue };
+                let Some(key) = dictionary.key(*id) else { continue };
+                let Some(host) = key.tag("host") else { continue };
                 let index = hosts.get(host).copied().unwrap_or_else(|| {
                     let (name, index) = (Arc::<str>::from(host), self.hosts.len() as u32);
                     self.hosts.push(name.clone());
                     hosts.insert(name, index);
                     index
                 });
-                let mount = info.key.tag("mount").unwrap_or_default();
+                let mount = key.tag("mount").unwrap_or_default();
                 self.series.push((*id, index, part(mount)));
             }
         }

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use super::{Dictionary, Matcher};
-use crate::model::{SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
+use crate::model::{SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 
 /// What is to become of the series that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Dictionary {
         let mut first: Option<(SeriesKey, SeriesKey)> = None;
         let mut count = 0;
         for id in found {
-            let Some(SeriesInfo { key: from, .. }) = self.info(id) else { continue };
+            let Some(from) = self.key(id) else { continue };
             let to = renaming
                 .apply(from)
                 .map_err(|cause| ChangeRefusal::BadKey { from: from.clone(), cause })?;

@@ -7,6 +7,7 @@
 //! Must never know: samples, and the files.
 
 pub(crate) mod changes;
+mod pool;
 mod update;
 
 use std::{
@@ -21,6 +22,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey};
+use pool::Pool;
 
 /// Which values of a tag are wanted. The metric's name is the tag [`METRIC_TAG`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,23 +35,19 @@ pub struct Matcher {
 
 /// What an id stands for.
 #[derive(Debug)]
-enum Entry {
-    Living(SeriesInfo),
-    Deleted(Kind),
+struct Entry {
+    /// `None` when the series was deleted.
+    key: Option<SeriesKey>,
+    /// Place of its kind and unit; only the kind of one that was deleted.
+    measure: u32,
+    /// Place of its sender; nothing of one that was deleted.
+    sender: u32,
 }
 
-impl Entry {
-    fn info(&self) -> Option<&SeriesInfo> {
-        match self {
-            Self::Living(info) => Some(info),
-            Self::Deleted(_) => None,
-        }
-    }
+const _: () = assert!(size_of::<Entry>() == 24);
 
-    fn has_key(&self, key: &SeriesKey) -> bool {
-        self.info().is_some_and(|info| info.key == *key)
-    }
-}
+/// How values are read, and their unit.
+type Measure = (Kind, Arc<str>);
 
 /// Tag name -> value -> series, ascending.
 type Postings = BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>;
@@ -67,11 +65,12 @@ pub struct Dictionary {
     by_key: HashTable<SeriesId>,
     /// Seeded at random: senders choose the keys.
     hasher: RandomState,
-    /// Series that each sender made known.
-    by_sender: HashMap<Arc<str>, usize>,
+    measures: Pool<Measure>,
+    /// Those that made series known.
+    senders: Pool<Arc<str>>,
     postings: Postings,
-    /// Bytes of keys and units.
-    text_bytes: usize,
+    /// Bytes of keys.
+    key_bytes: usize,
     /// Bytes of the postings, about.
     index_bytes: usize,
 }
@@ -79,14 +78,15 @@ pub struct Dictionary {
 /// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
 /// filled by two thirds.
 const VALUE_BYTES: usize = (size_of::<Box<str>>() + size_of::<Vec<SeriesId>>()) * 3 / 2;
-/// Bytes that an allocation takes besides what was asked for, on average.
-const ALLOCATION_BYTES: usize = 8;
+/// Bytes that a key takes besides its text: two counters, and what an allocation is rounded up by, on
+/// average.
+const KEY_BYTES: usize = 16 + 8;
 
 impl Dictionary {
     /// Bytes of the series, and of the index of their tags, about.
     pub(crate) fn bytes(&self) -> (usize, usize) {
         let entries = size_of_val(&self.series[..]) + self.by_key.allocation_size();
-        (entries + self.text_bytes, self.index_bytes)
+        (entries + self.key_bytes, self.index_bytes)
     }
 
     /// Number of series; deleted ones do not count.
@@ -112,43 +112,47 @@ impl Dictionary {
     /// Whether an id that was found for a key in `generation` still stands for that key.
     pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
         let renamed = self.renamed.get(&id).copied().unwrap_or(0);
-        self.info(id).is_some() && renamed <= generation
+        self.key(id).is_some() && renamed <= generation
     }
 
     /// The series with this key.
-    pub fn find(&self, key: &SeriesKey) -> Option<(SeriesId, &SeriesInfo)> {
+    pub fn find(&self, key: &SeriesKey) -> Option<SeriesId> {
         let hash = self.hasher.hash_one(key.as_bytes());
-        let id = *self.by_key.find(hash, |id| self.series[id.0 as usize].has_key(key))?;
-        Some((id, self.info(id)?))
+        self.by_key.find(hash, |id| self.key(*id) == Some(key)).copied()
+    }
+
+    /// The key of a series; none when it was deleted.
+    pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
+        self.series.get(id.0 as usize)?.key.as_ref()
     }
 
     /// What is known of a series; nothing when it was deleted.
-    pub fn info(&self, id: SeriesId) -> Option<&SeriesInfo> {
-        self.series.get(id.0 as usize)?.info()
+    pub fn info(&self, id: SeriesId) -> Option<SeriesInfo> {
+        let entry = self.series.get(id.0 as usize)?;
+        let key = entry.key.clone()?;
+        let (kind, unit) = self.measures.get(entry.measure).clone();
+        Some(SeriesInfo { key, kind, unit, sender: self.senders.get(entry.sender).clone() })
     }
 
     /// The kind of a series, also when it was deleted.
     pub fn kind(&self, id: SeriesId) -> Option<Kind> {
-        Some(match self.series.get(id.0 as usize)? {
-            Entry::Living(info) => info.kind,
-            Entry::Deleted(kind) => *kind,
-        })
+        self.series.get(id.0 as usize).map(|entry| self.measures.get(entry.measure).0)
     }
 
     /// Number of series that a sender made known.
     pub fn count_of_sender(&self, sender: &str) -> usize {
-        self.by_sender.get(sender).copied().unwrap_or(0)
+        self.senders.count(sender)
     }
 
     /// Senders that made series known which are not deleted.
     pub fn sender_count(&self) -> usize {
-        self.by_sender.len()
+        self.senders.len()
     }
 
     /// Those that made most series known, with how many, these first.
     pub fn largest_senders(&self, count: usize) -> Vec<(Arc<str>, usize)> {
         let mut all: Vec<_> =
-            self.by_sender.iter().map(|(name, series)| (Reverse(*series), name)).collect();
+            self.senders.iter().map(|(name, series)| (Reverse(series), name)).collect();
         if all.len() > count {
             all.select_nth_unstable(count);
             all.truncate(count);
@@ -158,10 +162,9 @@ impl Dictionary {
     }
 
     /// Adds a series that is not there yet; its id is the number of ids given before.
-    pub(crate) fn add(&mut self, mut info: SeriesInfo) -> SeriesId {
+    pub(crate) fn add(&mut self, info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
-        info.sender = self.count_sender(&info.sender);
-        self.text_bytes += text_bytes(&info);
+        self.key_bytes += key_bytes(&info.key);
         for (name, value) in pairs(&info.key) {
             if !self.postings.contains_key(name) {
                 self.postings.insert(name.into(), BTreeMap::new());
@@ -177,14 +180,19 @@ impl Dictionary {
                 }
             }
         }
-        self.series.push(Entry::Living(info));
+        self.series.push(Entry {
+            key: Some(info.key),
+            measure: self.measures.take((info.kind, info.unit)),
+            sender: self.senders.take(info.sender),
+        });
         self.index(id);
         id
     }
 
     /// Gives the next id to a series that was deleted.
     pub(crate) fn add_deleted(&mut self, kind: Kind) {
-        self.series.push(Entry::Deleted(kind));
+        let measure = self.measures.take((kind, "".into()));
+        self.series.push(Entry { key: None, measure, sender: u32::MAX });
         self.deleted += 1;
     }
 
@@ -192,21 +200,9 @@ impl Dictionary {
     fn index(&mut self, id: SeriesId) {
         let (series, hasher) = (&self.series, &self.hasher);
         let hash = |id: &SeriesId| {
-            let key = series[id.0 as usize].info().map_or(&[][..], |info| info.key.as_bytes());
-            hasher.hash_one(key)
+            hasher.hash_one(series[id.0 as usize].key.as_ref().map_or(&[][..], SeriesKey::as_bytes))
         };
         self.by_key.insert_unique(hash(&id), id, hash);
-    }
-
-    /// Counts a sender's series; returns the one copy of its name.
-    fn count_sender(&mut self, sender: &Arc<str>) -> Arc<str> {
-        if let Some((name, _)) = self.by_sender.get_key_value(sender) {
-            let name = name.clone();
-            self.by_sender.entry(name.clone()).and_modify(|count| *count += 1);
-            return name;
-        }
-        self.by_sender.insert(sender.clone(), 1);
-        sender.clone()
     }
 
     /// Series with this value of a tag, ascending.
@@ -257,16 +253,16 @@ impl Dictionary {
         lists.sort_by_key(|ids| ids.len());
         let Some((shortest, others)) = lists.split_first() else {
             let all = (0..self.series.len() as u32).map(SeriesId);
-            return all.filter(|id| self.info(*id).is_some()).collect();
+            return all.filter(|id| self.key(*id).is_some()).collect();
         };
         let in_all = |id: &&SeriesId| others.iter().all(|ids| ids.binary_search(id).is_ok());
         shortest.iter().filter(in_all).copied().collect()
     }
 }
 
-/// Bytes that a series takes besides its entry.
-fn text_bytes(info: &SeriesInfo) -> usize {
-    info.key.as_bytes().len() + info.unit.len() + 2 * ALLOCATION_BYTES
+/// Bytes that a key takes.
+fn key_bytes(key: &SeriesKey) -> usize {
+    key.as_bytes().len() + KEY_BYTES
 }
 
 /// The metric and the tags, as matchers see them.
@@ -297,7 +293,7 @@ mod tests {
         }
         for (index, series) in all.iter().enumerate() {
             let found = dictionary.find(&series.key).unwrap();
-            assert_eq!(found, (SeriesId(index as u32), series));
+            assert_eq!((found.0 as usize, dictionary.info(found).as_ref()), (index, Some(series)));
         }
         let check = |matchers: &[(&str, &str)], expected: &[u32]| {
             let matchers: Vec<_> = matchers

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, hash::BuildHasher};
 
-use super::{Dictionary, Entry, Postings, VALUE_BYTES, changes::SeriesUpdate, pairs, text_bytes};
+use super::{Dictionary, Postings, VALUE_BYTES, changes::SeriesUpdate, key_bytes, pairs};
 use crate::model::{SeriesId, SeriesKey};
 
 /// The series to put into, or to take out of, the list of a tag's name and value.
@@ -17,15 +17,15 @@ impl Dictionary {
         self.generation += 1;
         let (mut left, mut joined) = (Moves::new(), Moves::new());
         for SeriesUpdate { id, key } in updates {
-            let Some(info) = self.info(*id) else { continue };
+            let Some(old) = self.key(*id) else { continue };
             let has = |key: &SeriesKey, pair| pairs(key).any(|own| own == pair);
             let note = |moves: &mut Moves, (name, value): (&str, &str)| {
                 moves.entry((name.into(), value.into())).or_default().push(*id);
             };
             let stays = |pair| key.as_ref().is_some_and(|key| has(key, pair));
-            pairs(&info.key).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
+            pairs(old).filter(|pair| !stays(*pair)).for_each(|pair| note(&mut left, pair));
             let new = key.iter().flat_map(pairs);
-            new.filter(|pair| !has(&info.key, *pair)).for_each(|pair| note(&mut joined, pair));
+            new.filter(|pair| !has(old, *pair)).for_each(|pair| note(&mut joined, pair));
             self.unindex(*id);
         }
         for ((name, value), ids) in left {
@@ -50,33 +50,29 @@ impl Dictionary {
 
     fn forget(&mut self, id: SeriesId) {
         let entry = &mut self.series[id.0 as usize];
-        if let Entry::Living(info) = entry {
-            self.text_bytes -= text_bytes(info);
-            if let Some(count) = self.by_sender.get_mut(&info.sender) {
-                *count -= 1;
-                if *count == 0 {
-                    self.by_sender.remove(&info.sender);
-                }
-            }
-            *entry = Entry::Deleted(info.kind);
-            self.deleted += 1;
-            self.renamed.remove(&id);
-        }
+        let Some(key) = entry.key.take() else { return };
+        self.key_bytes -= key_bytes(&key);
+        let kind = self.measures.get(entry.measure).0;
+        let measure = self.measures.take((kind, "".into()));
+        self.measures.release(std::mem::replace(&mut entry.measure, measure));
+        self.senders.release(std::mem::replace(&mut entry.sender, u32::MAX));
+        self.deleted += 1;
+        self.renamed.remove(&id);
     }
 
     fn rename(&mut self, id: SeriesId, key: &SeriesKey) {
-        if let Entry::Living(info) = &mut self.series[id.0 as usize] {
-            self.text_bytes += key.as_bytes().len();
-            self.text_bytes -= info.key.as_bytes().len();
-            info.key = key.clone();
+        if let Some(old) = &mut self.series[id.0 as usize].key {
+            self.key_bytes += key_bytes(key);
+            self.key_bytes -= key_bytes(old);
+            *old = key.clone();
             self.renamed.insert(id, self.generation);
             self.index(id);
         }
     }
 
     fn unindex(&mut self, id: SeriesId) {
-        let Some(info) = self.info(id) else { return };
-        let hash = self.hasher.hash_one(info.key.as_bytes());
+        let Some(key) = self.key(id) else { return };
+        let hash = self.hasher.hash_one(key.as_bytes());
         if let Ok(entry) = self.by_key.find_entry(hash, |own| *own == id) {
             entry.remove();
         }
@@ -128,7 +124,7 @@ mod tests {
         assert_eq!(dictionary.count_of_sender("a"), 2);
         assert!(dictionary.find(&info("cpu", &[("host", "a")]).key).is_none());
         assert!(dictionary.find(&info("cpu", &[("host", "c")]).key).is_none());
-        assert_eq!(dictionary.find(&key).unwrap().0, SeriesId(2));
+        assert_eq!(dictionary.find(&key), Some(SeriesId(2)));
         assert_eq!(ids(&dictionary, "host", "a"), [0; 0]);
         assert_eq!(ids(&dictionary, "rack", "1"), [2]);
         assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
@@ -150,7 +146,7 @@ mod tests {
         // What takes memory is counted down as it was counted up.
         let all = [1, 2].map(|id| SeriesUpdate { id: SeriesId(id), key: None });
         dictionary.update(&all);
-        assert_eq!((dictionary.text_bytes, dictionary.index_bytes), (0, 0));
+        assert_eq!((dictionary.key_bytes, dictionary.index_bytes), (0, 0));
         assert!(bytes_before.0 > 0 && bytes_before.1 > 0);
     }
 }

@@ -4,9 +4,13 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use promql_parser::parser::LabelModifier;
 
-use crate::query::promql::value::{labels::Labels, series::Series};
+use crate::query::promql::value::{
+    labels::{Labels, is_kept_without_metric},
+    series::Series,
+};
 
 /// Series that are aggregated together, by index.
 pub(super) struct Group {
@@ -20,16 +24,19 @@ pub(super) struct Group {
 
 /// The groups of an input.
 pub(super) fn grouped(input: &[Series], modifier: Option<&LabelModifier>) -> Vec<Group> {
-    let mut places: HashMap<Labels, usize> = HashMap::new();
+    let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
     let mut groups: Vec<Group> = Vec::new();
+    let mut shared = Vec::new();
     for (index, series) in input.iter().enumerate() {
-        let labels = match modifier {
-            Some(LabelModifier::Include(names)) => series.labels.only(&names.labels),
-            Some(LabelModifier::Exclude(names)) => series.labels.without(&names.labels),
-            None => Labels::default(),
-        };
-        let place = *places.entry(labels).or_insert_with_key(|labels| {
-            let labels = labels.clone();
+        shared.clear();
+        write_shared(&series.labels, modifier, &mut shared);
+        let place = places.get(&shared).copied().unwrap_or_else(|| {
+            let labels = match modifier {
+                Some(LabelModifier::Include(names)) => series.labels.only(&names.labels),
+                Some(LabelModifier::Exclude(names)) => series.labels.without(&names.labels),
+                None => Labels::default(),
+            };
+            places.insert(shared.clone(), groups.len());
             groups.push(Group { labels, drop_metric: false, members: Vec::new() });
             groups.len() - 1
         });
@@ -37,4 +44,26 @@ pub(super) fn grouped(input: &[Series], modifier: Option<&LabelModifier>) -> Vec
         groups[place].drop_metric |= series.drop_metric;
     }
     groups
+}
+
+/// Writes what the labels of a group have in common, so that two groups differ.
+fn write_shared(labels: &Labels, modifier: Option<&LabelModifier>, out: &mut Vec<u8>) {
+    let mut write = |text: &str| {
+        out.extend_from_slice(&text.len().to_le_bytes());
+        out.extend_from_slice(text.as_bytes());
+    };
+    match modifier {
+        Some(LabelModifier::Include(names)) => {
+            names.labels.iter().for_each(|name| write(labels.get(name)));
+        }
+        Some(LabelModifier::Exclude(names)) => {
+            for (name, value) in labels.iter() {
+                if is_kept_without_metric(name) && !names.labels.iter().any(|own| own == name) {
+                    write(name);
+                    write(value);
+                }
+            }
+        }
+        None => {}
+    }
 }

@@ -21,7 +21,7 @@ use crate::{
             value::{
                 cells::append_cells,
                 error::PromqlError,
-                labels::{Labels, Texts},
+                labels::Labels,
                 range_vector::{CellMatrix, CellSeries},
             },
         },
@@ -144,7 +144,6 @@ impl Selectors<'_> {
         found: Vec<Selected>,
         segments: &[Segment],
     ) -> Result<Vec<CellSeries>, PromqlError> {
-        let mut texts = Texts::default();
         let mut series = Vec::with_capacity(found.len());
         let mut slots = Vec::new();
         let mut found = found.into_iter();
@@ -153,7 +152,7 @@ impl Selectors<'_> {
             let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
             let first = series.len();
             series.extend(part.into_iter().map(|selected| CellSeries {
-                labels: Labels::of_key(&selected.info.key, &mut texts),
+                labels: Labels::of_key(selected.info.key),
                 drop_metric: false,
                 kind: selected.info.kind,
                 ended_at: selected.ended_at,

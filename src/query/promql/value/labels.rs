@@ -2,9 +2,12 @@
 //!
 //! Must never know: values, times, the store's keys.
 
-use std::{collections::HashSet, fmt, sync::Arc};
-
-use foldhash::fast::RandomState;
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use crate::model::{METRIC_TAG, SeriesKey};
 
@@ -17,22 +20,21 @@ const SERIES_BYTES: usize = 256;
 
 /// Names and values in order of the names, `__name__` among them where the series has one. A
 /// label with an empty value is the same as none, and is never kept.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Labels(Arc<[(Arc<str>, Arc<str>)]>);
+#[derive(Clone)]
+pub struct Labels(Form);
 
-/// Names and values that the labels of many series share.
-#[derive(Debug, Default)]
-pub struct Texts(HashSet<Arc<str>, RandomState>);
+#[derive(Clone)]
+enum Form {
+    /// Those of a stored series: its key as it is, with the metric or without.
+    Stored(SeriesKey, Metric),
+    Made(Arc<[(Arc<str>, Arc<str>)]>),
+}
 
-impl Texts {
-    fn shared(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return known.clone();
-        }
-        let new: Arc<str> = text.into();
-        self.0.insert(new.clone());
-        new
-    }
+/// Whether the metric's name counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Metric {
+    Kept,
+    Dropped,
 }
 
 impl Labels {
@@ -47,17 +49,15 @@ impl Labels {
             }
         }
         kept.retain(|(_, value)| !value.is_empty());
-        Self(kept.into())
+        Self(Form::Made(kept.into()))
     }
 
     /// The labels of a stored series: its tags, and its metric as `__name__`.
-    pub fn of_key(key: &SeriesKey, texts: &mut Texts) -> Self {
-        let metric = (METRIC_TAG, key.metric());
-        let all = std::iter::once(metric).chain(key.tags());
-        Self::new(all.map(|(name, value)| (texts.shared(name), texts.shared(value))).collect())
+    pub fn of_key(key: SeriesKey) -> Self {
+        Self(Form::Stored(key, Metric::Kept))
     }
 
-    /// What the labels of a stored series take, at most: less where they share texts with others.
+    /// What the labels of a stored series take, at most: less while they are as they are stored.
     pub fn bytes_of_key(key: &SeriesKey) -> usize {
         let texts = key.tags().map(|(name, value)| LABEL_BYTES + name.len() + value.len());
         SERIES_BYTES + key.metric().len() + texts.sum::<usize>()
@@ -65,13 +65,24 @@ impl Labels {
 
     /// Name and value of each label, in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
+        let (stored, made) = match &self.0 {
+            Form::Stored(key, metric) => (Some((key, *metric)), &[][..]),
+            Form::Made(pairs) => (None, &**pairs),
+        };
+        let made = made.iter().map(|(name, value)| (&**name, &**value));
+        stored.into_iter().flat_map(|(key, metric)| with_metric(key, metric)).chain(made)
     }
 
     /// The value of a label; empty when there is no such label.
     pub fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().find(|(own, _)| **own == *name);
-        found.map_or("", |(_, value)| value)
+        match &self.0 {
+            Form::Stored(key, Metric::Kept) if name == METRIC_TAG => key.metric(),
+            Form::Stored(key, _) => key.tag(name).unwrap_or_default(),
+            Form::Made(pairs) => {
+                let found = pairs.iter().find(|(own, _)| **own == *name);
+                found.map_or("", |(_, value)| value)
+            }
+        }
     }
 
     /// The metric's name; empty when there is none.
@@ -81,20 +92,31 @@ impl Labels {
 
     /// Whether there is no label at all.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.iter().next().is_none()
     }
 
     /// Only the labels for which `keep` says so.
     pub(crate) fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
-        if self.0.iter().all(|(name, _)| keep(name)) {
+        if self.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        Self(self.0.iter().filter(|(name, _)| keep(name)).cloned().collect())
+        if let Form::Stored(key, _) = &self.0
+            && key.tags().all(|(name, _)| keep(name))
+        {
+            return Self(Form::Stored(key.clone(), Metric::Dropped));
+        }
+        Self(Form::Made(match &self.0 {
+            Form::Stored(..) => {
+                let kept = self.iter().filter(|(name, _)| keep(name));
+                kept.map(|(name, value)| (name.into(), value.into())).collect()
+            }
+            Form::Made(pairs) => pairs.iter().filter(|(name, _)| keep(name)).cloned().collect(),
+        }))
     }
 
     /// Without the metric's name, type and unit.
     pub(crate) fn without_metric(&self) -> Self {
-        self.filtered(|name| !OF_METRIC.contains(&name))
+        self.filtered(is_kept_without_metric)
     }
 
     /// Only the labels named.
@@ -104,7 +126,7 @@ impl Labels {
 
     /// Neither the labels named nor the metric's name, type and unit.
     pub(crate) fn without(&self, names: &[String]) -> Self {
-        self.filtered(|own| !OF_METRIC.contains(&own) && !names.iter().any(|name| name == own))
+        self.filtered(|own| is_kept_without_metric(own) && !names.iter().any(|name| name == own))
     }
 
     /// As Prometheus writes labels in messages: the metric's name among them.
@@ -118,9 +140,83 @@ impl Labels {
         if self.get(name) == value {
             return self.clone();
         }
-        let mut pairs = self.0.to_vec();
-        pairs.push((name.into(), value.into()));
+        let pair = |(name, value): (&str, &str)| (name.into(), value.into());
+        let mut pairs = match &self.0 {
+            Form::Stored(..) => self.iter().map(pair).collect(),
+            Form::Made(pairs) => pairs.to_vec(),
+        };
+        pairs.push(pair((name, value)));
         Self::new(pairs)
+    }
+}
+
+/// Whether a label still fits what is calculated from a metric.
+pub(crate) fn is_kept_without_metric(name: &str) -> bool {
+    !OF_METRIC.contains(&name)
+}
+
+/// The tags of a key, the metric among them where its name belongs.
+fn with_metric(key: &SeriesKey, metric: Metric) -> impl Iterator<Item = (&str, &str)> {
+    let mut metric = (metric == Metric::Kept).then(|| (METRIC_TAG, key.metric()));
+    let mut tags = key.tags().peekable();
+    std::iter::from_fn(move || {
+        if metric.is_some() && tags.peek().is_none_or(|(name, _)| *name > METRIC_TAG) {
+            return metric.take();
+        }
+        tags.next()
+    })
+}
+
+/// Whether the metric comes first, and so the key's bytes are in the order of the labels.
+fn begins_with_metric(key: &SeriesKey) -> bool {
+    key.tags().next().is_none_or(|(name, _)| name > METRIC_TAG)
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self(Form::Made(Arc::default()))
+    }
+}
+
+impl Ord for Labels {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if let (Form::Stored(own, Metric::Kept), Form::Stored(other, Metric::Kept)) =
+            (&self.0, &other.0)
+            && begins_with_metric(own)
+            && begins_with_metric(other)
+        {
+            // Each text ends with a byte that is lower than all others.
+            return own.cmp(other);
+        }
+        self.iter().cmp(other.iter())
+    }
+}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Labels {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Form::Stored(own, metric), Form::Stored(other, also)) if metric == also => {
+                match metric {
+                    Metric::Kept => own == other,
+                    Metric::Dropped => own.tags().eq(other.tags()),
+                }
+            }
+            _ => self.iter().eq(other.iter()),
+        }
+    }
+}
+
+impl Eq for Labels {}
+
+impl Hash for Labels {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.iter().for_each(|pair| pair.hash(hasher));
     }
 }
 
@@ -150,10 +246,50 @@ impl fmt::Debug for Labels {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::BuildHasher;
+
+    use foldhash::fast::FixedState;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::model::SeriesLimits;
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
         Labels::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn stored_labels_are_as_those_that_are_made_of_them(
+            metrics in prop::array::uniform2("[a-b]{1,2}"),
+            tags in prop::array::uniform2(
+                prop::collection::btree_map("(A|__a|_|a|ab|__unit__|z)", "[a-b]{1,2}", 0..4),
+            ),
+            dropped: [bool; 2],
+        ) {
+            let stored = [0, 1].map(|index| {
+                let tags = tags[index].iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                let key = SeriesKey::new(&metrics[index], tags, &SeriesLimits::default()).unwrap();
+                let own = Labels::of_key(key);
+                if dropped[index] { own.filtered(|name| name != METRIC_TAG) } else { own }
+            });
+            let pair = |(name, value): (&str, &str)| (name.into(), value.into());
+            let made = stored.each_ref().map(|own| Labels::new(own.iter().map(pair).collect()));
+            prop_assert!(stored.each_ref().map(Labels::iter).into_iter().all(Iterator::is_sorted));
+            let hash = |own: &Labels| FixedState::default().hash_one(own);
+            for (own, made) in stored.iter().zip(&made) {
+                prop_assert_eq!(own, made);
+                prop_assert_eq!(hash(own), hash(made));
+                prop_assert_eq!(own.without_metric(), made.without_metric());
+                prop_assert_eq!(own.only(&["a".into()]), made.only(&["a".into()]));
+                prop_assert_eq!(own.with("ab", "c"), made.with("ab", "c"));
+                prop_assert_eq!((own.metric(), own.get("a")), (made.metric(), made.get("a")));
+            }
+            for other in [&stored[1], &made[1]] {
+                prop_assert_eq!(stored[0].cmp(other), made[0].cmp(&made[1]));
+                prop_assert_eq!(stored[0] == *other, made[0] == made[1]);
+            }
+        }
     }
 
     #[test]
