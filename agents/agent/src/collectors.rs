@@ -5,11 +5,9 @@ use std::time::Duration;
 use granary_agent_kit::{Plan, Planned, Readings, Source, SourceError};
 use granary_agent_statsd::Limits;
 
-use crate::settings::{Scrape, Settings, StatsD};
+use crate::settings::{Host, Scrape, Settings, StatsD};
 
 const HOST: &str = "host";
-const SCRAPE: &str = "scrape";
-const STATSD: &str = "statsd";
 
 /// Makes plans.
 pub(crate) struct Collectors<'a> {
@@ -21,58 +19,106 @@ pub(crate) struct Collectors<'a> {
     pub(crate) running: &'a [&'a str],
 }
 
-type Start = Box<dyn FnOnce() -> Result<Box<dyn Source>, SourceError>>;
+type Started = Result<Box<dyn Source>, SourceError>;
 
 impl Collectors<'_> {
     /// The plan of these settings.
     pub(crate) fn plan(&self, settings: &Settings) -> Result<Plan, String> {
-        let mut sources = Vec::new();
-        let interval = settings.agent.interval;
-        if let Some(host) = &settings.host {
-            let last = self.last.and_then(|last| last.host.as_ref());
-            sources.push(self.planned(
+        // What its files say is read before anything ends.
+        if let Some(Scrape(config)) = &settings.scrape
+            && self.last.and_then(|last| last.scrape.as_ref()) != settings.scrape.as_ref()
+        {
+            config.check_files()?;
+        }
+        let (name, interval) = (self.name.to_owned(), settings.agent.interval);
+        let mut sources = vec![
+            self.planned(
                 HOST,
-                last == Some(host),
-                self.host(host.interval.unwrap_or(interval)),
+                |of| of.host.as_ref(),
+                settings,
+                move |host| start_host(name, &host, interval),
+            ),
+            self.planned(
+                "scrape",
+                |of| of.scrape.as_ref(),
+                settings,
+                |Scrape(config)| Ok(Box::new(granary_agent_scrape::Scrape::start(&config)?)),
+            ),
+            self.planned("statsd", |of| of.statsd.as_ref(), settings, start_statsd),
+        ];
+        #[cfg(feature = "mongodb")]
+        sources.push(self.planned(
+            "mongodb",
+            |of| of.mongodb.as_ref(),
+            settings,
+            move |own| start_mongodb(&own, interval),
+        ));
+        let name = self.name.to_owned();
+        sources.push(self.planned(
+            "exec",
+            |of| of.exec.as_ref(),
+            settings,
+            move |own| Ok(Box::new(granary_agent_exec::source(&own, &name, interval)?)),
+        ));
+        for (at, (kind, _)) in settings.services.iter().enumerate() {
+            let (kind, name) = (*kind, self.name.to_owned());
+            sources.push(self.planned(
+                kind.word(),
+                |of| services(of, at),
+                settings,
+                move |own| {
+                    Ok(Box::new(granary_agent_services::source(kind, &own, &name, interval)?))
+                },
             ));
         }
-        if let Some(scrape) = &settings.scrape {
-            let last = self.last.and_then(|last| last.scrape.as_ref());
-            // What its files say is read before anything ends.
-            if last != Some(scrape) {
-                scrape.0.check_files()?;
-            }
-            sources.push(self.planned(SCRAPE, last == Some(scrape), start_scrape(scrape.clone())));
-        }
-        if let Some(statsd) = &settings.statsd {
-            let last = self.last.and_then(|last| last.statsd.as_ref());
-            sources.push(self.planned(STATSD, last == Some(statsd), start_statsd(statsd.clone())));
-        }
+        let sources = sources.into_iter().flatten().collect();
         Ok(Plan { sources, rules: settings.rules.clone() })
     }
 
-    fn planned(&self, name: &'static str, is_same: bool, start: Start) -> Planned {
-        let goes_on = is_same && self.running.contains(&name);
-        if goes_on { Planned::Running(name) } else { Planned::New(start) }
-    }
-
-    fn host(&self, every: Duration) -> Start {
-        let name = self.name.to_owned();
-        Box::new(move || {
-            let sources = granary_agent_host::sources(name, &[])?;
-            let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
-            Ok(Box::new(Together { name: HOST, every_ms, sources }))
-        })
+    /// A collector, if the settings have it: as it is running, where its part has not changed.
+    fn planned<T: Clone + PartialEq + 'static>(
+        &self,
+        name: &'static str,
+        of: impl Fn(&Settings) -> Option<&T>,
+        settings: &Settings,
+        start: impl FnOnce(T) -> Started + 'static,
+    ) -> Option<Planned> {
+        let own = of(settings)?;
+        let is_same = self.last.and_then(&of) == Some(own);
+        if is_same && self.running.contains(&name) {
+            return Some(Planned::Running(name));
+        }
+        let own = own.clone();
+        Some(Planned::New(Box::new(move || start(own))))
     }
 }
 
-fn start_scrape(Scrape(config): Scrape) -> Start {
-    Box::new(move || Ok(Box::new(granary_agent_scrape::Scrape::start(&config)?)))
+/// The servers of a kind, if there are any.
+fn services(settings: &Settings, at: usize) -> Option<&Vec<granary_agent_services::Service>> {
+    settings.services.get(at).map(|(_, services)| services).filter(|services| !services.is_empty())
 }
 
-fn start_statsd(StatsD { listen, series_max, memory_max }: StatsD) -> Start {
+fn start_host(name: String, host: &Host, interval: Duration) -> Started {
+    let sources = granary_agent_host::sources(name, &host.processes)?;
+    let every = host.interval.unwrap_or(interval);
+    let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
+    Ok(Box::new(Together { name: HOST, every_ms, sources }))
+}
+
+fn start_statsd(StatsD { listen, series_max, memory_max }: StatsD) -> Started {
     let limits = Limits { series_max, memory_max };
-    Box::new(move || Ok(Box::new(granary_agent_statsd::StatsD::listen(listen, limits)?)))
+    Ok(Box::new(granary_agent_statsd::StatsD::listen(listen, limits)?))
+}
+
+/// Beside the others: a server that does not answer delays none of them.
+#[cfg(feature = "mongodb")]
+fn start_mongodb(own: &crate::settings::MongoDb, interval: Duration) -> Started {
+    /// What answers later comes with a later round.
+    const DEADLINE: Duration = Duration::from_millis(100);
+    let source = granary_agent_mongodb::MongoDb::new(&own.targets)?;
+    let every = own.interval.unwrap_or(interval);
+    let sources: Vec<(Duration, Box<dyn Source + Send>)> = vec![(every, Box::new(source))];
+    Ok(Box::new(granary_agent_kit::SideBySide::each_at("mongodb", DEADLINE, sources)?))
 }
 
 /// Sources as one, sampled at multiples of an interval.
@@ -82,6 +128,20 @@ struct Together {
     sources: Vec<Box<dyn Source>>,
 }
 
+impl Together {
+    fn each(
+        &mut self,
+        readings: &mut Readings,
+        mut sample: impl FnMut(&mut dyn Source, &mut Readings) -> Result<(), SourceError>,
+    ) {
+        for source in &mut self.sources {
+            if let Err(cause) = sample(source.as_mut(), readings) {
+                readings.problem(source.name(), cause);
+            }
+        }
+    }
+}
+
 impl Source for Together {
     fn name(&self) -> &'static str {
         self.name
@@ -89,17 +149,13 @@ impl Source for Together {
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         if now_ms % self.every_ms == 0 {
-            self.sample_alone(now_ms, readings)?;
+            self.each(readings, |source, readings| source.sample(now_ms, readings));
         }
         Ok(())
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        for source in &mut self.sources {
-            if let Err(cause) = source.sample(now_ms, readings) {
-                readings.problem(source.name(), cause);
-            }
-        }
+        self.each(readings, |source, readings| source.sample_alone(now_ms, readings));
         Ok(())
     }
 

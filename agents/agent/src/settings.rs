@@ -10,6 +10,7 @@ use granary_agent_kit::{
     relabel::{RULES_MAX, Rule},
 };
 use granary_agent_scrape::Config;
+use granary_agent_services::{Kind, Service};
 use serde::{Deserialize, Deserializer, de};
 
 /// The file, checked.
@@ -22,6 +23,10 @@ pub(crate) struct Settings {
     pub(crate) host: Option<Host>,
     pub(crate) scrape: Option<Scrape>,
     pub(crate) statsd: Option<StatsD>,
+    #[cfg(feature = "mongodb")]
+    pub(crate) mongodb: Option<MongoDb>,
+    pub(crate) exec: Option<granary_agent_exec::Settings>,
+    pub(crate) services: Services,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,7 +38,17 @@ struct Written {
     host: Option<Host>,
     scrape: Option<ScrapeFile>,
     statsd: Option<StatsD>,
+    #[cfg(feature = "mongodb")]
+    mongodb: Option<MongoDbFile>,
+    exec: Option<granary_agent_exec::Settings>,
+    redis: Vec<Service>,
+    nginx: Vec<Service>,
+    postgres: Vec<Service>,
+    mysql: Vec<Service>,
 }
+
+/// Servers, by their kind.
+pub(crate) type Services = Vec<(Kind, Vec<Service>)>;
 
 /// This host is sampled.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -41,6 +56,26 @@ struct Written {
 pub(crate) struct Host {
     /// How often, a multiple of the agent's interval; as often as that without it.
     #[serde(deserialize_with = "time")]
+    pub(crate) interval: Option<Duration>,
+    /// Processes of these names are added up.
+    pub(crate) processes: Vec<String>,
+}
+
+#[cfg(feature = "mongodb")]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MongoDbFile {
+    targets: std::path::PathBuf,
+    #[serde(default, deserialize_with = "time")]
+    interval: Option<Duration>,
+}
+
+/// MongoDB servers are asked, as their own file says.
+#[cfg(feature = "mongodb")]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MongoDb {
+    pub(crate) targets: granary_agent_mongodb::Settings,
+    /// How often, a multiple of the agent's interval; as often as that without it.
     pub(crate) interval: Option<Duration>,
 }
 
@@ -101,23 +136,100 @@ impl Settings {
 
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let written: Written = toml::from_str(text).map_err(|cause| cause.to_string())?;
-        let Written { agent, rules, host, scrape, statsd } = written;
-        if rules.len() > RULES_MAX {
+        if written.rules.len() > RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules"));
         }
-        let line = Line::try_parse_from(words(&agent)?).map_err(|cause| cause.to_string())?;
-        let (agent_table, agent) = (agent, line.agent);
-        let interval = host.as_ref().and_then(|host| host.interval).unwrap_or(agent.interval);
-        if interval.as_millis() % agent.interval.as_millis() != 0 || interval.is_zero() {
-            let own = agent.interval;
-            return Err(format!("host.interval: {interval:?} is no multiple of {own:?}"));
-        }
+        let line =
+            Line::try_parse_from(words(&written.agent)?).map_err(|cause| cause.to_string())?;
         let read = |file: ScrapeFile| Config::read(&folder.join(file.config)).map(Scrape);
-        let scrape = scrape.map(read).transpose().map_err(|fault| format!("scrape: {fault}"))?;
-        if host.is_none() && scrape.is_none() && statsd.is_none() {
-            return Err("nothing is collected: add [host], [scrape] or [statsd]".to_owned());
+        let scrape = written.scrape.map(read).transpose();
+        let settings = Self {
+            agent: line.agent,
+            agent_table: written.agent,
+            rules: written.rules,
+            host: written.host,
+            scrape: scrape.map_err(|fault| format!("scrape: {fault}"))?,
+            statsd: written.statsd,
+            #[cfg(feature = "mongodb")]
+            mongodb: written.mongodb.map(|file| file.read(folder)).transpose()?,
+            exec: written.exec,
+            services: [
+                (Kind::Redis, written.redis),
+                (Kind::Nginx, written.nginx),
+                (Kind::Postgres, written.postgres),
+                (Kind::MySql, written.mysql),
+            ]
+            .map(|(kind, services)| (kind, in_folder(services, folder)))
+            .into(),
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(exec) = &self.exec {
+            exec.check().map_err(|fault| format!("exec: {fault}"))?;
         }
-        Ok(Self { agent, agent_table, rules, host, scrape, statsd })
+        for (kind, services) in &self.services {
+            granary_agent_services::check(services)
+                .map_err(|fault| format!("{}: {fault}", kind.word()))?;
+        }
+        let own = self.agent.interval;
+        for (name, interval) in self.intervals() {
+            if interval.as_millis() % own.as_millis() != 0 || interval.is_zero() {
+                return Err(format!("{name}.interval: {interval:?} is no multiple of {own:?}"));
+            }
+        }
+        let is_any = self.host.is_some()
+            || self.scrape.is_some()
+            || self.statsd.is_some()
+            || self.has_mongodb()
+            || self.exec.is_some()
+            || self.services.iter().any(|(_, services)| !services.is_empty());
+        let none = "nothing is collected: add [host], [scrape], [statsd] or another collector";
+        if is_any { Ok(()) } else { Err(none.to_owned()) }
+    }
+
+    #[cfg(feature = "mongodb")]
+    fn has_mongodb(&self) -> bool {
+        self.mongodb.is_some()
+    }
+
+    #[cfg(not(feature = "mongodb"))]
+    fn has_mongodb(&self) -> bool {
+        false
+    }
+
+    /// The intervals of their own that collectors and their targets have.
+    fn intervals(&self) -> Vec<(&'static str, Duration)> {
+        let mut all = vec![("host", self.host.as_ref().and_then(|own| own.interval))];
+        #[cfg(feature = "mongodb")]
+        all.push(("mongodb", self.mongodb.as_ref().and_then(|own| own.interval)));
+        let scripts = self.exec.iter().flat_map(|own| &own.scripts);
+        all.extend(scripts.map(|script| ("exec.script", script.interval)));
+        for (kind, services) in &self.services {
+            all.extend(services.iter().map(|own| (kind.word(), own.interval)));
+        }
+        all.into_iter().filter_map(|(name, own)| Some((name, own?))).collect()
+    }
+}
+
+/// Files that servers name are relative to the folder of the settings.
+fn in_folder(mut services: Vec<Service>, folder: &Path) -> Vec<Service> {
+    for file in services.iter_mut().filter_map(|service| service.password_file.as_mut()) {
+        *file = folder.join(&*file);
+    }
+    services
+}
+
+#[cfg(feature = "mongodb")]
+impl MongoDbFile {
+    fn read(self, folder: &Path) -> Result<MongoDb, String> {
+        let fault = |fault: granary_agent_mongodb::SettingsError| format!("mongodb: {fault}");
+        let targets = granary_agent_mongodb::Settings::read(&folder.join(self.targets));
+        let targets = targets.map_err(fault)?;
+        targets.check().map_err(fault)?;
+        Ok(MongoDb { targets, interval: self.interval })
     }
 }
 
@@ -207,6 +319,11 @@ mod tests {
         check("[scrape]\nconfig = 'p.yml'\n", "/nonexistent/p.yml");
         check("[host]\n[[rules]]\naction = 'melt'\n", "melt");
         check("[statsd]\nlisten = 'x'\n", "line 2");
+        check("[[redis]]\naddress = 'a'\npassword = 'x'\n", "password");
+        check("[[redis]]\naddress = 'a'\ninterval = '15s'\n", "redis.interval: 15s");
+        check("[[mysql]]\naddress = ''\n", "mysql: \"\"");
+        check("[exec]\nconcurrency = 0\nscript = []\n", "exec: concurrency");
+        check("[mongodb]\ntargets = 'm.toml'\n", "mongodb: /nonexistent/m.toml");
     }
 
     #[test]

@@ -179,14 +179,38 @@ fn test_prints_a_round_and_sends_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scrape_file(folder, &exporter("shown"));
-    settings(folder, "http://127.0.0.1:1", "[host]\n[scrape]\nconfig = 'prometheus.yml'\n");
+    let nagios = "command = ['sh', '-c', 'echo \"OK | free=5%;1\"']\nformat = 'nagios'";
+    let parts = [
+        "[host]\nprocesses = ['granary-agent']",
+        "[scrape]\nconfig = 'prometheus.yml'",
+        "[mongodb]\ntargets = 'mongodb.toml'",
+        &format!("[exec]\n[[exec.script]]\nname = 'disk'\n{nagios}"),
+        "[[redis]]\naddress = '127.0.0.1:1'",
+        "[[postgres]]\naddress = '127.0.0.1:1'",
+        "[[mysql]]\naddress = '127.0.0.1:1'",
+        "[[nginx]]\naddress = 'http://127.0.0.1:1/'",
+    ];
+    let mongodb = "timeout = '2s'\n[[target]]\nuri = 'mongodb://u:s3cret@127.0.0.1:1'\n";
+    fs::write(folder.join("mongodb.toml"), mongodb).unwrap();
+    settings(folder, "http://127.0.0.1:1", &parts.join("\n"));
     let mut command = Command::new(BINARY);
     let output =
         command.arg("test").arg("--config").arg(folder.join("agent.toml")).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    for expected in ["system_load_1m ", "shown ", "up "] {
-        assert!(text.lines().any(|line| line.starts_with(expected)), "{expected} in {text}");
+    let has = |start: &str, end: &str| {
+        let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
+        assert!(text.lines().any(is_it), "{start} {end} in {text}");
+    };
+    for name in ["system_load_1m ", "shown ", "up ", "process_memory_resident ", "process_count "] {
+        has(name, "");
     }
+    has("exec_up ", " 1");
+    has("nagios_value ", " 5");
+    for kind in ["mongodb", "redis", "postgres", "mysql", "nginx"] {
+        has(&format!("{kind}_up "), " 0");
+        has(&format!("cannot read {kind} "), "");
+    }
+    assert!(!text.contains("s3cret"));
     assert!(!folder.join("spool").exists());
 }

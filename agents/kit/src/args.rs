@@ -14,6 +14,10 @@ pub struct AgentArgs {
     #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", value_delimiter = ',', value_parser = parse_url)]
     pub url: Vec<String>,
 
+    /// Deliver all to this daemon, too, from a spool of its own; may be given several times.
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    pub also: Vec<String>,
+
     /// File with the certificates that https trusts (default: those of the system).
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,

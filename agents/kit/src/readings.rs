@@ -163,10 +163,26 @@ impl Readings {
     /// Adds what was read apart from these readings, which have the common tags.
     pub fn append(&mut self, other: Self) {
         other.list.into_iter().for_each(|reading| self.push(reading));
-        other.known.into_iter().for_each(|reading| self.push_known(reading));
+        for mut reading in other.known {
+            if !other.common.is_empty() {
+                reading.series = Arc::new(reading.series.with(&other.common));
+            }
+            self.push_known(reading);
+        }
         self.problems.extend(other.problems);
         self.watched.extend(other.watched);
         self.not_finite += other.not_finite;
+    }
+
+    /// Adds what was read apart from these readings, at a time before this round's.
+    pub(crate) fn append_at(&mut self, mut other: Self, time_ms: i64) {
+        for own in std::mem::take(&mut other.list) {
+            let Reading { metric, tags, kind, unit, value, start_ms } = own;
+            let tags = tags.into_iter().map(|(key, value)| (key.into_owned(), value)).collect();
+            let series = Series::new(metric, tags, kind, unit);
+            self.push_known(KnownReading { series: series.into(), value, time_ms, start_ms });
+        }
+        self.append(other);
     }
 
     /// What was read.
@@ -243,6 +259,20 @@ mod tests {
         let tags: Vec<_> =
             readings.as_slice()[0].tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
         assert_eq!(tags, ["dc=b", "env=prod", "host=web1"]);
+    }
+
+    #[test]
+    fn what_was_read_apart_keeps_its_common_tags_and_its_time() {
+        let mut apart = Readings::new(vec![("script".into(), "s".into())]);
+        let series = Arc::new(Series::new("a", Vec::new(), Kind::Gauge, ""));
+        apart.push_known(KnownReading { series, value: 1.0, time_ms: 5, start_ms: None });
+        apart.gauge("b", "", &[], 2.0);
+        let mut readings = Readings::default();
+        readings.append_at(apart, 7);
+        let known = readings.known().iter().map(|own| (own.series.metric(), own.time_ms));
+        assert_eq!(known.collect::<Vec<_>>(), [("b", 7), ("a", 5)]);
+        let tags = [("script".to_owned(), "s".to_owned())];
+        assert!(readings.known().iter().all(|own| own.series.tags() == tags));
     }
 
     #[test]

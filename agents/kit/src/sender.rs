@@ -3,12 +3,12 @@
 //! It never gives up and never forgets: a batch leaves the queue when the daemon has it, or when
 //! the daemon says that it will never take it, and then it is kept aside.
 
+mod refusals;
+mod waiting;
+
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        mpsc::{Receiver, RecvTimeoutError},
-    },
+    sync::{Arc, mpsc::Receiver},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use granary_protocol::IngestAnswer;
 use tracing::{debug, info, warn};
 
+use self::{refusals::Refusals, waiting::wait};
 use crate::{
     client::{Client, Outcome},
     clock::{Stopwatch, unix_ms},
@@ -36,9 +37,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long undelivered batches are still tried when the agent stops.
 pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
-/// Refused samples are logged at most this often.
-const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
-
 /// Newest batches that go before older ones, each second time.
 const LIVE_BATCHES_MAX: usize = 8;
 /// So far may a number be behind another that was taken before: the daemon's window of numbers,
@@ -82,13 +80,6 @@ pub(crate) struct Sender {
     is_own: bool,
     /// The next request takes the newest batches, when more wait than one request takes.
     is_live_next: bool,
-}
-
-/// What was refused since it was logged last.
-#[derive(Debug, Default)]
-struct Refusals {
-    logged: Option<Stopwatch>,
-    samples: u64,
 }
 
 fn backoff() -> ExponentialBackoff {
@@ -151,31 +142,6 @@ impl Sender {
             if stopped {
                 return self.flush();
             }
-        }
-    }
-
-    /// Waits for a round; true when the agent stops instead.
-    fn wait_for_round(&self, rounds: &Receiver<()>, pinger: &mut Pinger) -> bool {
-        loop {
-            match rounds.recv_timeout(pinger.left()) {
-                Err(RecvTimeoutError::Disconnected) => return true,
-                Err(RecvTimeoutError::Timeout) => pinger.ping_if_due(&self.client),
-                Ok(()) => return false,
-            }
-        }
-    }
-
-    /// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
-    fn wait_pinging(&self, rounds: &Receiver<()>, delay: Duration, pinger: &mut Pinger) -> bool {
-        let watch = Stopwatch::start();
-        loop {
-            if wait(rounds, watch.left_of(delay).min(pinger.left())) {
-                return true;
-            }
-            if watch.left_of(delay).is_zero() {
-                return false;
-            }
-            pinger.ping_if_due(&self.client);
         }
     }
 
@@ -372,28 +338,7 @@ impl Sender {
             self.failing = false;
             info!(url = self.client.url(), "delivering again");
         }
-        self.log_refused(refused, answer);
-    }
-
-    fn log_refused(&mut self, refused: u64, answer: &IngestAnswer) {
-        self.refusals.samples += refused;
-        let is_due = self.refusals.logged.is_none_or(|w| w.elapsed() > REFUSALS_LOGGED_EVERY);
-        if refused > 0 && is_due {
-            let examples: Vec<String> = answer
-                .examples
-                .iter()
-                .map(|e| format!("{}: {}: {}", e.series, e.reason, e.message))
-                .collect();
-            let samples = std::mem::take(&mut self.refusals.samples);
-            self.refusals.logged = Some(Stopwatch::start());
-            let reasons = &answer.refused;
-            warn!(
-                samples,
-                ?reasons,
-                ?examples,
-                "the daemon refused samples; they are not sent again"
-            );
-        }
+        self.refusals.log(refused, answer);
     }
 
     /// One bad batch must not block the queue: it is found by sending one by one, and set aside.
@@ -460,19 +405,6 @@ impl Sender {
 /// Whether a cause to try again is the daemon's answer, and not that nothing left.
 fn is_answer(cause: &str) -> bool {
     cause.starts_with("status")
-}
-
-/// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
-fn wait(rounds: &Receiver<()>, delay: Duration) -> bool {
-    let watch = Stopwatch::start();
-    loop {
-        match rounds.recv_timeout(watch.left_of(delay)) {
-            Err(RecvTimeoutError::Disconnected) => return true,
-            Err(RecvTimeoutError::Timeout) => return false,
-            Ok(()) if watch.left_of(delay).is_zero() => return false,
-            Ok(()) => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,12 @@ impl Series {
         &self.tags
     }
 
+    /// The same with the common tags where it lacks them.
+    pub(crate) fn with(&self, common: &[(String, String)]) -> Self {
+        let SeriesDefinition { metric, tags, kind, unit, .. } = self.define(common);
+        Self::new(metric, tags, kind, unit)
+    }
+
     /// Its definition, with the common tags where it lacks them.
     pub(crate) fn define(&self, common: &[(String, String)]) -> SeriesDefinition {
         let mut tags = self.tags.clone();

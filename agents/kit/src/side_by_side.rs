@@ -1,19 +1,22 @@
-//! Samples sources side by side, each in a thread of its own, up to a deadline.
+//! Samples sources side by side, each in a thread of its own and at its own interval.
 //!
-//! A source that is slow, such as a file system that does not answer, delays no other: what it reads
-//! after the deadline is left out, and it is asked again when it has come back. Must never know:
-//! what is measured.
+//! A source that is slow, such as a server that does not answer, delays no other: a round waits for
+//! it up to a deadline, and what it reads later comes with a later round, at the time at which it was
+//! asked. Must never know: what is measured.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    collections::BTreeMap,
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
 };
 
-use crate::{Readings, Source, SourceError, clock::Stopwatch};
+use crate::{Readings, Source, SourceError, WatchedHost, clock::Stopwatch};
 
 /// What such a thread needs at most: sources read files and answers, and call nothing deep.
 const STACK_BYTES: usize = 512 * 1024;
+/// A round by itself waits as long.
+const ALONE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Sources as one.
 #[derive(Debug)]
@@ -22,6 +25,13 @@ pub struct SideBySide {
     deadline: Duration,
     workers: Vec<Worker>,
     booted_ms: Option<i64>,
+}
+
+/// What a source is asked for.
+struct Ask {
+    tick_ms: i64,
+    /// A round by itself.
+    is_alone: bool,
 }
 
 /// What a source read, of which tick.
@@ -34,15 +44,24 @@ struct Answer {
 #[derive(Debug)]
 struct Worker {
     name: &'static str,
-    ticks: SyncSender<i64>,
+    every_ms: i64,
+    asks: SyncSender<Ask>,
     answers: Receiver<Answer>,
     /// The tick of which it has not answered yet.
     asked: Option<i64>,
+    has_ended: bool,
+    said: Said,
+}
+
+/// What holds from an answer until the next one.
+#[derive(Debug, Default)]
+struct Said {
+    problems: BTreeMap<String, String>,
+    watched: Vec<WatchedHost>,
 }
 
 impl SideBySide {
-    /// Starts a thread for each source; what has not answered within `deadline` is left out of a
-    /// round.
+    /// Starts a thread for each source, which is asked in each round; a round waits for `deadline`.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -51,9 +70,31 @@ impl SideBySide {
         deadline: Duration,
         sources: Vec<Box<dyn Source + Send>>,
     ) -> std::io::Result<Self> {
-        let booted_ms = sources.iter().find_map(|source| source.booted_ms());
-        let workers = sources.into_iter().map(Worker::start).collect::<Result<_, _>>()?;
+        let each_round = Duration::from_millis(1);
+        Self::each_at(name, deadline, sources.into_iter().map(|own| (each_round, own)).collect())
+    }
+
+    /// As [`SideBySide::new`], each source at the rounds whose times are multiples of its interval.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn each_at(
+        name: &'static str,
+        deadline: Duration,
+        sources: Vec<(Duration, Box<dyn Source + Send>)>,
+    ) -> std::io::Result<Self> {
+        let booted_ms = sources.iter().find_map(|(_, source)| source.booted_ms());
+        let start = |(every, source)| Worker::start(every, source);
+        let workers = sources.into_iter().map(start).collect::<Result<_, _>>()?;
         Ok(Self { name, deadline, workers, booted_ms })
+    }
+
+    fn round(&mut self, ask: &Ask, deadline: Duration, readings: &mut Readings) {
+        let watch = Stopwatch::start();
+        self.workers.iter_mut().for_each(|worker| worker.ask(ask, readings));
+        for worker in &mut self.workers {
+            worker.wait(ask.tick_ms, watch.left_of(deadline), readings);
+        }
     }
 }
 
@@ -63,19 +104,12 @@ impl Source for SideBySide {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let watch = Stopwatch::start();
-        self.workers.iter_mut().for_each(|worker| worker.ask(now_ms));
-        for worker in &mut self.workers {
-            match worker.answer(now_ms, watch, self.deadline) {
-                Ok(answer) => {
-                    readings.append(answer.readings);
-                    if let Err(cause) = answer.result {
-                        readings.problem(worker.name, cause);
-                    }
-                }
-                Err(cause) => readings.problem(worker.name, cause),
-            }
-        }
+        self.round(&Ask { tick_ms: now_ms, is_alone: false }, self.deadline, readings);
+        Ok(())
+    }
+
+    fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.round(&Ask { tick_ms: now_ms, is_alone: true }, ALONE_DEADLINE, readings);
         Ok(())
     }
 
@@ -85,58 +119,90 @@ impl Source for SideBySide {
 }
 
 impl Worker {
-    fn start(mut source: Box<dyn Source + Send>) -> std::io::Result<Self> {
-        let (ticks, to_sample) = sync_channel::<i64>(1);
+    fn start(every: Duration, mut source: Box<dyn Source + Send>) -> std::io::Result<Self> {
+        let (asks, to_sample) = sync_channel::<Ask>(1);
         let (done, answers) = sync_channel(1);
         let name = source.name();
         let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
         builder.spawn(move || {
-            for tick_ms in to_sample {
+            for Ask { tick_ms, is_alone } in to_sample {
                 let mut readings = Readings::default();
-                let result = source.sample(tick_ms, &mut readings);
+                let result = if is_alone {
+                    source.sample_alone(tick_ms, &mut readings)
+                } else {
+                    source.sample(tick_ms, &mut readings)
+                };
                 if done.send(Answer { tick_ms, readings, result }).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { name, ticks, answers, asked: None })
+        let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
+        let (said, asked) = (Said::default(), None);
+        Ok(Self { name, every_ms, asks, answers, asked, has_ended: false, said })
     }
 
-    /// Asks for a round, unless one is still under way.
-    fn ask(&mut self, tick_ms: i64) {
-        // One that came too late for its round.
-        if self.asked.is_some() && self.answers.try_recv().is_ok() {
-            self.asked = None;
+    /// Takes what came since the last round, and asks for this one, unless one is still under way.
+    fn ask(&mut self, ask: &Ask, readings: &mut Readings) {
+        if self.asked.is_some()
+            && let Ok(answer) = self.answers.try_recv()
+        {
+            self.take(answer, ask.tick_ms, readings);
         }
-        if self.asked.is_none() && self.ticks.try_send(tick_ms).is_ok() {
-            self.asked = Some(tick_ms);
+        if self.asked.is_some() || !(ask.is_alone || ask.tick_ms % self.every_ms == 0) {
+            return;
+        }
+        match self.asks.try_send(Ask { ..*ask }) {
+            Ok(()) => self.asked = Some(ask.tick_ms),
+            Err(TrySendError::Disconnected(_)) => self.has_ended = true,
+            Err(TrySendError::Full(_)) => {}
         }
     }
 
-    /// What it read in this round, if it does so before the deadline.
-    fn answer(
-        &mut self,
-        tick_ms: i64,
-        watch: Stopwatch,
-        deadline: Duration,
-    ) -> Result<Answer, String> {
-        let Some(asked) = self.asked else { return Err("its thread has ended".to_owned()) };
-        match self.answers.recv_timeout(watch.left_of(deadline)) {
-            Ok(answer) => {
-                self.asked = None;
-                let is_of_now = answer.tick_ms == tick_ms;
-                // One of a round before: the source is asked again in the next.
-                is_of_now.then_some(answer).ok_or_else(|| format!("took longer than {deadline:?}"))
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let since = Duration::from_millis(tick_ms.abs_diff(asked)) + deadline;
-                Err(format!("no answer for {since:?}"))
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                self.asked = None;
-                Err("its thread has ended".to_owned())
+    /// Waits for what was asked now; what was asked before comes when it comes.
+    fn wait(&mut self, now_ms: i64, left: Duration, readings: &mut Readings) {
+        if let Some(asked) = self.asked {
+            let left = if asked == now_ms { left } else { Duration::ZERO };
+            match self.answers.recv_timeout(left) {
+                Ok(answer) => self.take(answer, now_ms, readings),
+                Err(RecvTimeoutError::Timeout) if self.is_overdue(asked, now_ms) => {
+                    let since = Duration::from_millis(now_ms.abs_diff(asked));
+                    self.said = Said::default();
+                    return readings.problem(self.name, format!("no answer for {since:?}"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    (self.asked, self.has_ended) = (None, true);
+                }
             }
         }
+        if self.has_ended {
+            self.said = Said::default();
+            readings.problem(self.name, "its thread has ended");
+        }
+        self.said.clone_into(readings);
+    }
+
+    /// Whether it was to be asked again since.
+    fn is_overdue(&self, asked_ms: i64, now_ms: i64) -> bool {
+        asked_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && asked_ms != now_ms
+    }
+
+    fn take(&mut self, answer: Answer, now_ms: i64, readings: &mut Readings) {
+        self.asked = None;
+        let Answer { tick_ms, readings: mut own, result } = answer;
+        if let Err(cause) = result {
+            own.problem(self.name, cause);
+        }
+        self.said = Said { problems: own.problems().clone(), watched: own.take_watched() };
+        if tick_ms == now_ms { readings.append(own) } else { readings.append_at(own, tick_ms) }
+    }
+}
+
+impl Said {
+    fn clone_into(&self, readings: &mut Readings) {
+        self.problems.iter().for_each(|(place, cause)| readings.problem(place.clone(), cause));
+        self.watched.iter().for_each(|host| readings.watched(host.clone()));
     }
 }
 
@@ -144,7 +210,8 @@ impl Worker {
 mod tests {
     use super::*;
 
-    const DEADLINE: Duration = Duration::from_millis(100);
+    /// Long enough for a quick one on a busy machine.
+    const DEADLINE: Duration = Duration::from_millis(300);
 
     /// Reads its name as a metric, when it is allowed to.
     struct Gated(&'static str, Receiver<()>);
@@ -187,29 +254,48 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_answer_delays_no_other_and_comes_back() {
+    fn one_that_does_not_answer_delays_no_other_and_what_it_read_comes_at_its_time() {
         let (open_slow, slow) = gated("slow");
         let (open, quick) = gated("quick");
         let mut both = SideBySide::new("both", DEADLINE, vec![slow, quick]).unwrap();
         let quick_read = |tick: i64| ("quick".to_owned(), tick as f64);
-        for tick in [1000, 2000] {
+        for (tick, problems) in [(1000, vec![]), (2000, vec!["slow".to_owned()])] {
             open.send(()).unwrap();
-            assert_eq!(round(&mut both, tick), (vec![quick_read(tick)], vec!["slow".to_owned()]));
+            assert_eq!(round(&mut both, tick), (vec![quick_read(tick)], problems));
         }
-        // What it read of the first round is none of the third; then it is asked again.
-        (0..2).for_each(|_| open_slow.send(()).unwrap());
-        let mut tick = 2000;
-        loop {
+        open_slow.send(()).unwrap();
+        let (watch, mut tick) = (Stopwatch::start(), 2000);
+        while !watch.left_of(Duration::from_secs(20)).is_zero() {
             tick += 1000;
             open.send(()).unwrap();
-            open_slow.send(()).unwrap();
-            let (read, _) = round(&mut both, tick);
-            assert!(read.iter().all(|(_, value)| *value == tick as f64), "{read:?} of {tick}");
-            if read.len() == 2 {
+            let mut readings = Readings::default();
+            both.sample(tick, &mut readings).unwrap();
+            if let [late] = readings.known() {
+                assert_eq!(
+                    (late.series.metric(), late.time_ms, late.value),
+                    ("slow", 1000, 1000.0)
+                );
                 return;
             }
-            assert!(tick < 20_000, "it never came back");
         }
+        panic!("it never came back");
+    }
+
+    #[test]
+    fn a_source_with_an_interval_of_its_own_is_asked_at_its_multiples_and_its_word_holds() {
+        let (open, broken) = gated("broken");
+        let every = Duration::from_secs(3);
+        let sources = vec![(every, broken)];
+        let mut one = SideBySide::each_at("one", Duration::from_secs(20), sources).unwrap();
+        let said = vec!["broken".to_owned()];
+        assert_eq!(round(&mut one, 2000), (vec![], vec![]));
+        open.send(()).unwrap();
+        assert_eq!(round(&mut one, 3000), (vec![("broken".to_owned(), 3000.0)], said.clone()));
+        assert_eq!(round(&mut one, 4000), (vec![], said), "it goes on to fail");
+        let mut readings = Readings::default();
+        open.send(()).unwrap();
+        one.sample_alone(5000, &mut readings).unwrap();
+        assert_eq!(readings.len(), 1);
     }
 
     #[test]

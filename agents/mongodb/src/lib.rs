@@ -1,12 +1,14 @@
 //! Samples MongoDB servers of every role, many from one agent, side by side.
 //!
 //! `status` and `replication` are pure functions from a server's documents to readings;
-//! `target` asks one server, within its bounds; METRICS.md has the table of what is emitted.
+//! `target` is one server, within its bounds, `questions` what it is asked. METRICS.md has the table of
+//! what is emitted.
 
 mod connection;
 mod databases;
 mod field;
 mod polling;
+mod questions;
 mod replication;
 #[cfg(test)]
 mod responder;

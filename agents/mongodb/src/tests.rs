@@ -242,6 +242,7 @@ fn the_table_has_every_metric_as_it_is_emitted_and_no_other() {
     let sources = [
         include_str!("lib.rs"),
         include_str!("target.rs"),
+        include_str!("questions.rs"),
         include_str!("databases.rs"),
         include_str!("replication.rs"),
         include_str!("status/mod.rs"),

@@ -3,7 +3,7 @@
 use clap::Parser;
 
 use super::*;
-use crate::{SourceError, test_server::serve};
+use crate::{SourceError, self_metrics, spool::Spool, test_server::serve};
 
 #[derive(Parser)]
 struct Args {
@@ -67,6 +67,26 @@ fn rounds_are_sampled_delivered_and_reported_and_a_failing_source_loses_nothing_
     let definitions = spool.all_definitions().unwrap();
     let has_tag = |(key, value): &(String, String)| key == "env" && value == "test";
     assert!(definitions.iter().all(|d| d.tags.iter().any(has_tag)), "{definitions:?}");
+}
+
+#[test]
+fn each_of_several_daemons_gets_all_from_a_spool_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = folder.path().join("spool").display().to_string();
+    let samples = self_metrics::SELF_METRICS.len() + 1;
+    let answer = format!(r#"{{"accepted":{samples},"duplicates":0}}"#);
+    let (url, server) = serve(vec![(200, "", answer.clone())]);
+    let (also, other) = serve(vec![(200, "", answer)]);
+    let words = ["--agent-id", "a", "--interval", "100ms", "--rounds", "1", "--spool-dir", &spool];
+    let daemons = ["agent", "--url", &url, "--also", &also, "--also", "http://127.0.0.1:1"];
+    let args = Args::parse_from(daemons.into_iter().chain(words));
+    run("test", &args.agent, vec![Box::new(OneMore)]).unwrap();
+    for server in [server, other] {
+        let (seq, defined, sent) = server.join().unwrap()[0].batches[0].clone();
+        assert_eq!((seq, defined.len(), sent), (1, samples, samples));
+    }
+    let dead = Spool::open(&folder.path().join("spool/also-127.0.0.1_1"), "a", 1 << 20, 0).unwrap();
+    assert_eq!(dead.usage().unwrap().batches, 1, "it waits for the one that is away");
 }
 
 /// The source after the one that fails.

@@ -1,0 +1,117 @@
+//! What scripts print, to readings: one function a format.
+//!
+//! Must never know: who printed it.
+
+mod influx;
+mod nagios;
+
+use std::borrow::Cow;
+
+use granary_agent_kit::{KnownReading, Reading, Readings, Series};
+use granary_exposition::{Families, Format, Names, Sample, parts};
+
+pub(crate) use self::nagios::read as nagios;
+use crate::settings::Form;
+
+/// Reads what a script printed at a time. All of it counts, or nothing.
+///
+/// # Errors
+/// What is wrong, and where.
+pub(crate) fn read(
+    output: &[u8],
+    form: Form,
+    now_ms: i64,
+    readings: &mut Readings,
+) -> Result<(), String> {
+    match form {
+        Form::Prometheus => exposition(output, Format::Prometheus, readings),
+        Form::OpenMetrics => exposition(output, Format::OpenMetrics, readings),
+        Form::Influx => influx::read(output, now_ms, readings),
+        Form::Nagios => nagios::read(output, 0, readings),
+    }
+}
+
+fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<(), String> {
+    let take = |sample: Sample<'_>, families: &Families| {
+        let parts = parts(sample.series, Names::Valid)?;
+        let family = families.find(&parts.metric);
+        let family = family.cloned().unwrap_or_default();
+        let unit = family.unit_of(&parts.metric).to_owned();
+        let labels = parts.labels.iter();
+        let tags = labels.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let reading = Printed {
+            kind: family.kind_of(&parts.metric),
+            metric: parts.metric.into_owned(),
+            tags,
+            unit,
+            value: sample.value,
+            start_ms: sample.start_ms,
+        };
+        reading.push(sample.time_ms, readings);
+        Ok(())
+    };
+    granary_exposition::read(output, format, take).map_err(|fault| fault.to_string())
+}
+
+/// A sample that a script printed.
+struct Printed {
+    metric: String,
+    tags: Vec<(String, String)>,
+    kind: granary_protocol::Kind,
+    unit: String,
+    value: f64,
+    start_ms: Option<i64>,
+}
+
+impl Printed {
+    /// Adds it, at the time that the script gave, if it did.
+    fn push(self, time_ms: Option<i64>, readings: &mut Readings) {
+        let Self { metric, tags, kind, unit, value, start_ms } = self;
+        if let Some(time_ms) = time_ms {
+            let series = Series::new(metric, tags, kind, unit).into();
+            readings.push_known(KnownReading { series, value, time_ms, start_ms });
+            return;
+        }
+        let tags = tags.into_iter().map(|(name, value)| (Cow::Owned(name), value)).collect();
+        let (metric, unit) = (Cow::Owned(metric), Cow::Owned(unit));
+        readings.push(Reading { metric, tags, kind, unit, value, start_ms });
+    }
+}
+
+/// For fuzzing: any bytes as what a script prints, no panic out.
+pub fn fuzz(bytes: &[u8]) {
+    for form in [Form::Prometheus, Form::OpenMetrics, Form::Influx, Form::Nagios] {
+        drop(read(bytes, form, 0, &mut Readings::default()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use granary_protocol::Kind;
+
+    use super::*;
+
+    fn one(form: Form, text: &str) -> Readings {
+        let mut readings = Readings::default();
+        read(text.as_bytes(), form, 7000, &mut readings).unwrap();
+        readings
+    }
+
+    #[test]
+    fn prometheus_text_has_kinds_units_and_times() {
+        let text = "# TYPE jobs counter\njobs{q=\"a\"} 4\nqueue 2 5000\n";
+        let readings = one(Form::Prometheus, text);
+        let jobs = &readings.as_slice()[0];
+        assert_eq!((&*jobs.metric, jobs.kind, jobs.value), ("jobs", Kind::Counter, 4.0));
+        assert_eq!(jobs.tags, [(Cow::Borrowed("q"), "a".to_owned())]);
+        let queue = &readings.known()[0];
+        assert_eq!((queue.series.metric(), queue.time_ms, queue.value), ("queue", 5000, 2.0));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_output_is_read_or_refused(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+            fuzz(&bytes);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A program, run within its bounds: time, bytes that it prints, and nothing of it left behind.
+//!
+//! It is a group of processes of its own, which is ended as one. Must never know: what it prints.
+
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use granary_agent_kit::Stopwatch;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
+};
+
+/// What is kept of what it says on standard error.
+const ERRORS_KEPT: usize = 4 << 10;
+/// Read at a time.
+const PART_BYTES: usize = 16 << 10;
+
+/// What a program left.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) output: Vec<u8>,
+    /// The begin of what it said on standard error.
+    pub(crate) errors: Vec<u8>,
+    pub(crate) status: ExitStatus,
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// Why it could not be started, or was ended.
+pub(crate) fn run(
+    command: &[String],
+    timeout: Duration,
+    output_max: usize,
+) -> Result<Left, String> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err("there is no program".to_owned());
+    };
+    let started = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn();
+    let mut group = Group(started.map_err(|cause| format!("{program}: {cause}"))?);
+    let outcome = group.watch(timeout, output_max);
+    // Also of one that has ended: what it has started and left.
+    group.end();
+    outcome
+}
+
+/// A program with what it has started.
+struct Group(Child);
+
+impl Group {
+    fn watch(&mut self, timeout: Duration, output_max: usize) -> Result<Left, String> {
+        let system = |cause: io::Error| cause.to_string();
+        let watch = Stopwatch::start();
+        let pid = Pid::from_child(&self.0);
+        let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|cause| system(cause.into()))?;
+        let mut output = Pipe::new(self.0.stdout.take().map(Into::into));
+        let mut errors = Pipe::new(self.0.stderr.take().map(Into::into));
+        let mut is_running = true;
+        while is_running {
+            let left = watch.left_of(timeout);
+            if left.is_zero() {
+                return Err(format!("took longer than {timeout:?}"));
+            }
+            is_running = !wait(&ended, [&output, &errors], left).map_err(system)?;
+            output.read_part().map_err(system)?;
+            errors.read_part().map_err(system)?;
+            errors.read.truncate(ERRORS_KEPT);
+            // When it has ended, what it printed is in the pipe; others that hold it are not waited
+            // for.
+            while !is_running && output.read.len() <= output_max {
+                if !output.read_part().map_err(system)? {
+                    break;
+                }
+            }
+            if output.read.len() > output_max {
+                return Err(format!("printed more than {output_max} bytes"));
+            }
+        }
+        let status = self.0.wait().map_err(system)?;
+        Ok(Left { output: output.read, errors: errors.read, status })
+    }
+
+    fn end(&mut self) {
+        // It is gone, which is what is wanted.
+        let _gone = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _waited = self.0.wait();
+    }
+}
+
+/// Waits until there is something to read, or it has ended: then true.
+fn wait(ended: &OwnedFd, pipes: [&Pipe; 2], left: Duration) -> io::Result<bool> {
+    let mut all = vec![PollFd::new(ended, PollFlags::IN)];
+    all.extend(
+        pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(|fd| PollFd::new(fd, PollFlags::IN)),
+    );
+    let left = Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    match poll(&mut all, Some(&left)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(cause) => return Err(cause.into()),
+    }
+    Ok(all.first().is_some_and(|own| !own.revents().is_empty()))
+}
+
+/// What the program writes into.
+struct Pipe {
+    /// None when it was closed.
+    open: Option<OwnedFd>,
+    read: Vec<u8>,
+}
+
+impl Pipe {
+    fn new(open: Option<OwnedFd>) -> Self {
+        Self { open, read: Vec::new() }
+    }
+
+    /// Reads a part of what is there now; false when nothing is.
+    fn read_part(&mut self) -> io::Result<bool> {
+        let Some(fd) = &self.open else { return Ok(false) };
+        let mut one = [PollFd::new(fd, PollFlags::IN)];
+        if poll(&mut one, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? == 0 {
+            return Ok(false);
+        }
+        let mut part = [0; PART_BYTES];
+        let length = rustix::io::read(fd, &mut part)?;
+        if length == 0 {
+            self.open = None;
+        }
+        self.read.extend_from_slice(part.get(..length).unwrap_or_default());
+        Ok(length > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<Left, String> {
+        run(&["sh".to_owned(), "-c".to_owned(), script.to_owned()], timeout, output_max)
+    }
+
+    #[test]
+    fn output_errors_and_exit_code_are_kept() {
+        let left = sh("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
+        assert_eq!((&left.output[..], &left.errors[..]), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(left.status.code(), Some(3));
+        let long = sh("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2", LONG, 1 << 20);
+        let long = long.unwrap();
+        assert_eq!((long.output.len(), long.errors.len()), (300_000, ERRORS_KEPT));
+        let fault = run(&["/nonexistent/plugin".to_owned()], LONG, 9).unwrap_err();
+        assert!(fault.starts_with("/nonexistent/plugin: "), "{fault}");
+    }
+
+    #[test]
+    fn one_that_takes_too_long_or_prints_too_much_is_ended_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = folder.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > {}; wait", told.display());
+        let fault = sh(&script, Duration::from_millis(500), 100).unwrap_err();
+        assert_eq!(fault, "took longer than 500ms");
+        let pid = std::fs::read_to_string(&told).unwrap();
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // Nobody may wait for it here, but it runs no more.
+        let watch = Stopwatch::start();
+        while state().is_ok_and(|text| !text.contains(") Z ")) {
+            assert!(!watch.left_of(LONG).is_zero(), "{:?}", state());
+            std::thread::yield_now();
+        }
+        let watch = Stopwatch::start();
+        assert_eq!(sh("yes", LONG, 1000).unwrap_err(), "printed more than 1000 bytes");
+        assert!(!watch.left_of(LONG).is_zero());
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_not_waited_for() {
+        let watch = Stopwatch::start();
+        let left = sh("echo done; sleep 1000 &", LONG, 100).unwrap();
+        assert_eq!(left.output, b"done\n");
+        assert!(!watch.left_of(LONG).is_zero());
+    }
+}

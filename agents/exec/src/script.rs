@@ -1,0 +1,148 @@
+//! A script's rounds: its turn, its run, what it printed, and how it went.
+
+use std::{sync::Arc, time::Duration};
+
+use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
+
+use crate::{
+    output,
+    run::{Left, run},
+    settings::{Form, Script},
+    turns::Turns,
+};
+
+/// Of what a script says on standard error, so much is told.
+const TOLD_CHARS: usize = 200;
+
+/// A script of an agent.
+#[derive(Debug)]
+pub(crate) struct Running {
+    script: Script,
+    /// The tags of its series.
+    tags: Vec<(String, String)>,
+    turns: Arc<Turns>,
+}
+
+impl Running {
+    pub(crate) fn new(script: Script, agent: &str, turns: Arc<Turns>) -> Self {
+        let own = [("host", agent), ("script", script.name.as_str())];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let more = script.tags.clone();
+        let tags = own.into_iter().filter(|(name, _)| !script.tags.contains_key(name)).chain(more);
+        let tags = tags.collect();
+        Self { script, tags, turns }
+    }
+
+    /// Runs it, and gives what it printed.
+    fn run(&self, now_ms: i64) -> Result<Readings, String> {
+        let Script { command, timeout, output_max, format, .. } = &self.script;
+        let left = run(command, *timeout, *output_max)?;
+        let mut readings = Readings::new(self.tags.clone());
+        if *format == Form::Nagios {
+            let code = left.status.code().ok_or_else(|| how_it_ended(&left))?;
+            output::nagios(&left.output, code, &mut readings).map_err(|_| how_it_ended(&left))?;
+            return Ok(readings);
+        }
+        if !left.status.success() {
+            return Err(how_it_ended(&left));
+        }
+        output::read(&left.output, *format, now_ms, &mut readings)?;
+        Ok(readings)
+    }
+}
+
+fn how_it_ended(left: &Left) -> String {
+    let errors = String::from_utf8_lossy(&left.errors);
+    let told: String = errors.trim().chars().take(TOLD_CHARS).collect();
+    format!("{}: {told:?}", left.status)
+}
+
+impl Source for Running {
+    fn name(&self) -> &'static str {
+        "exec"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let turn = self.turns.take();
+        let watch = Stopwatch::start();
+        let outcome = self.run(now_ms);
+        let took: Duration = watch.elapsed();
+        drop(turn);
+        let mut own = Readings::new(self.tags.clone());
+        own.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
+        own.gauge("exec_duration", "seconds", &[], took.as_secs_f64());
+        match outcome {
+            Ok(printed) => own.append(printed),
+            Err(cause) => own.problem(format!("script {}", self.script.name), cause),
+        }
+        readings.append(own);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs};
+
+    use super::*;
+    use crate::{Settings, source};
+
+    fn script(name: &str, text: &str, format: Form) -> Script {
+        Script {
+            name: name.to_owned(),
+            command: ["sh", "-c", text].map(str::to_owned).to_vec(),
+            format,
+            interval: None,
+            timeout: Duration::from_secs(20),
+            output_max: 1000,
+            tags: BTreeMap::from([("env".to_owned(), "e".to_owned())]),
+        }
+    }
+
+    /// Values by metric and script, and what is wrong.
+    fn round(scripts: Vec<Script>, concurrency: usize) -> (BTreeMap<String, f64>, Vec<String>) {
+        let mut all =
+            source(&Settings { concurrency, scripts }, "web1", Duration::from_secs(1)).unwrap();
+        let mut readings = Readings::default();
+        all.sample_alone(10_000, &mut readings).unwrap();
+        let word = |reading: &granary_agent_kit::Reading| {
+            let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            (format!("{}{{{}}}", reading.metric, tags.join(",")), reading.value)
+        };
+        let told = readings.problems().iter().map(|(place, cause)| format!("{place}: {cause}"));
+        (readings.as_slice().iter().map(word).collect(), told.collect())
+    }
+
+    #[test]
+    fn each_script_is_read_in_its_form_and_a_failing_one_stops_no_other() {
+        let (read, told) = round(
+            vec![
+                script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", Form::OpenMetrics),
+                script("cut", "echo 'a 3'", Form::OpenMetrics),
+                script("bad", "echo no such disk >&2; exit 2", Form::Prometheus),
+                script("disk", "echo 'DISK WARNING | /=2643MB;5948'; exit 1", Form::Nagios),
+                script("gone", "kill -9 $$", Form::Nagios),
+            ],
+            2,
+        );
+        assert_eq!(read["a_total{env=e,host=web1,script=om,x=y}"], 3.0);
+        assert_eq!(read["nagios_state{env=e,host=web1,script=disk}"], 1.0);
+        for (name, up) in [("om", 1.0), ("cut", 0.0), ("bad", 0.0), ("disk", 1.0), ("gone", 0.0)] {
+            assert_eq!(read[&format!("exec_up{{env=e,host=web1,script={name}}}")], up, "{name}");
+        }
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].contains("no such disk") && told[0].contains("script bad"), "{told:?}");
+        assert!(told[1].contains("# EOF"), "{told:?}");
+    }
+
+    #[test]
+    fn no_more_run_at_once_than_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("cd {}; mkdir own && rmdir own && echo 'ok 1'", folder.path().display());
+        let alone = |index: usize| script(&index.to_string(), &text, Form::Prometheus);
+        let (read, told) = round((0..8).map(alone).collect(), 1);
+        assert_eq!(told, Vec::<String>::new(), "two were in the folder at once");
+        assert_eq!(read.iter().filter(|(name, _)| name.starts_with("ok")).count(), 8);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,144 @@
+//! Which scripts are run, how often, and within which bounds.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Deserializer, de};
+
+/// Scripts of one agent.
+const SCRIPTS_MAX: usize = 500;
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// The most that a script may be allowed to print.
+const OUTPUT_MAX: usize = 64 << 20;
+const CONCURRENCY_MAX: usize = 64;
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// So many run at once.
+    #[serde(default = "concurrency")]
+    pub concurrency: usize,
+    /// The scripts.
+    #[serde(rename = "script")]
+    pub scripts: Vec<Script>,
+}
+
+/// One program.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// The tag `script` of its series.
+    pub name: String,
+    /// The program and its arguments; there is no shell between.
+    pub command: Vec<String>,
+    /// What it prints.
+    pub format: Form,
+    /// How often it runs; as often as the agent samples without it.
+    #[serde(default, deserialize_with = "some_span")]
+    pub interval: Option<Duration>,
+    /// It is ended when it takes longer.
+    #[serde(default = "timeout", deserialize_with = "span")]
+    pub timeout: Duration,
+    /// It is ended when it prints more bytes.
+    #[serde(default = "output_max")]
+    pub output_max: usize,
+    /// More tags of its series.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What a script prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// The text format of Prometheus.
+    Prometheus,
+    /// OpenMetrics, which ends with `# EOF`.
+    OpenMetrics,
+    /// InfluxDB line protocol.
+    Influx,
+    /// A line for people, with performance data behind a bar; the exit code is the state.
+    Nagios,
+}
+
+fn concurrency() -> usize {
+    4
+}
+
+fn timeout() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn output_max() -> usize {
+    1 << 20
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map_err(|cause| de::Error::custom(format!("{cause}; use 10s")))
+}
+
+fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    span(deserializer).map(Some)
+}
+
+impl Settings {
+    /// Checks what the types do not say.
+    ///
+    /// # Errors
+    /// What is wrong, with the script's name.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=CONCURRENCY_MAX).contains(&self.concurrency) {
+            return Err(format!("concurrency must be 1 to {CONCURRENCY_MAX}"));
+        }
+        if self.scripts.len() > SCRIPTS_MAX {
+            return Err(format!("more than {SCRIPTS_MAX} scripts"));
+        }
+        for (index, script) in self.scripts.iter().enumerate() {
+            let fault = |what: String| Err(format!("script {:?}: {what}", script.name));
+            if script.name.is_empty() {
+                return fault("a script needs a name".to_owned());
+            }
+            if self.scripts.iter().take(index).any(|other| other.name == script.name) {
+                return fault("there are two of this name".to_owned());
+            }
+            if script.command.first().is_none_or(String::is_empty) {
+                return fault("command must name a program".to_owned());
+            }
+            if script.timeout.is_zero() || script.timeout > TIMEOUT_MAX {
+                return fault(format!("timeout must be up to {TIMEOUT_MAX:?}"));
+            }
+            if !(1..=OUTPUT_MAX).contains(&script.output_max) {
+                return fault(format!("output_max must be 1 to {OUTPUT_MAX}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_script() {
+        let one = |more: &str| {
+            format!("[[script]]\nname = 'a'\ncommand = ['true']\nformat = 'nagios'\n{more}\n")
+        };
+        let check = |text: String, expected: &str| {
+            let read: Result<Settings, _> = toml::from_str(&text);
+            let outcome = read.map_err(|cause| cause.to_string()).and_then(|own| own.check());
+            let fault = outcome.unwrap_err();
+            assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
+        };
+        assert_eq!(toml::from_str::<Settings>(&one("")).unwrap().check(), Ok(()));
+        check(one("timeout = '0s'"), "\"a\": timeout");
+        check(one("timeout = 'soon'"), "use 10s");
+        check(one("output_max = 0"), "output_max");
+        check(one("comand = 1"), "comand");
+        check(one("[[script]]\nname = 'b'\ncommand = []\nformat = 'influx'"), "\"b\": command");
+        check(one(&one("")), "two of this name");
+        check(format!("concurrency = 0\n{}", one("")), "concurrency");
+        check(one("").replace("nagios", "yaml"), "yaml");
+    }
+}

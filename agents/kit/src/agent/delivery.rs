@@ -1,0 +1,179 @@
+//! The way to a daemon, or to several of which one is used at a time: its own refs, spool and sender.
+//!
+//! Must never know: what is sampled, and when.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
+use tracing::{error, info, warn};
+
+use super::{AgentError, STOP_GRACE, error::system};
+use crate::{
+    AgentArgs, Readings,
+    client::Client,
+    clock::unix_ms,
+    pinger::Pinger,
+    refs::Refs,
+    relabel::Rule,
+    report::Totals,
+    schedule::Schedule,
+    sender::{FLUSH_DEADLINE, Sender},
+    spool::{Spool, SpoolError, Usage},
+};
+
+/// A round announces itself to the sender; full means that it knows already.
+const ROUNDS_ANNOUNCED_MAX: usize = 1;
+
+/// Where batches go.
+pub(super) struct Way {
+    /// Talks to the daemons.
+    pub(super) client: Client,
+    /// Has the spool.
+    pub(super) folder: PathBuf,
+    /// Gets the totals.
+    pub(super) report: Option<PathBuf>,
+    pub(super) pinger: Pinger,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// A way in use.
+pub(super) struct Delivery {
+    folder: PathBuf,
+    pub(super) spool: Arc<Spool>,
+    pub(super) totals: Arc<Totals>,
+    refs: Refs,
+    /// What is too much for the spool is being dropped.
+    dropping: bool,
+    bytes_max: u64,
+    /// None when no more rounds come.
+    announce: Option<SyncSender<()>>,
+    thread: JoinHandle<()>,
+    done: Receiver<Result<(), SpoolError>>,
+}
+
+impl Delivery {
+    /// Opens the spool and starts to deliver what is in it.
+    pub(super) fn start(way: Way, args: &AgentArgs, agent: &str) -> Result<Self, AgentError> {
+        let Way { client, folder, report, pinger, rules } = way;
+        let fault = |cause| AgentError::Spool { folder: folder.clone(), cause };
+        let spool = Spool::open(&folder, agent, args.spool_max_bytes, unix_ms()).map_err(fault)?;
+        let spool = Arc::new(spool.with_age_max(args.spool_max_age));
+        let totals = Arc::new(Totals::default());
+        let delay = Schedule::new(args.interval).send_delay(agent);
+        let (own, counts) = (Arc::clone(&spool), Arc::clone(&totals));
+        let sender = Sender::new(own, client, counts, agent.to_owned(), report, delay);
+        let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
+        let (tell, done) = sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("sender".to_owned())
+            .spawn(move || {
+                let result = sender.run(&rounds, pinger);
+                // Nobody listens any more when the agent has given up waiting.
+                drop(tell.send(result));
+            })
+            .map_err(system("start the sending thread"))?;
+        let refs = Refs::new(&spool.all_definitions().map_err(fault)?, rules);
+        let (bytes_max, announce) = (args.spool_max_bytes, Some(announce));
+        let dropping = false;
+        Ok(Self { folder, spool, totals, refs, dropping, bytes_max, announce, thread, done })
+    }
+
+    /// Stores a round's readings as a batch.
+    pub(super) fn store(
+        &mut self,
+        (agent, tick): (&str, i64),
+        readings: &Readings,
+        problems: &mut BTreeMap<String, String>,
+    ) -> Result<(), AgentError> {
+        let waiting = self.usage()?;
+        let mut batch = self.refs.batch(agent, tick, readings, problems);
+        let appended = self.spool.append(&mut batch).map_err(|cause| self.fault(cause))?;
+        let totals = &self.totals;
+        totals.rounds.add(1);
+        totals.samples_collected.add(batch.values.len() as u64);
+        totals.batches_dropped.add(appended.dropped_batches);
+        totals.samples_dropped.add(appended.dropped_samples);
+        self.log_dropping(appended.dropped_batches, waiting);
+        Ok(())
+    }
+
+    /// What waits in the spool.
+    pub(super) fn usage(&self) -> Result<Usage, AgentError> {
+        self.spool.usage().map_err(|cause| self.fault(cause))
+    }
+
+    /// Takes other rules.
+    pub(super) fn set_rules(&mut self, rules: Vec<Rule>) {
+        self.refs.set_rules(rules);
+    }
+
+    /// Tells the sender of a round; false when it has ended.
+    pub(super) fn announce_round(&self) -> bool {
+        if self.thread.is_finished() {
+            error!("the sending thread ended early");
+            return false;
+        }
+        // Full: the sender has not yet looked at the round before; it will find both.
+        let told = self.announce.as_ref().map(|announce| announce.try_send(()));
+        !matches!(told, Some(Err(TrySendError::Disconnected(()))))
+    }
+
+    /// Tells the sender that no more rounds come.
+    pub(super) fn no_more_rounds(&mut self) {
+        self.announce = None;
+    }
+
+    /// Waits until the sender has delivered what it can in time, and says what became of all.
+    pub(super) fn end(&self) -> Result<(), AgentError> {
+        let sent = match self.done.recv_timeout(FLUSH_DEADLINE + STOP_GRACE) {
+            Ok(result) => result.map_err(|cause| self.fault(cause)),
+            Err(RecvTimeoutError::Timeout) => {
+                warn!("the sender is late; what it was sending stays in the spool");
+                Ok(())
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(AgentError::SenderDied),
+        };
+        self.log_totals();
+        sent
+    }
+
+    fn fault(&self, cause: SpoolError) -> AgentError {
+        AgentError::Spool { folder: self.folder.clone(), cause }
+    }
+
+    fn log_dropping(&mut self, dropped: u64, waiting: Usage) {
+        let batches = self.totals.batches_dropped.get();
+        let samples = self.totals.samples_dropped.get();
+        let folder = self.folder.display();
+        if dropped > 0 && !self.dropping {
+            self.dropping = true;
+            warn!(%folder, batches, samples, "the spool is full; the oldest batches are being dropped");
+        } else if self.dropping && waiting.bytes < self.bytes_max / 10 * 9 {
+            self.dropping = false;
+            warn!(%folder, batches, samples, "the spool has room again; these were dropped in all");
+        }
+    }
+
+    fn log_totals(&self) {
+        let totals = &self.totals;
+        info!(
+            rounds = totals.rounds.get(),
+            samples_collected = totals.samples_collected.get(),
+            batches_acknowledged = totals.batches_acknowledged.get(),
+            samples_acknowledged = totals.samples_acknowledged.get(),
+            samples_duplicate = totals.samples_duplicate.get(),
+            samples_refused = totals.samples_refused.get(),
+            batches_dropped = totals.batches_dropped.get(),
+            batches_rejected = totals.batches_rejected.get(),
+            ticks_missed = totals.ticks_missed.get(),
+            "stopped"
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! The rounds: when they are due, what is sampled, how it goes into the spool.
+//!
+//! Must never know: how batches are delivered.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use tracing::{error, info, warn};
+
+use super::{AgentError, delivery::Delivery};
+use crate::{
+    Readings, Source,
+    clock::{Stopwatch, unix_ms},
+    plan::{Plan, Planned, Planner},
+    problems::Problems,
+    report::Totals,
+    schedule::Schedule,
+    self_metrics,
+    signals::Word,
+    watched::Watched,
+};
+
+/// The wall clock is looked at this often while waiting, to notice steps and suspends.
+const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
+
+fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readings) {
+    for source in sources {
+        if let Err(cause) = source.sample(now_ms, readings) {
+            readings.problem(source.name(), cause);
+        }
+    }
+}
+
+/// Everything the sampling thread owns.
+pub(super) struct Sampler<'a> {
+    pub(super) sources: Vec<Box<dyn Source>>,
+    pub(super) planner: Option<&'a mut dyn Planner>,
+    pub(super) agent: String,
+    /// Of the first way.
+    pub(super) totals: Arc<Totals>,
+    pub(super) deliveries: Vec<Delivery>,
+    pub(super) schedule: Schedule,
+    pub(super) problems: Problems,
+    pub(super) readings: Readings,
+    pub(super) watched: Watched,
+    pub(super) started_ms: i64,
+}
+
+impl Sampler<'_> {
+    /// Samples until it is told to stop, or for so many rounds.
+    pub(super) fn run(
+        &mut self,
+        rounds_max: Option<u64>,
+        words: &Receiver<Word>,
+    ) -> Result<(), AgentError> {
+        let mut last = None;
+        while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
+            let Some(tick) = self.wait_for_tick(last, words)? else {
+                self.last_round(last)?;
+                break;
+            };
+            let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));
+            if missed > 0 {
+                self.totals.ticks_missed.add(missed);
+                let total = self.totals.ticks_missed.get();
+                warn!(missed, total, "rounds were missed: the host slept or a source was slow");
+            }
+            last = Some(tick);
+            self.round(tick)?;
+            if !self.deliveries.iter().all(Delivery::announce_round) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What sources took in since the last tick is stored, at the time that it is.
+    fn last_round(&mut self, last: Option<i64>) -> Result<(), AgentError> {
+        let mut has_more = false;
+        for source in &mut self.sources {
+            has_more |= source.stop();
+        }
+        if has_more {
+            let after = last.map_or(i64::MIN, |last| last + 1);
+            self.round(unix_ms().max(after))?;
+        }
+        Ok(())
+    }
+
+    /// Asks the planner again. Sources that end give what they still have, and those that begin are
+    /// started after it. A plan that cannot be made changes nothing.
+    fn plan_again(&mut self, last: Option<i64>) -> Result<(), AgentError> {
+        let running: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
+        let Some(planner) = &mut self.planner else {
+            info!("this agent has no settings that can be read again");
+            return Ok(());
+        };
+        let Plan { sources, rules } = match planner.plan(&running) {
+            Ok(plan) => plan,
+            Err(fault) => {
+                error!(fault, "the settings cannot be used; all goes on as it was");
+                return Ok(());
+            }
+        };
+        let mut before = std::mem::take(&mut self.sources);
+        let mut starts = Vec::new();
+        for planned in sources {
+            match planned {
+                Planned::New(start) => starts.push(start),
+                Planned::Running(name) => {
+                    let at = before.iter().position(|source| source.name() == name);
+                    self.sources.extend(at.map(|at| before.remove(at)));
+                }
+            }
+        }
+        let staying = std::mem::replace(&mut self.sources, before);
+        self.last_round(last)?;
+        self.sources = staying;
+        for delivery in &mut self.deliveries {
+            delivery.set_rules(rules.clone());
+        }
+        for start in starts {
+            match start() {
+                Ok(source) => self.sources.push(source),
+                Err(cause) => error!(cause, "cannot start; the rest goes on"),
+            }
+        }
+        let sources: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
+        info!(?sources, "goes on with new settings");
+        Ok(())
+    }
+
+    /// Sleeps until a tick is due; none when the agent is to stop.
+    fn wait_for_tick(
+        &mut self,
+        last: Option<i64>,
+        words: &Receiver<Word>,
+    ) -> Result<Option<i64>, AgentError> {
+        let mut now = unix_ms();
+        // After a slow round the tick that is due now is taken, not the next one.
+        let mut tick = self.schedule.next_after(last.map_or(now, |last| last.min(now)));
+        while now < tick {
+            let left = Duration::from_millis(tick.abs_diff(now)).min(CLOCK_CHECKED_EVERY);
+            match words.recv_timeout(left) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Word::PlanAgain) => self.plan_again(last)?,
+                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+            now = unix_ms();
+            // A clock that stepped back has an earlier next tick.
+            tick = tick.min(self.schedule.next_after(now));
+        }
+        match words.try_recv() {
+            Ok(Word::Stop) => return Ok(None),
+            Ok(Word::PlanAgain) => self.plan_again(last)?,
+            Err(_) => {}
+        }
+        Ok(Some(self.schedule.due(tick, now)))
+    }
+
+    /// Samples once and stores the batch.
+    fn round(&mut self, tick: i64) -> Result<(), AgentError> {
+        let watch = Stopwatch::start();
+        self.readings.clear();
+        sample_all(&mut self.sources, tick, &mut self.readings);
+        self.watched.set(self.readings.take_watched());
+        let waiting = self.deliveries.first().map(Delivery::usage).transpose()?.unwrap_or_default();
+        let sampled_in = watch.elapsed();
+        let (agent, totals) = (&self.agent, &self.totals);
+        self_metrics::add(&mut self.readings, agent, totals, waiting, sampled_in, self.started_ms);
+        let mut problems = self.readings.problems().clone();
+        if self.readings.not_finite() > 0 {
+            let cause = format!("{} this round", self.readings.not_finite());
+            problems.insert("values that are not finite".to_owned(), cause);
+        }
+        let round = (agent.as_str(), tick);
+        for delivery in &mut self.deliveries {
+            delivery.store(round, &self.readings, &mut problems)?;
+        }
+        self.problems.update(problems);
+        Ok(())
+    }
+}

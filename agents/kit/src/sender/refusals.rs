@@ -1,0 +1,38 @@
+//! Says what the daemon refused, once in a while.
+
+use std::time::Duration;
+
+use granary_protocol::IngestAnswer;
+use tracing::warn;
+
+use crate::clock::Stopwatch;
+
+/// Refused samples are logged at most this often.
+const LOGGED_EVERY: Duration = Duration::from_secs(60);
+
+/// What was refused since it was logged last.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    logged: Option<Stopwatch>,
+    samples: u64,
+}
+
+impl Refusals {
+    /// Takes note of an answer that refused so many samples, and says so when it is time to.
+    pub(super) fn log(&mut self, refused: u64, answer: &IngestAnswer) {
+        self.samples += refused;
+        let is_due = self.logged.is_none_or(|logged| logged.elapsed() > LOGGED_EVERY);
+        if refused == 0 || !is_due {
+            return;
+        }
+        let examples: Vec<String> = answer
+            .examples
+            .iter()
+            .map(|e| format!("{}: {}: {}", e.series, e.reason, e.message))
+            .collect();
+        let samples = std::mem::take(&mut self.samples);
+        self.logged = Some(Stopwatch::start());
+        let reasons = &answer.refused;
+        warn!(samples, ?reasons, ?examples, "the daemon refused samples; they are not sent again");
+    }
+}

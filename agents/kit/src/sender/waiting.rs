@@ -1,0 +1,54 @@
+//! How the sender waits: for a round or for a time, with pings in between, until the agent stops.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::Duration,
+};
+
+use super::Sender;
+use crate::{clock::Stopwatch, pinger::Pinger};
+
+impl Sender {
+    /// Waits for a round; true when the agent stops instead.
+    pub(super) fn wait_for_round(&self, rounds: &Receiver<()>, pinger: &mut Pinger) -> bool {
+        loop {
+            match rounds.recv_timeout(pinger.left()) {
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => pinger.ping_if_due(&self.client),
+                Ok(()) => return false,
+            }
+        }
+    }
+
+    /// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
+    pub(super) fn wait_pinging(
+        &self,
+        rounds: &Receiver<()>,
+        delay: Duration,
+        pinger: &mut Pinger,
+    ) -> bool {
+        let watch = Stopwatch::start();
+        loop {
+            if wait(rounds, watch.left_of(delay).min(pinger.left())) {
+                return true;
+            }
+            if watch.left_of(delay).is_zero() {
+                return false;
+            }
+            pinger.ping_if_due(&self.client);
+        }
+    }
+}
+
+/// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
+pub(super) fn wait(rounds: &Receiver<()>, delay: Duration) -> bool {
+    let watch = Stopwatch::start();
+    loop {
+        match rounds.recv_timeout(watch.left_of(delay)) {
+            Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) => return false,
+            Ok(()) if watch.left_of(delay).is_zero() => return false,
+            Ok(()) => {}
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Samples Redis, nginx, PostgreSQL and MySQL or MariaDB servers, one file each.
+//!
+//! `target` is what they share: where a server is, how it is named, and that it is up. METRICS.md
+//! has the table of what is emitted. Must never know: how readings are delivered.
+
+mod mysql;
+mod nginx;
+mod postgres;
+mod redis;
+mod rows;
+mod settings;
+mod target;
+
+use std::{io, time::Duration};
+
+use granary_agent_kit::{SideBySide, Source};
+
+pub use self::settings::{Service, ServiceError, check};
+use self::target::{Ask, Target};
+
+/// For so long a round waits for quick servers; what the others answer comes with a later round.
+const DEADLINE: Duration = Duration::from_millis(100);
+
+/// Which servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Redis and what speaks as it does: Valkey, KeyDB.
+    Redis,
+    /// nginx, by its page `stub_status`.
+    Nginx,
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL and MariaDB.
+    MySql,
+}
+
+impl Kind {
+    /// The word in settings and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Redis => "redis",
+            Self::Nginx => "nginx",
+            Self::Postgres => "postgres",
+            Self::MySql => "mysql",
+        }
+    }
+
+    /// What asks one of them.
+    fn ask(self, service: &Service) -> Result<Box<dyn Ask>, ServiceError> {
+        Ok(match self {
+            Self::Redis => Box::new(redis::Redis::new(service)),
+            Self::Nginx => Box::new(nginx::Nginx::new(service)?),
+            Self::Postgres => Box::new(postgres::Postgres::new(service)),
+            Self::MySql => Box::new(mysql::MySql::new(service)),
+        })
+    }
+}
+
+/// The servers of a kind as one source. `agent` is the tag `host` of those on this machine; those
+/// without an interval of their own are asked as often as `interval`.
+///
+/// # Errors
+/// When one is no server of the kind, or the system gives no thread.
+pub fn source(
+    kind: Kind,
+    services: &[Service],
+    agent: &str,
+    interval: Duration,
+) -> Result<SideBySide, ServiceError> {
+    let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
+    for service in services {
+        let target = Target::new(kind, service, kind.ask(service)?, agent);
+        sources.push((service.interval.unwrap_or(interval), Box::new(target)));
+    }
+    let fault = |cause: io::Error| ServiceError(format!("{}: {cause}", kind.word()));
+    SideBySide::each_at(kind.word(), DEADLINE, sources).map_err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_what_is_read_by_name_with_its_unit() {
+        let table = include_str!("../METRICS.md");
+        let rows = redis::all_rows().chain(postgres::all_rows()).chain(mysql::all_rows());
+        let mut names = std::collections::BTreeSet::new();
+        for (own, metric, unit) in rows {
+            let row = table.lines().find(|line| line.starts_with(&format!("| `{metric}` |")));
+            let row = row.unwrap_or_else(|| panic!("{metric} of {own} is not in METRICS.md"));
+            let shown = if unit.is_empty() { "-" } else { unit };
+            assert_eq!(row.split(" | ").nth(2), Some(shown), "{metric}");
+            assert!(names.insert(metric), "{metric} is there twice");
+        }
+        assert!(names.len() > 90, "{}", names.len());
+    }
+}

@@ -1,0 +1,328 @@
+//! Redis, by its command INFO (redis.io, "INFO"), over a connection that is kept.
+//!
+//! Two commands of its protocol are all that is spoken, so there is no library between.
+
+use std::{
+    fmt::Write as _,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpStream, ToSocketAddrs},
+    os::unix::net::UnixStream,
+    time::Duration,
+};
+
+use granary_agent_kit::{Readings, Stopwatch};
+
+use crate::{
+    rows::{Row, Rows},
+    settings::{Place, Service},
+    target::Ask,
+};
+
+const PORT: u16 = 6379;
+/// INFO has some kilobytes, and a line for each database.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+const LINE_BYTES_MAX: u64 = 1024;
+/// Databases that are read, of thousands that may be configured.
+const DATABASES_MAX: usize = 64;
+
+/// Levels: the key of INFO, the metric, its unit.
+const GAUGES: [Row; 19] = [
+    ("uptime_in_seconds", "redis_uptime", "seconds"),
+    ("connected_clients", "redis_clients_connected", "clients"),
+    ("blocked_clients", "redis_clients_blocked", "clients"),
+    ("maxclients", "redis_clients_max", "clients"),
+    ("used_memory", "redis_memory_used", "bytes"),
+    ("used_memory_rss", "redis_memory_resident", "bytes"),
+    ("used_memory_peak", "redis_memory_peak", "bytes"),
+    ("used_memory_lua", "redis_memory_lua", "bytes"),
+    ("maxmemory", "redis_memory_max", "bytes"),
+    ("mem_fragmentation_ratio", "redis_memory_fragmentation_ratio", ""),
+    ("rdb_changes_since_last_save", "redis_rdb_changes_since_save", "changes"),
+    ("rdb_bgsave_in_progress", "redis_rdb_saving", ""),
+    ("aof_current_size", "redis_aof_size", "bytes"),
+    ("loading", "redis_loading", ""),
+    ("pubsub_channels", "redis_pubsub_channels", "channels"),
+    ("connected_slaves", "redis_replicas", "replicas"),
+    ("master_last_io_seconds_ago", "redis_primary_last_io", "seconds"),
+    ("repl_backlog_size", "redis_replication_backlog", "bytes"),
+    ("latest_fork_usec", "redis_fork_microseconds", "microseconds"),
+];
+
+/// Running totals.
+const COUNTERS: [Row; 16] = [
+    ("total_connections_received", "redis_connections_received", "connections"),
+    ("rejected_connections", "redis_connections_rejected", "connections"),
+    ("total_commands_processed", "redis_commands_processed", "commands"),
+    ("total_error_replies", "redis_errors", "errors"),
+    ("total_net_input_bytes", "redis_network_received", "bytes"),
+    ("total_net_output_bytes", "redis_network_sent", "bytes"),
+    ("expired_keys", "redis_keys_expired", "keys"),
+    ("evicted_keys", "redis_keys_evicted", "keys"),
+    ("keyspace_hits", "redis_keyspace_hits", "lookups"),
+    ("keyspace_misses", "redis_keyspace_misses", "lookups"),
+    ("sync_full", "redis_syncs_full", "syncs"),
+    ("sync_partial_ok", "redis_syncs_partial", "syncs"),
+    ("sync_partial_err", "redis_syncs_partial_failed", "syncs"),
+    ("master_repl_offset", "redis_replication_offset", "bytes"),
+    ("used_cpu_sys", "redis_cpu_kernel", "seconds"),
+    ("used_cpu_user", "redis_cpu_user", "seconds"),
+];
+
+const ROWS: Rows = Rows { gauges: &GAUGES, counters: &COUNTERS };
+
+/// Words that say that something is well.
+const STATES: [Row; 4] = [
+    ("role", "master", "redis_is_primary"),
+    ("master_link_status", "up", "redis_primary_link_up"),
+    ("rdb_last_bgsave_status", "ok", "redis_rdb_last_save_ok"),
+    ("aof_last_write_status", "ok", "redis_aof_last_write_ok"),
+];
+
+/// Asks one.
+#[derive(Debug)]
+pub(crate) struct Redis {
+    service: Service,
+    connection: Option<Connection>,
+}
+
+impl Redis {
+    pub(crate) fn new(service: &Service) -> Self {
+        Self { service: service.clone(), connection: None }
+    }
+}
+
+impl Ask for Redis {
+    fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+        let kept = self.connection.take().and_then(|mut own| Some((own.info().ok()?, own)));
+        let (info, connection) = if let Some(both) = kept {
+            both
+        } else {
+            let mut new = Connection::open(&self.service)?;
+            (new.info()?, new)
+        };
+        read(&info, readings);
+        self.connection = Some(connection);
+        Ok(())
+    }
+}
+
+/// Reads what INFO says; keys that this version does not have are left out.
+fn read(info: &str, readings: &mut Readings) {
+    let pairs = || info.lines().filter_map(|line| line.trim_end().split_once(':'));
+    for (key, value) in pairs() {
+        if let Ok(number) = value.parse() {
+            ROWS.read((key, number), &[], readings);
+        } else if let Some((_, word, metric)) = STATES.iter().find(|(own, ..)| *own == key) {
+            readings.gauge(*metric, "", &[], f64::from(u8::from(value == *word)));
+        }
+    }
+    let is_database = |key: &str| key.strip_prefix("db").is_some_and(|n| n.parse::<u32>().is_ok());
+    for (name, value) in pairs().filter(|(key, _)| is_database(key)).take(DATABASES_MAX) {
+        for part in value.split(',').filter_map(|part| part.split_once('=')) {
+            let metric = match part.0 {
+                "keys" => "redis_keys",
+                "expires" => "redis_keys_expiring",
+                _ => continue,
+            };
+            if let Ok(count) = part.1.parse::<u64>() {
+                readings.gauge(metric, "keys", &[("database", name)], count as f64);
+            }
+        }
+    }
+}
+
+/// Something that is read and written.
+trait Stream: Read + Write + Send {
+    /// Sets for how long it may wait.
+    fn set_wait(&self, span: Duration) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_wait(&self, span: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(span))?;
+        self.set_write_timeout(Some(span))
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_wait(&self, span: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(span))?;
+        self.set_write_timeout(Some(span))
+    }
+}
+
+/// A connection with a time for each question.
+struct Connection {
+    stream: BufReader<Box<dyn Stream>>,
+    timeout: Duration,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    fn open(service: &Service) -> Result<Self, String> {
+        let fault = |cause: io::Error| cause.to_string();
+        let timeout = service.timeout;
+        let stream: Box<dyn Stream> = match service.place(PORT) {
+            Place::Path(path) => Box::new(UnixStream::connect(path).map_err(fault)?),
+            Place::Tcp(host, port) => {
+                let mut last = Err(format!("{host} has no address"));
+                for address in (host.as_str(), port).to_socket_addrs().map_err(fault)? {
+                    last = TcpStream::connect_timeout(&address, timeout).map_err(fault);
+                    if last.is_ok() {
+                        break;
+                    }
+                }
+                Box::new(last?)
+            }
+        };
+        let mut own = Self { stream: BufReader::new(stream), timeout };
+        if let Some(password) = service.password()? {
+            let user = service.user.as_deref();
+            let words: Vec<&str> =
+                ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
+            own.ask(&words)?;
+        }
+        Ok(own)
+    }
+
+    fn info(&mut self) -> Result<String, String> {
+        let bytes = self.ask(&["INFO"])?;
+        String::from_utf8(bytes).map_err(|_| "INFO is not UTF-8".to_owned())
+    }
+
+    /// Sends a command and takes its answer: a word, or so many bytes.
+    fn ask(&mut self, words: &[&str]) -> Result<Vec<u8>, String> {
+        let watch = Stopwatch::start();
+        let mut command = format!("*{}\r\n", words.len());
+        for word in words {
+            // Writing to a String cannot fail.
+            let _ok = write!(command, "${}\r\n{word}\r\n", word.len());
+        }
+        let fault = |cause: io::Error| cause.to_string();
+        self.stream.get_ref().set_wait(self.timeout).map_err(fault)?;
+        self.stream.get_mut().write_all(command.as_bytes()).map_err(fault)?;
+        let mut line = String::new();
+        (&mut self.stream).take(LINE_BYTES_MAX).read_line(&mut line).map_err(fault)?;
+        let line = line.trim_end();
+        if let Some(refusal) = line.strip_prefix('-') {
+            return Err(refusal.to_owned());
+        }
+        let Some(length) = line.strip_prefix('$') else {
+            let is_word = line.starts_with('+');
+            return if is_word { Ok(Vec::new()) } else { Err(format!("answered {line:?}")) };
+        };
+        let length = length.parse::<u64>().ok().filter(|length| *length <= ANSWER_BYTES_MAX);
+        let length = length.ok_or_else(|| format!("answered {line:?}"))?;
+        let mut body = vec![0; usize::try_from(length).unwrap_or(0) + 2];
+        let mut at = 0;
+        // A server that sends a byte at a time has no more time than another.
+        while at < body.len() {
+            let left = watch.left_of(self.timeout);
+            if left.is_zero() {
+                return Err(format!("took longer than {:?}", self.timeout));
+            }
+            self.stream.get_ref().set_wait(left).map_err(fault)?;
+            match self.stream.read(body.get_mut(at..).unwrap_or_default()).map_err(fault)? {
+                0 => return Err("closed the connection".to_owned()),
+                read => at += read,
+            }
+        }
+        body.truncate(body.len() - 2);
+        Ok(body)
+    }
+}
+
+/// What is read by name.
+#[cfg(test)]
+pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
+    GAUGES.into_iter().chain(COUNTERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, thread};
+
+    use super::*;
+    use crate::settings::service;
+
+    const INFO: &str = "# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:9\r\n\r\n# Clients\r\nconnected_clients:2\r\nkeyspace_hits:7\r\nrole:slave\r\nmaster_link_status:down\r\nrdb_last_bgsave_status:ok\r\nmem_fragmentation_ratio:1.50\r\nused_cpu_sys:0.25\r\ndb0:keys=5,expires=1,avg_ttl=0\r\n";
+
+    fn values(readings: &Readings) -> Vec<(String, f64)> {
+        readings.as_slice().iter().map(|own| (own.metric.to_string(), own.value)).collect()
+    }
+
+    #[test]
+    fn info_is_read_by_its_keys() {
+        let mut readings = Readings::default();
+        read(INFO, &mut readings);
+        let expected = [
+            ("redis_uptime", 9.0),
+            ("redis_clients_connected", 2.0),
+            ("redis_keyspace_hits", 7.0),
+            ("redis_is_primary", 0.0),
+            ("redis_primary_link_up", 0.0),
+            ("redis_rdb_last_save_ok", 1.0),
+            ("redis_memory_fragmentation_ratio", 1.5),
+            ("redis_cpu_kernel", 0.25),
+            ("redis_keys", 5.0),
+            ("redis_keys_expiring", 1.0),
+        ];
+        assert_eq!(values(&readings), expected.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    /// Answers each question of a connection with the next text, then closes it.
+    fn server(connections: Vec<Vec<String>>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            for answers in connections {
+                let (mut stream, _) = listener.accept().unwrap();
+                for answer in answers {
+                    let mut part = [0; 1000];
+                    let _length = stream.read(&mut part).unwrap();
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_connection_is_kept_and_made_anew_when_it_has_ended() {
+        let info = || format!("${}\r\n{INFO}\r\n", INFO.len());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "secret\n").unwrap();
+        let ok = || "+OK\r\n".to_owned();
+        let refused = || "-WRONGPASS invalid password\r\n".to_owned();
+        let address = server(vec![vec![ok(), info(), info()], vec![ok(), info()], vec![refused()]]);
+        let mut redis = Redis::new(&Service { password_file: Some(file), ..service(address) });
+        for _ in 0..3 {
+            let mut readings = Readings::default();
+            redis.ask(0, &mut readings).unwrap();
+            assert_eq!(readings.len(), 10);
+        }
+        let fault = redis.ask(0, &mut Readings::default()).unwrap_err();
+        assert_eq!(fault, "WRONGPASS invalid password");
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_refused() {
+        for answer in ["$99999999999\r\n", "HTTP/1.1 400\r\n", "$5\r\nab", "", "$x\r\n"] {
+            let mut redis = Redis::new(&service(server(vec![vec![answer.to_owned()]])));
+            assert!(redis.ask(0, &mut Readings::default()).is_err(), "{answer:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_info_is_read(text in "[ -~\r\n:=,]{0,200}") {
+            read(&text, &mut Readings::default());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Which servers are asked, and how. Passwords stand in files of their own.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use granary_agent_kit::read_small;
+use serde::{Deserialize, Deserializer, de};
+
+/// Servers of one kind.
+const SERVICES_MAX: usize = 200;
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// `host:port`, or the path of a socket; of nginx the URL of `stub_status`.
+    pub address: String,
+    /// Who asks, where the server wants to know.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// A file with the password, read again for each connection.
+    #[serde(default)]
+    pub password_file: Option<PathBuf>,
+    /// The database that is connected to, of PostgreSQL.
+    #[serde(default)]
+    pub database: Option<String>,
+    /// How often it is asked; as often as the agent samples without it.
+    #[serde(default, deserialize_with = "some_span")]
+    pub interval: Option<Duration>,
+    /// How long each answer may take.
+    #[serde(default = "timeout", deserialize_with = "span")]
+    pub timeout: Duration,
+    /// The tag `host`; of a server on this machine it is the agent's name without it, else the
+    /// host of the address.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// More tags of its series.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What is wrong with the settings.
+#[derive(Debug)]
+pub struct ServiceError(pub(crate) String);
+
+impl std::fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ServiceError {}
+
+fn timeout() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map_err(|cause| de::Error::custom(format!("{cause}; use 10s")))
+}
+
+fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    span(deserializer).map(Some)
+}
+
+/// Checks what the types do not say.
+///
+/// # Errors
+/// What is wrong, with the server's address.
+pub fn check(services: &[Service]) -> Result<(), String> {
+    if services.len() > SERVICES_MAX {
+        return Err(format!("more than {SERVICES_MAX} servers"));
+    }
+    for (index, service) in services.iter().enumerate() {
+        let fault = |what: &str| Err(format!("{:?}: {what}", service.address));
+        if service.address.is_empty() {
+            return fault("an address is needed, such as 127.0.0.1:6379");
+        }
+        if services.iter().take(index).any(|other| other.address == service.address) {
+            return fault("it is named twice");
+        }
+        if service.timeout.is_zero() || service.timeout > TIMEOUT_MAX {
+            return fault("timeout must be up to 60s");
+        }
+    }
+    Ok(())
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Host and port.
+    Tcp(String, u16),
+    /// A socket, or its folder.
+    Path(PathBuf),
+}
+
+impl Service {
+    /// Where it listens.
+    pub(crate) fn place(&self, port: u16) -> Place {
+        if self.address.starts_with('/') {
+            return Place::Path(PathBuf::from(&self.address));
+        }
+        let whole = self.address.rsplit_once(':').filter(|(host, _)| {
+            // An address of IPv6 without brackets has no port.
+            !host.contains(':') || host.ends_with(']')
+        });
+        let own = whole.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        let (host, port) = own.unwrap_or((&self.address, port));
+        Place::Tcp(host.trim_matches(['[', ']']).to_owned(), port)
+    }
+
+    /// The password, without the line's end.
+    pub(crate) fn password(&self) -> Result<Option<String>, String> {
+        let Some(file) = &self.password_file else { return Ok(None) };
+        password(file).map(Some)
+    }
+}
+
+fn password(file: &Path) -> Result<String, String> {
+    let text = String::from_utf8(read_small(file)?);
+    let text = text.map_err(|_| format!("{}: not UTF-8", file.display()))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+pub(crate) fn service(address: impl Into<String>) -> Service {
+    Service {
+        address: address.into(),
+        user: None,
+        password_file: None,
+        database: None,
+        interval: None,
+        timeout: Duration::from_secs(20),
+        host: None,
+        tags: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_host_and_port_or_a_path() {
+        let check = |address: &str, host: &str, port| {
+            assert_eq!(service(address).place(7), Place::Tcp(host.to_owned(), port), "{address}");
+        };
+        check("db1:6380", "db1", 6380);
+        check("db1", "db1", 7);
+        check("[::1]:5", "::1", 5);
+        check("::1", "::1", 7);
+        assert_eq!(service("/run/x.sock").place(7), Place::Path(PathBuf::from("/run/x.sock")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_address() {
+        let fault = |services: &[Service]| check(services).unwrap_err();
+        assert!(fault(&[service("a"), service("a")]).contains("\"a\": it is named twice"));
+        assert!(fault(&[service("")]).contains("address is needed"));
+        assert!(fault(&[Service { timeout: Duration::ZERO, ..service("a") }]).contains("timeout"));
+        let unknown = toml::from_str::<Service>("address = 'a'\npassword = 'x'").unwrap_err();
+        assert!(unknown.to_string().contains("password"), "{unknown}");
+        assert_eq!(check(&[service("a"), service("b")]), Ok(()));
+    }
+}

@@ -1,0 +1,99 @@
+//! A server of any kind: its tags, that it is up, and what asking costs.
+//!
+//! Must never know: what is asked.
+
+use std::net::IpAddr;
+
+use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
+
+use crate::{
+    Kind,
+    settings::{Place, Service},
+};
+
+/// Asks a server.
+pub(crate) trait Ask: Send + std::fmt::Debug {
+    /// Adds what the server says. A connection that was kept is made anew when it has ended.
+    ///
+    /// # Errors
+    /// Why it does not answer: nothing of it counts.
+    fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String>;
+}
+
+/// A server of an agent.
+#[derive(Debug)]
+pub(crate) struct Target {
+    kind: Kind,
+    address: String,
+    tags: Vec<(String, String)>,
+    ask: Box<dyn Ask>,
+}
+
+impl Target {
+    pub(crate) fn new(kind: Kind, service: &Service, ask: Box<dyn Ask>, agent: &str) -> Self {
+        let address = service.address.clone();
+        let host = service.host.clone().unwrap_or_else(|| host(kind, service, agent));
+        let own = [("host".to_owned(), host), ("instance".to_owned(), address.clone())];
+        let own = own.into_iter().filter(|(name, _)| !service.tags.contains_key(name));
+        let tags = own.chain(service.tags.clone()).collect();
+        Self { kind, address, tags, ask }
+    }
+}
+
+/// What is on this machine is the agent's; the rest goes by its address.
+fn host(kind: Kind, service: &Service, agent: &str) -> String {
+    let authority = match kind {
+        Kind::Nginx => {
+            let (_, rest) = service.address.split_once("://").unwrap_or(("", &service.address));
+            rest.split('/').next().unwrap_or_default().to_owned()
+        }
+        Kind::Redis | Kind::Postgres | Kind::MySql => service.address.clone(),
+    };
+    let place = Service { address: authority, ..service.clone() }.place(0);
+    let Place::Tcp(host, _) = place else { return agent.to_owned() };
+    let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if is_loopback || host == "localhost" { agent.to_owned() } else { host }
+}
+
+impl Source for Target {
+    fn name(&self) -> &'static str {
+        self.kind.word()
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let watch = Stopwatch::start();
+        let word = self.kind.word();
+        let mut answered = Readings::new(self.tags.clone());
+        let outcome = self.ask.ask(now_ms, &mut answered);
+        let mut own = Readings::new(self.tags.clone());
+        own.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
+        let took = watch.elapsed().as_secs_f64();
+        own.gauge(format!("{word}_collect_duration"), "seconds", &[], took);
+        match outcome {
+            Ok(()) => own.append(answered),
+            Err(cause) => own.problem(format!("{word} {}", self.address), cause),
+        }
+        readings.append(own);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::service;
+
+    #[test]
+    fn a_server_on_this_machine_has_the_agents_name() {
+        let check = |kind, address: &str, expected: &str| {
+            assert_eq!(host(kind, &service(address), "web1"), expected, "{address}");
+        };
+        check(Kind::Redis, "127.0.0.1:6379", "web1");
+        check(Kind::Redis, "localhost", "web1");
+        check(Kind::Redis, "cache1:6379", "cache1");
+        check(Kind::Postgres, "/run/postgresql", "web1");
+        check(Kind::MySql, "[::1]:3306", "web1");
+        check(Kind::Nginx, "http://127.0.0.1:8080/status", "web1");
+        check(Kind::Nginx, "https://www.example/status", "www.example");
+    }
+}

@@ -1,0 +1,247 @@
+//! Against the servers that Debian has.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use granary_agent_kit::{Readings, SideBySide, Source};
+use granary_agent_services::{Kind, Service, source};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A server, ended with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+    }
+}
+
+fn start(program: impl AsRef<Path>, words: &[&str]) -> Server {
+    let mut command = Command::new(program.as_ref());
+    let child = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    Server(child.unwrap_or_else(|cause| panic!("{}: {cause}", program.as_ref().display())))
+}
+
+fn run(program: &str, words: &[&str]) {
+    let output = Command::new(program).args(words).output().unwrap();
+    assert!(output.status.success(), "{program} {words:?}: {output:?}");
+}
+
+fn targets(kind: Kind, address: &str, more: &str) -> SideBySide {
+    let service: Service = toml::from_str(&format!("address = '{address}'\n{more}")).unwrap();
+    source(kind, &[service], "web1", Duration::from_secs(1)).unwrap()
+}
+
+/// A round: values by metric and what tells its series from others; what is wrong.
+fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String) {
+    let mut readings = Readings::default();
+    source.sample_alone(now_ms, &mut readings).unwrap();
+    let word = |own: &granary_agent_kit::Reading| {
+        assert!(own.tags.iter().any(|(name, value)| name == "host" && value == "web1"));
+        let is_own = |name: &str| name != "host" && name != "instance";
+        let tags = own.tags.iter().filter(|(name, _)| is_own(name));
+        let tags: Vec<_> = tags.map(|(_, value)| value.as_str()).collect();
+        let metric = own.metric.to_string();
+        (if tags.is_empty() { metric } else { format!("{metric} {}", tags.join(" ")) }, own.value)
+    };
+    let problems = format!("{:?}", readings.problems());
+    (readings.as_slice().iter().map(word).collect(), problems)
+}
+
+/// The first round in which the server is up.
+#[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
+fn when_up(source: &mut SideBySide, up: &str) -> BTreeMap<String, f64> {
+    let begun = Instant::now();
+    loop {
+        let (values, problems) = round(source, 1000);
+        if values[up] == 1.0 {
+            return values;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{problems}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Each of these is there and plausible.
+fn check(values: &BTreeMap<String, f64>, expected: &[(&str, std::ops::RangeInclusive<f64>)]) {
+    for (name, range) in expected {
+        let value = values.get(*name).unwrap_or_else(|| panic!("no {name} in {values:#?}"));
+        assert!(range.contains(value), "{name} is {value}");
+    }
+}
+
+#[test]
+#[ignore = "needs redis-server; .ci/run installs it and runs this"]
+fn redis() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("redis.sock");
+    let (socket, folder) = (socket.to_str().unwrap(), folder.path().to_str().unwrap());
+    let words = ["--port", "0", "--unixsocket", socket, "--dir", folder, "--requirepass", "s3cret"];
+    let server = start("redis-server", &words);
+    let password = format!("{folder}/password");
+    fs::write(&password, "wrong\n").unwrap();
+    let mut source = targets(Kind::Redis, socket, &format!("password_file = '{password}'"));
+    // A password that is put right is read again.
+    fs::write(&password, "s3cret\n").unwrap();
+    when_up(&mut source, "redis_up");
+    run("redis-cli", &["-s", socket, "-a", "s3cret", "--no-auth-warning", "SET", "a", "b"]);
+    let (values, problems) = round(&mut source, 2000);
+    assert_eq!(problems, "{}");
+    check(
+        &values,
+        &[
+            ("redis_keys db0", 1.0..=1.0),
+            ("redis_is_primary", 1.0..=1.0),
+            ("redis_memory_used", 1e5..=1e9),
+            ("redis_commands_processed", 2.0..=100.0),
+            ("redis_cpu_user", 0.0..=100.0),
+            ("redis_collect_duration", 0.0..=10.0),
+        ],
+    );
+    drop(server);
+    let (values, problems) = round(&mut source, 3000);
+    assert_eq!(values["redis_up"], 0.0);
+    assert!(problems.contains("redis.sock") && !problems.contains("s3cret"), "{problems}");
+    assert_eq!(values.len(), 2, "nothing of it counts: {values:?}");
+}
+
+#[test]
+#[ignore = "needs nginx; .ci/run installs it and runs this"]
+fn nginx() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let path = folder.path().display();
+    let config = format!(
+        "daemon off; pid {path}/pid; error_log {path}/error.log;\nevents {{}}\nhttp {{ access_log off; \
+         client_body_temp_path {path}/a; proxy_temp_path {path}/b; fastcgi_temp_path {path}/c; \
+         uwsgi_temp_path {path}/d; scgi_temp_path {path}/e;\nserver {{ listen {port}; location \
+         /stub_status {{ stub_status; }} }} }}\n"
+    );
+    let file = folder.path().join("nginx.conf");
+    fs::write(&file, config).unwrap();
+    let words = ["-c", file.to_str().unwrap(), "-e", "stderr", "-g", "master_process off;"];
+    let _server = start("/usr/sbin/nginx", &words);
+    let mut source = targets(Kind::Nginx, &format!("http://{port}/stub_status"), "");
+    when_up(&mut source, "nginx_up");
+    let (values, problems) = round(&mut source, 2000);
+    assert_eq!(problems, "{}");
+    check(
+        &values,
+        &[
+            ("nginx_requests", 2.0..=1000.0),
+            ("nginx_connections_active", 1.0..=10.0),
+            ("nginx_connections_writing", 1.0..=10.0),
+        ],
+    );
+    let mut none = targets(Kind::Nginx, &format!("http://{port}/"), "");
+    let (values, problems) = round(&mut none, 3000);
+    assert_eq!(values["nginx_up"], 0.0);
+    assert!(problems.contains("does not answer as stub_status does"), "{problems}");
+}
+
+/// Where Debian has a version's programs.
+fn postgres_programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").unwrap();
+    versions.map(|entry| entry.unwrap().path().join("bin")).max().unwrap()
+}
+
+#[test]
+#[ignore = "needs postgresql; .ci/run installs it and runs this"]
+fn postgres() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = postgres_programs();
+    let data = folder.path().join("data");
+    let (path, data) = (folder.path().to_str().unwrap(), data.to_str().unwrap());
+    // It does not run as root.
+    run("chown", &["postgres", path]);
+    let as_postgres = ["-u", "postgres", "--"];
+    let program = |name: &str| programs.join(name).display().to_string();
+    let init = program("initdb");
+    run("runuser", &[&as_postgres[..], &[&init, "-D", data, "-A", "trust"]].concat());
+    let postgres = program("postgres");
+    let words = [&postgres, "-D", data, "-k", path, "-c", "listen_addresses=", "-F"];
+    let _server = start("runuser", &[&as_postgres[..], &words].concat());
+    let mut source = targets(Kind::Postgres, path, "user = 'postgres'");
+    when_up(&mut source, "postgres_up");
+    let sql = "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000)";
+    run("psql", &["-h", path, "-U", "postgres", "-qc", sql]);
+    run("psql", &["-h", path, "-U", "postgres", "-qc", "CREATE DATABASE shop"]);
+    let (values, problems) = round(&mut source, 400_000);
+    assert_eq!(problems, "{}");
+    check(
+        &values,
+        &[
+            ("postgres_is_standby", 0.0..=0.0),
+            ("postgres_connections_max", 100.0..=100.0),
+            ("postgres_connections active", 1.0..=1.0),
+            ("postgres_connections idle in transaction", 0.0..=0.0),
+            ("postgres_transactions_committed postgres", 1.0..=1e6),
+            ("postgres_database_size shop", 1e6..=1e9),
+            ("postgres_database_connections postgres", 1.0..=5.0),
+            ("postgres_database_transaction_age shop", 1.0..=1e6),
+            ("postgres_wal_position", 1e5..=1e12),
+            ("postgres_uptime", 0.0..=1000.0),
+        ],
+    );
+    // The connection may change nothing, and one that the server ended is made anew.
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE application_name = 'granary-agent'";
+    run("psql", &["-h", path, "-U", "postgres", "-qc", sql]);
+    let (values, problems) = round(&mut source, 401_000);
+    assert_eq!((values["postgres_up"], problems.as_str()), (1.0, "{}"));
+    assert!(!values.contains_key("postgres_database_size shop"), "sizes come each five minutes");
+}
+
+#[test]
+#[ignore = "needs mariadb-server; .ci/run installs it and runs this"]
+fn mysql() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let option = |name: &str, file: &str| format!("--{name}={}", path.join(file).display());
+    let (data, socket) = (option("datadir", "data"), option("socket", "sock"));
+    let shared = ["--no-defaults", "--user=root", &data];
+    run(
+        "mariadb-install-db",
+        &[&shared[..], &["--auth-root-authentication-method=normal"]].concat(),
+    );
+    let pid = option("pid-file", "pid");
+    let words = [&socket, &pid, "--skip-networking", "--innodb-buffer-pool-size=16M"];
+    let _server = start("/usr/sbin/mariadbd", &[&shared[..], &words].concat());
+    let address = path.join("sock").display().to_string();
+    let mut source = targets(Kind::MySql, &address, "user = 'root'");
+    when_up(&mut source, "mysql_up");
+    let sql =
+        "CREATE DATABASE shop; CREATE TABLE shop.t (a int); INSERT INTO shop.t VALUES (1), (2)";
+    run("mariadb", &["--no-defaults", "-u", "root", "-S", &address, "-e", sql]);
+    let (values, problems) = round(&mut source, 2000);
+    assert_eq!(problems, "{}");
+    check(
+        &values,
+        &[
+            ("mysql_connections", 1.0..=5.0),
+            ("mysql_connections_max", 151.0..=151.0),
+            ("mysql_buffer_pool_size", 16_777_216.0..=16_777_216.0),
+            ("mysql_commands_insert", 1.0..=1.0),
+            ("mysql_rows_inserted", 2.0..=1e6),
+            ("mysql_queries", 2.0..=1e6),
+            ("mysql_innodb_written", 1.0..=1e9),
+        ],
+    );
+    let password = path.join("password");
+    fs::write(&password, "wrong").unwrap();
+    let more = format!("user = 'root'\npassword_file = '{}'", password.display());
+    let mut nobody = targets(Kind::MySql, &address, &more);
+    let (values, problems) = round(&mut nobody, 3000);
+    assert_eq!(values["mysql_up"], 0.0);
+    assert!(problems.contains("Access denied"), "{problems}");
+}
