@@ -2,7 +2,7 @@
  * What a view shows of the daemon: the last good answer, kept while a newer one loads or fails, so
  * that a refresh never empties what somebody looks at.
  */
-import { signal, type ReadonlySignal } from "@preact/signals";
+import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { ApiError, awaySince } from "./client";
 
@@ -15,56 +15,64 @@ export interface Resource<T> {
   reload: () => void;
 }
 
+type State<T> = Signal<Resource<T>>;
+
 /** Asks once for each `key`, and again every `everyMs` while the page is seen. */
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
   everyMs?: number,
 ): ReadonlySignal<Resource<T>> {
-  const state = useMemo(
-    () =>
-      signal<Resource<T>>({ data: undefined, error: undefined, loading: true, reload: () => {} }),
+  const state: State<T> = useMemo(
+    () => signal({ data: undefined, error: undefined, loading: true, reload: () => {} }),
     [],
   );
   const pause = useRef(everyMs);
   pause.current = everyMs;
-  // Before the first paint: the answer is on its way while the page is drawn.
-  useLayoutEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let abort = new AbortController();
-    const run = async () => {
-      clearTimeout(timer);
-      abort.abort();
-      abort = new AbortController();
-      const own = abort;
-      state.value = { ...state.value, loading: true, reload };
-      try {
-        const data = await load(own.signal);
-        if (!own.signal.aborted) state.value = { data, error: undefined, loading: false, reload };
-      } catch (cause) {
-        if (own.signal.aborted) return;
-        const error = cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
-        state.value = { ...state.value, error, loading: false, reload };
-      }
-      if (pause.current !== undefined && !own.signal.aborted) {
-        timer = setTimeout(tick, pause.current);
-      }
-    };
-    const tick = () => {
-      // A page that nobody sees asks for nothing.
-      if (document.hidden) timer = setTimeout(tick, 1000);
-      else reload();
-    };
-    const reload = () => void run();
-    const back = awaySince.subscribe((away) => {
-      if (away === null && state.peek().error?.status === 0) reload();
-    });
-    reload();
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-      back();
-    };
-  }, [key]);
+  // While it is rendered: the answer is on its way before anything is drawn.
+  const stop = useMemo(() => follow(state, load, () => pause.current), [key]);
+  useLayoutEffect(() => stop, [stop]);
   return state;
+}
+
+/** Asks, and goes on asking, until what is returned is called. */
+function follow<T>(
+  state: State<T>,
+  load: (signal: AbortSignal) => Promise<T>,
+  pause: () => number | undefined,
+): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let abort = new AbortController();
+  const run = async () => {
+    clearTimeout(timer);
+    abort.abort();
+    abort = new AbortController();
+    const own = abort;
+    state.value = { ...state.peek(), loading: true, reload };
+    try {
+      const data = await load(own.signal);
+      if (!own.signal.aborted) state.value = { data, error: undefined, loading: false, reload };
+    } catch (cause) {
+      if (own.signal.aborted) return;
+      const error = cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
+      state.value = { ...state.peek(), error, loading: false, reload };
+    }
+    const everyMs = pause();
+    if (everyMs !== undefined && !own.signal.aborted) timer = setTimeout(tick, everyMs);
+  };
+  const tick = () => {
+    // A page that nobody sees asks for nothing.
+    if (document.hidden) timer = setTimeout(tick, 1000);
+    else reload();
+  };
+  const reload = () => void run();
+  const back = awaySince.subscribe((away) => {
+    if (away === null && state.peek().error?.status === 0) reload();
+  });
+  reload();
+  return () => {
+    clearTimeout(timer);
+    abort.abort();
+    back();
+  };
 }

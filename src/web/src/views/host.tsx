@@ -1,5 +1,6 @@
 /** A host: what it says of itself, and charts of all that it sends. */
-import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import type { SeriesEntry } from "../api/types";
@@ -37,10 +38,11 @@ function nameIn(path: string): string {
 
 function Host({ name }: { name: string }) {
   const frame = useTimeFrame({ annotationTags: tagsOfHost(name) }, name);
+  // While it is rendered: the answers are on their way before anything is drawn.
+  useMemo(() => askEarly(frame, name), [frame]);
   useEffect(() => {
     document.title = `${name} · Granary`;
   }, [name]);
-  useLayoutEffect(() => askEarly(frame, name), [frame]);
   return (
     <>
       <HostHead name={name}>
@@ -81,6 +83,12 @@ function Metrics({ frame, name }: MetricsProps) {
   const series = useMemo(() => JSON.parse(text) as SeriesEntry[], [text]);
   const metrics = useMemo(() => new Set(series.map(({ metric }) => metric)), [series]);
   const sections = useMemo(() => sectionsOf(name, metrics), [name, metrics]);
+  // The first paint has what is seen first; the rest comes with the next one.
+  const isWhole = useSignal(false);
+  const isSome = sections.length > 0;
+  useEffect(() => {
+    if (isSome) isWhole.value = true;
+  }, [isSome]);
   if (!data) {
     if (!error) return <Loading what="what this host sends" />;
     return <Failed message={`The host cannot be shown: ${error.message}`} onRetry={reload} />;
@@ -94,7 +102,7 @@ function Metrics({ frame, name }: MetricsProps) {
   }
   return (
     <>
-      {sections.map(({ title, charts }) => (
+      {(isWhole.value ? sections : sections.slice(0, 1)).map(({ title, charts }) => (
         <section key={title}>
           <h2 class="section-title">{title}</h2>
           <div class="charts">
@@ -104,7 +112,9 @@ function Metrics({ frame, name }: MetricsProps) {
           </div>
         </section>
       ))}
-      <AllMetrics frame={frame} name={name} series={series} isOpen={sections.length === 0} />
+      {(isWhole.value || !isSome) && (
+        <AllMetrics frame={frame} name={name} series={series} isOpen={!isSome} />
+      )}
     </>
   );
 }
