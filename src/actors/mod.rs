@@ -12,7 +12,8 @@
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
-//! | alerter | arbiter thread | one evaluation at a time; those not made are counted |
+//! | alerter | arbiter thread | one evaluation at a time; those not made are counted; 64 acknowledgements, others are refused |
+//! | silences | the caller's thread | one change at a time; others wait |
 //! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
 //! | line keeper | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are left out |
@@ -33,11 +34,12 @@ mod preallocator;
 mod retention;
 mod sealer;
 mod self_sampler;
+mod silences;
 mod snapshots;
 mod trusted_clock;
 mod writer;
 
-pub use alerter::{Alerter, AlerterParts, GroupStatus, KnownRules};
+pub use alerter::{Acknowledge, AcknowledgeFault, Alerter, AlerterParts, GroupStatus, KnownRules};
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };
@@ -56,6 +58,7 @@ pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade}
 pub use retention::Retention;
 pub use sealer::{SealSettings, Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
+pub use silences::{KnownSilences, SilencingFault};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 pub use trusted_clock::{ClockReport, TrustedClock};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};

@@ -9,6 +9,30 @@ use serde::{Deserialize, Serialize};
 /// Names and values of labels, in order of the names.
 pub type LabelSet = BTreeMap<String, String>;
 
+/// By what Alertmanager's API tells alerts apart: FNV-1a of the labels, as `model.LabelSet` there has
+/// it (<http://www.isthe.com/chongo/tech/comp/fnv>).
+pub fn fingerprint(labels: &LabelSet) -> String {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    /// Stands behind each name and value.
+    const END: &[u8] = &[255];
+    let texts =
+        labels.iter().flat_map(|(name, value)| [name.as_bytes(), END, value.as_bytes(), END]);
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    format!("{:016x}", texts.flatten().fold(BASIS, step))
+}
+
+/// Somebody looks after an alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledgement {
+    /// Who.
+    pub by: String,
+    /// What that person says.
+    pub comment: String,
+    /// Since when, Unix milliseconds.
+    pub at: i64,
+}
+
 /// What an alert is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,6 +91,9 @@ pub struct Alert {
     /// Since when nothing is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_since: Option<i64>,
+    /// Who looks after it, while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Acknowledgement>,
 }
 
 impl Alert {
@@ -82,12 +109,26 @@ impl Alert {
             resolved_at: None,
             keep_firing_since: None,
             missing_since: None,
+            acknowledged: None,
         }
     }
 
     /// Whether it is more than remembered.
     pub fn is_active(&self) -> bool {
         self.state != AlertState::Inactive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_alertmanagers() {
+        // As amtool prints it of an alert with this label.
+        let labels = [("alertname".to_owned(), "High".to_owned())].into();
+        assert_eq!(fingerprint(&labels), "abb9751eae083d8c");
+        assert_eq!(fingerprint(&LabelSet::new()), "cbf29ce484222325");
     }
 }
 

@@ -33,6 +33,11 @@ pub struct ToldAlert {
     resolved_at: Option<i64>,
 }
 
+/// Until when an alert counts as firing that is heard of no more.
+pub fn fires_until(interval_ms: i64, now: UnixMillis) -> UnixMillis {
+    now.plus(SILENT_TIMES.saturating_mul(interval_ms.max(AGAIN_MS)))
+}
+
 /// What one Alertmanager was told.
 #[derive(Debug, Default)]
 pub struct Telling {
@@ -63,8 +68,7 @@ impl Telling {
                 if told.fires_at.is_some_and(|at| at >= since && now.0 - at < AGAIN_MS) {
                     continue;
                 }
-                let silent_ms = SILENT_TIMES.saturating_mul(interval_ms.max(AGAIN_MS));
-                (None, UnixMillis(now.0.saturating_add(silent_ms)))
+                (None, fires_until(interval_ms, now))
             } else {
                 // Only what was told to people has that. After a restart it is told once more.
                 let Some(resolved) = alert.resolved_at else { continue };

@@ -3,11 +3,12 @@
 //! Must never know: how anything is computed or stored. The daemon binds it. There are rooms by
 //! what a caller may do, each with a scope of its own routes and with the parts that these need:
 //! `ingest` (samples), `query` (the store's own queries), `prometheus` (the same right, its API),
-//! `overview` (what the daemon tells of itself), `objects` (what people make for the page), `admin`
-//! (what changes or keeps the store as a whole), and `operations` and `page`, which are open to all.
+//! `overview` (what the daemon tells of itself), `objects` (what people make for the page),
+//! `alerting` (what people do about alerts), `admin` (what changes or keeps the store as a whole), and `operations` and `page`, which are open to all.
 //! What all rooms share lies beside them: connections, who may ask (`guard`), bodies, answers.
 
 mod admin;
+mod alerting;
 mod answer;
 mod body;
 mod connection;
@@ -27,6 +28,7 @@ mod scope;
 use std::sync::Arc;
 
 pub use admin::AdminParts;
+pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
@@ -51,13 +53,14 @@ pub struct ApiParts {
     pub bodies: Bodies,
     pub query: QueryParts,
     pub objects: ObjectsParts,
+    pub alerting: AlertingParts,
     pub admin: AdminParts,
     pub overview: OverviewParts,
 }
 
 /// The routes, for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
-    let ApiParts { host_names, bodies, query, objects, admin, overview } = parts;
+    let ApiParts { host_names, bodies, query, objects, alerting, admin, overview } = parts;
     let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
     config
         .app_data(web::Data::from(host_names))
@@ -70,6 +73,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     prometheus::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));
     objects::routes(Scope::new(config, objects));
+    alerting::routes(Scope::new(config, alerting));
     overview::routes(Scope::new(config, overview));
     operations::routes(Scope::new(config, admin.clone()));
     admin::routes(Scope::new(config, admin));

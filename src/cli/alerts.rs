@@ -1,24 +1,60 @@
-//! `granary alerts`: what is pending and what fires. Knows nothing of rules.
+//! `granary alerts`: what is pending and what fires, and who looks after it. Knows nothing of rules.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Deserialize;
+use serde_json::json;
 
-use super::{flags::AskArgs, http::read, screen, table::table};
+use super::{
+    flags::{AskArgs, who},
+    http::read,
+    screen,
+    table::table,
+};
 
-/// List the alerts of a running daemon that are pending or fire
+/// List the alerts of a running daemon that are pending or fire, or say who looks after them
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   granary alerts
-  granary alerts --firing")]
+  granary alerts --firing
+  granary alerts ack alertname=DiskFull host=web1 --comment \"a new disk is on its way\"")]
 pub(super) struct AlertsArgs {
     #[command(flatten)]
     ask: AskArgs,
     /// Only those that fire
     #[arg(long)]
     firing: bool,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Say that somebody looks after alerts, until they end
+    Ack {
+        /// Labels that the alerts have, such as alertname=DiskFull host=web1
+        #[arg(required = true, value_parser = label)]
+        labels: Vec<(String, String)>,
+        /// Who does
+        #[arg(long, default_value_t = who())]
+        by: String,
+        /// What there is to say
+        #[arg(long, default_value = "")]
+        comment: String,
+    },
+    /// Say that nobody does any more
+    Unack {
+        /// Labels that the alerts have
+        #[arg(required = true, value_parser = label)]
+        labels: Vec<(String, String)>,
+    },
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| "write name=value".to_owned())
 }
 
 /// Prometheus' answer.
@@ -41,9 +77,43 @@ struct Shown {
     value: String,
     #[serde(default)]
     no_data: bool,
+    acknowledged: Option<Acknowledged>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Acknowledged {
+    by: String,
+    comment: String,
+}
+
+/// How many alerts were changed.
+#[derive(Debug, Deserialize)]
+struct Changed {
+    alerts: usize,
 }
 
 pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
+    let daemon = &args.ask.daemon;
+    let (path, asked, word) = match &args.what {
+        None => return list(args),
+        Some(What::Ack { labels, by, comment }) => {
+            let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
+            let asked = json!({ "labels": labels, "by": by, "comment": comment });
+            ("alerts/ack", asked, "acknowledged")
+        }
+        Some(What::Unack { labels }) => {
+            let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
+            ("alerts/unack", json!({ "labels": labels }), "gave back")
+        }
+    };
+    let answer = daemon.post_json(path, &asked)?;
+    args.ask.print(&answer, || {
+        let Changed { alerts } = read(&answer)?;
+        Ok(format!("{word} {alerts} alerts"))
+    })
+}
+
+fn list(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     let answer = args.ask.daemon.get("alerts", &[])?;
     args.ask.print(&answer, || {
         let Answer { data: Data { mut alerts } } = read(&answer)?;
@@ -60,7 +130,8 @@ fn shown(alerts: &[Shown]) -> String {
     if alerts.is_empty() {
         return totals;
     }
-    let mut table = table(["alert", "state", "since", "value", "labels"].map(str::to_owned));
+    let names = ["alert", "state", "since", "value", "labels", "acknowledged"];
+    let mut table = table(names.map(str::to_owned));
     for own in alerts {
         let name = own.labels.get("alertname").map_or("", String::as_str);
         let labels = own.labels.iter().filter(|(name, _)| *name != "alertname");
@@ -68,7 +139,11 @@ fn shown(alerts: &[Shown]) -> String {
         let state = if own.no_data { "no data" } else { &own.state };
         let value =
             own.value.parse().map_or_else(|_| own.value.clone(), |own: f64| own.to_string());
-        let cells = [name, state, &own.active_at, &value, &labels.join(" ")];
+        let by = own.acknowledged.as_ref().map_or_else(String::new, |own| {
+            let comment = if own.comment.is_empty() { "" } else { ": " };
+            format!("{}{comment}{}", own.by, own.comment)
+        });
+        let cells = [name, state, &own.active_at, &value, &labels.join(" "), &by];
         table.add_row(cells.map(screen::text));
     }
     format!("{table}\n{totals}")

@@ -91,3 +91,11 @@ impl TimeArgs {
         ])
     }
 }
+
+/// Who runs the command, as far as the machine says.
+pub(super) fn who() -> String {
+    std::env::var("USER")
+        .ok()
+        .filter(|own| !own.is_empty())
+        .unwrap_or_else(|| "somebody".to_owned())
+}

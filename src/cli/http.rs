@@ -82,6 +82,21 @@ impl Daemon {
         self.body(request.content_type("application/json").send(content.to_string()))
     }
 
+    /// The same, directly below the address.
+    pub(super) fn post_path_json(
+        &self,
+        path: &str,
+        content: &serde_json::Value,
+    ) -> anyhow::Result<String> {
+        let request = agent(Some(TIMEOUT)).post(format!("{}/{path}", self.url));
+        self.body(request.content_type("application/json").send(content.to_string()))
+    }
+
+    /// Deletes what lies directly below the address.
+    pub(super) fn delete_path(&self, path: &str) -> anyhow::Result<String> {
+        self.body(agent(Some(TIMEOUT)).delete(format!("{}/{path}", self.url)).call())
+    }
+
     /// Gets an answer's body as it comes.
     pub(super) fn stream(
         &self,
@@ -140,11 +155,11 @@ fn agent(timeout: Option<Duration>) -> ureq::Agent {
     config.timeout_global(timeout).build().into()
 }
 
-/// What an error says: the daemon's own, or one of Prometheus' API.
+/// What an error says: the daemon's own, one of Prometheus' API, or of Alertmanager's.
 fn message(body: &str) -> Option<String> {
     let own = serde_json::from_str(body).map(|answer: ErrorAnswer| answer.message);
     own.ok().or_else(|| {
         let answer: serde_json::Value = serde_json::from_str(body).ok()?;
-        Some(answer.get("error")?.as_str()?.to_owned())
+        Some(answer.get("error").unwrap_or(&answer).as_str()?.to_owned())
     })
 }

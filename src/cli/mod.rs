@@ -17,6 +17,7 @@ mod screen;
 mod senders;
 mod series;
 mod serve;
+mod silence;
 mod snapshot;
 mod table;
 mod tail;
@@ -43,6 +44,7 @@ enum Command {
     Senders(senders::SendersArgs),
     Hosts(hosts::HostsArgs),
     Alerts(alerts::AlertsArgs),
+    Silence(silence::SilenceArgs),
     Rules(rules::RulesArgs),
     Tail(tail::TailArgs),
     Ready(ready::ReadyArgs),
@@ -66,6 +68,7 @@ pub fn run() -> ExitCode {
         Command::Senders(args) => senders::senders(&args),
         Command::Hosts(args) => hosts::hosts(&args),
         Command::Alerts(args) => alerts::alerts(&args),
+        Command::Silence(args) => silence::silence(&args),
         Command::Rules(args) => rules::rules(&args),
         Command::Tail(args) => tail::tail(&args),
         Command::Ready(args) => ready::ready(&args),

@@ -123,6 +123,7 @@ pub(crate) struct RawAlerts {
     pub(crate) rules: Vec<String>,
     pub(crate) alertmanagers: Vec<String>,
     pub(crate) interval: String,
+    pub(crate) silences_kept: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -18,13 +18,14 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules, Lifeline, Lifelines,
-        LineKeeper, Observed, SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots,
-        TrustedClock, WriterHandle,
+        Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules, KnownSilences,
+        Lifeline, Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts, SnapshotSettings,
+        Snapshots, TrustedClock, WriterHandle,
     },
     api::{
-        self, AdminParts, ApiParts, Bodies, BodyLimits, Collectors, Connections, HostNames, Lines,
-        ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts, Tails,
+        self, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, Collectors, Connections,
+        HostNames, Lines, ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts,
+        Tails,
     },
     clock::{Clock, SystemClock},
     config::Settings,
@@ -39,6 +40,7 @@ use crate::{
 pub(super) struct Known {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
+    pub(super) silences: KnownSilences,
 }
 
 impl Known {
@@ -53,7 +55,9 @@ impl Known {
         let (sources, metrics) = (settings.rules.clone(), metrics.clone());
         let rules = KnownRules::open(sources, settings.promql, metrics)
             .context("read the rules of alerts.rules")?;
-        Ok(Self { hosts, rules })
+        let silences = KnownSilences::open(store.clone(), settings.silences_kept)
+            .context("read the silences")?;
+        Ok(Self { hosts, rules, silences })
     }
 }
 
@@ -64,7 +68,7 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     observed: Observed,
-    Known { hosts, rules }: Known,
+    Known { hosts, rules, silences }: Known,
 ) -> ApiParts {
     let snapshots = SnapshotSettings {
         folder: SnapshotFolder::new(settings.data_dir.join(&settings.snapshot_dir)),
@@ -105,6 +109,13 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         annotations: Annotations::new(store.clone(), settings.annotations_max),
     };
+    let alerting = AlertingParts {
+        rules: rules.clone(),
+        silences,
+        clock: clock.clone(),
+        bodies: bodies.clone(),
+        started: SystemClock.now(),
+    };
     let snapshots =
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
     let admin = AdminParts {
@@ -131,7 +142,7 @@ pub(super) fn api_parts(
         limits: overview_limits(settings),
         started: SystemClock.now(),
     };
-    ApiParts { host_names, bodies, query, objects, admin, overview }
+    ApiParts { host_names, bodies, query, objects, alerting, admin, overview }
 }
 
 fn bodies(settings: &Settings) -> Bodies {

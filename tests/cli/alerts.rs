@@ -25,7 +25,7 @@ pub(crate) const RULES: &str = "groups:
 ";
 
 /// A daemon with rules, each alert pending for so long.
-fn start(pending: &str) -> Daemon {
+pub(crate) fn start(pending: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", pending)).unwrap();
     let path = dir.path().join("*.yml");
@@ -33,7 +33,7 @@ fn start(pending: &str) -> Daemon {
     Daemon::start_in(dir, &(rules + &granularities(&SECONDS)))
 }
 
-fn rules_file(daemon: &Daemon) -> std::path::PathBuf {
+pub(crate) fn rules_file(daemon: &Daemon) -> std::path::PathBuf {
     daemon.dir.path().join("rules.yml")
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Op
 }
 
 /// The one alert, once it is in a state.
-fn alert(daemon: &Daemon, state: &str) -> Value {
+pub(crate) fn alert(daemon: &Daemon, state: &str) -> Value {
     until(daemon, state, || {
         let alerts = ask(daemon, "/api/v1/alerts")["alerts"].clone();
         alerts.as_array()?.iter().find(|own| own["state"] == state).cloned()

@@ -45,6 +45,7 @@ mod settings;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]
 mod setup;
+mod silences;
 mod status;
 mod storage;
 mod tail;

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 30] = [
+const NOT_RUN: [(&str, &str); 33] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -45,6 +45,8 @@ const NOT_RUN: [(&str, &str); 30] = [
     ("cargo run --release -p granary-agent-statsd", "see agents/statsd/tests/program.rs"),
     ("docker", "needs a daemon of docker; the Containerfile is read below"),
     ("granary-agent-mongodb", "needs a MongoDB server, see peers/mongodb.rs"),
+    ("granary alerts ack", "nothing fires here, see silences.rs"),
+    ("granary alerts unack", "nothing fires here, see silences.rs"),
     ("granary bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
     ("granary import --csv-time when --csv-metric room", "see import.rs"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
@@ -54,6 +56,7 @@ const NOT_RUN: [(&str, &str); 30] = [
         "granary rules check /etc",
         "rules that are installed; those of deploy/ are tested in alerts.rs",
     ),
+    ("granary silence expire", "ids are made up, see silences.rs"),
     ("granary serve", "every test starts its daemon so"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
     ("printf", "needs nc and a port of Graphite, see protocols.rs"),

@@ -7,11 +7,14 @@
 use std::sync::Arc;
 
 use super::{
-    GroupStatus,
+    Acknowledge, GroupStatus,
+    acknowledging::{AcknowledgeFault, Outcome},
     recording::{Recording, number},
 };
 use crate::{
-    alerts::{Ask, Due, GroupRun, GroupState, RuleGroup, RuleReport, Written, evaluate, stages},
+    alerts::{
+        Ask, Due, GroupRun, GroupState, LabelSet, RuleGroup, RuleReport, Written, evaluate, stages,
+    },
     clock::Stopwatch,
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store},
@@ -127,7 +130,8 @@ impl Running {
         let failed = reports.iter().filter(|(report, _)| report.error.is_some()).count();
         metrics.rule_evaluation_failures.inc_by(failed as u64);
         metrics.rule_group_evaluations_missed.inc_by(due.missed);
-        self.keep(state, now, &recording.store);
+        self.state = state;
+        self.keep(now, &recording.store);
         let fault = lost.map(|lost| format!("{} samples are lost: {}", lost.count, lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
         let fault = fault.or_else(|| errors.next());
@@ -143,16 +147,38 @@ impl Running {
         }
     }
 
+    /// Notes who looks after its alerts; says how many these are.
+    pub(super) fn acknowledge(
+        &mut self,
+        asked: &Acknowledge,
+        now: UnixMillis,
+        store: &Store,
+    ) -> Outcome {
+        let has = |labels: &LabelSet| {
+            asked.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
+        };
+        let mut count = 0;
+        for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
+            if alert.is_active() && has(&alert.labels) {
+                alert.acknowledged.clone_from(&asked.by);
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return Ok(0);
+        }
+        self.keep(now, store).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
+    }
+
     /// Stores the state, in one transaction. When that fails it is kept in memory, and stored with
-    /// the next one.
-    fn keep(&mut self, state: GroupState, now: UnixMillis, store: &Store) {
-        let (name, bytes) = (format!("{STATES}{}", self.id), state.to_bytes());
-        self.state = state;
+    /// the next one; says why.
+    fn keep(&mut self, now: UnixMillis, store: &Store) -> Option<String> {
+        let (name, bytes) = (format!("{STATES}{}", self.id), self.state.to_bytes());
         let put = store.put_object(ObjectKind::Rule, &name, self.version, &bytes, now);
         let fault = match put {
             Ok(Ok(version)) => {
                 self.version = Some(version);
-                return;
+                return None;
             }
             // It was damaged or restored meanwhile: the next one goes over it.
             Ok(Err(ObjectRefusal::Conflict { found, .. })) => {
@@ -167,6 +193,7 @@ impl Running {
             fault,
             "cannot store alerts; it will be tried again"
         );
+        Some(fault)
     }
 
     /// Says once that something is wrong, and once that it is well again.

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::acknowledging::{Acknowledge, AcknowledgeFault, Waiting};
 use crate::{
     alerts::{AlertState, GroupState, RuleGroup, RuleReport, RuleSet, RuleSources, SourceFault},
     model::UnixMillis,
@@ -27,6 +28,7 @@ struct Inner {
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// Held while files are read: the last to begin is the last to end.
     reading: Mutex<()>,
+    acknowledgements: Waiting,
 }
 
 /// The rules as they were read last.
@@ -65,8 +67,15 @@ impl KnownRules {
         let set = Arc::new(sources.read(&promql)?);
         metrics.rules.set(count(&set));
         let loaded = RwLock::new(Loaded { set, generation: 1 });
-        let (statuses, reading) = (RwLock::default(), Mutex::default());
-        Ok(Self(Arc::new(Inner { sources, promql, metrics, loaded, statuses, reading })))
+        Ok(Self(Arc::new(Inner {
+            sources,
+            promql,
+            metrics,
+            loaded,
+            statuses: RwLock::default(),
+            reading: Mutex::default(),
+            acknowledgements: Waiting::default(),
+        })))
     }
 
     /// Reads the rules again; when they cannot be used, those of before stay. Returns how many
@@ -91,6 +100,26 @@ impl KnownRules {
 
     pub(super) fn loaded(&self) -> Loaded {
         self.0.loaded.read().clone()
+    }
+
+    /// Says who looks after alerts, durably; returns how many have the labels.
+    ///
+    /// # Errors
+    /// When none has, or it cannot be done now.
+    pub async fn acknowledge(&self, asked: Acknowledge) -> Result<usize, AcknowledgeFault> {
+        self.0.acknowledgements.ask(asked).await
+    }
+
+    pub(super) fn acknowledgements(&self) -> &Waiting {
+        &self.0.acknowledgements
+    }
+
+    /// Notes what a group's alerts are now, between its evaluations.
+    pub(super) fn note_state(&self, id: &str, state: &GroupState) {
+        let mut statuses = self.0.statuses.write();
+        if let Some(status) = statuses.get_mut(id) {
+            *status = Arc::new(GroupStatus { state: state.clone(), ..GroupStatus::clone(status) });
+        }
     }
 
     /// Notes what became of a group.

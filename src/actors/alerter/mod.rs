@@ -3,6 +3,7 @@
 //! `alerts` decides; here is asked, written and remembered. Groups are evaluated one after the
 //! other, each query within a budget as that of any client. Must never know: HTTP, what a rule says.
 
+mod acknowledging;
 mod group;
 mod known;
 mod recording;
@@ -11,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 
+pub use acknowledging::{Acknowledge, AcknowledgeFault};
 pub use known::{GroupStatus, KnownRules};
 
 use super::{Lifeline, Stop, TrustedClock, WriterHandle};
@@ -83,14 +85,21 @@ impl Alerter {
     /// Evaluates what is due, and comes back when something is.
     fn work(&mut self, ctx: &mut Context<Self>) {
         let (shared, groups) = (self.shared.clone(), std::mem::take(&mut self.groups));
-        let worked = async move { shared.evaluate_due(groups).await }.into_actor(self);
-        ctx.spawn(worked.map(|groups, role, ctx| {
-            let now = role.shared.clock.now();
+        let worked = async move {
+            let groups = shared.evaluate_due(groups).await;
+            let now = shared.clock.now();
             let next = |own: &Running| next_after(own.group.interval_ms, now).since(now);
             let next = groups.all.iter().map(next).min().unwrap_or(i64::MAX);
             let wait = Duration::from_millis(next.max(0).unsigned_abs()).min(LOOK_EVERY);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = shared.rules.acknowledgements().some() => {}
+            }
+            groups
+        };
+        ctx.spawn(worked.into_actor(self).map(|groups, role, ctx| {
             role.groups = groups;
-            ctx.run_later(wait, Self::work);
+            role.work(ctx);
         }));
     }
 }
@@ -101,7 +110,9 @@ impl Shared {
         if loaded.generation != groups.generation {
             groups = self.adopt(groups, loaded).await;
         }
-        for running in &mut groups.all {
+        self.acknowledge(&mut groups);
+        for place in 0..groups.all.len() {
+            let running = &mut groups.all[place];
             let now = self.clock.now();
             let Some(due) = due(running.group.interval_ms, running.state.last(), now) else {
                 continue;
@@ -114,8 +125,30 @@ impl Shared {
             let (recording, metrics) = (&self.recording, &self.metrics);
             let status = running.evaluate(due, &ask, recording, now, metrics).await;
             self.rules.note(&running.id, status);
+            self.acknowledge(&mut groups);
         }
         groups
+    }
+
+    /// Does what waits for the alerter, as soon as no group is under way.
+    fn acknowledge(&self, groups: &mut Groups) {
+        for (asked, reply) in self.rules.acknowledgements().take() {
+            let mut outcome = Err(AcknowledgeFault::NotFound);
+            for running in &mut groups.all {
+                let own = running.acknowledge(&asked, self.clock.now(), &self.recording.store);
+                if own == Ok(0) {
+                    continue;
+                }
+                self.rules.note_state(&running.id, &running.state);
+                outcome = match (outcome, own) {
+                    (Ok(before), Ok(count)) => Ok(before + count),
+                    (Err(AcknowledgeFault::NotFound), own) | (Ok(_), own) => own,
+                    (before, _) => before,
+                };
+            }
+            // Who asked may be gone.
+            drop(reply.send(outcome));
+        }
     }
 
     fn vector(&self, expression: &str, at: UnixMillis, time_max: Duration) -> Answered {

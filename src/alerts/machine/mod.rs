@@ -95,6 +95,7 @@ fn activate(alert: &mut Alert, at: i64) {
         alert.active_at = at;
         alert.fired_at = None;
         alert.resolved_at = None;
+        alert.acknowledged = None;
     }
 }
 
@@ -113,6 +114,7 @@ fn miss(policy: &AlertPolicy, alert: &mut Alert, at: i64) {
                 alert.active_at = since;
                 alert.fired_at = Some(at);
                 alert.resolved_at = None;
+                alert.acknowledged = None;
             }
         }
     }
@@ -141,4 +143,5 @@ fn end(alert: &mut Alert, at: i64) {
     }
     alert.state = AlertState::Inactive;
     alert.keep_firing_since = None;
+    alert.acknowledged = None;
 }

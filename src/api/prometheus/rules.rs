@@ -217,6 +217,9 @@ fn alert(own: &Alert) -> Value {
     if let (Some(since), Some(shown)) = (own.keep_firing_since, shown.as_object_mut()) {
         shown.insert("keepFiringSince".to_owned(), json!(time(Some(UnixMillis(since)))));
     }
+    if let (Some(by), Some(shown)) = (&own.acknowledged, shown.as_object_mut()) {
+        shown.insert("acknowledged".to_owned(), json!(by));
+    }
     if let (true, Some(shown)) = (is_no_data, shown.as_object_mut()) {
         shown.insert("noData".to_owned(), json!(true));
     }

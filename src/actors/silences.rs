@@ -1,0 +1,166 @@
+//! The silences that are known: kept as objects of the store, read once, changed one after the other.
+//!
+//! Must never know: HTTP, what is silenced.
+
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::{
+    alerts::{LabelSet, NewSilence, Silence, SilenceFault, Silences},
+    model::UnixMillis,
+    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+};
+
+/// Before every id, and behind.
+const FIRST: &str = "";
+const LAST: &str = "{";
+
+/// The silences. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct KnownSilences(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    kept_ms: i64,
+    known: RwLock<Arc<Silences>>,
+    /// Held through each change.
+    changing: Mutex<()>,
+}
+
+/// Why silences are not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SilencingFault {
+    /// They cannot be as somebody wants.
+    #[error(transparent)]
+    Silence(#[from] SilenceFault),
+    /// The store has no room.
+    #[error(transparent)]
+    Refused(#[from] ObjectRefusal),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl KnownSilences {
+    /// Reads the silences of a store, which keeps those that are over for so long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn open(store: Store, kept: Duration) -> Result<Self, StoreError> {
+        let mut found = Vec::new();
+        store.visit_objects_backwards(ObjectKind::Silence, FIRST..LAST, &mut |id, object| {
+            match object.map(|own| serde_json::from_slice::<Silence>(&own.bytes)) {
+                Some(Ok(silence)) => found.push(silence),
+                Some(Err(cause)) => tracing::error!(id, %cause, "cannot read a silence"),
+                None => tracing::error!(id, "a silence is damaged"),
+            }
+            ControlFlow::Continue(())
+        })?;
+        let known = RwLock::new(Arc::new(found.into_iter().collect()));
+        let (kept_ms, changing) = (kept.as_millis() as i64, Mutex::default());
+        Ok(Self(Arc::new(Inner { store, kept_ms, known, changing })))
+    }
+
+    /// All of them now.
+    pub fn known(&self) -> Arc<Silences> {
+        self.0.known.read().clone()
+    }
+
+    /// How long those that are over are kept, in milliseconds.
+    pub fn kept_ms(&self) -> i64 {
+        self.0.kept_ms
+    }
+
+    /// Whether an alert with these labels is silenced at a time.
+    pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
+        !self.known().silencing(labels, at).is_empty()
+    }
+
+    /// Makes or changes a silence, durably; returns its id.
+    ///
+    /// # Errors
+    /// When it cannot be, or the store cannot be written.
+    pub fn want(&self, new: NewSilence, now: UnixMillis) -> Result<String, SilencingFault> {
+        let _changing = self.0.changing.lock();
+        self.forget(now)?;
+        let changed = self.known().want(new, fresh_id(), now)?;
+        let id = changed.first().map(|own| own.id.clone()).unwrap_or_default();
+        self.keep(changed, now)?;
+        Ok(id)
+    }
+
+    /// Ends a silence, durably.
+    ///
+    /// # Errors
+    /// When there is none, or the store cannot be written.
+    pub fn expire(&self, id: &str, now: UnixMillis) -> Result<(), SilencingFault> {
+        let _changing = self.0.changing.lock();
+        self.forget(now)?;
+        let ended = self.known().expire(id, now)?;
+        self.keep(vec![ended], now)
+    }
+
+    /// The new one first: killed in between, both silence.
+    fn keep(&self, changed: Vec<Silence>, now: UnixMillis) -> Result<(), SilencingFault> {
+        for silence in changed {
+            let (kind, store) = (ObjectKind::Silence, &self.0.store);
+            let version = store.object(kind, &silence.id)?.map(|own| own.version);
+            // Nothing of it cannot be written.
+            let bytes = serde_json::to_vec(&silence).unwrap_or_default();
+            store.put_object(kind, &silence.id, version, &bytes, now)??;
+            self.adopt(|all| all.put(silence));
+        }
+        Ok(())
+    }
+
+    fn forget(&self, now: UnixMillis) -> Result<(), SilencingFault> {
+        for id in self.known().forgotten(now, self.0.kept_ms) {
+            let (kind, store) = (ObjectKind::Silence, &self.0.store);
+            let version = store.object(kind, &id)?.map(|own| own.version);
+            store.delete_object(kind, &id, version)??;
+            self.adopt(|all| all.remove(&id));
+        }
+        Ok(())
+    }
+
+    fn adopt(&self, change: impl FnOnce(&mut Silences)) {
+        let mut all = Silences::clone(&self.known());
+        change(&mut all);
+        *self.0.known.write() = Arc::new(all);
+    }
+}
+
+/// A UUID of version 4 (RFC 9562), as Alertmanager's clients want it.
+fn fresh_id() -> String {
+    let random = fastrand::u128(..);
+    let random = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let digits = format!("{random:032x}");
+    let mut out = String::with_capacity(36);
+    for (at, digit) in digits.chars().enumerate() {
+        if matches!(at, 8 | 12 | 16 | 20) {
+            out.push('-');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids_and_each_another() {
+        let ids: Vec<_> = (0..100).map(|_| fresh_id()).collect();
+        for id in &ids {
+            let parts: Vec<_> = id.split('-').map(str::len).collect();
+            assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");
+            let variant = id.as_bytes()[19];
+            assert!(id.as_bytes()[14] == b'4' && b"89ab".contains(&variant), "{id}");
+        }
+        let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len());
+    }
+}

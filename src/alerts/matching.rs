@@ -1,0 +1,253 @@
+//! Matchers of labels as Alertmanager has them: `=`, `!=`, `=~`, `!~`, patterns match whole values, and
+//! a label that is not there is empty.
+//!
+//! Must never know: what is silenced, routed or asked for by them.
+
+use std::fmt;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::LabelSet;
+use crate::query::{Budget, PromqlLimits, whole_pattern};
+
+/// Bytes of a label's name, and of a value or pattern.
+const NAME_BYTES_MAX: usize = 256;
+const VALUE_BYTES_MAX: usize = 4096;
+/// Bytes of a pattern when it is compiled.
+const PATTERN_BYTES_MAX: usize = 64 << 10;
+/// What bounds a pattern.
+const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    series_max: 0,
+    points_max: 0,
+    steps_max: 0,
+    query_bytes_max: VALUE_BYTES_MAX,
+    regex_bytes_max: PATTERN_BYTES_MAX,
+    budget: &Budget::UNLIMITED,
+};
+/// The longer ones first.
+const OPERATORS: [(&str, bool, bool); 4] =
+    [("=~", true, true), ("!~", true, false), ("!=", false, false), ("=", false, true)];
+
+/// What a label's value must be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct LabelMatcher {
+    name: String,
+    value: String,
+    is_equal: bool,
+    pattern: Option<Regex>,
+}
+
+/// As Alertmanager's API has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    name: String,
+    value: String,
+    is_regex: bool,
+    #[serde(default = "yes")]
+    is_equal: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TryFrom<Written> for LabelMatcher {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written { name, value, is_regex, is_equal } = written;
+        Self::new(&name, &value, is_regex, is_equal)
+    }
+}
+
+impl From<LabelMatcher> for Written {
+    fn from(own: LabelMatcher) -> Self {
+        let (is_regex, is_equal) = (own.is_pattern(), own.is_equal);
+        Self { name: own.name, value: own.value, is_regex, is_equal }
+    }
+}
+
+impl PartialEq for LabelMatcher {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |own: &Self| (own.is_pattern(), own.is_equal);
+        of(self) == of(other) && self.name == other.name && self.value == other.value
+    }
+}
+
+impl LabelMatcher {
+    /// A matcher of a label; a pattern must match the whole value.
+    ///
+    /// # Errors
+    /// When the name is none, or the pattern.
+    pub fn new(name: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, String> {
+        let is_word = |(at, c): (usize, char)| {
+            c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit())
+        };
+        let is_name = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+        if !is_name || !name.char_indices().all(is_word) {
+            return Err(format!("invalid label name {name:?}"));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            let message = format!("{} bytes are more than {VALUE_BYTES_MAX}", value.len());
+            return Err(format!("the matcher of {name}: {message}"));
+        }
+        let pattern = is_regex.then(|| whole_pattern(value, &LIMITS)).transpose();
+        let pattern = pattern.map_err(|cause| format!("the matcher of {name}: {cause}"))?;
+        Ok(Self { name: name.to_owned(), value: value.to_owned(), is_equal, pattern })
+    }
+
+    /// Reads one matcher such as `host=~"web.*"`; the quotes may be left out.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let none = || format!("{text:?} is no matcher; write host=web1 or host=~\"web.*\"");
+        let text = text.trim();
+        let at = text.find(['=', '!']).ok_or_else(none)?;
+        let (name, rest) = text.split_at_checked(at).ok_or_else(none)?;
+        let mut all = OPERATORS.iter();
+        let found = all.find_map(|own| Some((own, rest.strip_prefix(own.0)?)));
+        let ((_, is_regex, is_equal), value) = found.ok_or_else(none)?;
+        let value = unquoted(value.trim()).ok_or_else(none)?;
+        Self::new(name.trim(), &value, *is_regex, *is_equal)
+    }
+
+    /// Reads matchers that stand together, such as `{a="b", c!="d"}`; the braces may be left out.
+    ///
+    /// # Errors
+    /// When one of them is none.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
+        let text = text.trim();
+        let inside = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'));
+        let inside = inside.ok_or_else(|| format!("{text:?} lacks a closing brace"))?;
+        let (mut is_quoted, mut is_escaped) = (false, false);
+        let between = |c: char| {
+            let is_end = c == ',' && !is_quoted;
+            is_quoted ^= c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        };
+        let parts: Vec<_> = inside.split(between).map(str::trim).collect();
+        parts.into_iter().filter(|part| !part.is_empty()).map(Self::parse).collect()
+    }
+
+    /// The label's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value or pattern.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Whether its value is a pattern.
+    pub fn is_pattern(&self) -> bool {
+        self.pattern.is_some()
+    }
+
+    /// Whether the value must be this one or match it, and not the opposite.
+    pub fn is_equal(&self) -> bool {
+        self.is_equal
+    }
+
+    /// Whether a value is as it must be.
+    pub fn accepts(&self, value: &str) -> bool {
+        let is_same = match &self.pattern {
+            Some(pattern) => pattern.is_match(value),
+            None => self.value == value,
+        };
+        is_same == self.is_equal
+    }
+
+    /// Whether the labels are as they must be.
+    pub fn matches(&self, labels: &LabelSet) -> bool {
+        self.accepts(labels.get(&self.name).map_or("", String::as_str))
+    }
+}
+
+impl fmt::Display for LabelMatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is = (self.is_pattern(), self.is_equal);
+        let mut all = OPERATORS.iter();
+        let operator = all.find(|own| (own.1, own.2) == is).map_or("=", |own| own.0);
+        write!(f, "{}{operator}{:?}", self.name, self.value)
+    }
+}
+
+/// A value without its quotes; `None` when one of them, or what stands behind a backslash, is wrong.
+fn unquoted(text: &str) -> Option<String> {
+    let Some(rest) = text.strip_prefix('"') else {
+        return (!text.contains('"')).then(|| text.to_owned());
+    };
+    let (mut out, mut chars) = (String::new(), rest.chars());
+    loop {
+        match chars.next()? {
+            '"' => return chars.as_str().is_empty().then_some(out),
+            '\\' => match chars.next()? {
+                'n' => out.push('\n'),
+                own @ ('"' | '\\') => out.push(own),
+                // As in patterns.
+                other => out.extend(['\\', other]),
+            },
+            own => out.push(own),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> LabelSet {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn patterns_match_whole_values_and_what_is_not_there_is_empty() {
+        let own = labels(&[("host", "web1"), ("alertname", "High")]);
+        let check = |text: &str, expected: bool| {
+            assert_eq!(LabelMatcher::parse(text).unwrap().matches(&own), expected, "{text}");
+        };
+        check("host=web1", true);
+        check("host=web", false);
+        check("host!=web", true);
+        check("host=~web", false);
+        check("host=~\"web.\"", true);
+        check("host=~\"db1|web1\"", true);
+        check("host!~\"web.*\"", false);
+        check("job=\"\"", true);
+        check("job!=\"\"", false);
+        check("job=~\".+\"", false);
+    }
+
+    #[test]
+    fn texts_are_read_as_alertmanager_reads_them() {
+        let read = |text: &str| {
+            let all = LabelMatcher::parse_all(text)?;
+            Ok::<_, String>(all.iter().map(LabelMatcher::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(read("{ a = \"b,c\" , d=~e.* ,}").unwrap(), ["a=\"b,c\"", "d=~\"e.*\""]);
+        assert_eq!(read("a!=\"q\\\"\\n\"").unwrap(), ["a!=\"q\\\"\\n\""]);
+        assert_eq!(read("").unwrap(), [""; 0]);
+        for text in ["a", "{a=b", "=b", "1a=b", "a=\"b", "a=b\"", "a=~\"(\"", "a-b=c"] {
+            read(text).unwrap_err();
+        }
+        let long = format!("a={}", "x".repeat(VALUE_BYTES_MAX + 1));
+        LabelMatcher::parse(&long).unwrap_err();
+    }
+
+    #[test]
+    fn json_is_alertmanagers() {
+        let own: LabelMatcher =
+            serde_json::from_str(r#"{"name":"a","value":"b.*","isRegex":true}"#).unwrap();
+        assert_eq!(own.to_string(), "a=~\"b.*\"");
+        let text = serde_json::to_string(&own).unwrap();
+        assert_eq!(text, r#"{"name":"a","value":"b.*","isRegex":true,"isEqual":true}"#);
+        let bad = r#"{"name":"a","value":"(","isRegex":true}"#;
+        serde_json::from_str::<LabelMatcher>(bad).unwrap_err();
+    }
+}

@@ -1,0 +1,313 @@
+//! Silences: alerts with certain labels are told to nobody for a time, once or again and again.
+//!
+//! Pure: what a silence is, what becomes of all of them by a change, and whether an alert is silenced
+//! at a time. As in Alertmanager a silence is never taken back but ended early, and one that cannot be
+//! changed as asked is ended and replaced. Must never know: where silences are kept, who asks.
+
+mod recurrence;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, ops::Range};
+
+use serde::{Deserialize, Serialize};
+
+pub use recurrence::Recurrence;
+
+use super::{LabelMatcher, LabelSet};
+use crate::model::UnixMillis;
+
+/// Silences of a store, with those that have ended and are kept.
+const SILENCES_MAX: usize = 2000;
+/// Matchers of one.
+const MATCHERS_MAX: usize = 32;
+/// Patterns of all: each is compiled.
+const PATTERNS_MAX: usize = 2000;
+const AUTHOR_BYTES_MAX: usize = 256;
+const COMMENT_BYTES_MAX: usize = 4096;
+
+/// Alerts that all matchers fit are told to nobody for a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Silence {
+    /// What it is asked for by: a UUID.
+    pub id: String,
+    /// Which alerts.
+    pub matchers: Vec<LabelMatcher>,
+    /// From when, Unix milliseconds.
+    pub starts_at: i64,
+    /// Until when.
+    pub ends_at: i64,
+    /// When it was changed last.
+    pub updated_at: i64,
+    /// Who says so.
+    pub created_by: String,
+    /// Why.
+    pub comment: String,
+    /// In which windows of that time; without, in all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurring: Option<Recurrence>,
+}
+
+/// What a silence is at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SilenceState {
+    /// It silences.
+    Active,
+    /// It will.
+    Pending,
+    /// It will not any more.
+    Expired,
+}
+
+impl SilenceState {
+    /// The word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Pending => "pending",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// A silence that somebody wants, or a change of one.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "they are those of a silence")]
+pub struct NewSilence {
+    /// Which one is changed; `None`: a new one.
+    pub id: Option<String>,
+    pub matchers: Vec<LabelMatcher>,
+    pub starts_at: UnixMillis,
+    pub ends_at: UnixMillis,
+    pub created_by: String,
+    pub comment: String,
+    /// `None`: it was not said; what recurs must not become one that does not by mistake.
+    pub recurring: Option<Option<Recurrence>>,
+}
+
+/// Why silences are not as somebody wants.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SilenceFault {
+    /// It cannot be as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is none with that id.
+    #[error("silence {0} not found")]
+    NotFound(String),
+    /// It ended before.
+    #[error("silence {0} already expired")]
+    Expired(String),
+}
+
+impl Silence {
+    /// When it silences: its window that is under way or comes next, else its last.
+    pub fn window(&self, now: UnixMillis) -> Range<UnixMillis> {
+        let whole = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
+        let Some(recurring) = &self.recurring else { return whole };
+        let found = recurring.window(now.max(whole.start));
+        match found.filter(|window| window.start < whole.end) {
+            Some(window) => window.start.max(whole.start)..window.end.min(whole.end),
+            None => whole.end..whole.end,
+        }
+    }
+
+    /// What it is at a time.
+    pub fn state(&self, now: UnixMillis) -> SilenceState {
+        let window = self.window(now);
+        if window.contains(&now) {
+            SilenceState::Active
+        } else if now < window.start && now.0 < self.ends_at {
+            SilenceState::Pending
+        } else {
+            SilenceState::Expired
+        }
+    }
+
+    /// Whether it silences an alert with these labels at a time.
+    pub fn silences(&self, labels: &LabelSet, at: UnixMillis) -> bool {
+        // Most are over, or are about others: their windows are looked for last.
+        (self.starts_at..self.ends_at).contains(&at.0)
+            && self.matchers.iter().all(|own| own.matches(labels))
+            && self.state(at) == SilenceState::Active
+    }
+
+    fn is_forgotten(&self, now: UnixMillis, kept_ms: i64) -> bool {
+        now.since(UnixMillis(self.ends_at)) > kept_ms
+    }
+
+    /// The same, ended.
+    fn ended(&self, now: UnixMillis) -> Self {
+        let starts_at = self.starts_at.min(now.0);
+        Self { starts_at, ends_at: now.0, updated_at: now.0, ..self.clone() }
+    }
+
+    /// Whether a change leaves what it has silenced by now as it was (Alertmanager's `canUpdate`).
+    fn may_become(&self, new: &NewSilence, now: UnixMillis) -> bool {
+        let is_same = self.matchers == new.matchers
+            && new.recurring.as_ref().is_none_or(|own| *own == self.recurring);
+        // A window that is to come may be changed as long as the whole has not begun.
+        let has_begun = self.starts_at <= now.0;
+        is_same
+            && self.state(now) != SilenceState::Expired
+            && if has_begun { new.starts_at.0 == self.starts_at } else { new.starts_at >= now }
+    }
+}
+
+/// All silences, by their ids.
+#[derive(Debug, Clone, Default)]
+pub struct Silences(BTreeMap<String, Silence>);
+
+impl FromIterator<Silence> for Silences {
+    fn from_iter<I: IntoIterator<Item = Silence>>(all: I) -> Self {
+        Self(all.into_iter().map(|own| (own.id.clone(), own)).collect())
+    }
+}
+
+impl Silences {
+    /// The ids of those that silence an alert with these labels at a time.
+    pub fn silencing(&self, labels: &LabelSet, at: UnixMillis) -> Vec<&str> {
+        let all = self.0.values().filter(|own| own.silences(labels, at));
+        all.map(|own| own.id.as_str()).collect()
+    }
+
+    /// Takes one in, in place of the one with its id.
+    pub fn put(&mut self, silence: Silence) {
+        self.0.insert(silence.id.clone(), silence);
+    }
+
+    /// Forgets one.
+    pub fn remove(&mut self, id: &str) {
+        self.0.remove(id);
+    }
+
+    /// One of them.
+    pub fn get(&self, id: &str) -> Option<&Silence> {
+        self.0.get(id)
+    }
+
+    /// Those that are kept: active ones first, then those to come, by their ends and beginnings, then
+    /// those that are over, the last to end first.
+    pub fn listed(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
+        let kept = self.0.values().filter(|own| !own.is_forgotten(now, kept_ms));
+        let mut all: Vec<_> = kept.map(|own| (own, own.state(now))).collect();
+        all.sort_by_cached_key(|(own, state)| {
+            let window = own.window(now);
+            let order = match state {
+                SilenceState::Active => window.end.0,
+                SilenceState::Pending => window.start.0,
+                SilenceState::Expired => -own.ends_at,
+            };
+            (*state, order)
+        });
+        all
+    }
+
+    /// Those that ended so long ago that they are forgotten.
+    pub fn forgotten(&self, now: UnixMillis, kept_ms: i64) -> Vec<String> {
+        let old = self.0.values().filter(|own| own.is_forgotten(now, kept_ms));
+        old.map(|own| own.id.clone()).collect()
+    }
+
+    /// What becomes of silences when one is wanted: the new or changed one, then the one that it
+    /// replaces. `fresh` is the id of a new one.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn want(
+        &self,
+        new: NewSilence,
+        fresh: String,
+        now: UnixMillis,
+    ) -> Result<Vec<Silence>, SilenceFault> {
+        let before = match &new.id {
+            None => None,
+            Some(id) => Some(self.get(id).ok_or_else(|| SilenceFault::NotFound(id.clone()))?),
+        };
+        self.check(&new, before, now)?;
+        if let Some(before) = before.filter(|own| own.may_become(&new, now)) {
+            let recurring = new.recurring.unwrap_or_else(|| before.recurring.clone());
+            return Ok(vec![Silence {
+                id: before.id.clone(),
+                matchers: new.matchers,
+                starts_at: new.starts_at.0,
+                ends_at: new.ends_at.0,
+                updated_at: now.0,
+                created_by: new.created_by,
+                comment: new.comment,
+                recurring,
+            }]);
+        }
+        let made = Silence {
+            id: fresh,
+            matchers: new.matchers,
+            starts_at: new.starts_at.max(now).0,
+            ends_at: new.ends_at.0,
+            updated_at: now.0,
+            created_by: new.created_by,
+            comment: new.comment,
+            recurring: new.recurring.flatten(),
+        };
+        let replaced = before.filter(|own| own.state(now) != SilenceState::Expired);
+        Ok([Some(made), replaced.map(|own| own.ended(now))].into_iter().flatten().collect())
+    }
+
+    /// A silence, ended now.
+    ///
+    /// # Errors
+    /// When there is none, or it is over.
+    pub fn expire(&self, id: &str, now: UnixMillis) -> Result<Silence, SilenceFault> {
+        let own = self.get(id).ok_or_else(|| SilenceFault::NotFound(id.to_owned()))?;
+        if own.state(now) == SilenceState::Expired {
+            return Err(SilenceFault::Expired(id.to_owned()));
+        }
+        Ok(own.ended(now))
+    }
+
+    fn check(
+        &self,
+        new: &NewSilence,
+        before: Option<&Silence>,
+        now: UnixMillis,
+    ) -> Result<(), SilenceFault> {
+        let invalid = |message: &str| Err(SilenceFault::Invalid(message.to_owned()));
+        if new.starts_at >= new.ends_at {
+            return invalid("start time must be before end time");
+        }
+        if new.ends_at <= now {
+            return invalid("end time can't be in the past");
+        }
+        if new.matchers.is_empty() || new.matchers.len() > MATCHERS_MAX {
+            let message = format!("name 1 to {MATCHERS_MAX} matchers");
+            return Err(SilenceFault::Invalid(message));
+        }
+        if new.matchers.iter().all(|own| own.accepts("")) {
+            return invalid("at least one matcher must not match the empty string");
+        }
+        for (name, text, bytes_max) in [
+            ("createdBy", &new.created_by, AUTHOR_BYTES_MAX),
+            ("comment", &new.comment, COMMENT_BYTES_MAX),
+        ] {
+            if text.trim().is_empty() || text.len() > bytes_max {
+                let message = format!("{name}: write 1 to {bytes_max} bytes");
+                return Err(SilenceFault::Invalid(message));
+            }
+        }
+        if new.recurring.is_none() && before.is_some_and(|own| own.recurring.is_some()) {
+            return invalid(
+                "this silence recurs: send `recurring`, too, with null for one that does not",
+            );
+        }
+        if self.0.len() >= SILENCES_MAX {
+            let message =
+                format!("{} silences are as many as there may be: let some end", self.0.len());
+            return Err(SilenceFault::Invalid(message));
+        }
+        let patterns = |all: &[LabelMatcher]| all.iter().filter(|own| own.is_pattern()).count();
+        let count: usize = self.0.values().map(|own| patterns(&own.matchers)).sum();
+        if count + patterns(&new.matchers) > PATTERNS_MAX {
+            let message = format!("all silences have {PATTERNS_MAX} patterns at most: name values");
+            return Err(SilenceFault::Invalid(message));
+        }
+        Ok(())
+    }
+}

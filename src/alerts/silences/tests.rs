@@ -1,0 +1,127 @@
+//! What becomes of silences.
+
+use serde_json::json;
+
+use super::*;
+
+const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
+const HOUR: i64 = 3_600_000;
+
+fn new(id: Option<&str>, matcher: &str, from: i64, until: i64) -> NewSilence {
+    NewSilence {
+        id: id.map(str::to_owned),
+        matchers: LabelMatcher::parse_all(matcher).unwrap(),
+        starts_at: NOW.plus(from),
+        ends_at: NOW.plus(until),
+        created_by: "ann".to_owned(),
+        comment: "disk is changed".to_owned(),
+        recurring: None,
+    }
+}
+
+fn labels(host: &str) -> LabelSet {
+    [("alertname", "High"), ("host", host)].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
+}
+
+/// Takes in what a change gives.
+fn apply(all: &Silences, changed: &[Silence]) -> Silences {
+    all.0.values().chain(changed).cloned().collect()
+}
+
+#[test]
+fn an_alert_is_silenced_from_the_beginning_to_before_the_end() {
+    let made = Silences::default().want(new(None, "host=~\"web.*\"", -HOUR, HOUR), "a".into(), NOW);
+    let made = made.unwrap();
+    // What was told by now was told.
+    assert_eq!((made.len(), made[0].starts_at), (1, NOW.0));
+    let all = apply(&Silences::default(), &made);
+    let check = |host: &str, at: i64, expected: &[&str]| {
+        assert_eq!(all.silencing(&labels(host), NOW.plus(at)), expected, "{host} {at}");
+    };
+    check("web1", -1, &[]);
+    check("web1", 0, &["a"]);
+    check("db1", 0, &[]);
+    check("web1", HOUR - 1, &["a"]);
+    check("web1", HOUR, &[]);
+    let state = |at: i64| all.get("a").unwrap().state(NOW.plus(at)).as_str();
+    assert_eq!([state(-1), state(0), state(HOUR)], ["pending", "active", "expired"]);
+}
+
+#[test]
+fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
+    let none = Silences::default();
+    let all = apply(&none, &none.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap());
+    let later = NOW.plus(60_000);
+    // Longer, or shorter: the same one.
+    let changed = all.want(new(Some("a"), "host=a", 0, 2 * HOUR), "b".into(), later).unwrap();
+    assert_eq!((changed.len(), &*changed[0].id, changed[0].ends_at), (1, "a", NOW.0 + 2 * HOUR));
+    // About others, or from another time: a new one, and the old one ends.
+    for other in [new(Some("a"), "host=b", 0, HOUR), new(Some("a"), "host=a", HOUR, 2 * HOUR)] {
+        let changed = all.want(other, "b".into(), later).unwrap();
+        let ids: Vec<_> = changed.iter().map(|own| (&*own.id, own.ends_at > later.0)).collect();
+        assert_eq!(ids, [("b", true), ("a", false)]);
+        let all = apply(&all, &changed);
+        assert_eq!(all.get("a").unwrap().state(later), SilenceState::Expired);
+        assert_eq!(all.expire("a", later), Err(SilenceFault::Expired("a".to_owned())));
+    }
+    let ended = all.expire("a", later).unwrap();
+    assert_eq!((ended.starts_at, ended.ends_at), (NOW.0, later.0));
+    let all = apply(&all, &[ended]);
+    assert_eq!(all.forgotten(later.plus(HOUR), HOUR), [""; 0]);
+    assert_eq!(all.forgotten(later.plus(HOUR + 1), HOUR), ["a"]);
+    // One that is over is made again under another id.
+    let again = all.want(new(Some("a"), "host=a", 0, HOUR), "b".into(), later).unwrap();
+    assert_eq!((again.len(), &*again[0].id), (1, "b"));
+    assert_eq!(all.expire("c", NOW), Err(SilenceFault::NotFound("c".to_owned())));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let none = Silences::default();
+    let check = |new: NewSilence, expected: &str| {
+        let message = none.want(new, "a".into(), NOW).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    };
+    check(new(None, "host=a", 0, 0), "start time must be before end time");
+    check(new(None, "host=a", -HOUR, 0), "end time can't be in the past");
+    check(new(None, "", 0, HOUR), "matchers");
+    check(new(None, "host!=a,job=~\".*\"", 0, HOUR), "empty string");
+    check(new(Some("x"), "host=a", 0, HOUR), "silence x not found");
+    check(NewSilence { comment: " ".into(), ..new(None, "host=a", 0, HOUR) }, "comment");
+    let many: Silences = (0..SILENCES_MAX)
+        .map(|i| {
+            let id = format!("{i:05}");
+            none.want(new(None, "host=a", 0, HOUR), id, NOW).unwrap().remove(0)
+        })
+        .collect();
+    let refused = many.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
+    assert!(refused.to_string().contains("2000 silences"), "{refused}");
+}
+
+#[test]
+fn a_recurring_silence_shows_the_window_that_counts() {
+    // NOW is Friday, 2027-01-15, 08:00 UTC.
+    let nightly = json!({ "from": "22:00", "until": "23:00", "zone": "UTC" });
+    let recurring = Some(Some(serde_json::from_value(nightly).unwrap()));
+    let wanted = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
+    let none = Silences::default();
+    let all = apply(&none, &none.want(wanted, "a".into(), NOW).unwrap());
+    let own = all.get("a").unwrap();
+    let check = |hours: i64, state: SilenceState, start: i64, end: i64| {
+        let now = NOW.plus(hours * HOUR);
+        let window = own.window(now);
+        let found = (own.state(now), window.start.since(NOW) / HOUR, window.end.since(NOW) / HOUR);
+        assert_eq!(found, (state, start, end), "{hours}");
+    };
+    check(0, SilenceState::Pending, 14, 15);
+    check(14, SilenceState::Active, 14, 15);
+    check(15, SilenceState::Pending, 38, 39);
+    check(38, SilenceState::Active, 38, 39);
+    check(39, SilenceState::Expired, 39, 39);
+    assert_eq!(all.silencing(&labels("a"), NOW), [""; 0]);
+    assert_eq!(all.silencing(&labels("a"), NOW.plus(14 * HOUR)), ["a"]);
+    let simple = all.want(new(Some("a"), "host=a", 0, HOUR), "b".into(), NOW).unwrap_err();
+    assert!(simple.to_string().contains("recurs"), "{simple}");
+    let read: Silence = serde_json::from_slice(&serde_json::to_vec(own).unwrap()).unwrap();
+    assert_eq!(&read, own);
+}

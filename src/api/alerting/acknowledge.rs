@@ -1,0 +1,94 @@
+//! `POST /api/v1/alerts/ack` and `/api/v1/alerts/unack`: who looks after alerts.
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{AlertingParts, receive};
+use crate::{
+    actors::{Acknowledge, AcknowledgeFault},
+    alerts::{Acknowledgement, LabelSet},
+    api::answer,
+};
+
+/// Bytes of a name, and of a comment.
+const BY_BYTES_MAX: usize = 256;
+const COMMENT_BYTES_MAX: usize = 1024;
+
+/// Which alerts, and by whom.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Posted {
+    labels: LabelSet,
+    #[serde(default)]
+    by: String,
+    #[serde(default)]
+    comment: String,
+}
+
+pub(super) async fn acknowledge(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<AlertingParts>,
+) -> HttpResponse {
+    change(&request, payload, &parts, |posted| {
+        for (name, text, bytes_max) in
+            [("by", &posted.by, BY_BYTES_MAX), ("comment", &posted.comment, COMMENT_BYTES_MAX)]
+        {
+            if text.len() > bytes_max || text.contains(char::is_control) {
+                return Err(format!("{name}: write one line of {bytes_max} bytes at most"));
+            }
+        }
+        if posted.by.trim().is_empty() {
+            return Err("by: it is empty".to_owned());
+        }
+        let at = parts.clock.now().0;
+        Ok(Some(Acknowledgement { by: posted.by, comment: posted.comment, at }))
+    })
+    .await
+}
+
+pub(super) async fn withdraw(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<AlertingParts>,
+) -> HttpResponse {
+    change(&request, payload, &parts, |_| Ok(None)).await
+}
+
+async fn change(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &AlertingParts,
+    by: impl FnOnce(Posted) -> Result<Option<Acknowledgement>, String>,
+) -> HttpResponse {
+    let body = match receive(request, payload, parts).await {
+        Ok(body) => body,
+        Err(refused) => return refused,
+    };
+    let invalid = |message: String| answer::error(StatusCode::BAD_REQUEST, "invalid", message);
+    let posted = match serde_json::from_slice::<Posted>(&body.bytes) {
+        Ok(posted) if posted.labels.is_empty() => {
+            return invalid("labels: name one at least, such as alertname".to_owned());
+        }
+        Ok(posted) => posted,
+        Err(cause) => return invalid(format!("body: {cause}")),
+    };
+    let labels = posted.labels.clone();
+    let asked = match by(posted) {
+        Ok(by) => Acknowledge { labels, by },
+        Err(message) => return invalid(message),
+    };
+    match parts.rules.acknowledge(asked).await {
+        Ok(alerts) => HttpResponse::Ok().json(json!({ "alerts": alerts })),
+        Err(cause) => {
+            let (status, word) = match &cause {
+                AcknowledgeFault::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+                AcknowledgeFault::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+                AcknowledgeFault::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+                AcknowledgeFault::Unstored(_) => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+            };
+            answer::error(status, word, cause)
+        }
+    }
+}

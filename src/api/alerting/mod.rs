@@ -1,0 +1,72 @@
+//! What people do about alerts, over HTTP: silences and all that Alertmanager's own clients ask, in the
+//! shapes of its API v2 (github.com/prometheus/alertmanager, `api/v2/openapi.yaml`), and
+//! acknowledgements.
+//!
+//! Must never know: how alerts are found, how silences are kept.
+
+mod acknowledge;
+mod alerts;
+mod params;
+mod silences;
+mod status;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, StatusCode},
+    web,
+};
+
+use super::{
+    body::{self, Bodies, Body},
+    scope::Scope,
+};
+use crate::{
+    actors::{KnownRules, KnownSilences, TrustedClock},
+    model::UnixMillis,
+};
+
+/// What the handlers of alerts need.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct AlertingParts {
+    pub rules: KnownRules,
+    pub silences: KnownSilences,
+    pub clock: TrustedClock,
+    pub bodies: Bodies,
+    /// When the daemon was started.
+    pub started: UnixMillis,
+}
+
+/// The routes.
+pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
+    scope.compressed(Method::GET, "/api/v2/alerts", alerts::list);
+    scope.compressed(Method::GET, "/api/v2/silences", silences::list);
+    scope.route(Method::POST, "/api/v2/silences", silences::put);
+    scope.route(Method::GET, "/api/v2/silence/{id}", silences::get);
+    scope.route(Method::DELETE, "/api/v2/silence/{id}", silences::expire);
+    scope.route(Method::GET, "/api/v2/status", status::status);
+    scope.route(Method::GET, "/api/v2/receivers", status::receivers);
+    scope.route(Method::POST, "/api/v1/alerts/ack", acknowledge::acknowledge);
+    scope.route(Method::POST, "/api/v1/alerts/unack", acknowledge::withdraw);
+}
+
+/// Receives a change.
+async fn receive(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: &AlertingParts,
+) -> Result<Body, HttpResponse> {
+    body::must_be_json(request).map_err(|refusal| refusal.response())?;
+    let received = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await;
+    received.map_err(|refusal| refusal.response())
+}
+
+/// Alertmanager's errors are texts.
+fn fault(status: StatusCode, message: impl ToString) -> HttpResponse {
+    HttpResponse::build(status).json(message.to_string())
+}
+
+/// RFC 3339 with milliseconds, as Alertmanager writes times.
+fn time(at: UnixMillis) -> String {
+    at.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}

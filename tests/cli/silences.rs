@@ -1,0 +1,195 @@
+//! Silences and acknowledgements in the real daemon: over kill -9, by the command line, and by the real
+//! amtool.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::{
+    alerts::{alert, rules_file, set, start, until},
+    daemon::{Daemon, granary, request},
+    peers::need,
+};
+
+fn get(daemon: &Daemon, path: &str) -> Value {
+    let (status, answer) = request(&daemon.url, "GET", path, &[], "").unwrap();
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+fn post(daemon: &Daemon, path: &str, body: &Value) -> (u16, Value) {
+    let json = [("Content-Type", "application/json")];
+    request(&daemon.url, "POST", path, &json, &body.to_string()).unwrap()
+}
+
+/// Runs a command with the daemon's address; what it prints, and whether it went well.
+fn run(daemon: &Daemon, args: &[&str]) -> (bool, String) {
+    let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+/// The states of what fires, as Alertmanager's clients see them.
+fn states(daemon: &Daemon, path: &str) -> Vec<String> {
+    let all = get(daemon, path);
+    let state = |own: &Value| own["status"]["state"].as_str().unwrap().to_owned();
+    all.as_array().unwrap().iter().map(state).collect()
+}
+
+#[test]
+fn a_silence_suppresses_what_it_fits_also_after_kill_9() {
+    let mut daemon = start("0s");
+    set(&daemon, 7.0);
+    alert(&daemon, "firing");
+    assert_eq!(states(&daemon, "/api/v2/alerts"), ["active"]);
+    let add = ["silence", "add", "alertname=High", "host=~\"a|b\"", "--comment", "disks"];
+    let (is_well, id) = run(&daemon, &add);
+    assert!(is_well, "{id}");
+    let id = id.trim();
+    assert_eq!(states(&daemon, "/api/v2/alerts"), ["suppressed"]);
+    assert_eq!(states(&daemon, "/api/v2/alerts?silenced=false"), [""; 0]);
+    assert_eq!(states(&daemon, "/api/v2/alerts?filter=host%3Da&active=false"), ["suppressed"]);
+    assert_eq!(states(&daemon, "/api/v2/alerts?filter=host%3Db"), [""; 0]);
+    daemon.kill();
+    daemon.restart();
+    let listed = get(&daemon, &format!("/api/v2/silence/{id}"));
+    assert_eq!(
+        (&listed["status"]["state"], &listed["comment"]),
+        (&json!("active"), &json!("disks"))
+    );
+    alert(&daemon, "firing");
+    assert_eq!(states(&daemon, "/api/v2/alerts"), ["suppressed"]);
+
+    let (is_well, said) = run(&daemon, &["silence", "list"]);
+    assert!(is_well && said.contains(id) && said.contains("1 silences"), "{said}");
+    let (is_well, said) = run(&daemon, &["silence", "expire", id]);
+    assert!(is_well, "{said}");
+    assert_eq!(states(&daemon, "/api/v2/alerts"), ["active"]);
+    let (is_well, said) = run(&daemon, &["silence", "expire", id]);
+    assert!(!is_well && said.contains("already expired"), "{said}");
+    // It is shown still, for those who ask.
+    let (_, said) = run(&daemon, &["silence", "list"]);
+    assert!(said.contains("0 silences"), "{said}");
+    let (_, said) = run(&daemon, &["silence", "list", "--expired"]);
+    assert!(said.contains(id) && said.contains("expired"), "{said}");
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn a_silence_that_recurs_shows_its_next_window_and_what_is_wrong_is_said() {
+    let daemon = start("0s");
+    let add = |args: &[&str]| {
+        let all =
+            [&["silence", "add", "host=a", "--comment", "weekly", "--for", "4w"], args].concat();
+        run(&daemon, &all)
+    };
+    let window = ["--from", "22:00", "--until", "06:00", "--on", "sat,sun", "--zone"];
+    let (is_well, id) = add(&[&window[..], &["Europe/Berlin"]].concat());
+    assert!(is_well, "{id}");
+    let listed = get(&daemon, "/api/v2/silences")[0].clone();
+    let time = |key: &str| listed[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let local = time("endsAt").in_tz("Europe/Berlin").unwrap();
+    assert_eq!((local.hour(), local.minute()), (6, 0), "{listed}");
+    assert!(
+        time("endsAt") - time("startsAt") < jiff::Span::new().hours(10).fieldwise(),
+        "{listed}"
+    );
+    assert_eq!(listed["recurring"]["weekdays"], json!(["saturday", "sunday"]));
+    let (_, said) = run(&daemon, &["silence", "list"]);
+    assert!(said.contains("sat,sun 22:00-06:00 Europe/Berlin"), "{said}");
+    let (is_well, said) = add(&[&window[..], &["Mars/Phobos"]].concat());
+    assert!(!is_well && said.contains("Mars/Phobos"), "{said}");
+    // A client that knows nothing of it does not make it one that does not recur.
+    let (status, said) = post(
+        &daemon,
+        "/api/v2/silences",
+        &json!({
+            "id": listed["id"], "matchers": listed["matchers"], "startsAt": listed["startsAt"],
+            "endsAt": listed["endsAt"], "createdBy": "ann", "comment": "longer",
+        }),
+    );
+    assert!(status == 400 && said.as_str().unwrap().contains("recurs"), "{said}");
+    let (status, _) = request(&daemon.url, "DELETE", "/api/v2/silence/none", &[], "").unwrap();
+    assert_eq!(status, 404);
+}
+
+#[test]
+fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
+    let mut daemon = start("0s");
+    set(&daemon, 7.0);
+    alert(&daemon, "firing");
+    let ack = ["alerts", "ack", "alertname=High", "--by", "ann", "--comment", "on it"];
+    let (is_well, said) = run(&daemon, &ack);
+    assert!(is_well && said.contains("acknowledged 1 alerts"), "{said}");
+    let acknowledged = |daemon: &Daemon| alert(daemon, "firing")["acknowledged"].clone();
+    let first = acknowledged(&daemon);
+    assert_eq!((&first["by"], &first["comment"]), (&json!("ann"), &json!("on it")));
+    daemon.kill();
+    daemon.restart();
+    assert_eq!(acknowledged(&daemon), first);
+    let (_, said) = run(&daemon, &["alerts"]);
+    assert!(said.contains("ann: on it"), "{said}");
+    let (is_well, said) = run(&daemon, &["alerts", "ack", "alertname=Low"]);
+    assert!(!is_well && said.contains("no alert"), "{said}");
+    let (status, said) = post(&daemon, "/api/v1/alerts/ack", &json!({ "labels": {}, "by": "ann" }));
+    assert_eq!(status, 400, "{said}");
+    assert!(run(&daemon, &["alerts", "unack", "host=a"]).0);
+    assert_eq!(acknowledged(&daemon), Value::Null);
+    // What ends and fires again is another one.
+    assert!(run(&daemon, &ack).0);
+    set(&daemon, 1.0);
+    until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));
+    set(&daemon, 7.0);
+    assert_eq!(acknowledged(&daemon), Value::Null);
+    assert!(rules_file(&daemon).exists());
+}
+
+/// Runs the real amtool against the daemon.
+fn amtool(daemon: &Daemon, args: &[&str]) -> String {
+    let url = format!("--alertmanager.url={}", daemon.url);
+    let output = Command::new("amtool").arg(url).args(args).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{args:?}: {said}");
+    said
+}
+
+#[test]
+#[ignore = "needs prometheus-alertmanager; .ci/run installs it and runs this"]
+fn the_real_amtool_lists_alerts_and_adds_changes_and_expires_silences() {
+    need("amtool");
+    let daemon = start("0s");
+    set(&daemon, 7.0);
+    alert(&daemon, "firing");
+    let listed: Value = serde_json::from_str(&amtool(&daemon, &["alert", "-o", "json"])).unwrap();
+    assert_eq!(listed[0]["labels"]["alertname"], "High", "{listed}");
+    assert_eq!(listed[0]["annotations"]["summary"], "a is at 7");
+    let query = |args: &[&str]| {
+        let all = [&["silence", "query", "-o", "json"], args].concat();
+        serde_json::from_str::<Value>(&amtool(&daemon, &all)).unwrap()
+    };
+    let add = ["silence", "add", "--author=ann", "--comment=new disk", "--duration=2h"];
+    let id = amtool(&daemon, &[&add[..], &["alertname=High", "host=~a|b", "job!=x"]].concat());
+    let id = id.trim();
+    let found = query(&[]);
+    assert_eq!((&found[0]["id"], &found[0]["createdBy"]), (&json!(id), &json!("ann")), "{found}");
+    assert_eq!(found[0]["matchers"].as_array().unwrap().len(), 3);
+    assert_eq!(query(&["alertname=High"])[0]["id"], json!(id));
+    assert_eq!(query(&["alertname=Other"]), json!([]));
+    let own = ["alert", "query", "-o", "json"];
+    assert_eq!(serde_json::from_str::<Value>(&amtool(&daemon, &own)).unwrap(), json!([]));
+    let silenced = amtool(&daemon, &[&own[..], &["--silenced"]].concat());
+    assert!(silenced.contains(id), "{silenced}");
+    // Another comment and end: the same silence.
+    let updated = amtool(&daemon, &["silence", "update", "-d", "3h", "-c", "two disks", id]);
+    assert!(updated.contains("two disks"), "{updated}");
+    assert_eq!(
+        (&query(&[])[0]["id"], &query(&[])[0]["comment"]),
+        (&json!(id), &json!("two disks"))
+    );
+    amtool(&daemon, &["silence", "expire", id]);
+    assert_eq!(query(&[]), json!([]));
+    assert_eq!(query(&["--expired"])[0]["status"]["state"], "expired");
+    assert!(amtool(&daemon, &["cluster", "show"]).contains("disabled"));
+    amtool(&daemon, &["config", "show"]);
+}
