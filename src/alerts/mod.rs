@@ -19,7 +19,7 @@ mod template;
 
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
 pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, stages};
-pub use file::{RuleFault, length_ms, read_rules};
+pub use file::{RuleFault, read_rules};
 pub use matching::LabelMatcher;
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};

@@ -1,4 +1,5 @@
-//! Where rules come from: files, folders and globs, read whole or not at all.
+//! Where rules come from: files, folders and globs, read whole or not at all; at a start, as far as
+//! they can be used.
 //!
 //! Must never know: when they are read, what becomes of them.
 
@@ -86,42 +87,69 @@ impl RuleSources {
     /// # Errors
     /// When anything cannot be used.
     pub fn read(&self, promql: &PromqlSettings) -> Result<RuleSet, SourceFault> {
-        let files = self.files()?;
+        let (set, fault) = self.read_usable(promql);
+        fault.map_or(Ok(set), Err)
+    }
+
+    /// Reads the files that can be used, and says what cannot. Where there is too much, nothing can.
+    pub fn read_usable(&self, promql: &PromqlSettings) -> (RuleSet, Option<SourceFault>) {
+        let mut fault = None;
+        let files = self.files(&mut fault);
         let limits = promql.limits(&Budget::UNLIMITED);
         let (mut groups, mut faults) = (Vec::new(), Vec::new());
         for path in files {
-            let text =
-                text(&path).map_err(|cause| SourceFault::Read { path: path.clone(), cause })?;
-            match read_rules(&path.to_string_lossy(), &text, self.interval_ms, &limits) {
-                Ok(own) => groups.extend(own),
-                Err(own) => faults.extend(own),
+            match text(&path) {
+                Err(cause) => {
+                    fault.get_or_insert(SourceFault::Read { path, cause });
+                }
+                Ok(text) => {
+                    let name = path.to_string_lossy();
+                    match read_rules(&name, &text, self.interval_ms, &limits) {
+                        Ok(own) => groups.extend(own),
+                        Err(own) => faults.extend(own),
+                    }
+                }
             }
         }
-        if !faults.is_empty() {
-            return Err(SourceFault::Rules(faults));
+        let rules = groups.iter().map(|group| group.rules.len()).sum();
+        let is_too_much = at_most(groups.len(), "groups of rules", GROUPS_MAX)
+            .and_then(|()| at_most(rules, "rules", RULES_MAX));
+        if let Err(cause) = is_too_much {
+            return (RuleSet::default(), Some(cause));
         }
-        at_most(groups.len(), "groups of rules", GROUPS_MAX)?;
-        at_most(groups.iter().map(|group| group.rules.len()).sum(), "rules", RULES_MAX)?;
-        Ok(RuleSet { groups })
+        if !faults.is_empty() {
+            fault.get_or_insert(SourceFault::Rules(faults));
+        }
+        (RuleSet { groups }, fault)
     }
 
-    /// The files, in order of their names, each once.
-    fn files(&self) -> Result<BTreeSet<PathBuf>, SourceFault> {
+    /// The files, in order of their names, each once; notes the first fault.
+    fn files(&self, fault: &mut Option<SourceFault>) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
+        let mut patterns = Vec::new();
         for path in &self.paths {
             let plain = Path::new(path);
             if plain.is_dir() {
-                for kind in ["*.yml", "*.yaml"] {
-                    files.extend(matching(&folder_pattern(plain, kind))?);
-                }
+                patterns.extend(["*.yml", "*.yaml"].map(|kind| folder_pattern(plain, kind)));
             } else if path.contains(['*', '?', '[']) {
-                files.extend(matching(path)?);
+                patterns.push(path.clone());
             } else {
                 files.insert(plain.to_owned());
             }
         }
-        at_most(files.len(), "rule files", FILES_MAX)?;
-        Ok(files)
+        for pattern in patterns {
+            match matching(&pattern) {
+                Ok(found) => files.extend(found),
+                Err(cause) => drop(fault.get_or_insert(cause)),
+            }
+        }
+        match at_most(files.len(), "rule files", FILES_MAX) {
+            Ok(()) => files,
+            Err(cause) => {
+                *fault = Some(cause);
+                BTreeSet::new()
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Must never know: where it is stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,7 @@ impl GroupState {
 
     /// Forgets rules that the group does not have any more.
     pub fn keep_rules_of(&mut self, group: &RuleGroup) {
-        self.rules.retain(|key, _| group.rules.iter().any(|rule| rule.key == *key));
+        let keys: BTreeSet<_> = group.rules.iter().map(|rule| &rule.key).collect();
+        self.rules.retain(|key, _| keys.contains(key));
     }
 }

@@ -103,6 +103,7 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
             format!("{documents} documents or head rows: see the log, or `granary verify`");
         reasons.insert("damaged_documents", reason);
     }
+    reasons.extend(parts.rules.fault().map(|fault| ("rules", format!("alerts.rules: {fault}"))));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
     (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)
 }

@@ -13,9 +13,9 @@ use super::{
     table::table,
 };
 use crate::{
-    alerts::{LabelMatcher, Recurrence, length_ms},
+    alerts::{LabelMatcher, Recurrence},
     clock::{Clock, SystemClock},
-    model::UnixMillis,
+    model::{UnixMillis, length_ms},
 };
 
 /// Silence alerts of a running daemon for a time, once or again and again

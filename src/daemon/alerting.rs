@@ -33,6 +33,7 @@ impl Alerting {
         let (admin, query) = (&parts.admin, &parts.query);
         let alerter = Alerter::new(AlerterParts {
             rules: admin.rules.clone(),
+            hosts: admin.hosts.clone(),
             store: admin.store.clone(),
             writer: admin.writer.clone(),
             clock: admin.clock.clone(),

@@ -53,8 +53,7 @@ impl Known {
         let hosts = KnownHosts::open(store, settings.hosts_max, clock.clone())
             .context("read the hosts that are known")?;
         let (sources, metrics) = (settings.rules.clone(), metrics.clone());
-        let rules = KnownRules::open(sources, settings.promql, metrics)
-            .context("read the rules of alerts.rules")?;
+        let rules = KnownRules::open(sources, settings.promql, metrics);
         let silences = KnownSilences::open(store.clone(), settings.silences_kept)
             .context("read the silences")?;
         Ok(Self { hosts, rules, silences })
@@ -109,13 +108,7 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         annotations: Annotations::new(store.clone(), settings.annotations_max),
     };
-    let alerting = AlertingParts {
-        rules: rules.clone(),
-        silences,
-        clock: clock.clone(),
-        bodies: bodies.clone(),
-        started: SystemClock.now(),
-    };
+    let alerting = alerting_parts(&rules, silences, &clock, &bodies);
     let snapshots =
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
     let admin = AdminParts {
@@ -143,6 +136,16 @@ pub(super) fn api_parts(
         started: SystemClock.now(),
     };
     ApiParts { host_names, bodies, query, objects, alerting, admin, overview }
+}
+
+fn alerting_parts(
+    rules: &KnownRules,
+    silences: KnownSilences,
+    clock: &TrustedClock,
+    bodies: &Bodies,
+) -> AlertingParts {
+    let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
+    AlertingParts { rules, silences, clock, bodies, started: SystemClock.now() }
 }
 
 fn bodies(settings: &Settings) -> Bodies {

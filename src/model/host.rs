@@ -183,6 +183,8 @@ pub struct AgentStatus {
     pub interval_ms: u64,
     /// Whether it is heard.
     pub state: HostState,
+    /// How long it was not heard while the daemon listened, in milliseconds.
+    pub silent_ms: i64,
     /// How far its clock was ahead at its last ping, in milliseconds; what the ping took on its
     /// way makes it less.
     pub skew_ms: i64,

@@ -4,12 +4,14 @@
 
 pub mod batch;
 pub mod cell;
+pub mod chain;
 pub mod counter;
 pub mod display;
 pub mod gaps;
 pub mod granularity;
 pub mod host;
 pub mod keeping;
+pub mod length;
 pub mod partition;
 pub mod seen;
 pub mod sequence;
@@ -21,6 +23,7 @@ pub mod verdict;
 
 pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
+pub use chain::chain;
 pub use counter::{Correction, Observed, Reading, STALE_MARKER, SeriesState, is_stale_marker};
 pub use display::Display;
 pub use gaps::Gaps;
@@ -33,6 +36,7 @@ pub use host::{
     HostRecords, HostState, HostStatus, HostTotals, KeptHosts, Listening,
 };
 pub use keeping::Keeping;
+pub use length::{LENGTH_MS_MAX, length_ms};
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict};

@@ -4,6 +4,8 @@
 
 use std::io;
 
+use crate::model::chain;
+
 /// A failed operation on the store, with the file it concerns.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -103,13 +105,7 @@ impl StoreError {
 
     /// The error with its chain of causes.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        text
+        chain(self)
     }
 
     /// Whether the bytes of the file are to blame, not the disk, the settings or another process.

@@ -19,6 +19,15 @@ use super::{
 };
 use crate::{policy::RefusalReason, store::Store};
 
+/// Series that the daemon writes of each host that pings, and what they are; no metric of its own.
+pub const HOST_METRICS: [(&str, &str); 5] = [
+    ("granary_host_silent_seconds", "How long an agent has said nothing of a host."),
+    ("granary_host_up", "Whether an agent of the host was heard in the last 4 minutes."),
+    ("granary_host_first_seen_seconds", "When the first ping of a host came, Unix seconds."),
+    ("granary_host_boot_time_seconds", "When a host was started, Unix seconds."),
+    ("granary_host_clock_skew_seconds", "How far an agent's clock was ahead at its last ping."),
+];
+
 /// Every metric name with its help text.
 pub const METRIC_NAMES: [(&str, &str); 60] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),

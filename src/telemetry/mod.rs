@@ -11,6 +11,6 @@ mod summary;
 
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 pub use logging::{LogFormat, init_logging};
-pub use metrics::{METRIC_NAMES, Metrics};
+pub use metrics::{HOST_METRICS, METRIC_NAMES, Metrics};
 pub use readings::SelfReading;
 pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

@@ -185,17 +185,35 @@ fn check(path: &Path) -> (bool, String) {
 }
 
 #[test]
-fn rules_check_names_what_is_wrong_and_the_daemon_does_not_start_with_it() {
-    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/alerts.yml");
+fn rules_check_names_what_is_wrong_and_the_daemon_starts_without_that_file() {
+    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules/granary.yml");
     let (is_well, said) = check(&deployed);
-    assert!(is_well && said.contains("1 groups: 5 rules with alerts, 0 that record"), "{said}");
+    assert!(is_well && said.contains("1 groups: 9 rules with alerts, 0 that record"), "{said}");
     let mut daemon = start("0s");
     fs::write(rules_file(&daemon), RULES.replace("level > 5", "level >")).unwrap();
     let (is_well, said) = check(&rules_file(&daemon));
     assert!(!is_well && said.contains("rule 2 (High)") && said.contains("parse error"), "{said}");
+    fs::write(
+        daemon.dir.path().join("other.yml"),
+        RULES.replace("own", "other").replace("FOR", "0s"),
+    )
+    .unwrap();
     daemon.kill();
-    let said = daemon.refuses_to_start();
-    assert!(said.contains("rule 2 (High)"), "{said}");
+    daemon.restart();
+    // The store works, and the other file's rules; it says loudly what is wrong.
+    set(&daemon, 7.0);
+    alert(&daemon, "firing");
+    assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 1);
+    let (status, said) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!((status, &said["status"]), (200, &json!("degraded")));
+    assert!(said["reasons"]["rules"].as_str().unwrap().contains("rule 2 (High)"), "{said}");
+    assert!(daemon.metrics().contains("granary_rules_reload_failed 1"));
+    assert!(daemon.log().contains("cannot use all rule files"), "{}", daemon.log());
+    fs::write(rules_file(&daemon), RULES.replace("FOR", "0s")).unwrap();
+    assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
+    let (_, said) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!(said["status"], "ready");
+    assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 2);
 }
 
 fn run_tests(path: &Path) -> (bool, String) {
@@ -207,9 +225,10 @@ fn run_tests(path: &Path) -> (bool, String) {
 /// The shipped rules with a test of which each line may be another one.
 fn test_of_shipped(folder: &Path, change: impl Fn(String) -> String) -> std::path::PathBuf {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-    fs::copy(deployed.join("alerts.yml"), folder.join("alerts.yml")).unwrap();
+    fs::create_dir_all(folder.join("rules")).unwrap();
+    fs::copy(deployed.join("rules/granary.yml"), folder.join("rules/granary.yml")).unwrap();
     let path = folder.join("test.yml");
-    let text = fs::read_to_string(deployed.join("alerts_test.yml")).unwrap();
+    let text = fs::read_to_string(deployed.join("granary_test.yml")).unwrap();
     fs::write(&path, change(text)).unwrap();
     path
 }
@@ -246,17 +265,49 @@ fn rules_do_what_their_tests_expect_and_a_test_can_fail() {
 }
 
 #[test]
-fn shipped_rules_for_hosts_do_what_their_tests_expect() {
+fn shipped_rules_do_what_their_tests_expect_and_each_has_one() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-    let (is_well, said) = run_tests(&folder.join("hosts_test.yml"));
-    assert!(is_well, "{said}");
-    // Each rule has a test.
-    let rules = fs::read_to_string(folder.join("rules/hosts.yml")).unwrap();
-    let tests = fs::read_to_string(folder.join("hosts_test.yml")).unwrap();
-    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
-    let untested: Vec<_> =
-        names.filter(|name| !tests.contains(&format!("alertname: {name}\n"))).collect();
-    assert_eq!(untested, [""; 0]);
+    for entry in fs::read_dir(folder.join("rules")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let test = folder.join(format!("{name}_test.yml"));
+        let (is_well, said) = run_tests(&test);
+        assert!(is_well, "{name}: {said}");
+        let (rules, tests) =
+            (fs::read_to_string(&path).unwrap(), fs::read_to_string(&test).unwrap());
+        let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+        let untested: Vec<_> =
+            names.filter(|name| !tests.contains(&format!("alertname: {name}\n"))).collect();
+        assert_eq!(untested, [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn hosts_that_ping_become_series_for_rules() {
+    let daemon = start("0s");
+    let now = jiff::Timestamp::now().as_millisecond();
+    let ping = |host: &str| {
+        json!({ "agent": "a", "host": host, "program": "host", "version": "1", "started": now - 5000,
+            "booted": now - 60_000, "interval_ms": 10_000, "sent": now + 30_000 })
+    };
+    let body = json!({ "pings": [ping("web1"), ping("web2")] }).to_string();
+    let kind = [("Content-Type", "application/json")];
+    let (status, said) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
+    assert_eq!(status, 200, "{said}");
+    until(&daemon, "the hosts' series", || {
+        (values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
+    });
+    let silent = values(&daemon, "granary_host_silent_seconds{agent=\"a\", program=\"host\"}");
+    assert!(silent.len() == 2 && silent.iter().all(|own| (0.0..60.0).contains(own)), "{silent:?}");
+    let skewed = values(&daemon, "granary_host_clock_skew_seconds");
+    assert!(skewed.iter().all(|own| (20.0..40.0).contains(own)), "{skewed:?}");
+    let booted = (now - 60_000) as f64 / 1000.0;
+    assert_eq!(values(&daemon, "granary_host_boot_time_seconds{host=\"web1\"}"), [booted]);
+    assert_eq!(values(&daemon, "time() - granary_host_first_seen_seconds < 600").len(), 2);
+    // A host that is removed ends.
+    let (status, _) = request(&daemon.url, "DELETE", "/api/v1/hosts?host=web2", &[], "").unwrap();
+    assert_eq!(status, 204);
+    until(&daemon, "the end", || (values(&daemon, "granary_host_up").len() == 1).then_some(()));
 }
 
 #[test]

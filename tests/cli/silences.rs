@@ -91,10 +91,9 @@ fn a_silence_that_recurs_shows_its_next_window_and_what_is_wrong_is_said() {
     let time = |key: &str| listed[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     let local = time("endsAt").in_tz("Europe/Berlin").unwrap();
     assert_eq!((local.hour(), local.minute()), (6, 0), "{listed}");
-    assert!(
-        time("endsAt") - time("startsAt") < jiff::Span::new().hours(10).fieldwise(),
-        "{listed}"
-    );
+    let seconds = time("endsAt").as_second() - time("startsAt").as_second();
+    // Less than the whole when it is under way now.
+    assert!((1..=9 * 3600).contains(&seconds), "{listed}");
     assert_eq!(listed["recurring"]["weekdays"], json!(["saturday", "sunday"]));
     let (_, said) = run(&daemon, &["silence", "list"]);
     assert!(said.contains("sat,sun 22:00-06:00 Europe/Berlin"), "{said}");
@@ -149,9 +148,10 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
 fn amtool(daemon: &Daemon, args: &[&str]) -> String {
     let url = format!("--alertmanager.url={}", daemon.url);
     let output = Command::new("amtool").arg(url).args(args).output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(output.status.success(), "{args:?}: {said}");
-    said
+    // It says there that its own version is another one.
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {complaints}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

@@ -131,9 +131,18 @@ fn operations_explain_every_metric_and_no_page_one_that_is_not_there() {
         let is_there = row.iter().any(|row| operations.contains(row.as_str()));
         assert!(is_there, "docs/operations.md does not explain {name}");
     }
+    let hosts = granary::telemetry::HOST_METRICS.map(|(name, _)| name);
+    let alerts = page("docs/alerts.md").text;
+    for name in hosts {
+        assert!(
+            alerts.contains(&format!("| `{name}` |")),
+            "docs/alerts.md does not explain {name}"
+        );
+    }
     for page in pages() {
         for part in page.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-            let is_known = names.contains(part.trim_end_matches("_bucket"));
+            let is_known =
+                names.contains(part.trim_end_matches("_bucket")) || hosts.contains(&part);
             assert!(!part.starts_with("granary_") || is_known, "{}: {part}?", page.name);
         }
     }

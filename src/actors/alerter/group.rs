@@ -4,7 +4,7 @@
 //! are duplicates, and the state becomes what it would have been. Must never know: when groups are
 //! due, what becomes of an expression.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
     Acknowledge, GroupStatus,
@@ -28,6 +28,8 @@ pub(super) const STATES: &str = "state/";
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) group: RuleGroup,
+    /// Which of its rules are evaluated together.
+    stages: Vec<Range<usize>>,
     pub(super) id: String,
     sender: Arc<str>,
     pub(super) state: GroupState,
@@ -68,27 +70,21 @@ impl Running {
         }
         let written = group.rules.iter().map(|rule| state.series_of(&rule.key)).collect();
         let sender = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default()).into();
-        Self { group, id, sender, state, version, written, missed: 0, is_failing: false }
+        let stages = stages(&group);
+        let (missed, is_failing) = (0, false);
+        Self { group, stages, id, sender, state, version, written, missed, is_failing }
     }
 
     /// Goes on with rules that were read again; returns the series that nothing gives any more.
     pub(super) fn adopt(&mut self, group: RuleGroup) -> GroupRun {
         let before = std::mem::take(&mut self.written);
-        let mut before: Vec<_> =
-            self.group.rules.iter().map(|rule| rule.key.clone()).zip(before).collect();
-        self.written = group
-            .rules
-            .iter()
-            .map(|rule| {
-                let place = before.iter().position(|(key, _)| *key == rule.key);
-                place.map_or_else(Written::default, |place| before.swap_remove(place).1)
-            })
-            .collect();
+        let keys = self.group.rules.iter().map(|rule| rule.key.clone());
+        let mut before: BTreeMap<_, _> = keys.zip(before).collect();
+        let rules = group.rules.iter();
+        self.written = rules.map(|rule| before.remove(&rule.key).unwrap_or_default()).collect();
+        self.stages = stages(&group);
         self.group = group;
-        GroupRun {
-            ended: before.into_iter().flat_map(|(_, written)| written).collect(),
-            ..GroupRun::default()
-        }
+        GroupRun { ended: before.into_values().flatten().collect(), ..GroupRun::default() }
     }
 
     /// All series that it gave, to end them.
@@ -111,7 +107,7 @@ impl Running {
         state.keep_rules_of(&self.group);
         let mut reports: Vec<(RuleReport, f64)> = Vec::new();
         let mut lost = None;
-        for (stage, rules) in stages(&self.group).into_iter().enumerate() {
+        for (stage, rules) in self.stages.iter().cloned().enumerate() {
             let own = Stopwatch::start();
             let written = &mut self.written;
             let run = evaluate(&self.group, rules, &mut state, written, due.at, ask);

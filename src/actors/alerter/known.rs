@@ -8,8 +8,10 @@ use parking_lot::{Mutex, RwLock};
 
 use super::acknowledging::{Acknowledge, AcknowledgeFault, Waiting};
 use crate::{
-    alerts::{AlertState, GroupState, RuleGroup, RuleReport, RuleSet, RuleSources, SourceFault},
-    model::UnixMillis,
+    alerts::{
+        AlertState, GroupState, Rule, RuleGroup, RuleReport, RuleSet, RuleSources, SourceFault,
+    },
+    model::{UnixMillis, chain},
     query::PromqlSettings,
     telemetry::Metrics,
 };
@@ -28,6 +30,8 @@ struct Inner {
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// Held while files are read: the last to begin is the last to end.
     reading: Mutex<()>,
+    /// Why they could not be read last.
+    fault: Mutex<Option<String>>,
     acknowledgements: Waiting,
 }
 
@@ -50,32 +54,42 @@ pub struct GroupStatus {
     pub seconds: f64,
     /// Evaluations that nobody made, since the start.
     pub missed: u64,
-    /// What became of each rule, in their order; empty before the first evaluation.
+    /// What became of each rule, in their order then, and how many seconds it took; empty before the
+    /// first evaluation.
     pub reports: Vec<(RuleReport, f64)>,
 }
 
+impl GroupStatus {
+    /// What became of a rule; it may have had another place when it was evaluated.
+    pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
+        let is_it = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
+        self.reports.get(place).filter(is_it).or_else(|| self.reports.iter().find(is_it))
+    }
+}
+
 impl KnownRules {
-    /// Reads the rules.
-    ///
-    /// # Errors
-    /// When they cannot be used.
-    pub fn open(
-        sources: RuleSources,
-        promql: PromqlSettings,
-        metrics: Metrics,
-    ) -> Result<Self, SourceFault> {
-        let set = Arc::new(sources.read(&promql)?);
+    /// Reads the rules. A file that cannot be used is left out: a store must not stop for a typo.
+    pub fn open(sources: RuleSources, promql: PromqlSettings, metrics: Metrics) -> Self {
+        let (set, fault) = sources.read_usable(&promql);
+        if let Some(cause) = &fault {
+            let cause: &dyn std::error::Error = cause;
+            tracing::error!(cause, "cannot use all rule files; the others are used");
+        }
+        let set = Arc::new(set);
+        metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
+        let fault = Mutex::new(fault.map(|cause| chain(&cause)));
         let loaded = RwLock::new(Loaded { set, generation: 1 });
-        Ok(Self(Arc::new(Inner {
+        Self(Arc::new(Inner {
             sources,
+            fault,
             promql,
             metrics,
             loaded,
             statuses: RwLock::default(),
             reading: Mutex::default(),
             acknowledgements: Waiting::default(),
-        })))
+        }))
     }
 
     /// Reads the rules again; when they cannot be used, those of before stay. Returns how many
@@ -87,8 +101,10 @@ impl KnownRules {
         let _reading = self.0.reading.lock();
         let read = self.0.sources.read(&self.0.promql);
         self.0.metrics.rules_reload_failed.set(i64::from(read.is_err()));
+        *self.0.fault.lock() = read.as_ref().err().map(|cause| chain(cause));
         let set = Arc::new(read.inspect_err(|cause| {
-            tracing::error!(%cause, "cannot use the rule files; the rules of before stay");
+            let cause: &dyn std::error::Error = cause;
+            tracing::error!(cause, "cannot use the rule files; the rules of before stay");
         })?);
         let rules = count(&set);
         self.0.metrics.rules.set(rules);
@@ -96,6 +112,11 @@ impl KnownRules {
         let mut loaded = self.0.loaded.write();
         *loaded = Loaded { set, generation: loaded.generation + 1 };
         Ok(rules as usize)
+    }
+
+    /// Why some rule files are not used as they are now.
+    pub fn fault(&self) -> Option<String> {
+        self.0.fault.lock().clone()
     }
 
     pub(super) fn loaded(&self) -> Loaded {
@@ -125,24 +146,25 @@ impl KnownRules {
     /// Notes what became of a group.
     pub(super) fn note(&self, id: &str, status: GroupStatus) {
         self.0.statuses.write().insert(id.to_owned(), Arc::new(status));
-        self.count_alerts();
     }
 
     /// Forgets all groups but those for which `keep` says so.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
         self.0.statuses.write().retain(|id, _| keep(id));
-        self.count_alerts();
     }
 
-    fn count_alerts(&self) {
+    /// Counts the alerts in each state, once a round.
+    pub(super) fn count_alerts(&self) {
         let statuses = self.0.statuses.read();
-        let all = || {
-            let rules = statuses.values().flat_map(|own| own.state.rules.values());
-            rules.flat_map(|rule| &rule.alerts)
-        };
+        let rules = statuses.values().flat_map(|own| own.state.rules.values());
+        let mut counts = BTreeMap::new();
+        for alert in rules.flat_map(|rule| &rule.alerts) {
+            *counts.entry(alert.state.as_str()).or_insert(0) += 1;
+        }
+        drop(statuses);
         for state in [AlertState::Pending, AlertState::Firing, AlertState::NoData] {
-            let count = all().filter(|alert| alert.state == state).count();
-            self.0.metrics.alerts.with_label_values(&[state.as_str()]).set(count as i64);
+            let count = counts.get(state.as_str()).copied().unwrap_or(0);
+            self.0.metrics.alerts.with_label_values(&[state.as_str()]).set(count);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod acknowledging;
 mod group;
+mod hosts;
 mod known;
 mod recording;
 
@@ -15,7 +16,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
 pub use known::{GroupStatus, KnownRules};
 
-use super::{Lifeline, Stop, TrustedClock, WriterHandle};
+use super::{KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{
     alerts::{Answered, Ask, GroupRun, GroupState, TemplateQuery, due, next_after},
     model::{SeriesLimits, UnixMillis},
@@ -24,6 +25,7 @@ use crate::{
     telemetry::Metrics,
 };
 use group::{Running, STATES};
+use hosts::HostSeries;
 use recording::{Recording, STAGES_MAX, number};
 
 /// How often is looked for rules that were read again, at least.
@@ -38,6 +40,7 @@ const ENDS_OF: &str = "rules";
 #[expect(missing_docs, reason = "the types say it")]
 pub struct AlerterParts {
     pub rules: KnownRules,
+    pub hosts: KnownHosts,
     pub store: Store,
     pub writer: WriterHandle,
     pub clock: TrustedClock,
@@ -59,6 +62,7 @@ pub struct Alerter {
 #[derive(Debug)]
 struct Shared {
     rules: KnownRules,
+    hosts: KnownHosts,
     recording: Recording,
     clock: TrustedClock,
     metrics: Metrics,
@@ -71,14 +75,16 @@ struct Shared {
 struct Groups {
     generation: u64,
     all: Vec<Running>,
+    hosts: HostSeries,
 }
 
 impl Alerter {
     /// Makes the role; nothing runs yet.
     pub fn new(parts: AlerterParts) -> Self {
-        let AlerterParts { rules, store, writer, clock, metrics, resources, promql, .. } = parts;
+        let AlerterParts { rules, hosts, store, writer, clock, metrics, resources, .. } = parts;
+        let promql = parts.promql;
         let recording = Recording { store, writer, limits: parts.series_limits };
-        let shared = Shared { rules, recording, clock, metrics, resources, promql };
+        let shared = Shared { rules, hosts, recording, clock, metrics, resources, promql };
         Self { shared: Arc::new(shared), lifeline: parts.lifeline, groups: Groups::default() }
     }
 
@@ -109,8 +115,12 @@ impl Shared {
         let loaded = self.rules.loaded();
         if loaded.generation != groups.generation {
             groups = self.adopt(groups, loaded).await;
+            self.rules.count_alerts();
         }
         self.acknowledge(&mut groups);
+        // Rules may ask for them.
+        groups.hosts.write(&self.hosts, &self.recording).await;
+        let mut is_any = false;
         for place in 0..groups.all.len() {
             let running = &mut groups.all[place];
             let now = self.clock.now();
@@ -125,7 +135,11 @@ impl Shared {
             let (recording, metrics) = (&self.recording, &self.metrics);
             let status = running.evaluate(due, &ask, recording, now, metrics).await;
             self.rules.note(&running.id, status);
+            is_any = true;
             self.acknowledge(&mut groups);
+        }
+        if is_any {
+            self.rules.count_alerts();
         }
         groups
     }
@@ -142,7 +156,7 @@ impl Shared {
                 self.rules.note_state(&running.id, &running.state);
                 outcome = match (outcome, own) {
                     (Ok(before), Ok(count)) => Ok(before + count),
-                    (Err(AcknowledgeFault::NotFound), own) | (Ok(_), own) => own,
+                    (Err(AcknowledgeFault::NotFound) | Ok(_), own) => own,
                     (before, _) => before,
                 };
             }
@@ -166,7 +180,7 @@ impl Shared {
 
     /// Goes on with the rules that were read: groups that are still there keep what is remembered.
     async fn adopt(&self, before: Groups, loaded: known::Loaded) -> Groups {
-        let mut before = before.all;
+        let Groups { all: mut before, hosts, .. } = before;
         let mut all = Vec::new();
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {
@@ -195,7 +209,7 @@ impl Shared {
         }
         self.forget_orphans(&all, now);
         self.rules.retain(|id| all.iter().any(|own| own.id == id));
-        Groups { generation: loaded.generation, all }
+        Groups { generation: loaded.generation, all, hosts }
     }
 
     /// Deletes the states of groups that are in no file for long: a file that is missing by mistake

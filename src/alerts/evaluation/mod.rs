@@ -3,6 +3,7 @@
 //! A group is evaluated in stages: what a rule records can be asked by the rules of later stages.
 //! Must never know: how an expression is evaluated, where samples and states are written.
 
+mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,8 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     ops::Range,
 };
+
+pub use stages::stages;
 
 use super::{
     Action, Alert, AlertPolicy, Expanding, GroupState, LabelSet, NoData, Rule, RuleGroup,
@@ -59,47 +62,12 @@ pub struct GroupRun {
 /// What became of a rule.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuleReport {
+    /// Which rule it is: its key.
+    pub rule: String,
     /// Why it could not be evaluated.
     pub error: Option<String>,
     /// Series that it gave.
     pub series: usize,
-}
-
-/// The rules that may be evaluated together: up to one that asks what one before it records.
-pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
-    let mut stages = Vec::new();
-    let (mut start, mut recorded) = (0, Vec::<&str>::new());
-    for (index, rule) in group.rules.iter().enumerate() {
-        let asked = |text: &str| {
-            // A pattern may mean any of them.
-            let any = text.contains(METRIC_TAG) && !recorded.is_empty();
-            any || recorded.iter().any(|name| text.contains(name))
-        };
-        if expressions(rule).any(asked) {
-            stages.push(start..index);
-            start = index;
-            recorded.clear();
-        }
-        recorded.push(match rule.action {
-            Action::Record => &rule.name,
-            // Which is the beginning of the other one's name, too.
-            Action::Alert(_) => ALERTS,
-        });
-    }
-    stages.push(start..group.rules.len());
-    stages
-}
-
-/// All that a rule asks.
-fn expressions(rule: &Rule) -> impl Iterator<Item = &str> {
-    let policy = match &rule.action {
-        Action::Record => None,
-        Action::Alert(policy) => Some(policy),
-    };
-    let own = policy.into_iter().flat_map(|policy| [&policy.measured, &policy.recover]);
-    let templates = policy.into_iter().flat_map(|policy| policy.annotations.values());
-    let own = own.flatten().chain(templates).map(String::as_str);
-    std::iter::once(rule.expression.as_str()).chain(own)
 }
 
 /// Evaluates some rules of a group at a time; `written` has one entry for each of its rules.
@@ -119,7 +87,7 @@ pub fn evaluate(
             Action::Record => evaluation.record(rule),
             Action::Alert(policy) => evaluation.alert(rule, policy, state),
         };
-        let mut report = RuleReport::default();
+        let mut report = RuleReport { rule: rule.key.clone(), ..RuleReport::default() };
         match given {
             Ok(given) => {
                 let now: Written = given.iter().map(|(labels, _)| labels.clone()).collect();

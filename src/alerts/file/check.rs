@@ -3,12 +3,7 @@
 //!
 //! Must never know: YAML.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
-
-use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     RuleFault,
@@ -16,7 +11,7 @@ use super::{
 };
 use crate::{
     alerts::{Action, AlertPolicy, Expanding, NoData, Rule, RuleGroup, rule::ALERT_NAME},
-    model::METRIC_TAG,
+    model::{METRIC_TAG, length_ms},
     query::{PromqlLimits, check_rule_promql, measured_promql},
 };
 
@@ -27,28 +22,7 @@ const LEVELS_MAX: usize = 10;
 /// The label that tells the levels of a rule apart.
 const SEVERITY: &str = "severity";
 
-/// Prometheus' lengths of time: `1h30m`, largest unit first, each once.
-static LENGTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        "^(?:(?:([0-9]+)y)?(?:([0-9]+)w)?(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?\
-         (?:([0-9]+)ms)?|0)$",
-    )
-    .ok()
-});
-const UNITS_MS: [i64; 7] =
-    [365 * 86_400_000, 7 * 86_400_000, 86_400_000, 3_600_000, 60_000, 1000, 1];
 const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
-
-/// A length of time as Prometheus writes it, in milliseconds.
-pub fn length_ms(text: &str) -> Option<i64> {
-    let parts = LENGTH.as_ref()?.captures(text).filter(|_| !text.is_empty())?;
-    let mut total = 0_i64;
-    for (part, unit) in parts.iter().skip(1).zip(UNITS_MS) {
-        let Some(part) = part else { continue };
-        total = total.checked_add(part.as_str().parse::<i64>().ok()?.checked_mul(unit)?)?;
-    }
-    Some(total)
-}
 
 /// Checks one file.
 pub(super) struct Checking<'a> {
@@ -303,21 +277,4 @@ fn is_word(name: &str, more: impl Fn(char) -> bool) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || more(c);
     name.chars().next().is_some_and(is_letter)
         && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_are_those_of_prometheus() {
-        let known =
-            [("0", 0), ("30s", 30_000), ("1h30m", 5_400_000), ("1d", 86_400_000), ("5ms", 5)];
-        for (text, ms) in known {
-            assert_eq!(length_ms(text), Some(ms), "{text}");
-        }
-        for text in ["", "5", "5 m", "30m1h", "-5m", "1.5h", "99999999999999999999y"] {
-            assert_eq!(length_ms(text), None, "{text}");
-        }
-    }
 }

@@ -10,7 +10,6 @@ use std::fmt;
 use super::RuleGroup;
 use crate::query::PromqlLimits;
 use check::Checking;
-pub use check::length_ms;
 use raw::RawFile;
 
 /// Bytes of a rule file, at most.

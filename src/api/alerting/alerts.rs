@@ -15,11 +15,11 @@ use crate::{
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     let params = match Params::read(request.query_string()) {
         Ok(params) => params,
-        Err(message) => return fault(StatusCode::BAD_REQUEST, message),
+        Err(message) => return fault(StatusCode::BAD_REQUEST, &message),
     };
     match web::block(move || shown(&params, &parts)).await {
         Ok(shown) => HttpResponse::Ok().json(shown),
-        Err(cause) => fault(StatusCode::INTERNAL_SERVER_ERROR, cause),
+        Err(cause) => fault(StatusCode::INTERNAL_SERVER_ERROR, &cause),
     }
 }
 

@@ -62,7 +62,7 @@ async fn receive(
 }
 
 /// Alertmanager's errors are texts.
-fn fault(status: StatusCode, message: impl ToString) -> HttpResponse {
+fn fault(status: StatusCode, message: &impl ToString) -> HttpResponse {
     HttpResponse::build(status).json(message.to_string())
 }
 

@@ -26,6 +26,7 @@ struct Posted {
     created_by: String,
     comment: String,
     #[serde(default, deserialize_with = "said")]
+    #[expect(clippy::option_option, reason = "null is something that is said")]
     recurring: Option<Option<Recurrence>>,
 }
 
@@ -62,7 +63,7 @@ impl Posted {
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     let params = match Params::read(request.query_string()) {
         Ok(params) => params,
-        Err(message) => return fault(StatusCode::BAD_REQUEST, message),
+        Err(message) => return fault(StatusCode::BAD_REQUEST, &message),
     };
     let (all, now) = (parts.silences.known(), parts.clock.now());
     let mut shown = Vec::new();
@@ -116,7 +117,7 @@ async fn respond<T: Send + 'static>(
     match web::block(work).await {
         Ok(Ok(done)) => answer(done),
         Ok(Err(cause)) => refusal(&cause),
-        Err(cause) => fault(StatusCode::INTERNAL_SERVER_ERROR, cause),
+        Err(cause) => fault(StatusCode::INTERNAL_SERVER_ERROR, &cause),
     }
 }
 
@@ -124,12 +125,13 @@ fn refusal(cause: &SilencingFault) -> HttpResponse {
     let status = match cause {
         SilencingFault::Silence(SilenceFault::Invalid(_)) => StatusCode::BAD_REQUEST,
         SilencingFault::Silence(SilenceFault::NotFound(_)) => StatusCode::NOT_FOUND,
-        SilencingFault::Silence(SilenceFault::Expired(_)) => StatusCode::CONFLICT,
         SilencingFault::Refused(ObjectRefusal::NoRoom) => StatusCode::INSUFFICIENT_STORAGE,
-        SilencingFault::Refused(_) => StatusCode::CONFLICT,
+        SilencingFault::Silence(SilenceFault::Expired(_)) | SilencingFault::Refused(_) => {
+            StatusCode::CONFLICT
+        }
         SilencingFault::Store(cause) => return answer::store_error(cause),
     };
-    fault(status, cause)
+    fault(status, &cause)
 }
 
 fn silence(own: &Silence, state: SilenceState, now: UnixMillis) -> Value {

@@ -2,6 +2,8 @@
 //!
 //! Must never know: how an answer was found, JSON.
 
+use std::borrow::Cow;
+
 use crate::query::{Labels, PromqlValue};
 
 /// What stands behind `data`.
@@ -17,10 +19,8 @@ pub(super) enum Data {
     Metrics(Vec<MetricEntry>),
     /// One text.
     Text(String),
-    /// JSON that is always the same.
-    Fixed(&'static str),
     /// JSON that is written already.
-    Json(String),
+    Json(Cow<'static, str>),
 }
 
 /// What is known of a metric.

@@ -37,7 +37,7 @@ pub(super) async fn rules(received: Received) -> HttpResponse {
         asked.limits().take(entries * ENTRY_BYTES).map_err(of)?;
         let both = set.groups.iter().zip(&statuses);
         let groups: Vec<_> = both.filter_map(|(group, own)| wanted.group(group, own)).collect();
-        Ok(Answer::of(Data::Json(json!({ "groups": groups }).to_string())))
+        Ok(Answer::of(Data::Json(json!({ "groups": groups }).to_string().into())))
     })
     .await
 }
@@ -57,7 +57,7 @@ pub(super) async fn check(received: Received) -> HttpResponse {
         })?;
         let rules: usize = groups.iter().map(|group| group.rules.len()).sum();
         let found = json!({ "groups": groups.len(), "rules": rules });
-        Ok(Answer::of(Data::Json(found.to_string())))
+        Ok(Answer::of(Data::Json(found.to_string().into())))
     })
     .await
 }
@@ -72,7 +72,7 @@ fn active(asked: &Asked<'_>) -> Result<Answer, Fault> {
             shown.extend(alerts_of(rule, status).map(alert));
         }
     }
-    Ok(Answer::of(Data::Json(json!({ "alerts": shown }).to_string())))
+    Ok(Answer::of(Data::Json(json!({ "alerts": shown }).to_string().into())))
 }
 
 /// Rules and alerts.
@@ -144,7 +144,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn rule(&self, rule: &Rule, index: usize, status: &GroupStatus) -> Option<Value> {
-        let (report, seconds) = status.reports.get(index).cloned().unwrap_or_default();
+        let (report, seconds) = status.report(index, rule).cloned().unwrap_or_default();
         let mut shown = Map::new();
         let mut put = |key: &str, value: Value| drop(shown.insert(key.to_owned(), value));
         match &rule.action {
@@ -161,7 +161,7 @@ impl<'a> Wanted<'a> {
         put("name", json!(rule.name));
         put("query", json!(rule.expression));
         put("labels", json!(rule.labels));
-        put("health", json!(health(&report, status)));
+        put("health", json!(health(&report)));
         if let Some(error) = &report.error {
             put("lastError", json!(error));
         }
@@ -196,11 +196,12 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn health(report: &RuleReport, status: &GroupStatus) -> &'static str {
-    match (&report.error, status.evaluated_at) {
-        (_, None) => "unknown",
-        (Some(_), _) => "err",
-        (None, _) => "ok",
+/// Without a report it was not evaluated yet.
+fn health(report: &RuleReport) -> &'static str {
+    match &report.error {
+        _ if report.rule.is_empty() => "unknown",
+        Some(_) => "err",
+        None => "ok",
     }
 }
 

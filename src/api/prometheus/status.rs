@@ -16,7 +16,7 @@ const BUILD: &str = concat!(
 );
 
 async fn fixed(received: Received, json: &'static str) -> HttpResponse {
-    respond("promql_status", received, |_| Ok(Answer::of(Data::Fixed(json)))).await
+    respond("promql_status", received, |_| Ok(Answer::of(Data::Json(json.into())))).await
 }
 
 pub(super) async fn build(received: Received) -> HttpResponse {
@@ -37,7 +37,7 @@ pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
         let active: Vec<_> =
             active.map(|url| json!({ "url": format!("{url}/api/v2/alerts") })).collect();
         let all = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
-        Ok(Answer::of(Data::Json(all.to_string())))
+        Ok(Answer::of(Data::Json(all.to_string().into())))
     })
     .await
 }

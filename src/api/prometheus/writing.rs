@@ -210,10 +210,6 @@ fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
             push_text(&text, out);
             Rest::End
         }
-        Data::Fixed(json) => {
-            frame(json.as_bytes(), b"");
-            Rest::End
-        }
         Data::Json(json) => {
             frame(json.as_bytes(), b"");
             Rest::End
@@ -301,7 +297,7 @@ mod tests {
         let entry = MetricEntry { name: "up".into(), kind: "gauge", unit: String::new() };
         check(Data::Metrics(vec![entry]), r#"{"up":[{"type":"gauge","help":"","unit":""}]}"#);
         check(Data::Text("a + b".into()), r#""a + b""#);
-        check(Data::Fixed(r#"{"groups":[]}"#), r#"{"groups":[]}"#);
+        check(Data::Json(r#"{"groups":[]}"#.into()), r#"{"groups":[]}"#);
     }
 
     #[test]

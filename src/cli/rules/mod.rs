@@ -17,9 +17,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  granary rules check deploy/alerts.yml
+  granary rules check deploy/rules/granary.yml
   granary rules check /etc/granary/rules '/etc/granary/more/*.rules'
-  granary rules test deploy/alerts_test.yml
+  granary rules test deploy/granary_test.yml
 
 It needs no running daemon. The exit code is 1 when anything is wrong.")]
 pub(super) struct RulesArgs {

@@ -220,6 +220,7 @@ impl Host {
                 pinged,
                 interval_ms,
                 state: state_of(own.silent_ms(now)),
+                silent_ms: own.silent_ms(now),
                 skew_ms: sent.saturating_sub(pinged),
             }
         };

@@ -11,9 +11,9 @@ use std::{collections::BTreeSet, fs, path::Path};
 use anyhow::{Context, bail};
 
 use crate::{
-    alerts::{LabelSet, RuleGroup, RuleSources, length_ms},
+    alerts::{LabelSet, RuleGroup, RuleSources},
     config::Settings,
-    model::UnixMillis,
+    model::{UnixMillis, length_ms},
     query::{Budget, Labels},
 };
 use bench::Bench;
@@ -50,6 +50,11 @@ fn length(key: &str, text: &str) -> anyhow::Result<i64> {
     length_ms(text).with_context(|| format!("{key}: {text:?} is no length of time"))
 }
 
+/// What is expected, each with its time.
+fn timed<T>(all: &[T], time: impl Fn(&T) -> &String) -> anyhow::Result<Vec<(i64, &T)>> {
+    all.iter().map(|own| Ok((length("eval_time", time(own))?, own))).collect()
+}
+
 /// The rules that are tested, in their order.
 fn groups(
     file: &TestFile,
@@ -83,9 +88,12 @@ impl Test<'_> {
         }
         let mut bench = Bench::new(groups, self.settings.promql)?;
         let (step_ms, input) = self.input()?;
+        let alerts = timed(&self.own.alert_rule_test, |own| &own.eval_time)?;
+        let expressions = timed(&self.own.promql_expr_test, |own| &own.eval_time)?;
         let mut taken = 0;
         let mut faults = Vec::new();
-        for at in self.times()? {
+        let asked = alerts.iter().map(|own| own.0).chain(expressions.iter().map(|own| own.0));
+        for at in self.times(asked)? {
             while (taken as i64) * step_ms <= at {
                 let samples: Vec<_> = input
                     .iter()
@@ -97,17 +105,14 @@ impl Test<'_> {
             if at % self.interval_ms == 0 {
                 bench.evaluate(UnixMillis(at))?;
             }
-            for own in &self.own.alert_rule_test {
+            for (time, own) in &alerts {
                 // What the last evaluation at or before that time found.
-                let time = length("eval_time", &own.eval_time)?;
                 if time - time % self.interval_ms == at {
                     faults.extend(check_alerts(own, &bench));
                 }
             }
-            for own in &self.own.promql_expr_test {
-                if length("eval_time", &own.eval_time)? == at {
-                    faults.extend(self.check_expression(own, &bench, UnixMillis(at))?);
-                }
+            for (_, own) in expressions.iter().filter(|(time, _)| *time == at) {
+                faults.extend(self.check_expression(own, &bench, UnixMillis(at))?);
             }
         }
         Ok(faults)
@@ -129,11 +134,8 @@ impl Test<'_> {
     }
 
     /// When something is evaluated, up to the last time at which something is expected.
-    fn times(&self) -> anyhow::Result<BTreeSet<i64>> {
-        let alerts = self.own.alert_rule_test.iter().map(|own| &own.eval_time);
-        let all = alerts.chain(self.own.promql_expr_test.iter().map(|own| &own.eval_time));
-        let asked =
-            all.map(|text| length("eval_time", text)).collect::<anyhow::Result<Vec<_>>>()?;
+    fn times(&self, asked: impl Iterator<Item = i64>) -> anyhow::Result<BTreeSet<i64>> {
+        let asked: Vec<_> = asked.collect();
         let last = asked.iter().copied().max().unwrap_or(0);
         if last / self.interval_ms > EVALUATIONS_MAX {
             bail!("eval_time is more than {EVALUATIONS_MAX} evaluations after the beginning");

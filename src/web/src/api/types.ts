@@ -82,6 +82,7 @@ export interface HostAgent {
   interval_ms: number;
   state: HostState;
   /** How far its clock is ahead of the daemon's. */
+  silent_ms: number;
   skew_ms: number;
 }
 

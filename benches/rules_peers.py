@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Rules of Granary and Prometheus side by side: 1,000 rules over 100,000 series that come in each 15 s,
+evaluated each 15 s. Prints the CPU seconds that evaluations take, for each the use with rules less
+that without, and how long the acknowledgement of samples takes in both cases.
+
+    benches/rules_peers.py [target/release/granary]
+
+Both take the same remote writes at the same time, first without rules, then with them. Half of the
+rules record (rates and averages by data center), half are alerts, of which some fire; each reads 100
+series, all together each series once. Needs Debian's prometheus and 12 minutes.
+"""
+import json, os, signal, subprocess, sys, tempfile, time, urllib.request
+
+GRANARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "target/release/granary")
+ROUNDS, INTERVAL = int(os.environ.get("ROUNDS", "16")), 15
+PORTS = {"granary": 7339, "prometheus": 7338}
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def rule(number):
+    metric, digit = divmod(number, 10)
+    kind = "counter" if metric % 5 < 3 else "gauge"
+    selector = (f'bench_{kind}_{metric // 10:02}{{device="d{metric % 10}",'
+                f'host=~"bench-.*{digit}"}}')
+    if number % 2:
+        expression = f"rate({selector}[1m]) > 1e9" if kind == "counter" else f"{selector} > 99"
+        return f"  - alert: Own{number}\n    expr: '{expression}'\n    for: 30s\n" \
+               f"    labels: {{severity: page}}\n    annotations: {{summary: '{{{{ $labels.host }}}} is high'}}\n"
+    inside = f"rate({selector}[1m])" if kind == "counter" else selector
+    return f"  - record: own:{number}\n    expr: 'sum by (datacenter) ({inside})'\n"
+
+
+def rules():
+    groups = []
+    for group in range(50):
+        own = "".join(rule(group * 20 + place) for place in range(20))
+        groups.append(f"- name: group{group}\n  interval: {INTERVAL}s\n  rules:\n{own}")
+    return "groups:\n" + "".join(groups)
+
+
+def url(name, path):
+    return f"http://127.0.0.1:{PORTS[name]}{path}"
+
+
+def ask(name, path, method="GET"):
+    return urllib.request.urlopen(urllib.request.Request(url(name, path), method=method), timeout=60).read()
+
+
+def cpu(process):
+    fields = open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def start(work):
+    open(f"{work}/rules.yml", "w").write("groups: []\n")
+    open(f"{work}/prometheus.yml", "w").write(
+        f"global: {{evaluation_interval: {INTERVAL}s}}\nrule_files: [{work}/rules.yml]\n")
+    open(f"{work}/granary.toml", "w").write(f"[alerts]\nrules = ['{work}/rules.yml']\n")
+    commands = {
+        "granary": [GRANARY, "serve", "--config", f"{work}/granary.toml", "--data-dir",
+                    f"{work}/granary", "--listen", f"127.0.0.1:{PORTS['granary']}"],
+        "prometheus": ["prometheus", f"--config.file={work}/prometheus.yml",
+                       f"--storage.tsdb.path={work}/prometheus", "--web.enable-remote-write-receiver",
+                       "--web.enable-lifecycle", f"--web.listen-address=127.0.0.1:{PORTS['prometheus']}"],
+    }
+    env = dict(os.environ, GRANARY__TELEMETRY__SELF="false")
+    started = {}
+    for name, command in commands.items():
+        started[name] = subprocess.Popen(command, env=env, stderr=open(f"{work}/{name}.log", "w"),
+                                         stdout=subprocess.DEVNULL)
+        until = time.time() + 60
+        while True:
+            try:
+                ask(name, "/-/ready" if name == "prometheus" else "/readyz")
+                break
+            except OSError:
+                if time.time() > until:
+                    sys.exit(f"{name} does not start: see {work}/{name}.log")
+                time.sleep(0.1)
+    return started
+
+
+def load(rounds):
+    """Sends to both at the same time; what each load says."""
+    command = [GRANARY, "bench", "--protocol", "remote-write", "--pace", "real", "--interval",
+               f"{INTERVAL}s", "--rounds", str(rounds), "--hosts", "1000", "--metrics", "100",
+               "--hosts-per-request", "10", "--connections", "2", "--keep", "--json", "--url"]
+    all = {name: subprocess.Popen(command + [url(name, "")], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL) for name in PORTS}
+    return {name: json.loads(own.communicate()[0]) for name, own in all.items()}
+
+
+def evaluations(name):
+    metric = {"granary": "granary_rule_evaluations_total", "prometheus": "prometheus_rule_evaluations_total"}[name]
+    lines = ask(name, "/metrics").decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(metric))
+
+
+def phase(processes):
+    before = {name: (cpu(own), evaluations(name)) for name, own in processes.items()}
+    began = time.time()
+    reports = load(ROUNDS)
+    return {name: (cpu(own) - before[name][0], evaluations(name) - before[name][1], time.time() - began, reports[name])
+            for name, own in processes.items()}
+
+
+def main():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+        processes = start(work)
+        try:
+            load(4)
+            idle = phase(processes)
+            open(f"{work}/rules.yml", "w").write(rules())
+            for name in PORTS:
+                ask(name, "/-/reload", "POST")
+            load(4)
+            busy = phase(processes)
+            each = {}
+            for name in PORTS:
+                seconds = busy[name][0] - idle[name][0] * busy[name][2] / idle[name][2]
+                each[name] = seconds / max(busy[name][1], 1)
+                acks = [own[name][3] for own in (idle, busy)]
+                print(f"{name:10} {busy[name][1]:.0f} evaluations, {each[name] * 1e6:.0f} us of CPU each; "
+                      f"CPU {idle[name][0]:.1f} s without rules, {busy[name][0]:.1f} s with; "
+                      f"ack p99 {acks[0]['ack_p99_ms']:.1f} ms and {acks[1]['ack_p99_ms']:.1f} ms "
+                      f"(ratio {acks[1]['ack_p99_ms'] / acks[0]['ack_p99_ms']:.2f})")
+            print(f"CPU of an evaluation: {each['granary'] / each['prometheus']:.2f} of Prometheus'")
+            firing = [len(json.loads(ask(name, "/api/v1/alerts"))["data"]["alerts"]) for name in PORTS]
+            print(f"alerts pending or firing: {dict(zip(PORTS, firing))}")
+        finally:
+            for own in processes.values():
+                own.send_signal(signal.SIGTERM)
+            for own in processes.values():
+                own.wait()
+
+
+main()

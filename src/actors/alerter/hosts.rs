@@ -1,0 +1,72 @@
+//! Series of the hosts that ping, by which rules know how they are.
+//!
+//! Must never know: rules, when a host is late.
+
+use super::recording::{Recording, number};
+use crate::{
+    actors::KnownHosts,
+    alerts::{GroupRun, Written},
+    model::{HostState, HostStatus, METRIC_TAG, UnixMillis},
+    query::Labels,
+    telemetry::HOST_METRICS,
+};
+
+/// How often they are written, in milliseconds: agents ping as often.
+const EVERY_MS: i64 = 30_000;
+/// Under which name.
+const SENDER: &str = "hosts";
+
+/// What was written of hosts.
+#[derive(Debug, Default)]
+pub(super) struct HostSeries {
+    last: i64,
+    written: Written,
+}
+
+impl HostSeries {
+    /// Writes how the hosts are, when that is due. What cannot be written is left out: the next one
+    /// says it anew.
+    pub(super) async fn write(&mut self, hosts: &KnownHosts, recording: &Recording) {
+        let (now, listed) = hosts.list(None);
+        let at = now.0 - now.0.rem_euclid(EVERY_MS);
+        if at == self.last || (listed.is_empty() && self.written.is_empty()) {
+            return;
+        }
+        self.last = at;
+        let mut run = GroupRun::default();
+        for host in &listed {
+            of_host(host, &mut run.samples);
+        }
+        let now: Written = run.samples.iter().map(|(labels, _)| labels.clone()).collect();
+        let before = std::mem::replace(&mut self.written, now);
+        run.ended = before.into_iter().filter(|own| !self.written.contains(own)).collect();
+        run.ended.sort_unstable();
+        let number = number(SENDER.into(), UnixMillis(at), 0);
+        if let Some(lost) = recording.write(&run, UnixMillis(at), number).await {
+            tracing::warn!(count = lost.count, lost.cause, "samples of hosts are lost");
+        }
+    }
+}
+
+fn of_host(host: &HostStatus, samples: &mut Vec<(Labels, f64)>) {
+    let [silent, up, first_seen, booted, skew] = HOST_METRICS.map(|(name, _)| name);
+    let mut add = |name: &str, tags: &[(&str, &str)], value: f64| {
+        let all = [(METRIC_TAG, name), ("host", &host.host)];
+        let all = all.iter().chain(tags).map(|(name, value)| ((*name).into(), (*value).into()));
+        samples.push((Labels::new(all.collect()), value));
+    };
+    add(up, &[], f64::from(u8::from(host.state != HostState::Down)));
+    add(first_seen, &[], seconds(host.first_seen));
+    if let Some(at) = host.booted {
+        add(booted, &[], seconds(at));
+    }
+    for agent in &host.agents {
+        let tags = [("agent", agent.agent.as_str()), ("program", agent.program.as_str())];
+        add(silent, &tags, seconds(agent.silent_ms));
+        add(skew, &tags, seconds(agent.skew_ms));
+    }
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
