@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use super::{Condition, Health, Lifeline, Stop};
 use crate::{
     clock::Clock,
-    model::{SeriesId, UnixMillis},
+    model::{Granularity, SeriesId, UnixMillis},
     policy::preallocation,
-    store::{Store, StoreError},
+    store::{DocumentLayout, Store, StoreError},
 };
 
 /// How often shells are looked for that are due.
@@ -59,6 +59,8 @@ pub struct PreallocatorParts {
     pub lifeline: Lifeline,
     /// Documents, at most.
     pub per_second: u32,
+    /// Of shells that lie ahead, at most.
+    pub bytes_max: u64,
     pub ahead: ShellsAhead,
 }
 
@@ -74,8 +76,10 @@ pub struct Preallocator {
 #[derive(Debug, Clone, Default)]
 struct Progress {
     document: Option<UnixMillis>,
-    /// Series that were live when the period's second half began.
+    /// Series that were live when the period's second half began, as far as the budget goes.
     live: Vec<SeriesId>,
+    /// Of their shells.
+    bytes: u64,
     done: usize,
 }
 
@@ -101,21 +105,22 @@ impl Preallocator {
     fn preallocate(&mut self) -> Result<(), StoreError> {
         let now = self.parts.clock.moment();
         let mut budget = self.parts.per_second as usize;
-        for (index, granularity) in self.parts.store.granularities().indexed() {
+        let store = self.parts.store.clone();
+        for (index, granularity) in store.granularities().indexed() {
             let progress = &mut self.progress[index.0];
             let Some(due) = preallocation::shells_due(granularity, progress.live.len(), now) else {
                 continue;
             };
             if progress.document != Some(due.document) {
-                let live =
-                    self.parts.store.live_series(preallocation::live_since(granularity, now.clock));
-                *progress = Progress { document: Some(due.document), live, done: 0 };
+                let since = preallocation::live_since(granularity, now.clock);
+                let live = store.live_series(since);
+                self.plan(index.0, granularity, due.document, live, now.clock);
                 continue; // the next tick knows how many are due
             }
             while progress.done < due.count && budget > 0 {
                 let take = SHELLS_PER_TRANSACTION.min(budget).min(due.count - progress.done);
                 let series = &progress.live[progress.done..progress.done + take];
-                self.parts.store.preallocate(index, due.document, series)?;
+                store.preallocate(index, due.document, series)?;
                 progress.done += take;
                 let (start, count) = (due.document, progress.done);
                 let end = granularity.document.next(start);
@@ -129,6 +134,35 @@ impl Preallocator {
             }
         }
         Ok(())
+    }
+}
+
+impl Preallocator {
+    /// Begins a period; what the budget has no room for is made when samples come.
+    fn plan(
+        &mut self,
+        index: usize,
+        granularity: &Granularity,
+        document: UnixMillis,
+        mut live: Vec<SeriesId>,
+        now: UnixMillis,
+    ) {
+        let slots = granularity.slot_index(document, granularity.document.next(document));
+        let shell_bytes = DocumentLayout::new(slots, granularity.width_ms).length() as u64;
+        let is_other = |(other, own): &(usize, &Progress)| {
+            *other != index && own.document.is_some_and(|document| document > now)
+        };
+        let others = self.progress.iter().enumerate().filter(is_other);
+        let other_bytes = others.map(|(_, own)| own.bytes).sum();
+        let bytes_max = self.parts.bytes_max;
+        let count = preallocation::affordable(live.len(), shell_bytes, other_bytes, bytes_max);
+        if count < live.len() {
+            let (granularity, without) = (&granularity.name, live.len() - count);
+            tracing::info!(granularity, without, "preallocation.bytes_max leaves series out");
+        }
+        live.truncate(count);
+        let bytes = count as u64 * shell_bytes;
+        self.progress[index] = Progress { document: Some(document), live, bytes, done: 0 };
     }
 }
 

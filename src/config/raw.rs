@@ -131,6 +131,7 @@ pub(crate) struct RawAlerts {
 pub(crate) struct RawPreallocation {
     pub(crate) enabled: bool,
     pub(crate) documents_per_second: u32,
+    pub(crate) bytes_max: u64,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

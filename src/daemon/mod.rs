@@ -315,6 +315,7 @@ fn preallocator(
         health: observed.health.clone(),
         lifeline: lifelines.for_role("preallocator"),
         per_second: settings.preallocation_per_second,
+        bytes_max: settings.preallocation_bytes_max,
         ahead: observed.shells.clone(),
     })
 }

@@ -39,10 +39,24 @@ pub fn shells_due(
     (passed >= 0).then_some(ShellsDue { document, count })
 }
 
+/// How many of `series` get a shell of so many bytes, beside other shells that lie ahead.
+pub fn affordable(series: usize, shell_bytes: u64, other_bytes: u64, bytes_max: u64) -> usize {
+    let count = bytes_max.saturating_sub(other_bytes) / shell_bytes.max(1);
+    usize::try_from(count).unwrap_or(usize::MAX).min(series)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::GranularitySet;
+
+    #[test]
+    fn shells_take_no_more_than_their_budget() {
+        assert_eq!(affordable(1000, 3297, 0, 1 << 30), 1000);
+        assert_eq!(affordable(1000, 3297, 0, 3297 * 400), 400);
+        assert_eq!(affordable(1000, 3297, 3297 * 399 + 1, 3297 * 400), 0);
+        assert_eq!(affordable(1000, 3297, 9, 8), 0);
+    }
 
     #[test]
     fn shells_are_spread_over_the_second_half_of_the_period() {

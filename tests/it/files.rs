@@ -352,6 +352,36 @@ fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
 }
 
 #[test]
+fn a_snapshot_has_the_segments_of_a_partition_that_took_the_place_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (store, mut appender) = open(&path("data"));
+    store.set_segment_documents_min(1);
+    define(&mut appender);
+    let at = NOW.0 - 4 * HOUR;
+    commit(&mut appender, at);
+    store.checkpoint(NOW).unwrap();
+    let (other, mut is_replaced) = (store.clone(), false);
+    store
+        .snapshot(&path("copy"), NOW, &mut |file| {
+            // Its segment is copied by now.
+            if file.ends_with("1m/2026-11-21T0600.redb")
+                && !std::mem::replace(&mut is_replaced, true)
+            {
+                let id = PartitionId { granularity: GranularityIndex(0), start: setup::SIX };
+                assert!(other.drop_partition(id).unwrap());
+                assert!(try_commit(&mut appender, [at + MINUTE, at + 2 * MINUTE]));
+                other.checkpoint(NOW).unwrap();
+            }
+        })
+        .unwrap();
+    assert!(is_replaced);
+    restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+    let restored = open(&path("restored")).0;
+    assert_eq!((count(&store, 0), count(&restored, 0)), (2, 2));
+}
+
+#[test]
 fn a_number_that_says_what_a_file_has_is_not_believed_with_a_flipped_bit() {
     const HEAD: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
     const PARTITION: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");

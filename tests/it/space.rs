@@ -1,11 +1,13 @@
 //! Space that is not needed any more is given back while the daemon runs.
 
+use std::{fs, os::unix::fs::MetadataExt};
+
 use granary::{
-    model::{AcceptedBatch, Kind, SeriesId},
-    store::Store,
+    model::{AcceptedBatch, GranularityIndex, Kind, SeriesId},
+    store::{Appender, Store},
 };
 
-use crate::setup::{SECOND, SIX, define, open, send, series};
+use crate::setup::{HOUR, NOW, SECOND, SIX, define, open, send, series};
 
 /// 40 records of 100,000 samples each, in the last minutes before `SIX`.
 const RECORDS: i64 = 40;
@@ -17,26 +19,76 @@ fn journal_after_a_checkpoint(store: &Store) -> u64 {
     store.journal_bytes()
 }
 
-#[test]
-fn a_checkpoint_gives_back_what_the_journal_does_not_need() {
-    let dir = tempfile::tempdir().unwrap();
-    let (store, mut appender) = open(dir.path(), SIX);
-    define(&mut appender, &[series("m", &[], Kind::Gauge)], SIX);
+/// Many records.
+fn fill(appender: &mut Appender) {
     for record in 0..RECORDS {
         let at = SIX.0 - record * SECOND;
         let batch = AcceptedBatch {
             series: vec![SeriesId(0); SAMPLES],
             times: vec![at],
-            values: (0..SAMPLES).map(|value| value as f64).collect(),
+            values: (0..SAMPLES).map(|value| value as f64 / 7.0).collect(),
             ..AcceptedBatch::default()
         };
-        send(&mut appender, batch, SIX);
+        send(appender, batch, SIX);
     }
-    let before = store.journal_bytes();
-    assert!(before > 30 * MIB, "{before}");
+}
+
+#[test]
+fn a_checkpoint_gives_back_what_the_journal_does_not_need_and_keeps_what_is_filled_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path(), SIX);
+    define(&mut appender, &[series("m", &[], Kind::Gauge)], SIX);
+    for _ in 0..3 {
+        fill(&mut appender);
+        let before = store.journal_bytes();
+        assert!(before > 30 * MIB, "{before}");
+        let after = journal_after_a_checkpoint(&store);
+        assert!(after > 30 * MIB && after < 150 * MIB, "{before} bytes before, {after} after");
+    }
+    // Nothing came since.
     let after = journal_after_a_checkpoint(&store);
-    assert!(after < 5 * MIB, "{before} bytes before, {after} after");
+    assert!(after < 5 * MIB, "{after}");
+    fill(&mut appender);
     drop((store, appender));
     let (store, _) = open(dir.path(), SIX);
     assert!(journal_after_a_checkpoint(&store) < 5 * MIB);
+}
+
+#[test]
+fn a_partition_that_is_read_while_it_is_sealed_gives_back_its_space_later() {
+    const HOSTS: u32 = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path(), NOW);
+    store.set_segment_documents_min(usize::MAX);
+    let names: Vec<_> = (0..HOSTS).map(|host| host.to_string()).collect();
+    let all: Vec<_> =
+        names.iter().map(|host| series("m", &[("host", host)], Kind::Gauge)).collect();
+    define(&mut appender, &all, NOW);
+    for hour in 0..6 {
+        let batch = AcceptedBatch {
+            series: (0..HOSTS).map(SeriesId).collect(),
+            times: vec![SIX.0 + hour * HOUR],
+            values: vec![1.5; HOSTS as usize],
+            ..AcceptedBatch::default()
+        };
+        send(&mut appender, batch, NOW);
+    }
+    store.checkpoint(NOW).unwrap();
+    let file = dir.path().join("partitions/1m/2026-11-21T0600.redb");
+    let bytes = || fs::metadata(&file).unwrap().blocks() * 512;
+    let seal = |hours: i64| store.seal(NOW.plus(hours * HOUR), HOUR, &|_| true).unwrap().partitions;
+    assert_eq!(seal(0), 0, "it was not seen yet that nothing changes");
+    let open = bytes();
+    assert!(open > 6 * MIB, "{open}");
+    let range = SIX..SIX.plus(6 * HOUR);
+    let reading = store.view(GranularityIndex(0), range, &[SeriesId(0)]).unwrap();
+    assert!(seal(1) > 0);
+    let read = bytes();
+    assert!(read > MIB, "{read}");
+    assert_eq!(reading.slots(SeriesId(0)).unwrap().len(), 6);
+    drop(reading);
+    // It changed when it was sealed, which is seen first.
+    assert_eq!([seal(2), seal(3)], [0, 0]);
+    let after = bytes();
+    assert!(after < MIB / 4, "{open} bytes open, {read} while it was read, {after} after");
 }

@@ -72,6 +72,9 @@ fn entries(message: &[u8], numbers: [u32; 2]) -> Result<u64, WireFault> {
 
 /// `Sample` of both versions: value 1, timestamp 2, and in 2.0 start timestamp 3.
 fn sample(message: &[u8]) -> Result<(UnixMillis, f64, i64), WireFault> {
+    if let Some((at, number)) = plain_sample(message) {
+        return Ok((at, number, 0));
+    }
     let (mut at, mut number, mut start) = (0, 0.0, 0);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next_field()? {
@@ -83,6 +86,26 @@ fn sample(message: &[u8]) -> Result<(UnixMillis, f64, i64), WireFault> {
         }
     }
     Ok((UnixMillis(at), number, start))
+}
+
+/// What senders write: the value, then the timestamp, which takes six bytes from 1971 to 2109. Anything
+/// else is left to the general reader.
+fn plain_sample(message: &[u8]) -> Option<(UnixMillis, f64)> {
+    const VALUE: u8 = 1 << 3 | 1;
+    const TIMESTAMP: u8 = 2 << 3;
+    const MORE: u64 = 0x80_8080_8080;
+    let message: &[u8; 16] = message.try_into().ok()?;
+    let (value, time) = message.split_first_chunk::<9>()?;
+    let ([VALUE, value @ ..], [TIMESTAMP, time @ ..]) = (value, time) else { return None };
+    let mut bytes = [0; 8];
+    bytes[..6].copy_from_slice(time.get(..6)?);
+    let time = u64::from_le_bytes(bytes);
+    if time & 0x8080_8080_8080 != MORE {
+        return None;
+    }
+    let seven = |byte: u32| (time >> (8 * byte) & 0x7f) << (7 * byte);
+    let at = (0..6).map(seven).sum::<u64>();
+    Some((UnixMillis(at as i64), f64::from_le_bytes(*value)))
 }
 
 /// A native histogram: its count and sum become counters, its buckets are counted as refused.
@@ -150,5 +173,41 @@ impl<'a> Labels<'a> {
         let metric = format!("{}{}", self.metric, self.suffix);
         let key = SeriesKey::new(&metric, self.tags, limits).map_err(|cause| cause.to_string())?;
         Ok(Described { key, kind, unit: unit.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(value: f64, at: i64, other: &[u8]) -> Vec<u8> {
+        let mut message = vec![9];
+        message.extend(value.to_le_bytes());
+        message.push(16);
+        let mut rest = at as u64;
+        while rest >= 0x80 {
+            message.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        message.push(rest as u8);
+        message.extend(other);
+        message
+    }
+
+    proptest! {
+        #[test]
+        fn a_sample_reads_the_same_however_it_is_written(
+            value: f64, at in prop_oneof![0..1_i64 << 43, any::<i64>()], start in 0..100_u8,
+        ) {
+            let bits = |(at, value, start): (UnixMillis, f64, i64)| (at.0, value.to_bits(), start);
+            let expected = (at, value.to_bits(), 0);
+            prop_assert_eq!(bits(sample(&written(value, at, &[])).unwrap()), expected);
+            let general = sample(&written(value, at, &[24, start])).unwrap();
+            prop_assert_eq!(bits(general), (at, value.to_bits(), i64::from(start)));
+            let plain = plain_sample(&written(value, at, &[]));
+            prop_assert_eq!(plain.is_some(), (1_i64 << 35..1 << 42).contains(&at));
+        }
     }
 }

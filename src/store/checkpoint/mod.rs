@@ -92,7 +92,10 @@ impl Store {
         };
         drop(thawed);
         counters.checkpoints.add(1);
-        inner.journal.give_back()?;
+        if let Err(cause) = inner.journal.give_back() {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::warn!(cause, "the journal did not give back space; the next checkpoint tries");
+        }
         Ok(CheckpointReport {
             through: frozen.through,
             documents: documents() - documents_before,

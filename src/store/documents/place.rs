@@ -52,6 +52,11 @@ impl Place {
         self.id.start.0..self.end.0
     }
 
+    /// Seconds from the start to `at`.
+    pub(crate) fn seconds(&self, at: UnixMillis) -> u32 {
+        ((at.0 - self.id.start.0) / 1000) as u32
+    }
+
     /// Start of the document that holds `at`.
     pub(crate) fn document_start(&self, at: UnixMillis) -> UnixMillis {
         self.document.start_of(at)

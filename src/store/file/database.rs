@@ -219,17 +219,23 @@ impl DatabaseFile {
         self.medium.allocated_bytes(&self.name).map_err(self.fault("look at"))
     }
 
-    /// Gives back the space that is free. Does nothing while somebody reads.
-    pub(crate) fn compact(&self) -> Result<(), StoreError> {
+    /// Gives back the space that is free; false when nothing was done, because somebody reads.
+    pub(crate) fn compact(&self) -> Result<bool, StoreError> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let outcome = self.guard("compact", || match &mut *self.open.write() {
             Some(open) if !open.has_failed() => match open.db.compact() {
-                Ok(_) | Err(CompactionError::TransactionInProgress) => Ok(()),
+                Ok(_) => Ok(true),
+                Err(CompactionError::TransactionInProgress) => Ok(false),
                 Err(cause) => Err(self.fail("compact")(cause)),
             },
-            _ => Ok(()),
+            _ => Ok(false),
         });
-        self.ended.fetch_add(1, Ordering::SeqCst);
+        if matches!(outcome, Ok(false)) {
+            // The file is as it was.
+            self.begun.fetch_sub(1, Ordering::SeqCst);
+        } else {
+            self.ended.fetch_add(1, Ordering::SeqCst);
+        }
         outcome
     }
 

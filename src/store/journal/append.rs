@@ -76,7 +76,10 @@ impl Journal {
         });
         self.ride.end(part.is_some(), outcome.is_ok());
         match &outcome {
-            Ok(()) => *unsure = Unsure::default(),
+            Ok(()) => {
+                *unsure = Unsure::default();
+                self.free.note_appended(record.len());
+            }
             Err(_) => unsure.append = true,
         }
         outcome

@@ -21,7 +21,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    documents::open::partition::Partition,
+    documents::{open::partition::Partition, sealed::segment::Segment},
     error::StoreError,
     file::{
         folder::{Folder, copy_file, create_folders},
@@ -103,8 +103,9 @@ struct Copies<'a> {
     store: &'a Store,
     folder: &'a Path,
     made: BTreeMap<PartitionId, Copied>,
-    /// Segments, which never change, by their names, with their bytes.
-    segments: BTreeMap<String, u64>,
+    /// Segments, which never change, by their names, with their bytes. Where a partition takes
+    /// another one's place, so do its segments.
+    segments: BTreeMap<String, (Arc<Segment>, u64)>,
 }
 
 struct Copied {
@@ -165,17 +166,25 @@ impl Copies<'_> {
         partition: &Partition,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), StoreError> {
-        for name in partition.segment_files() {
-            if self.segments.contains_key(&name) {
-                continue;
+        for segment in partition.segment_files() {
+            let name = segment.name();
+            let to = self.folder.join(name);
+            match self.segments.remove(name) {
+                Some((own, bytes)) if Arc::ptr_eq(&own, &segment) => {
+                    self.segments.insert(name.to_owned(), (own, bytes));
+                    continue;
+                }
+                Some(_) => fs::remove_file(&to).map_err(fault("remove", &to))?,
+                None => {}
             }
-            progress(&name);
-            let to = self.folder.join(&name);
+            progress(name);
             if let Some(parent) = to.parent() {
                 create_folders(parent).map_err(fault("create", parent))?;
             }
-            match self.store.inner.medium.copy(&name, &to) {
-                Ok(bytes) => drop(self.segments.insert(name, bytes)),
+            match self.store.inner.medium.copy(name, &to) {
+                Ok(bytes) => {
+                    self.segments.insert(name.to_owned(), (segment, bytes));
+                }
                 // Another has taken its place meanwhile.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
@@ -189,9 +198,10 @@ impl Copies<'_> {
     fn drop_segments(&self) -> Result<(u64, u64), StoreError> {
         let (mut files, mut bytes) = (0, 0);
         let there = self.store.inner.documents.files();
-        let there: BTreeSet<_> = there.iter().flat_map(|own| own.segment_files()).collect();
-        for (name, own) in &self.segments {
-            if there.contains(name) {
+        let there: Vec<_> = there.iter().flat_map(|own| own.segment_files()).collect();
+        let there: BTreeSet<_> = there.iter().map(|own| own.name()).collect();
+        for (name, (_, own)) in &self.segments {
+            if there.contains(&**name) {
                 files += 1;
                 bytes += own;
             } else {

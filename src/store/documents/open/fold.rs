@@ -3,7 +3,11 @@
 //!
 //! Must never know: when a partition's time is over.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
 
 use redb::ReadableTable;
 
@@ -12,16 +16,20 @@ use super::{
     reader::PartitionReader,
     segments::Named,
 };
-use crate::store::{
-    documents::{
-        Slot,
-        sealed::{
-            group::{GroupWriter, SLOTS_MAX},
-            segment::{GroupId, SegmentWriter},
+use crate::{
+    model::UnixMillis,
+    store::{
+        documents::{
+            Slot,
+            sealed::{
+                group::{GroupWriter, SLOTS_MAX},
+                segment::GroupId,
+                segment_writer::SegmentWriter,
+            },
         },
+        error::StoreError,
+        rows::{SERIES_PER_ROW, row_of, series_at},
     },
-    error::StoreError,
-    rows::{SERIES_PER_ROW, row_of, series_at},
 };
 
 /// Open documents stay so beside a segment while they take less than this part of it.
@@ -55,8 +63,11 @@ impl Partition {
         open_bytes_min: u64,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
-        let stamp = self.file.stamp();
-        if !is_over && stamp.is_some() && *self.not_worth.lock() == stamp {
+        if self.is_loose.load(Ordering::Relaxed) {
+            self.shrink()?;
+        }
+        let seen = self.file.stamp().map(|stamp| (stamp, is_over));
+        if seen.is_some() && *self.not_worth.lock() == seen {
             return Ok(None);
         }
         let reader = self.read()?;
@@ -66,13 +77,16 @@ impl Partition {
             || self.segments.has_lost()
             || !reader.is_worth_folding(is_over, open_bytes_min)?
         {
-            *self.not_worth.lock() = stamp;
+            *self.not_worth.lock() = seen;
             return Ok(None);
         }
         let (number, mut writer) = self.segments.begin()?;
         match self.fill(&reader, &mut writer, go_on) {
             Ok(Filled::Whole) => {}
-            Ok(Filled::Refused) => return Ok(Some(Folded { refused: true, ..Folded::default() })),
+            Ok(Filled::Refused) => {
+                *self.not_worth.lock() = seen;
+                return Ok(Some(Folded { refused: true, ..Folded::default() }));
+            }
             // What is damaged is noted by now.
             Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
@@ -86,8 +100,17 @@ impl Partition {
         self.segments.put(number, segment);
         let Some(documents) = self.install(&reader, number, is_over)? else { return Ok(None) };
         drop(reader);
-        self.file.compact()?;
+        self.shrink()?;
         Ok(Some(Folded { documents, bytes, refused: false }))
+    }
+
+    /// Gives back the space of what was folded, later when somebody reads.
+    fn shrink(&self) -> Result<(), StoreError> {
+        self.is_loose.store(true, Ordering::Relaxed);
+        if self.file.compact()? {
+            self.is_loose.store(false, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Has a segment count instead of all that a reader has; returns how many open documents are
@@ -102,8 +125,7 @@ impl Partition {
         if *is_dropped {
             return self.segments.remove(number).map(|()| None);
         }
-        let length_ms = self.place.end.0 - self.place.id.start.0;
-        let named = Named { number, from: 0, to: (length_ms / 1000) as u32 };
+        let named = Named { number, from: 0, to: self.place.seconds(self.place.end) };
         let documents = self.take_place(reader, named, is_over);
         if documents.is_err() {
             self.remove_unnamed(number);
@@ -126,7 +148,7 @@ impl Partition {
         let rows = reader.rows()?;
         let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
         for span in self.spans() {
-            let seconds = ((span.start - place.id.start.0) / 1000) as u32;
+            let seconds = place.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / place.width_ms) as usize;
             let number = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
             for row in &rows {

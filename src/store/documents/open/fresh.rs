@@ -10,7 +10,8 @@ use crate::{
     store::{
         documents::sealed::{
             group::GroupWriter,
-            segment::{GroupId, Segment, SegmentWriter},
+            segment::{GroupId, Segment},
+            segment_writer::SegmentWriter,
         },
         error::StoreError,
         rows::row_and_lane,
@@ -33,6 +34,11 @@ impl FreshDocument {
         slots: usize,
         cells: &[(usize, &Cell)],
     ) -> Self {
+        if cells.is_sorted_by(|(before, _), (slot, _)| before < slot) {
+            let filled = cells.iter().filter(|(_, cell)| cell.n > 0);
+            let cells = filled.map(|(slot, cell)| (*slot as u16, **cell)).collect();
+            return Self { start, series, cells };
+        }
         let mut all = vec![Cell::EMPTY; slots];
         for (slot, cell) in cells {
             all[*slot].merge(cell);
@@ -116,8 +122,7 @@ impl<'p> Fresh<'p> {
         let Some((_, writer)) = &mut self.segment else { return Ok(()) };
         let Some((start, row)) = self.waiting.front().map(Self::group_of) else { return Ok(()) };
         let place = &self.partition.place;
-        let seconds = ((start.0 - place.id.start.0) / 1000) as u32;
-        let id = GroupId { seconds, row };
+        let id = GroupId { seconds: place.seconds(start), row };
         let count =
             self.waiting.iter().take_while(|own| Self::group_of(own) == (start, row)).count();
         let documents: Vec<_> = self.waiting.drain(..count).collect();
@@ -148,9 +153,8 @@ impl<'p> Fresh<'p> {
         let mut placed = Placed { segment: None, open: self.open, refused };
         placed.open.extend(self.waiting);
         if let (Some((number, writer)), Some((first, end))) = (self.segment, self.span) {
-            let start = self.partition.place.id.start;
-            let seconds = |at: UnixMillis| ((at.0 - start.0) / 1000) as u32;
-            let named = Named { number, from: seconds(first), to: seconds(end) };
+            let place = &self.partition.place;
+            let named = Named { number, from: place.seconds(first), to: place.seconds(end) };
             placed.segment = Some((named, Arc::new(writer.finish()?)));
         }
         Ok(placed)

@@ -3,10 +3,12 @@
 //!
 //! Must never know: where cells come from.
 
+mod check;
 pub(crate) mod fold;
 mod fresh;
 pub(crate) mod layout;
 pub(crate) mod layouts;
+mod orphans;
 pub(crate) mod partition;
 mod partitions;
 mod reader;

@@ -2,10 +2,13 @@
 //!
 //! Must never know: where a document's cells come from.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use parking_lot::Mutex;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
 use super::{
     layout::DocumentLayout,
@@ -15,7 +18,10 @@ use super::{
 use crate::{
     model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
-        documents::place::{Place, document_span},
+        documents::{
+            place::{Place, document_span},
+            sealed::segment::Segment,
+        },
         error::StoreError,
         file::{
             damage::Damage,
@@ -43,6 +49,9 @@ pub(super) const UNTIL_KEY: &str = "applied_until";
 pub(super) const CHECK_KEY: &str = "applied_check";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
+/// What the file of a partition whose documents are sealed takes, at most, when it is compact.
+const LOOSE_BYTES: u64 = 256 << 10;
+
 /// An open partition: where it lies, and its file.
 #[derive(Debug)]
 pub(crate) struct Partition {
@@ -57,8 +66,10 @@ pub(crate) struct Partition {
     pub(super) is_dropped: Mutex<bool>,
     /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
     pub(super) seen: Mutex<Option<(u64, UnixMillis)>>,
-    /// The file's stamp when it was not worth folding while the partition is under way.
-    pub(super) not_worth: Mutex<Option<u64>>,
+    /// The file's stamp when it was not worth folding, and whether the partition was over then.
+    pub(super) not_worth: Mutex<Option<(u64, bool)>>,
+    /// Whether it was folded, and somebody read, so that the file did not shrink yet.
+    pub(super) is_loose: AtomicBool,
 }
 
 impl Partition {
@@ -76,6 +87,9 @@ impl Partition {
         })?;
         let own = Self::of(medium, place, file);
         own.segments.open_named(&named)?;
+        // The last run may have ended before it gave back what was folded.
+        let is_loose = !named.is_empty() && own.file.bytes()? > LOOSE_BYTES;
+        own.is_loose.store(is_loose, Ordering::Relaxed);
         Ok(own)
     }
 
@@ -111,13 +125,22 @@ impl Partition {
     fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile) -> Self {
         let layouts = Layouts::new(place.width_ms, place.document);
         let segments = Segments::new(medium, file.name(), &place);
-        let (damage, is_dropped, seen, not_worth) = Default::default();
-        Self { place, layouts, file, damage, segments, is_dropped, seen, not_worth }
+        let (damage, is_dropped, seen, not_worth, is_loose) = Default::default();
+        Self { place, layouts, file, damage, segments, is_dropped, seen, not_worth, is_loose }
     }
 
     /// The segments that a view of the file names.
     pub(super) fn named(&self, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
         read_named(&self.file, txn)
+    }
+
+    /// The segments that a transaction names.
+    pub(super) fn segments_of(
+        &self,
+        txn: &WriteTransaction,
+    ) -> Result<Vec<Arc<Segment>>, StoreError> {
+        let table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+        self.segments.open().get(&rows_named(&self.file, &table)?)
     }
 
     /// Since when the file has not changed, as far as was seen by asking this.
@@ -130,9 +153,9 @@ impl Partition {
         }
     }
 
-    /// Names of the segments, to be copied.
-    pub(crate) fn segment_files(&self) -> Vec<String> {
-        self.segments.files().iter().map(|segment| segment.name().to_owned()).collect()
+    /// The segments, to be copied.
+    pub(crate) fn segment_files(&self) -> Vec<Arc<Segment>> {
+        self.segments.files()
     }
 
     /// Path of the file below the data directory.
@@ -154,8 +177,7 @@ impl Partition {
 
     /// Key of a document: seconds from the partition's start to the document's, then the series.
     pub(super) fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
-        let seconds = (document.0 - self.place.id.start.0) / 1000;
-        ((seconds as u64) << 32) | u64::from(series.0)
+        u64::from(self.place.seconds(document)) << 32 | u64::from(series.0)
     }
 
     /// What a key says: the document's start and series.
@@ -219,11 +241,18 @@ impl Partition {
 
 /// The segments that are named; older files have no such table.
 fn read_named(file: &DatabaseFile, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
-    let table = match txn.open_table(SEGMENTS) {
-        Ok(table) => table,
-        Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-        Err(cause) => return Err(file.fail("read")(cause)),
-    };
+    match txn.open_table(SEGMENTS) {
+        Ok(table) => rows_named(file, &table),
+        Err(TableError::TableDoesNotExist(_)) => Ok(Vec::new()),
+        Err(cause) => Err(file.fail("read")(cause)),
+    }
+}
+
+/// What the rows of the table name.
+fn rows_named(
+    file: &DatabaseFile,
+    table: &impl ReadableTable<u32, u64>,
+) -> Result<Vec<Named>, StoreError> {
     let mut named = Vec::new();
     for entry in table.iter().map_err(file.fail("read"))? {
         let (number, span) = entry.map_err(file.fail("read"))?;

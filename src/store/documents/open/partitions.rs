@@ -2,11 +2,7 @@
 //!
 //! Must never know: what is in documents.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -30,10 +26,10 @@ use crate::{
 pub(super) struct Partitions {
     /// Those of the settings, then the retired ones.
     granularities: Vec<Granularity>,
-    medium: Arc<dyn Medium>,
-    register: Arc<Register>,
+    pub(super) medium: Arc<dyn Medium>,
+    pub(super) register: Arc<Register>,
     /// By granularity and start; none overlap.
-    open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
+    pub(super) open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
     /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
     /// a partition up.
     changing: Mutex<()>,
@@ -76,34 +72,9 @@ impl Partitions {
         Ok(this)
     }
 
-    fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
         let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
         self.medium.list(folder).map_err(fault)
-    }
-
-    /// Removes a file whose making was cut short; nothing was ever in it.
-    fn remove_unfinished(&self, file: &str) -> Result<(), StoreError> {
-        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
-        self.medium.remove(file).map_err(fault)
-    }
-
-    /// Removes segments whose partition was dropped before them. Those of one that was lost stay.
-    fn remove_orphans(&self, folder: &str) -> Result<(), StoreError> {
-        let open = self.open.read();
-        let there: BTreeSet<&str> = open.values().map(|own| own.file_path()).collect();
-        for (name, partition) in self.segments(folder)? {
-            if !there.contains(&*partition) && !self.register.is_lost(&partition) {
-                self.remove_unfinished(&name)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The segments in a folder, with the partitions whose they are.
-    fn segments(&self, folder: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let names = self.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
-        let of_partition = |name: String| partition_of_segment(&name).map(|own| (name, own));
-        Ok(names.filter_map(of_partition).collect())
     }
 
     /// Where a granularity lacks what partitions held, because files were lost or documents are
@@ -146,17 +117,6 @@ impl Partitions {
             }
             outcome => outcome.map(Some),
         }
-    }
-
-    /// Moves a partition's files out of the way, its own last: it is what is found at a start.
-    fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
-        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for (name, partition) in self.segments(folder)? {
-            if partition == file {
-                self.register.set_aside(&name, fault)?;
-            }
-        }
-        self.register.set_aside(file, fault)
     }
 
     /// Sets a partition aside when an operation on it failed because it is damaged; returns

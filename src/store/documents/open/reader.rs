@@ -4,7 +4,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
+use redb::{AccessGuard, ReadOnlyTable, ReadableTableMetadata};
 
 use super::{
     layout::DocumentLayout,
@@ -16,13 +16,12 @@ use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
         documents::{
-            DocumentVisitor, Slot,
+            Slot,
             mark::Mark,
-            sealed::{Columns, Scratch, segment::Segment},
+            sealed::{Scratch, segment::Segment},
             stored::{DocumentState, StoredDocument, StoredSlot},
         },
         error::StoreError,
-        rows::series_at,
     },
 };
 
@@ -70,6 +69,9 @@ impl Partition {
     }
 }
 
+/// The bytes of an open document.
+type Bytes = AccessGuard<'static, &'static [u8]>;
+
 /// Documents of a series that follow each other in one group.
 struct Run {
     source: Source,
@@ -96,14 +98,10 @@ impl PartitionReader {
         read: impl FnOnce(&DocumentLayout, &[u8]) -> T,
     ) -> Result<Option<T>, StoreError> {
         let partition = &self.partition;
-        partition.file.guard("read", || {
-            let key = partition.key(start, series);
-            let found = self.documents.get(key).map_err(partition.fail("read"))?;
-            let Some(guard) = found else { return Ok(None) };
-            let layout = partition.layout(start);
-            let is_sound = partition.is_sound(layout, guard.value(), start, series)?;
-            Ok(is_sound.then(|| read(layout, guard.value())))
-        })
+        let Some(row) = self.row(start, series)? else { return Ok(None) };
+        let layout = partition.layout(start);
+        let is_sound = partition.is_sound(layout, row.value(), start, series)?;
+        Ok(is_sound.then(|| read(layout, row.value())))
     }
 
     /// How many documents there are.
@@ -130,9 +128,9 @@ impl PartitionReader {
             let mut push = |out: &mut Vec<Slot>, run: Option<Run>| {
                 run.map_or(Ok(()), |run| self.push_run(&run, series, from..to, &mut scratch, out))
             };
-            if self.has_rows && self.has_row(document, series)? {
+            if let Some(row) = self.row(document, series)? {
                 push(out, run.take())?;
-                self.push_row(document, series, from..to, out)?;
+                self.push_row(document, series, row.value(), from..to, out)?;
             } else if let Some(source) = self.sealed().find(document, series, &mut finding)?
                 && !run.as_mut().is_some_and(|run| run.extend(&source, document))
             {
@@ -194,12 +192,18 @@ impl PartitionReader {
         SealedPart::new(&self.partition, &self.segments)
     }
 
-    /// Whether a document is open.
-    fn has_row(&self, start: UnixMillis, series: SeriesId) -> Result<bool, StoreError> {
+    /// The bytes of an open document.
+    pub(super) fn row(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<Bytes>, StoreError> {
+        if !self.has_rows {
+            return Ok(None);
+        }
         let partition = &self.partition;
         partition.file.guard("read", || {
-            let key = partition.key(start, series);
-            Ok(self.documents.get(key).map_err(partition.fail("read"))?.is_some())
+            self.documents.get(partition.key(start, series)).map_err(partition.fail("read"))
         })
     }
 
@@ -208,19 +212,22 @@ impl PartitionReader {
         &self,
         document: UnixMillis,
         series: SeriesId,
+        bytes: &[u8],
         range: Range<UnixMillis>,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
+        let (partition, place) = (&self.partition, &self.partition.place);
+        let layout = partition.layout(document);
+        if !partition.is_sound(layout, bytes, document, series)? {
+            return Ok(());
+        }
         let next = place.next_document(document);
-        self.document(document, series, |layout, doc| {
-            let first = place.slot_index(document, range.start.max(document));
-            let last = place.slot_index(document, range.end.min(next));
-            layout.for_each_cell(doc, first..last, |slot, cell| {
-                let start = document.plus(slot as i64 * place.width_ms);
-                out.push(Slot { start, cell });
-            });
-        })?;
+        let first = place.slot_index(document, range.start.max(document));
+        let last = place.slot_index(document, range.end.min(next));
+        layout.for_each_cell(bytes, first..last, |slot, cell| {
+            let start = document.plus(slot as i64 * place.width_ms);
+            out.push(Slot { start, cell });
+        });
         Ok(())
     }
 
@@ -243,106 +250,5 @@ impl PartitionReader {
             out.truncate(before);
             sealed.meet(&run.documents, series, fault)
         })
-    }
-
-    /// Visits every document; what is damaged is noted as such.
-    pub(super) fn check(&self, visit: &mut DocumentVisitor<'_>) -> Result<(), StoreError> {
-        let partition = &self.partition;
-        let mut cells = Vec::new();
-        partition.file.guard("read", || {
-            for entry in self.documents.iter().map_err(partition.fail("read"))? {
-                let (key, doc) = entry.map_err(partition.fail("read"))?;
-                let (start, series) = partition.place_of(key.value());
-                let layout = partition.layout(start);
-                if let Err(fault) = layout.check(doc.value(), series, start) {
-                    // What is compared later goes round it.
-                    partition.note_damage(start, series);
-                    visit(start, series, Err(fault.to_string()));
-                    continue;
-                }
-                cells.clear();
-                cells.extend((0..layout.slots()).map(|slot| layout.cell(doc.value(), slot)));
-                visit(start, series, Ok(&cells));
-            }
-            Ok(())
-        })?;
-        for lost in partition.segments.lost() {
-            let problem = format!("a segment with documents up to {} is lost", lost.end);
-            visit(lost.start, SeriesId(0), Err(problem));
-        }
-        self.segments.iter().try_for_each(|segment| self.check_segment(segment, visit))
-    }
-
-    /// Visits the documents of a segment that have no open row.
-    fn check_segment(
-        &self,
-        segment: &Segment,
-        visit: &mut DocumentVisitor<'_>,
-    ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
-        let mut scratch = Scratch::default();
-        for (group, (id, slots)) in segment.groups().enumerate() {
-            let base = place.id.start.plus(i64::from(id.seconds) * 1000);
-            let end = base.plus(slots as i64 * place.width_ms);
-            let head = match segment.head(group, &mut scratch) {
-                Ok(head) => head,
-                Err(fault) if fault.is_damage() => {
-                    let series = series_at(id.row, 0);
-                    self.partition.note_damage(base, series);
-                    visit(base, series, Err(fault.chain()));
-                    continue;
-                }
-                Err(fault) => return Err(fault),
-            };
-            for lane in head.lanes() {
-                let series = series_at(id.row, lane);
-                let mut all = vec![Cell::EMPTY; slots];
-                let read = segment.cells(
-                    group,
-                    lane,
-                    0..slots,
-                    Columns::ALL,
-                    &mut scratch,
-                    |slot, cell| {
-                        all[slot] = cell;
-                    },
-                );
-                self.check_block(base..end, series, read.map(|()| all), visit)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Visits the documents of a series in one block that have no open row.
-    fn check_block(
-        &self,
-        range: Range<UnixMillis>,
-        series: SeriesId,
-        block: Result<Vec<Cell>, StoreError>,
-        visit: &mut DocumentVisitor<'_>,
-    ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
-        let mut document = range.start;
-        while document < range.end {
-            let next = place.next_document(document);
-            let slot = |at: UnixMillis| ((at.0 - range.start.0) / place.width_ms) as usize;
-            if !(self.has_rows && self.has_row(document, series)?) {
-                match &block {
-                    Ok(all) => {
-                        let own = &all[slot(document)..slot(next).min(all.len())];
-                        if own.iter().any(|cell| cell.n > 0) {
-                            visit(document, series, Ok(own));
-                        }
-                    }
-                    Err(fault) if fault.is_damage() => {
-                        self.partition.note_damage(document, series);
-                        visit(document, series, Err(fault.chain()));
-                    }
-                    Err(_) => {}
-                }
-            }
-            document = next;
-        }
-        block.map(drop).or_else(|fault| if fault.is_damage() { Ok(()) } else { Err(fault) })
     }
 }

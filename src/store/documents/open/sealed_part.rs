@@ -70,7 +70,7 @@ impl<'p> SealedPart<'p> {
     ) -> Result<Option<Source>, StoreError> {
         let place = &self.partition.place;
         let (row, lane) = row_and_lane(series);
-        let seconds = ((start.0 - place.id.start.0) / 1000) as u32;
+        let seconds = place.seconds(start);
         let mut damaged = None;
         for segment in self.segments {
             let Some((group, first, slots)) = segment.find(seconds, row) else { continue };

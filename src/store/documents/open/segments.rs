@@ -20,7 +20,7 @@ use crate::{
     store::{
         documents::{
             place::Place,
-            sealed::segment::{Segment, SegmentWriter},
+            sealed::{segment::Segment, segment_writer::SegmentWriter},
         },
         error::StoreError,
         file::{

@@ -83,20 +83,6 @@ impl Partition {
         })
     }
 
-    /// The segments that a transaction names.
-    pub(super) fn segments_of(
-        &self,
-        txn: &WriteTransaction,
-    ) -> Result<Vec<Arc<Segment>>, StoreError> {
-        let table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
-        let mut named = Vec::new();
-        for entry in table.iter().map_err(self.fail("write"))? {
-            let (number, span) = entry.map_err(self.fail("write"))?;
-            named.push(Named::of(number.value(), span.value()));
-        }
-        self.segments.open().get(&named)
-    }
-
     /// Removes a segment whose naming failed, unless it was named all the same.
     pub(super) fn remove_unnamed(&self, number: u32) {
         let is_named = |named: Vec<Named>| named.iter().any(|own| own.number == number);
@@ -149,10 +135,14 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         let mut added = 0;
         for series in series {
             let key = partition.key(document, *series);
-            let is_open = self.table.get(key).map_err(partition.fail("preallocate"))?.is_some();
-            // What is damaged begins anew when something comes.
-            if is_open || !matches!(sealed.find(document, *series, &mut self.scratch), Ok(None)) {
+            if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
                 continue;
+            }
+            match sealed.find(document, *series, &mut self.scratch) {
+                Ok(None) => {}
+                // What is damaged begins anew when something comes.
+                Ok(Some(_)) | Err(StoreError::DamagedPart { .. }) => continue,
+                Err(fault) => return Err(fault),
             }
             layout.write_shell(*series, document, &mut self.buffer);
             layout.seal(&mut self.buffer);

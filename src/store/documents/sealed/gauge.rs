@@ -22,14 +22,15 @@ pub(super) fn write(values: &Values, times: &Times, out: &mut Vec<u8>) {
     let (firsts, lasts) = (numbers(first), numbers(last));
     let base = firsts.first().copied().unwrap_or(0);
     let (steps, lengths) = unchain(base, &firsts, &lasts);
-    let is_level = choose(&firsts).bits() < choose(&steps).bits();
+    let (levels, steps) = (choose(&firsts), choose(&steps));
+    let is_level = levels.bits() < steps.bits();
     let head = if is_level {
         Head { scale, flags: LEVEL, base: 0 }
     } else {
         Head { scale, flags: 0, base }
     };
     let mut writer = Writer::new(head, false, out);
-    writer.stream(if is_level { &firsts } else { &steps });
+    writer.chosen(if is_level { &levels } else { &steps });
     writer.stream(&lengths);
     let ends = firsts.iter().zip(&lasts);
     let below = |(min, (first, last)): (&f64, (&i64, &i64))| {

@@ -3,8 +3,6 @@
 //! The head says which series are there, how long their blocks are, and when their samples came. So
 //! one series is read with the head and its block. Must never know: files, and which series.
 
-use std::collections::HashMap;
-
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
@@ -39,7 +37,6 @@ pub(crate) struct GroupWriter {
     times: Vec<Times>,
     /// Number of each series' times in `times`.
     shared: Vec<u8>,
-    places: HashMap<Times, u8>,
     blocks: Vec<u8>,
     lengths: Vec<usize>,
     cells: Vec<Cell>,
@@ -53,7 +50,6 @@ impl GroupWriter {
         self.lanes = 0;
         self.times.clear();
         self.shared.clear();
-        self.places.clear();
         self.blocks.clear();
         self.lengths.clear();
         self.cells.clear();
@@ -87,12 +83,23 @@ impl GroupWriter {
         let check = checksum(&self.blocks[from..], group, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
-        let next = self.times.len() as u8;
-        let place = *self.places.entry(times.clone()).or_insert(next);
-        if place == next {
-            self.times.push(times);
-        }
+        let place = self.share(times);
         self.shared.push(place);
+    }
+
+    /// The number of these times, most often those of the series before.
+    fn share(&mut self, times: Times) -> u8 {
+        if let Some(last) = self.shared.last()
+            && self.times[usize::from(*last)] == times
+        {
+            return *last;
+        }
+        let next = self.times.len() as u8;
+        if let Some(known) = self.times.iter().position(|own| *own == times) {
+            return known as u8;
+        }
+        self.times.push(times);
+        next
     }
 
     /// Whether no series was added.

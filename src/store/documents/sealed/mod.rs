@@ -1,8 +1,9 @@
 //! Sealed documents: the cells of neighbouring series over one span of slots, compressed, in flat
 //! files that never change. FORMAT.md describes the bytes.
 //!
-//! `segment` is the file, `group` what it is made of, `times` and `values` what a group is made of,
-//! `stream` how numbers are packed. Must never know: open documents, and which files count.
+//! `segment` is the file, `segment_writer` makes it, `group` is what it is made of, `times` and
+//! `values` what a group is made of, `stream` how numbers are packed. Must never know: open documents,
+//! and which files count.
 
 mod bits;
 mod counter;
@@ -13,6 +14,7 @@ pub(crate) mod group;
 mod number;
 mod rates;
 pub(crate) mod segment;
+pub(crate) mod segment_writer;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -1,37 +1,28 @@
 //! A segment: groups in a flat file, one after the other, an index of them at its end, and a footer.
-//! It is filled under another name, synced and renamed, and never changes after that.
+//! It never changes.
 //!
 //! Must never know: which segments count.
 
-use std::{io, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{
-    Columns, Misfit, Scratch,
-    bits::PADDING,
-    group::{GroupHead, GroupWriter},
-};
+use super::{Columns, Misfit, Scratch, bits::PADDING, group::GroupHead};
 use crate::{
     model::{Cell, UnixMillis},
-    store::{
-        error::StoreError,
-        file::{database::UNFINISHED, medium::Medium, watched::note_written},
-    },
+    store::{error::StoreError, file::medium::Medium},
 };
 
 /// How a footer begins.
-const MAGIC: &[u8; 8] = b"granseal";
+pub(super) const MAGIC: &[u8; 8] = b"granseal";
 /// The version of this layout.
-const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 1;
 /// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and that
 /// of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// Bytes that are written at once.
-const BUFFER_BYTES: usize = 1 << 20;
 /// Groups of a segment, at most: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
@@ -53,139 +44,19 @@ impl GroupId {
 
 /// A group in the index.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    id: GroupId,
-    offset: u64,
-    head: u32,
-    slots: u32,
+pub(super) struct Entry {
+    pub(super) id: GroupId,
+    pub(super) offset: u64,
+    /// Bytes of its head.
+    pub(super) head: u32,
+    pub(super) slots: u32,
 }
 
-/// A segment that is being filled.
-pub(crate) struct SegmentWriter {
-    medium: Arc<dyn Medium>,
-    name: String,
-    file: Box<dyn StorageBackend>,
-    start: UnixMillis,
-    width_ms: i64,
-    buffer: Vec<u8>,
-    /// Bytes before the buffer.
-    written: u64,
-    entries: Vec<Entry>,
-    scratch: Scratch,
-    is_finished: bool,
-}
-
-fn fault<'a>(operation: &'static str, file: &'a str) -> impl FnOnce(io::Error) -> StoreError + 'a {
+pub(super) fn fault<'a>(
+    operation: &'static str,
+    file: &'a str,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
     move |cause| StoreError::Io { operation, file: file.to_owned(), cause }
-}
-
-impl SegmentWriter {
-    /// Begins a segment of a partition.
-    pub(crate) fn create(
-        medium: &Arc<dyn Medium>,
-        name: String,
-        start: UnixMillis,
-        width_ms: i64,
-    ) -> Result<Self, StoreError> {
-        let unfinished = format!("{name}{UNFINISHED}");
-        medium.remove(&unfinished).map_err(fault("remove", &unfinished))?;
-        let file = medium.create(&unfinished).map_err(fault("create", &unfinished))?;
-        Ok(Self {
-            medium: medium.clone(),
-            name,
-            file,
-            start,
-            width_ms,
-            buffer: Vec::new(),
-            written: 0,
-            entries: Vec::new(),
-            scratch: Scratch::default(),
-            is_finished: false,
-        })
-    }
-
-    /// Bytes written so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.written + self.buffer.len() as u64
-    }
-
-    /// Adds a group, behind all those before it. False when it would not come back as it is: then
-    /// it is left out.
-    pub(crate) fn add(
-        &mut self,
-        id: GroupId,
-        slots: usize,
-        group: &mut GroupWriter,
-    ) -> Result<bool, StoreError> {
-        assert!(self.entries.last().is_none_or(|last| last.id < id), "groups ascend");
-        let from = self.buffer.len();
-        let head = group.finish(id.key(), slots, &mut self.buffer);
-        let end = self.buffer.len();
-        self.buffer.resize(end + PADDING, 0);
-        let (bytes, width_ms) = (&self.buffer[from..], self.width_ms);
-        if !group.comes_back(bytes, head, id.key(), slots, width_ms, &mut self.scratch) {
-            self.buffer.truncate(from);
-            return Ok(false);
-        }
-        self.buffer.truncate(end);
-        let offset = self.written + from as u64;
-        self.entries.push(Entry { id, offset, head: head as u32, slots: slots as u32 });
-        if self.buffer.len() >= BUFFER_BYTES {
-            self.flush()?;
-        }
-        Ok(true)
-    }
-
-    fn flush(&mut self) -> Result<(), StoreError> {
-        self.file.write(self.written, &self.buffer).map_err(fault("write", &self.name))?;
-        self.written += self.buffer.len() as u64;
-        note_written(self.buffer.len());
-        self.buffer.clear();
-        Ok(())
-    }
-
-    /// Ends it, durably, and opens it.
-    pub(crate) fn finish(mut self) -> Result<Segment, StoreError> {
-        let index_at = self.written + self.buffer.len() as u64;
-        let from = self.buffer.len();
-        for Entry { id, offset, head, slots } in &self.entries {
-            self.buffer.extend(id.seconds.to_le_bytes());
-            self.buffer.extend(id.row.to_le_bytes());
-            self.buffer.extend(offset.to_le_bytes());
-            self.buffer.extend(head.to_le_bytes());
-            self.buffer.extend(slots.to_le_bytes());
-        }
-        let check = xxh3_64(&self.buffer[from..]);
-        let footer = self.buffer.len();
-        self.buffer.extend(MAGIC);
-        let entries = self.entries.len() as u64;
-        let fields = [VERSION, self.start.0 as u64, self.width_ms as u64, index_at, entries, check];
-        self.buffer.extend(fields.into_iter().flat_map(u64::to_le_bytes));
-        let check = xxh3_64(&self.buffer[footer..]);
-        self.buffer.extend(check.to_le_bytes());
-        self.flush()?;
-        self.file.sync_data().map_err(fault("sync", &self.name))?;
-        let unfinished = self.unfinished();
-        self.medium.rename(&unfinished, &self.name).map_err(fault("rename", &unfinished))?;
-        self.is_finished = true;
-        Segment::open(&self.medium, self.name.clone(), self.start, self.width_ms)
-    }
-
-    fn unfinished(&self) -> String {
-        format!("{}{UNFINISHED}", self.name)
-    }
-}
-
-impl Drop for SegmentWriter {
-    fn drop(&mut self) {
-        if self.is_finished {
-            return;
-        }
-        let file = self.unfinished();
-        if let Err(cause) = self.medium.remove(&file) {
-            tracing::warn!(file, %cause, "cannot remove a segment that was not finished");
-        }
-    }
 }
 
 /// A segment that is there.
@@ -196,6 +67,8 @@ pub(crate) struct Segment {
     width_ms: i64,
     bytes: u64,
     entries: Vec<Entry>,
+    /// Seconds from the partition's start to the first slot, and to the end of the last one.
+    span: Range<i64>,
     /// Where the index begins, and the last group ends.
     index_at: u64,
     /// The group that was read last: series are asked for one after the other.
@@ -245,9 +118,13 @@ impl Segment {
         if xxh3_64(&index) != number(check) {
             return Err(corrupt("its index is not as it was written"));
         }
-        let entries = index.as_chunks::<ENTRY_BYTES>().0.iter().map(read_entry).collect();
+        let entries: Vec<_> = index.as_chunks::<ENTRY_BYTES>().0.iter().map(read_entry).collect();
+        let end =
+            |last: &Entry| i64::from(last.id.seconds) + i64::from(last.slots) * width_ms / 1000;
+        let first = entries.first().map_or(0, |first| i64::from(first.id.seconds));
+        let span = first..entries.last().map_or(0, end);
         let recent = Mutex::default();
-        Ok(Self { name, file, width_ms, bytes, entries, index_at, recent })
+        Ok(Self { name, file, width_ms, bytes, entries, span, index_at, recent })
     }
 
     /// Path of the file below the data directory.
@@ -268,6 +145,9 @@ impl Segment {
     /// Number of the group that has a row's slot that begins so many seconds after the
     /// partition, with its first slot's and how many it has.
     pub(crate) fn find(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
+        if !self.span.contains(&i64::from(seconds)) {
+            return None;
+        }
         let behind = self.entries.partition_point(|entry| entry.id.seconds <= seconds);
         let start = self.entries[..behind].last()?.id.seconds;
         let id = GroupId { seconds: start, row };
@@ -311,7 +191,7 @@ impl Segment {
         &self,
         group: usize,
         lane: usize,
-        slots: std::ops::Range<usize>,
+        slots: Range<usize>,
         wanted: Columns,
         scratch: &mut Scratch,
         visit: impl FnMut(usize, Cell),

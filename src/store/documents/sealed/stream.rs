@@ -1,7 +1,7 @@
 //! A stream: whole numbers that lie near each other or near zero, packed; those that are far off
 //! are patched.
 //!
-//! Its first byte says how: bit 0, signs are folded (zigzag), else the smallest number is taken
+//! Its first byte says how: bit 0, numbers are zigzag, else the smallest number is taken
 //! off; bit 1, some are patched; bit 2, zeros are left out. Must never know: what the numbers mean.
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
     cursor::{Cursor, Misfit, put_varint, put_zigzag, unzigzag, zigzag},
 };
 
-const FOLDED: u8 = 1;
+const ZIGZAG: u8 = 1;
 const PATCHED: u8 = 2;
 const SPARSE: u8 = 4;
 
@@ -24,14 +24,13 @@ struct Plan {
 }
 
 impl Plan {
-    /// The cheapest width for numbers, of which so many have so many bits.
-    fn of(counts: &[usize; 65], count: usize) -> Self {
-        let longest = (0..65).rev().find(|bits| counts[*bits] > 0).unwrap_or(0) as u32;
+    /// The cheapest width for numbers, of which so many have so many bits, at most `longest`.
+    fn of(counts: &[u16; 65], count: usize, longest: u32) -> Self {
         let place = place_width(count) as usize;
         let whole = Self { bits: count * longest as usize, width: longest, longest, patches: 0 };
         let (mut best, mut patches) = (whole, 0);
         for width in (0..longest).rev() {
-            patches += counts[width as usize + 1];
+            patches += usize::from(counts[width as usize + 1]);
             let bits = count * width as usize + patches * (place + (longest - width) as usize) + 24;
             if bits < best.bits {
                 best = Self { bits, width, longest, patches };
@@ -46,37 +45,39 @@ fn place_width(count: usize) -> u32 {
     bits_of(count.saturating_sub(1) as u64)
 }
 
+/// For at most 65,535 numbers.
 fn plan(numbers: impl Iterator<Item = u64>, count: usize) -> Plan {
-    let mut counts = [0; 65];
+    let (mut counts, mut any) = ([0_u16; 65], 0);
     for number in numbers {
         counts[bits_of(number) as usize] += 1;
+        any |= number;
     }
-    Plan::of(&counts, count)
+    Plan::of(&counts, count, bits_of(any))
 }
 
 /// How numbers are written at the least cost.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    Folded(Plan),
+    Signed(Plan),
     Based(i64, Plan),
 }
 
 impl Form {
     fn of(values: &[i64]) -> Self {
         let base = values.iter().copied().min().unwrap_or(0);
-        let folded = plan(values.iter().map(|value| zigzag(*value)), values.len());
+        let signed = plan(values.iter().map(|value| zigzag(*value)), values.len());
         let based = plan(values.iter().map(|value| value.wrapping_sub(base) as u64), values.len());
         let base_bits = bits_of(zigzag(base)).div_ceil(7).max(1) as usize * 8;
-        if based.bits + base_bits < folded.bits {
+        if based.bits + base_bits < signed.bits {
             Self::Based(base, based)
         } else {
-            Self::Folded(folded)
+            Self::Signed(signed)
         }
     }
 
     fn bits(self) -> usize {
         16 + match self {
-            Self::Folded(plan) => plan.bits,
+            Self::Signed(plan) => plan.bits,
             Self::Based(base, plan) => {
                 plan.bits + bits_of(zigzag(base)).div_ceil(7).max(1) as usize * 8
             }
@@ -109,6 +110,11 @@ pub(super) fn choose(values: &[i64]) -> Chosen<'_> {
 }
 
 impl Chosen<'_> {
+    /// Whether all its numbers are zero.
+    pub(super) fn is_zero(&self) -> bool {
+        self.values.iter().all(|value| *value == 0)
+    }
+
     /// Bits that it takes.
     pub(super) fn bits(&self) -> usize {
         match &self.others {
@@ -132,8 +138,8 @@ impl Chosen<'_> {
 
 fn write(values: &[i64], form: Form, out: &mut Vec<u8>) {
     match form {
-        Form::Folded(plan) => {
-            out.push(FOLDED | patched(plan));
+        Form::Signed(plan) => {
+            out.push(ZIGZAG | patched(plan));
             out.push(plan.width as u8);
             write_packed(values.iter().map(|value| zigzag(*value)), values.len(), plan, out);
         }
@@ -190,13 +196,13 @@ struct Shape {
 impl Shape {
     fn read(from: &mut Cursor<'_>, mode: u8, count: usize) -> Result<Self, Misfit> {
         let width = u32::from(from.byte()?);
-        let base = if mode & FOLDED == 0 { from.zigzag()? } else { 0 };
+        let base = if mode & ZIGZAG == 0 { from.zigzag()? } else { 0 };
         let (mut patches, mut high) = (0, 0);
         if mode & PATCHED != 0 {
             patches = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
             high = u32::from(from.byte()?);
         }
-        if mode > (FOLDED | PATCHED) || width + high > u64::BITS || patches > count {
+        if mode > (ZIGZAG | PATCHED) || width + high > u64::BITS || patches > count {
             return Err(from.misfit());
         }
         Ok(Self { mode, width, base, patches, high })
@@ -266,7 +272,7 @@ fn read_dense(
         }
     }
     out.clear();
-    if mode & FOLDED == 0 {
+    if mode & ZIGZAG == 0 {
         out.extend(numbers.iter().map(|number| base.wrapping_add(*number as i64)));
     } else {
         out.extend(numbers.iter().map(|number| unzigzag(*number)));

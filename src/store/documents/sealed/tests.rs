@@ -7,7 +7,8 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use super::{
     bits::PADDING,
     group::{GroupHead, GroupWriter, LANES},
-    segment::{GroupId, SegmentWriter},
+    segment::GroupId,
+    segment_writer::SegmentWriter,
     stream::Scratch,
     times::Times,
     values::{self, Columns},

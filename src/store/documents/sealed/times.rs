@@ -18,15 +18,16 @@ const RELATIVE: u8 = 2;
 const STREAMS: [u8; 3] = [4, 8, 16];
 
 /// The slots of a series, ascending, and what is known of each but for its values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Times {
-    /// Slots that are there, by their number in the span.
-    pub(crate) slots: Vec<u16>,
-    /// Samples in each.
-    pub(crate) n: Vec<u32>,
-    /// When the first and the last one came, ms from the slot's start.
+    /// When the first and the last sample came, ms from the slot's start. They tell most often that
+    /// times are not the same, and so are compared first.
     pub(crate) first_at: Vec<u32>,
     pub(crate) last_at: Vec<u32>,
+    /// Samples in each slot.
+    pub(crate) n: Vec<u32>,
+    /// Slots that are there, by their number in the span.
+    pub(crate) slots: Vec<u16>,
 }
 
 impl Times {

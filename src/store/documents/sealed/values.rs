@@ -9,7 +9,7 @@ use super::{
     cursor::{Cursor, Misfit},
     gauge,
     number::Scale,
-    stream::{self, Scratch, choose},
+    stream::{self, Chosen, Scratch, choose},
     times::Times,
 };
 use crate::model::Cell;
@@ -103,6 +103,13 @@ impl<'a> Writer<'a> {
     pub(super) fn stream(&mut self, numbers: &[i64]) {
         if self.mark(numbers.iter().any(|number| *number != 0)) {
             choose(numbers).write(self.out);
+        }
+    }
+
+    /// A stream of which it is known how.
+    pub(super) fn chosen(&mut self, stream: &Chosen<'_>) {
+        if self.mark(!stream.is_zero()) {
+            stream.write(self.out);
         }
     }
 }
