@@ -133,15 +133,20 @@ mod tests {
 }
 
 /// JSON has no infinity and no NaN: values are texts.
-mod value {
+pub(super) mod value {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<S: Serializer>(
+        value: &f64,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<f64, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(from)?;
         text.parse().map_err(D::Error::custom)
     }

@@ -7,6 +7,7 @@
 mod alert;
 mod evaluation;
 mod file;
+mod history;
 mod machine;
 mod matching;
 mod rule;
@@ -20,6 +21,7 @@ mod template;
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
 pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, stages};
 pub use file::{RuleFault, read_rules};
+pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};

@@ -33,7 +33,7 @@ pub(crate) fn start(pending: &str) -> Daemon {
     Daemon::start_in(dir, &(rules + &granularities(&SECONDS)))
 }
 
-pub(crate) fn rules_file(daemon: &Daemon) -> std::path::PathBuf {
+fn rules_file(daemon: &Daemon) -> std::path::PathBuf {
     daemon.dir.path().join("rules.yml")
 }
 

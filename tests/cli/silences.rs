@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::{
-    alerts::{alert, rules_file, set, start, until},
+    alerts::{alert, set, start, until},
     daemon::{Daemon, granary, request},
     peers::need,
 };
@@ -141,7 +141,21 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));
     set(&daemon, 7.0);
     assert_eq!(acknowledged(&daemon), Value::Null);
-    assert!(rules_file(&daemon).exists());
+    // The one that ended is in the history, also after kill -9, with who looked after it.
+    daemon.kill();
+    daemon.restart();
+    alert(&daemon, "firing");
+    let history = get(&daemon, "/api/v1/alerts/history?rule=High")["data"]["history"].clone();
+    let ended = |own: &&Value| !own["resolvedAt"].is_null();
+    let past: Vec<_> = history.as_array().unwrap().iter().filter(ended).collect();
+    assert_eq!((history.as_array().unwrap().len(), past.len()), (2, 1), "{history}");
+    assert_eq!(
+        (&past[0]["acknowledged"]["by"], &past[0]["value"]),
+        (&json!("ann"), &json!("7e+00"))
+    );
+    assert!(past[0]["seconds"].as_f64().unwrap() >= 1.0, "{history}");
+    let none = get(&daemon, "/api/v1/alerts/history?rule=Low");
+    assert_eq!(none["data"]["history"], json!([]));
 }
 
 /// Runs the real amtool against the daemon.

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     alerts::{
-        Ask, Due, GroupRun, GroupState, LabelSet, RuleGroup, RuleReport, Written, evaluate, stages,
+        Ask, Due, GroupHistory, GroupRun, GroupState, LabelSet, RuleGroup, RuleReport, Written,
+        evaluate, stages,
     },
     clock::Stopwatch,
     model::UnixMillis,
@@ -23,6 +24,18 @@ use crate::{
 
 /// What the names of stored states begin with.
 pub(super) const STATES: &str = "state/";
+/// And those of what ended.
+pub(super) const HISTORIES: &str = "history/";
+
+/// What is stored of a group's past alerts. What cannot be read is begun anew.
+fn history(id: &str, store: &Store) -> (Arc<GroupHistory>, Option<u64>) {
+    let found = store.object(ObjectKind::Rule, &format!("{HISTORIES}{id}"));
+    let Ok(Some(object)) = found else { return (Arc::default(), None) };
+    let read = GroupHistory::from_bytes(&object.bytes).inspect_err(|cause| {
+        tracing::error!(id, cause, "cannot read what alerts were; it begins anew");
+    });
+    (Arc::new(read.unwrap_or_default()), Some(object.version))
+}
 
 /// A group under way.
 #[derive(Debug)]
@@ -35,6 +48,9 @@ pub(super) struct Running {
     pub(super) state: GroupState,
     /// Of the stored state; `None` when there is none.
     version: Option<u64>,
+    /// What its alerts were before, and the version of that.
+    pub(super) history: Arc<GroupHistory>,
+    history_version: Option<u64>,
     /// The series of each rule at its last evaluation.
     written: Vec<Written>,
     missed: u64,
@@ -70,9 +86,20 @@ impl Running {
         }
         let written = group.rules.iter().map(|rule| state.series_of(&rule.key)).collect();
         let sender = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default()).into();
-        let stages = stages(&group);
-        let (missed, is_failing) = (0, false);
-        Self { group, stages, id, sender, state, version, written, missed, is_failing }
+        let (history, history_version) = history(&id, store);
+        Self {
+            stages: stages(&group),
+            group,
+            id,
+            sender,
+            state,
+            version,
+            history,
+            history_version,
+            written,
+            missed: 0,
+            is_failing: false,
+        }
     }
 
     /// Goes on with rules that were read again; returns the series that nothing gives any more.
@@ -126,6 +153,8 @@ impl Running {
         let failed = reports.iter().filter(|(report, _)| report.error.is_some()).count();
         metrics.rule_evaluation_failures.inc_by(failed as u64);
         metrics.rule_group_evaluations_missed.inc_by(due.missed);
+        // Before the state: made again after a crash, it adds nothing.
+        self.remember(&state, now, &recording.store);
         self.state = state;
         self.keep(now, &recording.store);
         let fault = lost.map(|lost| format!("{} samples are lost: {}", lost.count, lost.cause));
@@ -136,10 +165,33 @@ impl Running {
         metrics.rule_group_duration.observe(seconds);
         GroupStatus {
             state: self.state.clone(),
+            history: self.history.clone(),
             evaluated_at: Some(now),
             seconds,
             missed: self.missed,
             reports,
+        }
+    }
+
+    /// Keeps what ended by an evaluation. When that fails it is kept in memory, and stored with what
+    /// ends next.
+    fn remember(&mut self, after: &GroupState, now: UnixMillis, store: &Store) {
+        let ended = self.history.ended(&self.state, after);
+        if ended.is_empty() {
+            return;
+        }
+        let mut history = GroupHistory::clone(&self.history);
+        history.keep(ended, after.last);
+        let (name, bytes) = (format!("{HISTORIES}{}", self.id), history.to_bytes());
+        self.history = Arc::new(history);
+        match store.put_object(ObjectKind::Rule, &name, self.history_version, &bytes, now) {
+            Ok(Ok(version)) => self.history_version = Some(version),
+            Ok(Err(ObjectRefusal::Conflict { found, .. })) => self.history_version = found,
+            Ok(Err(cause)) => tracing::error!(name, %cause, "cannot keep what alerts were"),
+            Err(cause) => {
+                let cause: &dyn std::error::Error = &cause;
+                tracing::error!(name, cause, "cannot keep what alerts were");
+            }
         }
     }
 

@@ -9,7 +9,8 @@ use parking_lot::{Mutex, RwLock};
 use super::acknowledging::{Acknowledge, AcknowledgeFault, Waiting};
 use crate::{
     alerts::{
-        AlertState, GroupState, Rule, RuleGroup, RuleReport, RuleSet, RuleSources, SourceFault,
+        AlertState, GroupHistory, GroupState, Rule, RuleGroup, RuleReport, RuleSet, RuleSources,
+        SourceFault,
     },
     model::{UnixMillis, chain},
     query::PromqlSettings,
@@ -48,6 +49,8 @@ pub(super) struct Loaded {
 pub struct GroupStatus {
     /// What is remembered of it.
     pub state: GroupState,
+    /// What its alerts were before.
+    pub history: Arc<GroupHistory>,
     /// When it was evaluated last, by the clock.
     pub evaluated_at: Option<UnixMillis>,
     /// How long that took, in seconds.

@@ -24,7 +24,7 @@ use crate::{
     store::{ObjectKind, Store},
     telemetry::Metrics,
 };
-use group::{Running, STATES};
+use group::{HISTORIES, Running, STATES};
 use hosts::HostSeries;
 use recording::{Recording, STAGES_MAX, number};
 
@@ -192,9 +192,9 @@ impl Shared {
                 continue;
             }
             let running = Running::open(group.clone(), &self.recording.store);
-            let state = running.state.clone();
+            let (state, history) = (running.state.clone(), running.history.clone());
             // It can be asked for before it is evaluated.
-            self.rules.note(&id, GroupStatus { state, ..GroupStatus::default() });
+            self.rules.note(&id, GroupStatus { state, history, ..GroupStatus::default() });
             all.push(running);
         }
         ended.ended.extend(before.into_iter().flat_map(|own| own.end().ended));
@@ -228,6 +228,11 @@ impl Shared {
                 continue;
             }
             let deleted = store.delete_object(ObjectKind::Rule, &own.name, own.version);
+            let history = format!("{HISTORIES}{id}");
+            if let Ok(Some(object)) = store.object(ObjectKind::Rule, &history) {
+                let version = Some(object.version);
+                drop(store.delete_object(ObjectKind::Rule, &history, version));
+            }
             if matches!(deleted, Ok(Ok(()))) {
                 tracing::info!(file = state.file, group = state.name, "forgot a group of rules");
             }

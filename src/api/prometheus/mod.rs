@@ -5,6 +5,7 @@
 
 mod answer;
 mod fault;
+mod history;
 mod json;
 mod metadata;
 mod params;
@@ -45,6 +46,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("rules", rules::rules);
         serve.both("rules/check", rules::check);
         serve.get("alerts", rules::alerts);
+        serve.get("alerts/history", history::history);
         serve.get("alertmanagers", status::alertmanagers);
         serve.get("targets", status::targets);
         serve.get("targets/metadata", status::exemplars);

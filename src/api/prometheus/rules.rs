@@ -228,12 +228,12 @@ fn alert(own: &Alert) -> Value {
 }
 
 /// RFC 3339; Go's zero time for none.
-fn time(at: Option<UnixMillis>) -> String {
+pub(super) fn time(at: Option<UnixMillis>) -> String {
     at.map_or_else(|| "0001-01-01T00:00:00Z".to_owned(), |at| at.to_string())
 }
 
 /// As Go's format `e` writes it.
-fn exponent(value: f64) -> String {
+pub(super) fn exponent(value: f64) -> String {
     let mut out = Vec::new();
     if value.is_finite() {
         let written = push_exponent(value, &mut out);

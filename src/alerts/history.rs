@@ -1,0 +1,189 @@
+//! The times in which a group's alerts fired, as they are kept after they are over: JSON.
+//!
+//! Must never know: where they are stored, what is evaluated.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, alert::value};
+
+/// Times that are kept of a group, at most: the oldest make room.
+const EPISODES_MAX: usize = 200;
+/// Bytes of all of a group.
+const BYTES_MAX: usize = 256 << 10;
+/// How long they are kept, in milliseconds.
+const KEPT_MS: i64 = 90 * 86_400_000;
+
+/// A time in which an alert fired, or nothing was measured. Times are those of evaluations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Episode {
+    /// The key of its rule.
+    pub rule: String,
+    /// Which alert.
+    pub labels: LabelSet,
+    /// What it was.
+    pub state: AlertState,
+    /// Since when people were told.
+    pub fired_at: i64,
+    /// Until when; `None` while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_at: Option<i64>,
+    /// The last value at which it was active.
+    #[serde(with = "value")]
+    pub value: f64,
+    /// Who looked after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Acknowledgement>,
+}
+
+/// What is kept of a group, the oldest end first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GroupHistory {
+    episodes: Vec<Episode>,
+}
+
+impl Episode {
+    /// What an alert that people are told of is; `None` when they are not.
+    fn of(rule: &str, alert: &Alert) -> Option<Self> {
+        alert.state.is_told().then(|| Self {
+            rule: rule.to_owned(),
+            labels: alert.labels.clone(),
+            state: alert.state,
+            fired_at: alert.fired_at.unwrap_or(alert.active_at),
+            resolved_at: None,
+            value: alert.value,
+            acknowledged: alert.acknowledged.clone(),
+        })
+    }
+}
+
+impl GroupHistory {
+    /// Reads what [`GroupHistory::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
+    }
+
+    /// As it is stored; the oldest make room for the others.
+    pub fn to_bytes(&mut self) -> Vec<u8> {
+        loop {
+            // All keys of maps are texts, and no other thing cannot be written.
+            let bytes = serde_json::to_vec(self).unwrap_or_default();
+            if bytes.len() <= BYTES_MAX || self.episodes.is_empty() {
+                return bytes;
+            }
+            self.episodes.drain(..self.episodes.len().div_ceil(2));
+        }
+    }
+
+    /// What ended by an evaluation and is not kept yet: the same evaluation may be made again.
+    pub fn ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
+        let mut ended = Vec::new();
+        for (rule, state) in &before.rules {
+            let now = after.rules.get(rule).map_or(&[][..], |own| &own.alerts);
+            let now: BTreeMap<_, _> = now.iter().map(|alert| (&alert.labels, alert)).collect();
+            for was in &state.alerts {
+                let Some(episode) = Episode::of(rule, was) else { continue };
+                let is_known = |own: &Episode| {
+                    own.fired_at == episode.fired_at && own.labels == episode.labels
+                };
+                let goes_on = now
+                    .get(&was.labels)
+                    .is_some_and(|own| own.state.is_told() && own.fired_at == was.fired_at);
+                if !goes_on && !self.episodes.iter().any(is_known) {
+                    ended.push(Episode { resolved_at: Some(after.last), ..episode });
+                }
+            }
+        }
+        ended
+    }
+
+    /// Keeps what ended at a time; the oldest make room.
+    pub fn keep(&mut self, ended: Vec<Episode>, at: i64) {
+        self.episodes.extend(ended);
+        let is_old = |own: &Episode| at - own.resolved_at.unwrap_or(0) > KEPT_MS;
+        let old = self.episodes.iter().take_while(|own| is_old(own)).count();
+        self.episodes.drain(..old.max(self.episodes.len().saturating_sub(EPISODES_MAX)));
+    }
+
+    /// What ended and what goes on, the last to begin first.
+    pub fn with_present(&self, state: &GroupState) -> Vec<Episode> {
+        let present = state
+            .rules
+            .iter()
+            .flat_map(|(rule, own)| own.alerts.iter().filter_map(|alert| Episode::of(rule, alert)));
+        let mut all: Vec<_> = self.episodes.iter().cloned().chain(present).collect();
+        all.sort_by_key(|own| std::cmp::Reverse(own.fired_at));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alerts::RuleState;
+
+    fn state(last: i64, alerts: &[(&str, AlertState, i64)]) -> GroupState {
+        let alert = |(host, state, fired_at): &(&str, AlertState, i64)| Alert {
+            state: *state,
+            fired_at: Some(*fired_at),
+            value: f64::INFINITY,
+            ..Alert::inactive([("host".to_owned(), (*host).to_owned())].into())
+        };
+        let alerts = alerts.iter().map(alert).collect();
+        let rules = [("r".to_owned(), RuleState { alerts })].into();
+        GroupState { last, rules, ..GroupState::default() }
+    }
+
+    fn shown(all: &[Episode]) -> Vec<(&str, i64, Option<i64>)> {
+        all.iter().map(|own| (&*own.labels["host"], own.fired_at, own.resolved_at)).collect()
+    }
+
+    fn note(history: &mut GroupHistory, before: &GroupState, after: &GroupState) -> bool {
+        let ended = history.ended(before, after);
+        let is_some = !ended.is_empty();
+        history.keep(ended, after.last);
+        is_some
+    }
+
+    #[test]
+    fn what_fired_is_kept_when_it_ends_once_and_what_goes_on_is_shown() {
+        use AlertState::{Firing, Inactive, NoData, Pending};
+        let mut history = GroupHistory::default();
+        let one = state(10, &[("a", Firing, 10), ("b", Pending, 0), ("c", Firing, 5)]);
+        let two = state(20, &[("a", Inactive, 10), ("b", Firing, 20), ("c", NoData, 20)]);
+        assert!(!note(&mut history, &one, &one));
+        assert!(note(&mut history, &one, &two));
+        // After a crash the same evaluation is made again.
+        assert!(!note(&mut history, &one, &two));
+        let expected = [("b", 20, None), ("c", 20, None), ("a", 10, Some(20)), ("c", 5, Some(20))];
+        assert_eq!(shown(&history.with_present(&two)), expected);
+        let read = GroupHistory::from_bytes(&history.to_bytes()).unwrap();
+        assert_eq!(read, history);
+        // A rule that is gone ends what it fired.
+        assert!(note(&mut history, &two, &GroupState { last: 30, ..GroupState::default() }));
+        assert_eq!(history.episodes.len(), 4);
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let mut history = GroupHistory::default();
+        for at in 0..EPISODES_MAX as i64 + 10 {
+            let before = state(at, &[("a", AlertState::Firing, at)]);
+            note(&mut history, &before, &state(at + 1, &[]));
+        }
+        assert_eq!((history.episodes.len(), history.episodes[0].fired_at), (EPISODES_MAX, 10));
+        let late = state(KEPT_MS + 1000, &[]);
+        note(&mut history, &late, &late);
+        assert_eq!(history.episodes, []);
+        let long = "x".repeat(2000);
+        for at in 0..200 {
+            let before = state(at, &[(&long, AlertState::Firing, at)]);
+            note(&mut history, &before, &state(at + 1, &[]));
+        }
+        assert!(history.to_bytes().len() <= BYTES_MAX && !history.episodes.is_empty());
+    }
+}
