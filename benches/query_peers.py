@@ -5,6 +5,7 @@ usage: query_peers.py history|fleet NAME URL END
 
 import http.client
 import json
+import re
 import statistics
 import sys
 import time
@@ -12,6 +13,7 @@ import urllib.parse
 
 DAY = 86_400
 ROUNDS = 50
+CPU = re.compile(r"(granary_)?process_cpu_seconds_total ")
 workload, name, url, end = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 host = urllib.parse.urlsplit(url).netloc
 connection = http.client.HTTPConnection(host)
@@ -49,14 +51,23 @@ def ask(query, length, step):
     return took * 1000, response.status, body
 
 
+def cpu_seconds():
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    return sum(float(line.split()[1]) for line in lines if CPU.match(line))
+
+
 for label, query in QUERIES.items():
     cold, status, body = ask(*query)
     answer = json.loads(body)
     assert status == 200, body[:500]
     series = answer["data"]["result"]
     points = sum(len(one.get("values", "1")) for one in series)
+    before = cpu_seconds()
     times = [ask(*query)[0] for _ in range(ROUNDS)]
+    cpu = (cpu_seconds() - before) / ROUNDS * 1000
     print(f"{name:10} {label:32} {len(series):4} series {points:6} points   "
           f"median {statistics.median(times):8.2f} ms   fastest {min(times):8.2f} ms   "
+          f"CPU {cpu:8.2f} ms   "
           f"first after the start {cold:8.2f} ms"
           + (f"   warnings {answer['warnings'][:2]}" if answer.get("warnings") else ""))

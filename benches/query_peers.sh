@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Queries of Granary, VictoriaMetrics and Prometheus side by side, over the same samples. Prints the
-# median of 50 answers for each query, and the first answer.
+# median of 50 answers for each query, the CPU time of each, and the first answer.
 #
 #   benches/query_peers.sh [history|fleet] [granary|victoria|prometheus ...]
 #

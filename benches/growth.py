@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What more series cost: ingest a sample, memory a series, queries and a start, for 10,000 to 2,500,000
+series. Each size has a daemon and a folder of its own; hosts have 100 series, a sample a minute, and
+send as fast as they are answered, two connections.
+
+usage: benches/growth.py [SERIES ...]        GRANARY=target/release/granary, PORT=7119
+
+Prints a row a size. Queries ask the last minutes, while they are under way: medians of 20 answers over
+HTTP on a kept connection. A start is measured after an ordered stop, until /healthz answers.
+"""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+GRANARY = os.environ.get("GRANARY", "target/release/granary")
+PORT = int(os.environ.get("PORT", "7119"))
+SIZES = [int(size) for size in sys.argv[1:]] or [10_000, 100_000, 1_000_000, 2_500_000]
+METRICS = 100
+ROUNDS = 10
+ANSWERS = 20
+QUERIES = {
+    "a host's 100": ('{host="bench-00001"}', 480),
+    "one metric of 100 hosts": ('sum(rate(bench_counter_00{device="d0",host=~"bench-000.."}[2m]))', 480),
+    "one metric of all hosts": ('topk(10, bench_gauge_00{device="d3"})', 0),
+}
+
+
+def start(folder):
+    before = time.perf_counter()
+    command = [GRANARY, "serve", "--data-dir", folder, "--listen", f"127.0.0.1:{PORT}"]
+    env = os.environ | {
+        "GRANARY__TELEMETRY__SELF": "false",
+        "GRANARY__LIMITS__SERIES_MAX": "4000000",
+        "GRANARY__PROMQL__SERIES_MAX": "4000000",
+    }
+    log = open(f"{folder}.log", "a")
+    daemon = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    while True:
+        try:
+            if get("/healthz")[0] == 200:
+                return daemon, time.perf_counter() - before
+        except OSError:
+            assert daemon.poll() is None, f"the daemon has ended, see {folder}.log"
+        time.sleep(0.005)
+
+
+def stop(daemon):
+    daemon.send_signal(signal.SIGTERM)
+    daemon.wait()
+
+
+def get(path, connection=None):
+    connection = connection or http.client.HTTPConnection("127.0.0.1", PORT)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def metrics():
+    lines = get("/metrics")[1].decode().splitlines()
+    return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+
+def resident(daemon):
+    with open(f"/proc/{daemon.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def latency(query, length, connection):
+    end = int(time.time()) // 60 * 60
+    form = {"query": query, "time": end, "start": end - length, "end": end, "step": 15}
+    path = "/api/v1/query_range?" if length else "/api/v1/query?"
+    times = []
+    for _ in range(ANSWERS):
+        before = time.perf_counter()
+        status, body = get(path + urllib.parse.urlencode(form), connection)
+        times.append((time.perf_counter() - before) * 1000)
+        assert status == 200 and json.loads(body)["data"]["result"], body[:300]
+    return statistics.median(times)
+
+
+def measure(series, folder):
+    daemon, _ = start(folder)
+    try:
+        load = ["--hosts", str(series // METRICS), "--metrics", str(METRICS), "--interval", "60s"]
+        load += ["--rounds", str(ROUNDS), "--connections", "2", "--batches-per-request", "1"]
+        command = [GRANARY, "bench", "--url", f"http://127.0.0.1:{PORT}", *load, "--keep", "--json"]
+        report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        used, now = resident(daemon), metrics()
+        connection = http.client.HTTPConnection("127.0.0.1", PORT)
+        queries = [latency(*query, connection) for query in QUERIES.values()]
+        stop(daemon)
+        daemon, started = start(folder)
+        after = resident(daemon)
+    finally:
+        stop(daemon)
+    parts = {name[len('granary_memory_bytes{part="'):-2]: float(value) / series
+             for name, value in now.items() if name.startswith("granary_memory_bytes")}
+    return [f"{series:,}", f"{report['daemon_cpu_seconds_per_million_samples']:.2f}",
+            *(f"{query:.1f}" for query in queries), f"{started:.2f}",
+            f"{used / series:.0f}", f"{after / series:.0f}",
+            ", ".join(f"{name} {count:.0f}" for name, count in sorted(parts.items()))]
+
+
+def main():
+    columns = ["series", "CPU us a sample", *(f"{name}, ms" for name in QUERIES), "start, s",
+               "bytes a series", "after a start", "parts"]
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+    for series in SIZES:
+        root = tempfile.mkdtemp()
+        try:
+            print("| " + " | ".join(measure(series, os.path.join(root, "data"))) + " |", flush=True)
+        finally:
+            shutil.rmtree(root)
+
+
+main()
