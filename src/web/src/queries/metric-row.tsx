@@ -1,4 +1,5 @@
 /** A query of one metric: which, of which tags, as how many lines. */
+import { useSignal } from "@preact/signals";
 import { api } from "../api/client";
 import type { FoundMetric, MetricQuery } from "../api/types";
 import { Combobox } from "../parts/combobox";
@@ -139,6 +140,7 @@ function Ranking({ query, letter, onChange }: Part & { letter: string }) {
   const { top, bottom, ...plain } = query;
   const rank = top ? "top" : bottom ? "bottom" : "all";
   const count = top ?? bottom ?? 10;
+  const typed = useSignal<string | undefined>(undefined);
   const set = (next: string, many: number) => {
     if (next === "top") onChange({ ...plain, top: many });
     else if (next === "bottom") onChange({ ...plain, bottom: many });
@@ -162,8 +164,13 @@ function Ranking({ query, letter, onChange }: Part & { letter: string }) {
           aria-label={`How many lines of query ${letter}`}
           min={1}
           max={1000}
-          value={count}
-          onChange={(event) => set(rank, countOf(event.currentTarget.value) ?? count)}
+          // What is being typed stays as it is whatever is rendered meanwhile.
+          value={typed.value ?? count}
+          onInput={(event) => (typed.value = event.currentTarget.value)}
+          onChange={(event) => {
+            typed.value = undefined;
+            set(rank, countOf(event.currentTarget.value) ?? count);
+          }}
         />
       )}
     </span>
