@@ -19,11 +19,12 @@ use actix_web::{
 use super::{operations, scope::Scope};
 
 /// Where views are, and what their files in src/web/src/views are called.
-const VIEWS: [(&str, &str); 6] = [
+const VIEWS: [(&str, &str); 7] = [
     ("/hosts/{name}", "host"),
     ("/explore", "explore"),
     ("/dashboards", "dashboards"),
     ("/dashboards/{name}", "dashboard"),
+    ("/alerts", "alerts"),
     ("/storage", "storage"),
     ("/status", "status"),
 ];

@@ -67,3 +67,19 @@ export async function nextFrame(page: Page): Promise<void> {
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
 }
+
+/** Begins to note the texts that charts of the pages that are opened write on their canvases. */
+export async function textsDrawn(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(() => {
+    const written: string[] = [];
+    Object.assign(window, { written });
+    const ground = CanvasRenderingContext2D.prototype;
+    const write = Object.getOwnPropertyDescriptor(ground, "fillText")
+      ?.value as typeof ground.fillText;
+    ground.fillText = function (text, ...rest) {
+      written.push(text);
+      write.call(this, text, ...rest);
+    };
+  });
+  return () => page.evaluate(() => (window as unknown as { written: string[] }).written);
+}

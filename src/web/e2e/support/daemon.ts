@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ChartAnswer, Tags } from "../../src/api/types";
 import { eventually } from "./eventually";
+import { RULES } from "./rules";
 
 const BINARIES =
   process.env["GRANARY_BIN"] ?? join(import.meta.dirname, "../../../../target/debug");
@@ -81,7 +82,9 @@ export class Daemon {
 
   static async start(settings = SETTINGS): Promise<Daemon> {
     const folder = await mkdtemp(join(SCRATCH, "granary-page-"));
-    await writeFile(join(folder, "granary.toml"), settings);
+    await writeFile(join(folder, "rules.yml"), RULES);
+    const alerts = `[alerts]\nrules = ['${join(folder, "rules.yml")}']\n`;
+    await writeFile(join(folder, "granary.toml"), alerts + settings);
     const daemon = new Daemon(folder, `http://127.0.0.1:${await freePort()}`);
     await daemon.run();
     return daemon;

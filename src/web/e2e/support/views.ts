@@ -14,6 +14,10 @@ export const VIEWS: { name: string; path: string; link?: string }[] = [
   { name: "dashboards", path: "/dashboards", link: "Dashboards" },
   { name: "dashboard", path: "/dashboards/hosts" },
   { name: "dashboard in work", path: "/dashboards/hosts?edit=1" },
+  { name: "alerts", path: "/alerts", link: "Alerts" },
+  { name: "rules", path: "/alerts?show=rules" },
+  { name: "rule", path: "/alerts?rule=hosts/LoadHigh" },
+  { name: "silences", path: "/alerts?show=silences" },
   { name: "storage", path: "/storage", link: "Storage" },
   { name: "status", path: "/status", link: "Status" },
 ];

@@ -476,6 +476,9 @@ export interface Silence {
   createdBy: string;
   comment: string;
   recurring?: Recurrence;
+  /** Of what recurs: the whole time, `startsAt` and `endsAt` being those of a window. */
+  recursFrom?: string;
+  recursUntil?: string;
 }
 
 export interface SilenceMatcher {
@@ -494,7 +497,10 @@ export interface Recurrence {
   zone: string;
 }
 
-export type NewSilence = Pick<
-  Silence,
-  "matchers" | "startsAt" | "endsAt" | "createdBy" | "comment"
-> & { id?: string; recurring?: Recurrence };
+export type NewSilence = Pick<Silence, "matchers" | "startsAt" | "createdBy" | "comment"> & {
+  id?: string;
+  /** What recurs may have no end. */
+  endsAt?: string;
+  /** `null` where it does not recur. */
+  recurring: Recurrence | null;
+};

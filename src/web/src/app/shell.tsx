@@ -10,6 +10,7 @@ const PLACES: { path: string; label: string; icon: IconName }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
   { path: "/explore", label: "Explore", icon: "explore" },
   { path: "/dashboards", label: "Dashboards", icon: "dashboards" },
+  { path: "/alerts", label: "Alerts", icon: "bell" },
   { path: "/storage", label: "Storage", icon: "storage" },
   { path: "/status", label: "Status", icon: "status" },
 ];

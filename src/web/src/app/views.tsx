@@ -7,6 +7,7 @@ const views: [RegExp, Lazy][] = [
   [/^\/explore$/, lazy(async () => (await import("../views/explore")).Explore)],
   [/^\/dashboards$/, lazy(async () => (await import("../views/dashboards")).Dashboards)],
   [/^\/dashboards\/[^/]+$/, lazy(async () => (await import("../views/dashboard")).DashboardView)],
+  [/^\/alerts$/, lazy(async () => (await import("../views/alerts")).Alerts)],
   [/^\/storage$/, lazy(async () => (await import("../views/storage")).Storage)],
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
 ];

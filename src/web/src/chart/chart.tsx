@@ -7,10 +7,9 @@ import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
 import { Legend } from "./legend";
 import { LiveChart } from "./live";
-import { Menu } from "./menu";
+import { More } from "./more";
 import { Notes, Notice } from "./notice";
 import { unitText } from "../model/units";
-import { copy, linkTo, savePicture, saveTable } from "./save";
 import { isolated, toggled, writeState, type ChartState } from "./state";
 import { wishOf, type WishProps } from "./wish";
 
@@ -131,53 +130,6 @@ function UnitName({ live }: { live: LiveChart }) {
   const names = new Set(live.rows.value.map(({ unit }) => unitText(unit)));
   const [name] = names;
   return names.size === 1 && name ? <span class="chart-unit muted">{name}</span> : null;
-}
-
-function More({ live, change }: { live: LiveChart; change: (next: Partial<ChartState>) => void }) {
-  const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
-  const wish = live.wish.value;
-  const orUndefined = (value: boolean, own: boolean) => (value === own ? undefined : value);
-  const window = () => live.frame.window.peek();
-  return (
-    <Menu
-      label="More"
-      items={[
-        {
-          label: "Logarithmic axis",
-          checked: isLog,
-          disabled: isStacked,
-          onSelect: () => change({ log: orUndefined(!isLog, wish.log) }),
-        },
-        {
-          label: "Stacked areas",
-          checked: isStacked,
-          onSelect: () => change({ stacked: orUndefined(!isStacked, wish.stacked) }),
-        },
-        { label: "Copy link", onSelect: () => void copy(linkTo(window(), false)) },
-        {
-          label: "Copy link to this stretch of time",
-          onSelect: () => void copy(linkTo(window(), true)),
-        },
-        { label: "Save as PNG", onSelect: () => picture(live) },
-        {
-          label: "Save as CSV",
-          onSelect: () => {
-            const data = live.loader.data.peek();
-            if (data) saveTable(wish.title, data, live.shown);
-          },
-        },
-      ]}
-    >
-      <Icon name="more" />
-    </Menu>
-  );
-}
-
-function picture(live: LiveChart): void {
-  const canvas = live.plot?.canvas;
-  const { title } = live.wish.peek();
-  const window = live.frame.window.peek();
-  if (canvas) void savePicture({ title, window, canvas, rows: live.rows.peek() });
 }
 
 function toggleFull(

@@ -80,12 +80,23 @@ export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
     line(ctx, x, bbox.top, x, bbox.top + bbox.height);
     flag(ctx, x, bbox.top, 5 * ratio);
   }
-  for (const threshold of marks.thresholds) drawThreshold(u, threshold, colours);
+  drawThresholds(u, marks.thresholds, colours);
   ctx.restore();
 }
 
 /** Room between a threshold and its name, and round the name. */
 const NAME_PX = { above: 4, inside: 6, around: 3, height: 11 };
+
+/** From the highest; a name that would lie upon another one is left out. */
+function drawThresholds(u: uPlot, thresholds: readonly Threshold[], colours: MarkColours): void {
+  let named = -Infinity;
+  for (const threshold of [...thresholds].sort((a, b) => b.value - a.value)) {
+    const y = u.valToPos(threshold.value, "y", true);
+    const isFree = y - named > 2 * NAME_PX.height * devicePixelRatio;
+    drawThreshold(u, isFree ? threshold : { value: threshold.value }, colours);
+    if (isFree) named = y;
+  }
+}
 
 function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColours): void {
   const { ctx, bbox } = u;

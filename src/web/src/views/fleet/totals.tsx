@@ -51,8 +51,11 @@ function Alerts() {
       rules?.filter((rule) => rule.type === "alerting" && rule.state === state).length ?? 0,
   );
   return (
-    <div class="tile">
-      <span class="tile-label">Alerts</span>
+    <a class="tile" href="/alerts">
+      <span class="tile-label">
+        Alerts
+        <Icon name="right" />
+      </span>
       {rules?.length === 0 ? (
         <>
           <span class="tile-value none">None set up</span>
@@ -70,7 +73,7 @@ function Alerts() {
           </span>
         </>
       )}
-    </div>
+    </a>
   );
 }
 

@@ -1,0 +1,190 @@
+/** Alerts: what fires and since when, what is done about it, what was, and rules made of charts. */
+import { readFile } from "node:fs/promises";
+import type { Page } from "@playwright/test";
+import type { Alert } from "../src/api/types";
+import { areaOf, chartOf, fromMenu, textsDrawn } from "./support/charts";
+import { HOST, hostSamples } from "./support/data";
+import type { Daemon } from "./support/daemon";
+import { drawn } from "./support/drawn";
+import { eventually } from "./support/eventually";
+import { expect, test } from "./support/test";
+
+/** Gives a daemon what its rules find. */
+async function fire(daemon: Daemon): Promise<void> {
+  await daemon.accept(hostSamples(HOST, 1, 0));
+  await eventually("LoadHigh fires", async () => {
+    const { data } = (await daemon.ask("/api/v1/alerts")) as { data: { alerts: Alert[] } };
+    return data.alerts.some(({ labels }) => labels["alertname"] === "LoadHigh");
+  });
+}
+
+/** The rows of what is active, or of silences. */
+const rowsOf = (page: Page, text: string) => page.locator(".alert-row").filter({ hasText: text });
+
+test("what fires, and what may, is listed with its labels, value and severity", async ({
+  page,
+}) => {
+  await page.goto("/");
+  await page.getByRole("link", { name: /^Alerts.*rules fire/ }).click();
+  await expect(page).toHaveURL(/\/alerts$/);
+  const row = rowsOf(page, "LoadHigh");
+  await expect(row).toContainText("Firing");
+  await expect(row).toContainText("warning");
+  await expect(row).toContainText(`host=${HOST}`);
+  const value = await row.locator("dd").first().textContent();
+  expect(Number(value)).toBeGreaterThan(0.2);
+  await expect(row).toContainText(`Load of ${HOST} is`);
+  await expect(row.locator("dd").nth(1)).toContainText("ago");
+  await expect(rowsOf(page, "MemoryShort")).toContainText("Pending");
+
+  await page.getByRole("button", { name: /^Pending/ }).click();
+  await expect(row).toBeHidden();
+  await expect(page).toHaveURL(/state=pending/);
+  await page.reload();
+  await expect(page.locator(".alert-row")).toHaveCount(1);
+  await page.getByRole("button", { name: /^Pending/ }).click();
+  await page.getByRole("searchbox", { name: "Search alerts" }).fill("load warning");
+  await expect(page.locator(".alert-row")).toHaveCount(1);
+});
+
+test("rules are listed by group, with what is wrong with those that fail", async ({ page }) => {
+  await page.goto("/alerts?show=rules");
+  const rule = (name: string) => page.getByRole("row").filter({ hasText: name });
+  await expect(rule("host:load:last")).toContainText("Records");
+  await expect(rule("LoadHigh")).toContainText("1 firing");
+  await expect(rule("Quiet")).toContainText("Quiet");
+  await expect(rule("Impossible")).toContainText("Fails");
+  await expect(rule("Impossible")).toContainText("many-to-many");
+  await expect(page.getByText(/each 1 s, .* ago, took/).first()).toBeVisible();
+});
+
+test("a rule shows what it measures with its threshold, and when it fired", async ({ page }) => {
+  const texts = await textsDrawn(page);
+  await page.goto("/alerts?rule=hosts/LoadHigh");
+  await drawn(page, "What it measures");
+  await expect.poll(texts).toContain("LoadHigh > 0.2");
+  const history = page.getByRole("region", { name: "History" });
+  const row = history.getByRole("row").filter({ hasText: "Fired" });
+  await expect(row).toContainText("still, since");
+  await expect(row).toContainText(`host=${HOST}`);
+  await expect(row.getByRole("cell").last()).not.toHaveText("–");
+});
+
+test("the threshold of an alert lies on the charts of its metric", async ({ page }) => {
+  const texts = await textsDrawn(page);
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
+  await drawn(page, "Load");
+  await expect.poll(texts).toContain("LoadHigh");
+  const rules = page.waitForResponse(/api\/v1\/rules/);
+  await page.goto("/hosts/web2?resolution=1m&range=1h");
+  await drawn(page, "Load");
+  await rules;
+  expect(await texts()).not.toContain("LoadHigh");
+});
+
+test("an alert is acknowledged, which everybody sees until it is taken back", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  await fire(daemon);
+  await page.goto(`${daemon.url}/alerts`);
+  const row = rowsOf(page, "LoadHigh");
+  await row.getByRole("button", { name: "Acknowledge" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Who looks after it").fill("Ann");
+  await dialog.getByLabel("What is being done").fill("restarting");
+  await dialog.getByRole("button", { name: "Acknowledge" }).click();
+  await expect(row).toContainText(/Ann looks after it.*restarting/);
+  await page.reload();
+  await row.getByRole("button", { name: "Acknowledged" }).click();
+  await page.getByRole("button", { name: "Ann no longer looks after it" }).click();
+  await expect(row).not.toContainText("looks after");
+});
+
+test("an alert is silenced, the silence listed, and ended", async ({ page, startDaemon }) => {
+  const daemon = await startDaemon();
+  await fire(daemon);
+  await page.goto(`${daemon.url}/alerts`);
+  const row = rowsOf(page, "LoadHigh");
+  await row.getByRole("button", { name: "Silence" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Who you are").fill("Ann");
+  await dialog.getByRole("button", { name: "Silence" }).click();
+  await expect(dialog).toContainText("Say why.");
+  await dialog.getByLabel("Why").fill("the disk is changed");
+  await dialog.getByRole("button", { name: "Silence" }).click();
+  await expect(row).toContainText("Silenced by Ann: the disk is changed");
+  const kept = (await daemon.ask("/api/v2/silences")) as { matchers: { name: string }[] }[];
+  expect(kept[0]?.matchers.map(({ name }) => name)).toEqual(["alertname", "host", "severity"]);
+
+  await page.getByRole("group", { name: "What is listed" }).getByText("Silences").click();
+  const silence = rowsOf(page, "the disk is changed");
+  await expect(silence).toContainText("In force");
+  await silence.getByRole("button", { name: "End" }).click();
+  await dialog.getByRole("button", { name: "End it" }).click();
+  await expect(silence).toBeHidden();
+  await page.getByLabel("Those that are over, too").check();
+  await expect(silence).toContainText("Over");
+  await page.getByRole("group", { name: "What is listed" }).getByText("Alerts").click();
+  await expect(row).toContainText("Firing");
+});
+
+test("a maintenance window comes again each week by the clocks of its zone", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  await page.goto(`${daemon.url}/alerts?show=silences`);
+  await page.getByRole("button", { name: "New silence" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name of label 1").fill("host");
+  await dialog.getByLabel("Value of host").fill("db.*");
+  await dialog.getByLabel("How host is compared").selectOption("=~");
+  await dialog.getByRole("button", { name: "Each week" }).click();
+  await dialog.getByRole("button", { name: "monday" }).click();
+  await dialog.getByLabel("Each from").fill("22:30");
+  await dialog.getByLabel("Until", { exact: true }).fill("01:00");
+  await dialog.getByLabel("Time zone").fill("Asia/Tokyo");
+  await dialog.getByLabel("Who you are").fill("Ann");
+  await dialog.getByLabel("Why").fill("upgrades");
+  await dialog.getByRole("button", { name: "Silence" }).click();
+  const row = rowsOf(page, "upgrades");
+  await expect(row).toContainText("Mon, Sun 22:30–01:00 Asia/Tokyo");
+  await expect(row).toContainText('host=~"db.*"');
+  await row.getByRole("button", { name: "Change" }).click();
+  await dialog.getByRole("button", { name: "sunday" }).click();
+  await dialog.getByRole("button", { name: "Change" }).click();
+  await expect(row).toContainText("Mon 22:30–01:00 Asia/Tokyo");
+});
+
+test("a rule is made of a chart, checked by the daemon, and saved as a file", async ({
+  page,
+  watch,
+}) => {
+  watch.excuse(/Failed to load resource.*rules\/check/);
+  await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
+  await drawn(page, "Network received");
+  await fromMenu(page, "Network received", "Alert rule…");
+  const dialog = page.getByRole("dialog", { name: "Alert rule" });
+  await expect(dialog.getByLabel("Expression")).toHaveValue(
+    `rate(system_network_bytes_in{host="${HOST}"}[5m])`,
+  );
+  await expect(dialog).toContainText("Give the threshold");
+  await dialog.getByLabel("Threshold").fill("1e6");
+  await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
+  await dialog.getByLabel("Expression").fill("rate(");
+  await expect(dialog.getByRole("alert")).toContainText("NetworkReceived");
+  await dialog.getByLabel("Expression").fill("rate(system_network_bytes_in[5m])");
+  await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
+  const saved = page.waitForEvent("download");
+  await dialog.getByRole("button", { name: "Save the file" }).click();
+  const text = await readFile(await (await saved).path(), "utf8");
+  expect(text).toContain('expr: "rate(system_network_bytes_in[5m]) > 1e6"');
+  expect(text).toBe(await dialog.getByLabel("Rule file").textContent());
+  await page.keyboard.press("Escape");
+  await expect(areaOf(page, "Network received")).toBeVisible();
+  await expect(
+    chartOf(page, "Network received").getByRole("button", { name: "More" }),
+  ).toBeVisible();
+});

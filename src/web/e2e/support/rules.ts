@@ -1,0 +1,27 @@
+/** Rules that each daemon of the tests evaluates: one that fires, one that is pending, one that fails. */
+import { HOST } from "./data";
+
+const over = (metric: string) => `last_over_time(${metric}{host="${HOST}"}[3h])`;
+
+export const RULES = `groups:
+- name: hosts
+  interval: 1s
+  rules:
+  - record: host:load:last
+    expr: ${over("system_load_1m")}
+  - alert: LoadHigh
+    expr: ${over("system_load_1m")} > 0.2
+    labels: {severity: warning}
+    annotations: {summary: "Load of {{ $labels.host }} is {{ $value }}"}
+  - alert: MemoryShort
+    expr: ${over("system_memory_used")} > 1000
+    for: 10h
+    labels: {severity: critical}
+  - alert: Quiet
+    expr: ${over("system_memory_used")} < 0
+- name: failing
+  interval: 1s
+  rules:
+  - alert: Impossible
+    expr: last_over_time(system_memory_used[3h]) * on (none) last_over_time(system_memory_total[3h])
+`;

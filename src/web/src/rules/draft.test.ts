@@ -1,0 +1,71 @@
+import { expect, it } from "vitest";
+import type { MetricQuery } from "../api/types";
+import { comparedOf, expressionOf, faultOf, nameOfAlert, ruleFile, type RuleDraft } from "./draft";
+
+const query = (changes: Partial<MetricQuery> = {}): MetricQuery => ({
+  kind: "metric",
+  metric: "load",
+  tags: "",
+  ...changes,
+});
+const draft = (changes: Partial<RuleDraft> = {}): RuleDraft => ({
+  name: "High",
+  expression: "load",
+  operator: ">",
+  value: "5",
+  lasting: "5m",
+  severity: "warning",
+  summary: 'load of "{{ $labels.host }}"',
+  ...changes,
+});
+
+it("asks for the numbers that are drawn", () => {
+  const of = (own: MetricQuery, kind: "gauge" | "counter" | "delta", display?: "total") =>
+    expressionOf(own, { kind, display });
+  expect(of(query(), "gauge")).toBe("load");
+  expect(of(query({ tags: 'host=web1,mount="/a,b"' }), "gauge")).toBe(
+    'load{host="web1",mount="/a,b"}',
+  );
+  expect(of(query(), "counter")).toBe("rate(load[5m])");
+  expect(of(query(), "counter", "total")).toBe("increase(load[5m])");
+  expect(of(query(), "delta")).toBe("increase(load[5m])");
+  expect(of(query({ group_by: "host, dc" }), "counter")).toBe("sum by (host, dc) (rate(load[5m]))");
+  expect(of(query({ merge: true }), "gauge")).toBe("avg(load)");
+  expect(of(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
+  const promql = { kind: "promql" as const, expression: " sum(load) " };
+  expect(expressionOf(promql, { kind: undefined, display: undefined })).toBe("sum(load)");
+});
+
+it("compares the whole of an expression", () => {
+  expect(comparedOf(draft())).toBe("load > 5");
+  expect(comparedOf(draft({ expression: "a and b", operator: "<=" }))).toBe("(a and b) <= 5");
+  expect(comparedOf(draft({ expression: 'a{x="b or c"}' }))).toBe('a{x="b or c"} > 5');
+});
+
+it("writes a rule file", () => {
+  expect(ruleFile(draft())).toBe(
+    [
+      "groups:",
+      '- name: "High"',
+      "  rules:",
+      '  - alert: "High"',
+      '    expr: "load > 5"',
+      "    for: 5m",
+      "    labels:",
+      "      severity: warning",
+      "    annotations:",
+      '      summary: "load of \\"{{ $labels.host }}\\""',
+      "",
+    ].join("\n"),
+  );
+  expect(ruleFile(draft({ lasting: "", severity: "", summary: "" }))).not.toMatch(/for|labels/);
+});
+
+it("says what is missing", () => {
+  expect(faultOf(draft())).toBeUndefined();
+  expect(faultOf(draft({ lasting: "1h30m" }))).toBeUndefined();
+  for (const changes of [{ name: " " }, { value: "" }, { value: "x" }, { lasting: "soon" }]) {
+    expect(faultOf(draft(changes)), JSON.stringify(changes)).toBeDefined();
+  }
+  expect(nameOfAlert("Network received (eth0)")).toBe("NetworkReceivedEth0");
+});

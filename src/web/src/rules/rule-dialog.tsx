@@ -1,0 +1,173 @@
+/** A rule of what a chart shows, as the text of a rule file: to be copied or saved among the daemon's. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { ApiError, api } from "../api/client";
+import { copy, saveFile } from "../chart/save";
+import { slug } from "../chart/state";
+import { counted } from "../model/words";
+import { Dialog, Problem, TextField } from "../parts/dialog";
+import { Icon } from "../parts/icon";
+import { faultOf, OPERATORS, ruleFile, SEVERITIES, comparedOf, type RuleDraft } from "./draft";
+import "../styles/rules.css";
+
+export interface RuleDialogProps {
+  draft: RuleDraft;
+  /** What can be compared, where a chart shows several things. */
+  expressions: readonly string[];
+  onClose: () => void;
+}
+
+/** After the last letter. */
+const PAUSE_MS = 400;
+
+export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogProps) {
+  const draft = useSignal(first);
+  const change = (changes: Partial<RuleDraft>) => (draft.value = { ...draft.value, ...changes });
+  const { name, expression, operator, value, lasting, severity, summary } = draft.value;
+  const text = ruleFile(draft.value);
+  const fault = faultOf(draft.value);
+  return (
+    <Dialog title="Alert rule" wide onClose={onClose}>
+      <div class="rule-dialog">
+        <div class="stacked">
+          <TextField label="Name" value={name} onText={(name) => change({ name })} />
+          {expressions.length > 1 && (
+            <label class="labelled">
+              Of the chart
+              <select
+                value={expression}
+                onInput={(event) => change({ expression: event.currentTarget.value })}
+              >
+                {[...new Set([expression, ...expressions])].map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            </label>
+          )}
+          <TextField
+            label="Expression"
+            isCode
+            value={expression}
+            onText={(expression) => change({ expression })}
+          />
+          <div class="rule-compared">
+            <label class="labelled">
+              Is
+              <select
+                value={operator}
+                onInput={(event) =>
+                  change({ operator: event.currentTarget.value as RuleDraft["operator"] })
+                }
+              >
+                {OPERATORS.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            </label>
+            <TextField
+              label="Threshold"
+              isFirst
+              isCode
+              value={value}
+              onText={(value) => change({ value })}
+            />
+            <TextField
+              label="For"
+              isCode
+              placeholder="5m"
+              value={lasting}
+              onText={(lasting) => change({ lasting })}
+            />
+            <label class="labelled">
+              Severity
+              <select
+                value={severity}
+                onInput={(event) => change({ severity: event.currentTarget.value })}
+              >
+                {SEVERITIES.map((one) => (
+                  <option key={one} value={one}>
+                    {one || "none"}
+                  </option>
+                ))}
+              </select>
+            </label>
+          </div>
+          <TextField
+            label="What people are told"
+            placeholder="Load of {{ $labels.host }} is {{ $value }}"
+            value={summary}
+            onText={(summary) => change({ summary })}
+          />
+        </div>
+        <div class="stacked">
+          <pre class="rule-text" aria-label="Rule file" tabIndex={0}>
+            {text}
+          </pre>
+          {fault ? (
+            <Problem message={fault} />
+          ) : (
+            <Checked text={text} compared={comparedOf(draft.value)} />
+          )}
+          <p class="muted">
+            Rules are files: put it where the setting <code>alerts.rules</code> looks, and reload
+            the daemon.
+          </p>
+        </div>
+      </div>
+      <footer class="dialog-foot">
+        <button type="button" class="button" onClick={onClose}>
+          Close
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={fault !== undefined}
+          onClick={() => void copy(text)}
+        >
+          <Icon name="copy" /> Copy
+        </button>
+        <button
+          type="button"
+          class="button primary"
+          disabled={fault !== undefined}
+          onClick={() => saveFile(`${slug(name)}.yml`, new Blob([text], { type: "text/yaml" }))}
+        >
+          <Icon name="download" /> Save the file
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+/** What the daemon says of the file, and what the rule would find now. */
+function Checked({ text, compared }: { text: string; compared: string }) {
+  const said = useSignal<{ isGood: boolean; words: string } | undefined>(undefined);
+  useEffect(() => {
+    const abort = new AbortController();
+    const ask = async () => {
+      try {
+        await api.checkRules(text, abort.signal);
+        const { data } = await api.query({ query: compared }, abort.signal);
+        const count = data?.result.length ?? 0;
+        const found = count === 0 ? "nothing" : counted(count, "alert");
+        said.value = { isGood: true, words: `The daemon reads it. Now it would find ${found}.` };
+      } catch (cause) {
+        if (abort.signal.aborted) return;
+        const words = cause instanceof ApiError ? cause.message : String(cause);
+        said.value = { isGood: false, words };
+      }
+    };
+    const timer = setTimeout(() => void ask(), PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [text, compared]);
+  if (!said.value) return <p class="muted">The daemon is asked…</p>;
+  if (!said.value.isGood) return <Problem message={said.value.words} />;
+  return (
+    <p class="rule-good" role="status">
+      <Icon name="check" /> {said.value.words}
+    </p>
+  );
+}

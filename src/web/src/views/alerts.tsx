@@ -1,0 +1,150 @@
+/** What fires and what may, by which rules, and what is silenced. */
+import type { ComponentChildren } from "preact";
+import { api } from "../api/client";
+import { useResource } from "../api/resource";
+import type { RuleGroup, Silence } from "../api/types";
+import { param, setParams } from "../app/address";
+import { countText, counted } from "../model/words";
+import { Icon, type IconName } from "../parts/icon";
+import { Page } from "../parts/page";
+import { Failed } from "../parts/states";
+import { AlertList } from "./alerts/alert-list";
+import { alertsOf, ruleNamed, type ListedAlert } from "./alerts/listed";
+import { RuleGroups } from "./alerts/rule-groups";
+import { RulePage } from "./alerts/rule-page";
+import { Silences } from "./alerts/silences";
+import "../styles/tiles.css";
+import "./alerts/alerts.css";
+
+const RULES_EVERY_MS = 10_000;
+const SILENCES_EVERY_MS = 30_000;
+
+const place = param("show", "alerts");
+const named = param("rule");
+
+export function Alerts() {
+  const rules = useResource("rules", (signal) => api.rules(signal), RULES_EVERY_MS).value;
+  const silences = useResource("silences", (signal) => api.silences(signal), SILENCES_EVERY_MS);
+  const { data: silenced = [], error, reload } = silences.value;
+  const change = () => {
+    reload();
+    rules.reload();
+  };
+  return (
+    <Page class="alerts-view" title="Alerts" what="the alerts" answer={rules}>
+      {({ data: { groups } }) => {
+        const listed = alertsOf(groups, silenced);
+        const found = named.value === "" ? undefined : ruleNamed(groups, named.value);
+        if (found) {
+          return <RulePage {...found} listed={listed} onChange={change} />;
+        }
+        return (
+          <>
+            {named.value !== "" && <Failed message={`No rule is called ${named.value}.`} />}
+            <Tiles listed={listed} groups={groups} />
+            <Places listed={listed} groups={groups} silences={silenced} />
+            {place.value === "rules" ? (
+              <RuleGroups groups={groups} />
+            ) : place.value === "silences" ? (
+              <Silences silences={silences.value.data} error={error} onChange={change} />
+            ) : (
+              <AlertList listed={listed} groups={groups} onChange={change} />
+            )}
+          </>
+        );
+      }}
+    </Page>
+  );
+}
+
+function Tiles({ listed, groups }: { listed: ListedAlert[]; groups: readonly RuleGroup[] }) {
+  const rules = groups.flatMap((group) => group.rules);
+  const failing = rules.filter(({ health }) => health === "err").length;
+  const missed = groups.reduce((sum, group) => sum + group.missedEvaluations, 0);
+  const count = (state: string) =>
+    listed.filter(({ alert, silences }) => silences.length === 0 && alert.state === state).length;
+  const silenced = listed.filter(({ silences }) => silences.length > 0).length;
+  return (
+    <div class="tiles">
+      <Tile name="Firing" state="down" count={count("firing")} show={{ state: "firing" }}>
+        told to people
+      </Tile>
+      <Tile name="Pending" state="late" count={count("pending")} show={{ state: "pending" }}>
+        active, not for long enough yet
+      </Tile>
+      <Tile name="Silenced" count={silenced} show={{ state: "silenced" }}>
+        active, told to nobody
+      </Tile>
+      <Tile name="Rules" count={rules.length} show={{ show: "rules" }}>
+        {failing > 0 ? <span class="bad">{failing} cannot be evaluated</span> : "all are evaluated"}
+        {missed > 0 ? `, ${counted(missed, "evaluation")} missed` : ""}
+      </Tile>
+    </div>
+  );
+}
+
+interface TileProps {
+  name: string;
+  count: number;
+  state?: "down" | "late";
+  /** What a click shows. */
+  show: { state?: string; show?: string };
+  children: ComponentChildren;
+}
+
+const chosenState = param("state");
+
+function Tile({ name, count, state, show, children }: TileProps) {
+  const isShown =
+    (show.show ?? "alerts") === place.value && (show.state ?? "") === chosenState.value;
+  return (
+    <button
+      type="button"
+      class="tile"
+      aria-pressed={isShown}
+      onClick={() =>
+        setParams({ show: show.show, state: isShown && show.state ? undefined : show.state })
+      }
+    >
+      <span class="tile-label">
+        {state && <span class={`dot ${state}`} aria-hidden="true" />}
+        {name}
+      </span>
+      <span class="tile-value num">{countText(count)}</span>
+      <span class="tile-hint">{children}</span>
+    </button>
+  );
+}
+
+interface PlacesProps {
+  listed: ListedAlert[];
+  groups: readonly RuleGroup[];
+  silences: readonly Silence[];
+}
+
+function Places({ listed, groups, silences }: PlacesProps) {
+  const kept = silences.filter(({ status }) => status.state !== "expired").length;
+  const places: { name: string; label: string; icon: IconName; count: number }[] = [
+    { name: "alerts", label: "Alerts", icon: "bell", count: listed.length },
+    { name: "rules", label: "Rules", icon: "table", count: groups.flatMap((g) => g.rules).length },
+    { name: "silences", label: "Silences", icon: "mute", count: kept },
+  ];
+  return (
+    <div class="choices alerts-places" role="group" aria-label="What is listed">
+      {places.map(({ name, label, icon, count }) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={place.value === name}
+          onClick={() =>
+            setParams({ show: name === "alerts" ? undefined : name, state: undefined })
+          }
+        >
+          <Icon name={icon} />
+          {label}
+          <span class="muted num">{countText(count)}</span>
+        </button>
+      ))}
+    </div>
+  );
+}

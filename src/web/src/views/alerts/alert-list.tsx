@@ -1,0 +1,196 @@
+/** The alerts that are active, each with what can be done about it. */
+import { useSignal } from "@preact/signals";
+import type { Alert, RuleGroup } from "../../api/types";
+import { href, param, setParams } from "../../app/address";
+import { Ago } from "../../parts/ago";
+import { Icon } from "../../parts/icon";
+import { Empty } from "../../parts/states";
+import {
+  chosen,
+  instantOf,
+  nameOfRule,
+  ownLabels,
+  severityOf,
+  valueText,
+  type ListedAlert,
+} from "./listed";
+import { AcknowledgeDialog } from "./acknowledge-dialog";
+import { SilenceDialog } from "./silence-dialog";
+
+const search = param("q");
+const state = param("state");
+
+interface Props {
+  listed: ListedAlert[];
+  groups: readonly RuleGroup[];
+  onChange: () => void;
+}
+
+export function AlertList({ listed, groups, onChange }: Props) {
+  if (groups.length === 0) return <NoRules />;
+  const shown = chosen(listed, search.value, state.value);
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Active alerts</h2>
+        <span class="search">
+          <Icon name="search" />
+          <input
+            type="search"
+            aria-label="Search alerts"
+            placeholder="Search labels and texts"
+            value={search.value}
+            onInput={(event) => setParams({ q: event.currentTarget.value }, { replace: true })}
+          />
+        </span>
+      </div>
+      {shown.length > 0 ? (
+        <Rows listed={shown} onChange={onChange} />
+      ) : listed.length > 0 ? (
+        <Empty title="No alert is like that">
+          <button
+            type="button"
+            class="button"
+            onClick={() => setParams({ q: undefined, state: undefined })}
+          >
+            Show all
+          </button>
+        </Empty>
+      ) : (
+        <Empty title="Nothing fires">
+          <p>No rule finds anything to tell.</p>
+        </Empty>
+      )}
+    </section>
+  );
+}
+
+function NoRules() {
+  return (
+    <section class="card section">
+      <Empty title="No rules are set up">
+        <p>
+          Name rule files in the settings,{" "}
+          <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>, and reload the daemon.
+          deploy/rules/ has some to begin with; the menu of a chart makes one of what it shows.
+        </p>
+      </Empty>
+    </section>
+  );
+}
+
+/** Rows that are listed at once. */
+const ROWS_MAX = 200;
+
+/** What is being done about an alert. */
+interface Doing {
+  what: "silence" | "acknowledge";
+  alert: Alert;
+}
+
+/** Alerts as a list; also those of one rule. */
+export function Rows({ listed, onChange }: { listed: ListedAlert[]; onChange: () => void }) {
+  const doing = useSignal<Doing | undefined>(undefined);
+  const close = () => (doing.value = undefined);
+  const isWhole = useSignal(false);
+  const rows = isWhole.value ? listed : listed.slice(0, ROWS_MAX);
+  return (
+    <>
+      <ul class="alert-rows">
+        {rows.map((one) => (
+          <Row
+            key={one.key}
+            listed={one}
+            onDo={(what) => (doing.value = { what, alert: one.alert })}
+          />
+        ))}
+      </ul>
+      {rows.length < listed.length && (
+        <div class="card-foot">
+          <button type="button" class="button small" onClick={() => (isWhole.value = true)}>
+            Show all {listed.length}
+          </button>
+        </div>
+      )}
+      {doing.value?.what === "silence" && (
+        <SilenceDialog labels={doing.value.alert.labels} onClose={close} onDone={onChange} />
+      )}
+      {doing.value?.what === "acknowledge" && (
+        <AcknowledgeDialog alert={doing.value.alert} onClose={close} onDone={onChange} />
+      )}
+    </>
+  );
+}
+
+interface RowProps {
+  listed: ListedAlert;
+  onDo: (what: Doing["what"]) => void;
+}
+
+function Row({ listed, onDo }: RowProps) {
+  const { alert, rule, group, silences } = listed;
+  const since = instantOf(alert.activeAt);
+  const severity = severityOf(alert);
+  const text = alert.annotations["summary"] ?? alert.annotations["description"];
+  return (
+    <li class={silences.length > 0 ? "alert-row is-silenced" : "alert-row"}>
+      <div class="alert-state">
+        <StateBadge listed={listed} />
+        {severity && <span class={`badge severity ${severity.toLowerCase()}`}>{severity}</span>}
+      </div>
+      <div class="alert-what">
+        <a href={href("/alerts", { rule: nameOfRule(group, rule) })}>{rule.name}</a>
+        {text && <p>{text}</p>}
+        <ul class="labels" aria-label="Labels">
+          {ownLabels(listed).map(([name, value]) => (
+            <li key={name} class="badge">
+              {name}={value}
+            </li>
+          ))}
+        </ul>
+        {alert.acknowledged && (
+          <p class="alert-note">
+            <Icon name="check" /> {alert.acknowledged.by} looks after it, since{" "}
+            <Ago at={alert.acknowledged.at} />
+            {alert.acknowledged.comment && `: ${alert.acknowledged.comment}`}
+          </p>
+        )}
+        {silences.map((silence) => (
+          <p key={silence.id} class="alert-note muted">
+            <Icon name="mute" /> Silenced by {silence.createdBy || "somebody"}:{" "}
+            {silence.comment || "no word why"}
+          </p>
+        ))}
+      </div>
+      <dl class="alert-facts num">
+        <div>
+          <dt>Value</dt>
+          <dd>{alert.noData ? "no data" : valueText(alert.value)}</dd>
+        </div>
+        <div>
+          <dt>Since</dt>
+          <dd>{since === undefined ? "–" : <Ago at={since} />}</dd>
+        </div>
+      </dl>
+      <div class="alert-actions">
+        <button type="button" class="button small" onClick={() => onDo("acknowledge")}>
+          <Icon name="check" /> {alert.acknowledged ? "Acknowledged" : "Acknowledge"}
+        </button>
+        <button type="button" class="button small" onClick={() => onDo("silence")}>
+          <Icon name="mute" /> Silence
+        </button>
+      </div>
+    </li>
+  );
+}
+
+function StateBadge({ listed: { alert, silences } }: { listed: ListedAlert }) {
+  if (silences.length > 0) return <span class="badge">Silenced</span>;
+  const isFiring = alert.state === "firing";
+  return (
+    <span class={isFiring ? "badge alert-firing" : "badge"}>
+      <span class={isFiring ? "dot down" : "dot late"} aria-hidden="true" />
+      {!isFiring ? "Pending" : alert.noData ? "No data" : "Firing"}
+    </span>
+  );
+}

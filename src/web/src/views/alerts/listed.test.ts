@@ -1,0 +1,118 @@
+import { expect, it } from "vitest";
+import type { Alert, AlertingRule, RuleGroup, Silence } from "../../api/types";
+import {
+  alertsOf,
+  chosen,
+  isSilenced,
+  nameOfRule,
+  ownLabels,
+  ruleNamed,
+  valueText,
+} from "./listed";
+
+const alert = (labels: Record<string, string>, changes: Partial<Alert> = {}): Alert => ({
+  labels: { alertname: "High", ...labels },
+  annotations: {},
+  state: "firing",
+  activeAt: "2026-11-20T10:00:00Z",
+  value: "1e+00",
+  ...changes,
+});
+
+const rule = (alerts: Alert[], changes: Partial<AlertingRule> = {}): AlertingRule => ({
+  type: "alerting",
+  name: "High",
+  query: "load > 5",
+  labels: {},
+  health: "ok",
+  evaluationTime: 0,
+  lastEvaluation: "2026-11-20T10:00:00Z",
+  state: "firing",
+  duration: 0,
+  keepFiringFor: 0,
+  annotations: {},
+  alerts,
+  ...changes,
+});
+
+const group = (...rules: AlertingRule[]): RuleGroup => ({
+  name: "own",
+  file: "own.yml",
+  interval: 60,
+  evaluationTime: 0,
+  lastEvaluation: "",
+  missedEvaluations: 0,
+  rules,
+});
+
+const silence = (name: string, value: string, changes = {}): Silence => ({
+  id: name,
+  status: { state: "active" },
+  matchers: [{ name, value, isRegex: false, isEqual: true, ...changes }],
+  startsAt: "",
+  endsAt: "",
+  updatedAt: "",
+  createdBy: "ann",
+  comment: "",
+});
+
+it("lists what fires first, then the worst, then the newest; what is silenced comes last", () => {
+  const alerts = [
+    alert({ host: "pending" }, { state: "pending" }),
+    alert({ host: "old", severity: "warning" }),
+    alert({ host: "new", severity: "warning" }, { activeAt: "2026-11-20T11:00:00Z" }),
+    alert({ host: "bad", severity: "critical" }),
+    alert({ host: "quiet", severity: "critical" }),
+  ];
+  const listed = alertsOf([group(rule(alerts))], [silence("host", "quiet")]);
+  const hosts = listed.map(({ alert }) => alert.labels["host"]);
+  expect(hosts).toEqual(["bad", "new", "old", "pending", "quiet"]);
+  expect(chosen(listed, "HOST=ne", "").map(({ alert }) => alert.labels["host"])).toEqual(["new"]);
+  expect(chosen(listed, "", "silenced")).toHaveLength(1);
+  expect(chosen(listed, "warning", "firing")).toHaveLength(2);
+});
+
+it("silences what all matchers fit, a label that is not there being empty", () => {
+  const labels = { alertname: "High", host: "web1" };
+  const fits = (value: string, isRegex: boolean, isEqual: boolean, name = "host") =>
+    isSilenced(labels, [{ name, value, isRegex, isEqual }]);
+  expect(fits("web1", false, true)).toBe(true);
+  expect(fits("web", false, true)).toBe(false);
+  expect(fits("web", false, false)).toBe(true);
+  expect(fits("web.*", true, true)).toBe(true);
+  expect(fits("eb", true, true)).toBe(false);
+  expect(fits("", false, true, "job")).toBe(true);
+  expect(fits("(", true, true)).toBe(false);
+});
+
+it("names rules so that each is found again", () => {
+  const twins = group(rule([], { labels: { severity: "a" } }), rule([]), rule([], { name: "Low" }));
+  const names = twins.rules.map((one) => nameOfRule(twins, one));
+  expect(names).toEqual(["own/High/1", "own/High/2", "own/Low"]);
+  for (const [k, name] of names.entries()) {
+    expect(ruleNamed([twins], name)?.rule).toBe(twins.rules[k]);
+  }
+  expect(ruleNamed([twins], "own/None")).toBeUndefined();
+});
+
+it("tells the labels that others of the rule do not have", () => {
+  const own = alert({ severity: "page", team: "db", host: "web1", cpu: "0" });
+  expect(ownLabels({ alert: own, rule: rule([], { labels: { team: "db" } }) })).toEqual([
+    ["cpu", "0"],
+    ["host", "web1"],
+  ]);
+});
+
+it("writes numbers as people do", () => {
+  for (const [text, expected] of [
+    ["1e+00", "1"],
+    ["9.273456e+01", "92.73"],
+    ["1.234567e+06", "1,234,570"],
+    ["+Inf", "+Inf"],
+    ["NaN", "NaN"],
+    ["1e-09", "1.00e-9"],
+    ["0e+00", "0"],
+  ] as const) {
+    expect(valueText(text)).toBe(expected);
+  }
+});

@@ -1,0 +1,129 @@
+/** Alerts and rules as they are listed: in which order, and which of them. Pure. */
+import type {
+  Alert,
+  AlertingRule,
+  Rule,
+  RuleGroup,
+  Silence,
+  SilenceMatcher,
+  Tags,
+} from "../../api/types";
+
+/** An alert with the rule that it is of. */
+export interface ListedAlert {
+  key: string;
+  alert: Alert;
+  rule: AlertingRule;
+  group: RuleGroup;
+  /** Silences that keep it from being told. */
+  silences: Silence[];
+}
+
+/** From the worst; others come behind these. */
+const SEVERITIES = ["critical", "page", "error", "high", "warning", "warn", "info"];
+
+export function severityOf({ labels }: { labels: Tags }): string {
+  return labels["severity"] ?? "";
+}
+
+function rank(alert: Alert): number {
+  const place = SEVERITIES.indexOf(severityOf(alert).toLowerCase());
+  return place < 0 ? SEVERITIES.length : place;
+}
+
+export function alertsOf(
+  groups: readonly RuleGroup[],
+  silences: readonly Silence[],
+): ListedAlert[] {
+  const active = silences.filter(({ status }) => status.state === "active");
+  const listed = groups.flatMap((group) =>
+    group.rules.flatMap((rule) =>
+      rule.type === "recording"
+        ? []
+        : (rule.alerts ?? []).map((alert) => ({
+            key: JSON.stringify([group.file, group.name, alert.labels]),
+            alert,
+            rule,
+            group,
+            silences: active.filter(({ matchers }) => isSilenced(alert.labels, matchers)),
+          })),
+    ),
+  );
+  return listed.sort(inOrder);
+}
+
+/** What fires before what may, the worst first, the newest first. */
+function inOrder(a: ListedAlert, b: ListedAlert): number {
+  const state = ({ alert, silences }: ListedAlert) =>
+    silences.length > 0 ? 2 : alert.state === "firing" ? 0 : 1;
+  return (
+    state(a) - state(b) ||
+    rank(a.alert) - rank(b.alert) ||
+    Date.parse(b.alert.activeAt) - Date.parse(a.alert.activeAt) ||
+    (a.key < b.key ? -1 : 1)
+  );
+}
+
+export function isSilenced(labels: Tags, matchers: readonly SilenceMatcher[]): boolean {
+  return matchers.every(({ name, value, isRegex, isEqual }) => {
+    const own = labels[name] ?? "";
+    if (!isRegex) return (own === value) === isEqual;
+    try {
+      return new RegExp(`^(?:${value})$`, "s").test(own) === isEqual;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Which alerts are listed: those with all words of a text in a label or annotation, in a state. */
+export function chosen(listed: readonly ListedAlert[], text: string, state: string): ListedAlert[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return listed.filter(({ alert, silences }) => {
+    const own = silences.length > 0 ? "silenced" : alert.state;
+    if (state !== "" && state !== own) return false;
+    const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
+    const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");
+    return words.every((word) => all.includes(word));
+  });
+}
+
+/** The labels that tell an alert from others of its rule. */
+export function ownLabels({
+  alert,
+  rule,
+}: Pick<ListedAlert, "alert" | "rule">): [string, string][] {
+  return Object.entries(alert.labels)
+    .filter(([name]) => name !== "alertname" && name !== "severity" && !(name in rule.labels))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** What names a rule in the address. */
+export function nameOfRule(group: RuleGroup, rule: Rule): string {
+  const same = group.rules.filter(({ name }) => name === rule.name);
+  const place = same.length > 1 ? [String(same.indexOf(rule) + 1)] : [];
+  return [group.name, rule.name, ...place].join("/");
+}
+
+export function ruleNamed(groups: readonly RuleGroup[], name: string) {
+  for (const group of groups) {
+    const rule = group.rules.find((one) => nameOfRule(group, one) === name);
+    if (rule) return { group, rule };
+  }
+  return undefined;
+}
+
+/** Prometheus says `never` by the first instant of its calendar. */
+export function instantOf(text: string): number | undefined {
+  const at = Date.parse(text);
+  return Number.isNaN(at) || at < 0 ? undefined : at;
+}
+
+/** `1.5`, `12.3k`: a value of which nothing but the number is known. */
+export function valueText(text: string): string {
+  const value = text === "+Inf" ? Infinity : text === "-Inf" ? -Infinity : Number(text);
+  if (!Number.isFinite(value)) return text;
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-4)) return value.toExponential(2);
+  return value.toLocaleString("en", { maximumSignificantDigits: size >= 1000 ? 6 : 4 });
+}

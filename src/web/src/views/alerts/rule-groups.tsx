@@ -1,0 +1,116 @@
+/** Rules by group: whether each is evaluated, when it was, and what it finds. */
+import type { Rule, RuleGroup } from "../../api/types";
+import { href, param, setParams } from "../../app/address";
+import { counted, elapsedText, lengthText } from "../../model/words";
+import { Ago } from "../../parts/ago";
+import { Icon } from "../../parts/icon";
+import { Empty } from "../../parts/states";
+import { Table, type Head } from "../../parts/table";
+import { instantOf, nameOfRule } from "./listed";
+
+const search = param("q");
+const HEADS: (string | Head)[] = ["Rule", "State", "Expression", { name: "Takes", isNumber: true }];
+
+function isFound(rule: Rule, group: RuleGroup, words: readonly string[]): boolean {
+  const text = `${group.name} ${group.file} ${rule.name} ${rule.query}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = groups
+    .map((group) => ({
+      ...group,
+      rules: group.rules.filter((rule) => isFound(rule, group, words)),
+    }))
+    .filter(({ rules }) => rules.length > 0);
+  return (
+    <>
+      <span class="search alerts-search">
+        <Icon name="search" />
+        <input
+          type="search"
+          aria-label="Search rules"
+          placeholder="Search names and expressions"
+          value={search.value}
+          onInput={(event) => setParams({ q: event.currentTarget.value }, { replace: true })}
+        />
+      </span>
+      {found.length === 0 && (
+        <section class="card section">
+          <Empty title={groups.length === 0 ? "No rules are set up" : "No rule is like that"}>
+            <p>Rules lie in files that the setting alerts.rules names.</p>
+          </Empty>
+        </section>
+      )}
+      {found.map((group) => (
+        <Group key={`${group.file} ${group.name}`} group={group} whole={groups} />
+      ))}
+    </>
+  );
+}
+
+function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[] }) {
+  const at = instantOf(group.lastEvaluation);
+  // Names of rules count all of a group, not those that are found.
+  const all = whole.find(({ file, name }) => file === group.file && name === group.name) ?? group;
+  return (
+    <section class="card section">
+      <div class="card-head rule-group-head">
+        <h2>{group.name}</h2>
+        <span class="muted num">
+          each {lengthText(group.interval * 1000)},{" "}
+          {at === undefined ? "never yet" : <Ago at={at} />}, took{" "}
+          {elapsedText(group.evaluationTime * 1000)}
+        </span>
+        {group.missedEvaluations > 0 && (
+          <span class="badge warn">
+            <Icon name="warning" /> {counted(group.missedEvaluations, "evaluation")} missed
+          </span>
+        )}
+        <code class="muted rule-file">{group.file}</code>
+      </div>
+      <Table label={`Rules of ${group.name}`} class="rules" heads={HEADS}>
+        {group.rules.map((rule) => (
+          <tr key={nameOfRule(all, rule)}>
+            <th scope="row">
+              <a href={href("/alerts", { rule: nameOfRule(all, rule) })}>{rule.name}</a>
+            </th>
+            <td>
+              <RuleState rule={rule} />
+            </td>
+            <td>
+              <code class="rule-query">{rule.query}</code>
+              {rule.lastError && <p class="bad">{rule.lastError}</p>}
+            </td>
+            <td class="num muted">{elapsedText(rule.evaluationTime * 1000)}</td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+export function RuleState({ rule }: { rule: Rule }) {
+  if (rule.health === "err") {
+    return (
+      <span class="badge bad">
+        <Icon name="warning" /> Fails
+      </span>
+    );
+  }
+  if (rule.health === "unknown") return <span class="badge">Not evaluated yet</span>;
+  if (rule.type === "recording") return <span class="badge">Records</span>;
+  const count = (rule.alerts ?? []).filter(({ state }) => state === rule.state).length;
+  const { dot, word } = {
+    firing: { dot: "down", word: `${count} firing` },
+    pending: { dot: "late", word: `${count} pending` },
+    inactive: { dot: "up", word: "Quiet" },
+  }[rule.state];
+  return (
+    <span class="badge">
+      <span class={`dot ${dot}`} aria-hidden="true" />
+      {word}
+    </span>
+  );
+}

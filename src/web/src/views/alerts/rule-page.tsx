@@ -1,0 +1,120 @@
+/** One rule: what it asks, its chart with the threshold, what it finds, and what it found. */
+import { useMemo } from "preact/hooks";
+import type { Rule, RuleGroup } from "../../api/types";
+import { href } from "../../app/address";
+import { Chart } from "../../chart/chart";
+import { TimeControls } from "../../chart/controls";
+import { useTimeFrame } from "../../chart/frame";
+import { comparisonOf } from "../../model/comparison";
+import { lengthText } from "../../model/words";
+import { Ago } from "../../parts/ago";
+import { Icon } from "../../parts/icon";
+import { Rows } from "./alert-list";
+import { HistoryCard } from "./history-card";
+import { instantOf, nameOfRule, type ListedAlert } from "./listed";
+import { RuleState } from "./rule-groups";
+
+interface Props {
+  group: RuleGroup;
+  rule: Rule;
+  listed: readonly ListedAlert[];
+  onChange: () => void;
+}
+
+export function RulePage({ group, rule, listed, onChange }: Props) {
+  const name = nameOfRule(group, rule);
+  const own = listed.filter((one) => one.group === group && one.rule === rule);
+  return (
+    <>
+      <div class="head rule-head">
+        <a
+          class="button quiet icon-only"
+          href={href("/alerts", { show: "rules" })}
+          aria-label="To all rules"
+          title="To all rules"
+        >
+          <Icon name="left" />
+        </a>
+        <h2>{rule.name}</h2>
+        <RuleState rule={rule} />
+      </div>
+      <Facts group={group} rule={rule} />
+      {rule.type === "alerting" && own.length > 0 && (
+        <section class="card section">
+          <div class="card-head">
+            <h2>Active now</h2>
+          </div>
+          <Rows listed={own} onChange={onChange} />
+        </section>
+      )}
+      <Measured key={name} rule={rule} />
+      {rule.type === "alerting" && <HistoryCard key={name} rule={rule} group={group} />}
+    </>
+  );
+}
+
+function Facts({ group, rule }: { group: RuleGroup; rule: Rule }) {
+  const at = instantOf(rule.lastEvaluation);
+  const facts: [string, string][] = [
+    ["Group", group.name],
+    ["File", group.file],
+    ...Object.entries(rule.labels).map(([name, value]): [string, string] => [
+      `Label ${name}`,
+      value,
+    ]),
+  ];
+  if (rule.type === "alerting") {
+    if (rule.duration > 0) facts.push(["Fires after", lengthText(rule.duration * 1000)]);
+    if (rule.keepFiringFor > 0) facts.push(["Goes on for", lengthText(rule.keepFiringFor * 1000)]);
+    facts.push(...Object.entries(rule.annotations));
+  }
+  return (
+    <section class="card section rule-facts">
+      <code class="rule-query">{rule.query}</code>
+      {rule.lastError && (
+        <p class="problem">
+          <Icon name="warning" /> {rule.lastError}
+        </p>
+      )}
+      <dl>
+        <div>
+          <dt>Evaluated</dt>
+          <dd class="num">
+            {at === undefined ? "never yet" : <Ago at={at} />}, each{" "}
+            {lengthText(group.interval * 1000)}
+          </dd>
+        </div>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+/** What the rule measures, with its threshold. */
+function Measured({ rule }: { rule: Rule }) {
+  const frame = useTimeFrame({ range: "6h", resolution: "1m" }, "rule");
+  const comparison = rule.type === "alerting" ? comparisonOf(rule.query) : undefined;
+  const expression = comparison?.text ?? rule.query;
+  const queries = useMemo(() => [{ kind: "promql" as const, expression }], [expression]);
+  const threshold = comparison && {
+    value: comparison.value,
+    label: `${rule.name} ${comparison.operator} ${comparison.value}`,
+  };
+  return (
+    <section class="section rule-chart">
+      <TimeControls frame={frame} />
+      <Chart
+        title="What it measures"
+        id="rule"
+        frame={frame}
+        queries={queries}
+        threshold={threshold}
+      />
+    </section>
+  );
+}

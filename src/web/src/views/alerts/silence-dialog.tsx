@@ -1,0 +1,231 @@
+/** A silence or a maintenance window: of which alerts, when, by whom and why. */
+import { useSignal, type Signal } from "@preact/signals";
+import { api, now } from "../../api/client";
+import type { SilenceMatcher } from "../../api/types";
+import { author } from "../../app/author";
+import { preferredZone } from "../../app/preferences";
+import { zoneName } from "../../model/zone";
+import { useAttempt } from "../../parts/attempt";
+import { FormDialog, TextField } from "../../parts/dialog";
+import { Icon } from "../../parts/icon";
+import {
+  draftOf,
+  faultOf,
+  silenceOf,
+  WEEKDAYS,
+  type About,
+  type SilenceDraft,
+} from "./silence-draft";
+
+interface Props extends About {
+  onClose: () => void;
+  onDone: () => void;
+}
+
+const COMMENT_MAX = 1000;
+const AUTHOR_MAX = 250;
+
+export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
+  const draft = useSignal(draftOf({ labels, silence }, preferredZone.peek(), now()));
+  const { busy, error, run } = useAttempt();
+  const change = (changes: Partial<SilenceDraft>) => (draft.value = { ...draft.value, ...changes });
+  const { isRecurring, comment } = draft.value;
+  const save = () => {
+    error.value = faultOf(draft.value, author.value);
+    if (error.value !== undefined) return;
+    void run(async () => {
+      await api.silence(silenceOf(draft.value, author.value));
+      onDone();
+      onClose();
+    });
+  };
+  return (
+    <FormDialog
+      title={draft.value.id === undefined ? "Silence alerts" : "Change the silence"}
+      action={draft.value.id === undefined ? "Silence" : "Change"}
+      isReady={!busy.value}
+      error={error.value}
+      onSubmit={save}
+      onClose={onClose}
+    >
+      <Matchers draft={draft} />
+      <div class="choices annotate-when" role="group" aria-label="How often">
+        <button
+          type="button"
+          aria-pressed={!isRecurring}
+          onClick={() => change({ isRecurring: false })}
+        >
+          Once
+        </button>
+        <button
+          type="button"
+          aria-pressed={isRecurring}
+          // Windows that come again end when somebody says so.
+          onClick={() => change({ isRecurring: true, end: "" })}
+        >
+          Each week
+        </button>
+      </div>
+      {isRecurring && <Windows draft={draft} />}
+      <When draft={draft} />
+      <div class="side-by-side">
+        <TextField
+          label="Who you are"
+          maxLength={AUTHOR_MAX}
+          placeholder="Your name"
+          value={author.value}
+          onText={(text) => (author.value = text)}
+        />
+        <TextField
+          label="Why"
+          maxLength={COMMENT_MAX}
+          placeholder="The disk is being changed"
+          value={comment}
+          onText={(text) => change({ comment: text })}
+        />
+      </div>
+    </FormDialog>
+  );
+}
+
+interface PartProps {
+  draft: Signal<SilenceDraft>;
+}
+
+const OPERATORS = ["=", "!=", "=~", "!~"];
+
+function Matchers({ draft }: PartProps) {
+  const { matchers } = draft.value;
+  const set = (next: SilenceMatcher[]) => (draft.value = { ...draft.value, matchers: next });
+  const change = (at: number, changes: Partial<SilenceMatcher>) =>
+    set(matchers.map((one, k) => (k === at ? { ...one, ...changes } : one)));
+  return (
+    <fieldset class="matchers">
+      <legend>Alerts with all of</legend>
+      {matchers.map((matcher, k) => {
+        const which = matcher.name || `label ${k + 1}`;
+        return (
+          // Rows have no name of their own, and are only added at the end.
+          <div key={k} class="matcher">
+            <input
+              type="text"
+              class="mono"
+              aria-label={`Name of label ${k + 1}`}
+              placeholder="label"
+              value={matcher.name}
+              onInput={(event) => change(k, { name: event.currentTarget.value })}
+            />
+            <select
+              aria-label={`How ${which} is compared`}
+              value={OPERATORS[Number(!matcher.isEqual) + 2 * Number(matcher.isRegex)]}
+              onInput={(event) => {
+                const operator = event.currentTarget.value;
+                change(k, { isEqual: operator.startsWith("="), isRegex: operator.endsWith("~") });
+              }}
+            >
+              {OPERATORS.map((operator) => (
+                <option key={operator}>{operator}</option>
+              ))}
+            </select>
+            <input
+              type="text"
+              class="mono"
+              aria-label={`Value of ${which}`}
+              placeholder={matcher.isRegex ? "pattern" : "value"}
+              value={matcher.value}
+              onInput={(event) => change(k, { value: event.currentTarget.value })}
+            />
+            <button
+              type="button"
+              class="button quiet icon-only"
+              aria-label={`Take ${which} away`}
+              title="Take it away: more alerts are silenced"
+              disabled={matchers.length === 1}
+              onClick={() => set(matchers.filter((_, at) => at !== k))}
+            >
+              <Icon name="close" />
+            </button>
+          </div>
+        );
+      })}
+      <button
+        type="button"
+        class="button small"
+        onClick={() => set([...matchers, { name: "", value: "", isRegex: false, isEqual: true }])}
+      >
+        <Icon name="plus" /> Label
+      </button>
+    </fieldset>
+  );
+}
+
+/** From when to when; of windows that come again, between which times. */
+function When({ draft }: PartProps) {
+  const { start, end, isRecurring } = draft.value;
+  const { zone } = draft.value;
+  const field = (label: string, value: string, name: "start" | "end") => (
+    <label class="labelled">
+      <span>
+        {label} <small>({zoneName(zone, now())})</small>
+      </span>
+      <input
+        type="datetime-local"
+        value={value}
+        onInput={(event) => (draft.value = { ...draft.value, [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <div class="side-by-side">
+      {field(isRecurring ? "First from" : "From", start, "start")}
+      {field(isRecurring ? "Last until" : "Until", end, "end")}
+    </div>
+  );
+}
+
+function Windows({ draft }: PartProps) {
+  const { weekdays, from, until, windowZone } = draft.value;
+  const change = (changes: Partial<SilenceDraft>) => (draft.value = { ...draft.value, ...changes });
+  const time = (label: string, value: string, name: "from" | "until") => (
+    <label class="labelled">
+      {label}
+      <input
+        type="time"
+        value={value}
+        onInput={(event) => change({ [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <>
+      <div class="chips" role="group" aria-label="Weekdays on which it begins">
+        {WEEKDAYS.map((day) => {
+          const isChosen = weekdays.includes(day);
+          const others = weekdays.filter((one) => one !== day);
+          return (
+            <button
+              key={day}
+              type="button"
+              class="chip"
+              aria-pressed={isChosen}
+              aria-label={day}
+              onClick={() => change({ weekdays: isChosen ? others : [...weekdays, day] })}
+            >
+              {day.slice(0, 1).toUpperCase() + day.slice(1, 3)}
+            </button>
+          );
+        })}
+      </div>
+      <div class="side-by-side">
+        {time("Each from", from, "from")}
+        {time("Until", until, "until")}
+        <TextField
+          label="Time zone"
+          isCode
+          value={windowZone}
+          onText={(text) => change({ windowZone: text.trim() })}
+        />
+      </div>
+    </>
+  );
+}

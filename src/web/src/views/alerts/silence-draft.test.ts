@@ -1,0 +1,96 @@
+import { expect, it } from "vitest";
+import type { Silence } from "../../api/types";
+import { draftOf, faultOf, silenceOf, type SilenceDraft } from "./silence-draft";
+
+const NOW = Date.parse("2026-11-20T10:00:00Z");
+const labels = { host: "web1", alertname: "High" };
+const ready = (changes: Partial<SilenceDraft> = {}) => ({
+  ...draftOf({ labels }, "Europe/Berlin", NOW),
+  comment: "disk",
+  ...changes,
+});
+
+it("is about one alert at first, for two hours by the clocks of the reader", () => {
+  const draft = ready();
+  expect(faultOf(draft, "ann")).toBeUndefined();
+  expect(silenceOf(draft, " ann ")).toEqual({
+    matchers: [
+      { name: "alertname", value: "High", isRegex: false, isEqual: true },
+      { name: "host", value: "web1", isRegex: false, isEqual: true },
+    ],
+    startsAt: "2026-11-20T10:00:00.000Z",
+    endsAt: "2026-11-20T12:00:00.000Z",
+    createdBy: "ann",
+    comment: "disk",
+    recurring: null,
+  });
+});
+
+it("comes again on weekdays where that is chosen", () => {
+  const draft = ready({ isRecurring: true, weekdays: ["monday"], from: "22:00", until: "01:00" });
+  expect(silenceOf(draft, "ann").recurring).toEqual({
+    weekdays: ["monday"],
+    from: "22:00",
+    until: "01:00",
+    zone: "Europe/Berlin",
+  });
+});
+
+it("shows the whole time of what comes again, which may have no end", () => {
+  const silence: Silence = {
+    id: "s2",
+    status: { state: "pending" },
+    matchers: [{ name: "host", value: "a", isRegex: false, isEqual: true }],
+    startsAt: "2026-11-22T01:00:00Z",
+    endsAt: "2026-11-22T03:00:00Z",
+    recursFrom: "2026-11-01T00:00:00Z",
+    recursUntil: "9999-12-31T00:00:00Z",
+    updatedAt: "",
+    createdBy: "ann",
+    comment: "weekly",
+    recurring: { weekdays: ["sunday"], from: "01:00", until: "03:00", zone: "Asia/Tokyo" },
+  };
+  const draft = draftOf({ silence }, "UTC", NOW);
+  expect(draft).toMatchObject({ start: "2026-11-01T00:00", end: "", windowZone: "Asia/Tokyo" });
+  expect(silenceOf(draft, "ann")).not.toHaveProperty("endsAt");
+  expect(silenceOf(draft, "ann").recurring).toEqual(silence.recurring);
+});
+
+it("says what is missing", () => {
+  const matchers = (name: string, value: string) => [
+    { name, value, isRegex: false, isEqual: true },
+  ];
+  for (const [changes, said] of [
+    [{ matchers: matchers(" ", "x") }, "Name a label"],
+    [{ matchers: matchers("host", "") }, "needs a value"],
+    [{ end: "" }, "Give the times"],
+    [{ end: "2026-11-20T10:00" }, "ends before it begins"],
+    [{ comment: " " }, "Say why"],
+    [{ isRecurring: true, weekdays: [] }, "Choose a weekday"],
+    [{ isRecurring: true, from: "" }, "times of the day"],
+    [{ isRecurring: true, windowZone: "Mars" }, "time zone"],
+  ] as const) {
+    expect(faultOf(ready(changes as Partial<SilenceDraft>), "ann"), said).toContain(said);
+  }
+  expect(faultOf(ready(), " ")).toBe("Say who you are.");
+});
+
+it("changes one that is in force, and makes another of one that is over", () => {
+  const silence: Silence = {
+    id: "s1",
+    status: { state: "active" },
+    matchers: [{ name: "host", value: "web.*", isRegex: true, isEqual: true }],
+    startsAt: "2026-11-20T09:00:00Z",
+    endsAt: "2026-11-20T15:00:00Z",
+    updatedAt: "",
+    createdBy: "ann",
+    comment: "disk",
+  };
+  const changed = silenceOf(draftOf({ silence }, "UTC", NOW), "bob");
+  expect(changed).toMatchObject({ id: "s1", endsAt: "2026-11-20T15:00:00.000Z" });
+  const over: Silence = { ...silence, status: { state: "expired" } };
+  const again = silenceOf(draftOf({ silence: over }, "UTC", NOW), "bob");
+  expect(again.id).toBeUndefined();
+  expect(again.startsAt).toBe("2026-11-20T10:00:00.000Z");
+  expect(again.matchers).toEqual(silence.matchers);
+});
