@@ -15,6 +15,7 @@
 //! | alerter | arbiter thread | one evaluation at a time; those not made are counted; 64 acknowledgements, others are refused |
 //! | silences | the caller's thread | one change at a time; others wait |
 //! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
+//! | messenger | arbiter thread, and one for each way of a receiver while it is told | 2,000 groups of 500 alerts, stored; the rest is counted |
 //! | line keeper | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are left out |
 //! | snapshots | the caller's thread | one at a time, others are refused |
@@ -28,6 +29,7 @@ mod health;
 mod hosts;
 mod lifeline;
 mod line_keeper;
+mod messenger;
 mod notifier;
 mod observed;
 mod preallocator;
@@ -52,6 +54,7 @@ pub use health::{Condition, Health};
 pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use line_keeper::LineKeeper;
+pub use messenger::{Messenger, MessengerParts, Muting};
 pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};

@@ -115,7 +115,7 @@ impl Notifier {
 }
 
 /// Whether what was sent is wrong, and not the time.
-fn is_refusal(cause: &ureq::Error) -> bool {
+pub(super) fn is_refusal(cause: &ureq::Error) -> bool {
     matches!(cause, ureq::Error::StatusCode(400..=407 | 409..=428 | 430..=499))
 }
 

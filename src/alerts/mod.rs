@@ -10,6 +10,7 @@ mod file;
 mod history;
 mod machine;
 mod matching;
+mod routing;
 mod rule;
 mod schedule;
 mod silences;
@@ -23,10 +24,15 @@ pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, sta
 pub use file::{RuleFault, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
+pub use routing::{
+    Command, Email, Escalation, Groups, Http, Integration, Message, MessageAlert, Owing, Pagerduty,
+    Receiver, Route, Routing, Secret, Slack, SlackField, StoredGroup, Target, Tls, Webhook,
+    read_routing,
+};
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};
 pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, Silences};
 pub use sources::{RuleSet, RuleSources, SourceFault};
 pub use state::{GroupState, RuleState};
 pub use telling::{Telling, ToldAlert, backoff_ms, fires_until};
-pub use template::{Expanding, TemplateQuery};
+pub use template::{Expanding, MessageTemplates, TemplateQuery};

@@ -7,9 +7,10 @@ use std::{
     collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use super::{RuleFault, RuleGroup, file::FILE_BYTES_MAX, read_rules};
+use super::{Routing, RuleFault, RuleGroup, file::FILE_BYTES_MAX, read_routing, read_rules};
 use crate::query::{Budget, PromqlSettings};
 
 /// Rule files, at most.
@@ -28,6 +29,8 @@ pub struct RuleSources {
     pub paths: Vec<String>,
     /// Between evaluations of groups that do not say, in milliseconds.
     pub interval_ms: i64,
+    /// The file that says who is told of alerts, if one does.
+    pub notifications: Option<PathBuf>,
 }
 
 /// The rules of all files.
@@ -35,6 +38,8 @@ pub struct RuleSources {
 pub struct RuleSet {
     /// In order of the files' names.
     pub groups: Vec<RuleGroup>,
+    /// Who is told of alerts.
+    pub routing: Option<Arc<Routing>>,
 }
 
 /// Why the rules cannot be used. None is used then.
@@ -111,6 +116,11 @@ impl RuleSources {
                 }
             }
         }
+        let routing = self.notifications.as_deref().map(read_routing).transpose();
+        let routing = routing.unwrap_or_else(|own| {
+            faults.extend(own);
+            None
+        });
         let rules = groups.iter().map(|group| group.rules.len()).sum();
         let is_too_much = at_most(groups.len(), "groups of rules", GROUPS_MAX)
             .and_then(|()| at_most(rules, "rules", RULES_MAX));
@@ -120,7 +130,7 @@ impl RuleSources {
         if !faults.is_empty() {
             fault.get_or_insert(SourceFault::Rules(faults));
         }
-        (RuleSet { groups }, fault)
+        (RuleSet { groups, routing: routing.map(Arc::new) }, fault)
     }
 
     /// The files, in order of their names, each once; notes the first fault.
@@ -206,7 +216,8 @@ mod tests {
         let settings = config::load(None, &config::Overrides::default()).unwrap();
         let read = |paths: &[PathBuf]| {
             let paths = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-            let set = RuleSources { paths, interval_ms: 60_000 }.read(&settings.promql);
+            let set = RuleSources { paths, interval_ms: 60_000, notifications: None }
+                .read(&settings.promql);
             let names = |set: RuleSet| {
                 let groups = set.groups.into_iter();
                 groups.map(|group| group.name).collect::<Vec<_>>().join(" ")

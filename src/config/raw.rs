@@ -122,6 +122,7 @@ pub(crate) struct RawPromql {
 pub(crate) struct RawAlerts {
     pub(crate) rules: Vec<String>,
     pub(crate) alertmanagers: Vec<String>,
+    pub(crate) notifications: PathBuf,
     pub(crate) interval: String,
     pub(crate) silences_kept: String,
 }

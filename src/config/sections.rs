@@ -126,7 +126,12 @@ pub(super) fn rules(raw: &RawAlerts, faults: &mut Faults) -> RuleSources {
     if interval_ms < 1000 || interval_ms % 1000 != 0 {
         faults.0.push(format!("alerts.interval = {:?} must be whole seconds", raw.interval));
     }
-    RuleSources { paths: raw.rules.clone(), interval_ms: interval_ms.max(1000) }
+    let is_named = !raw.notifications.as_os_str().is_empty();
+    RuleSources {
+        paths: raw.rules.clone(),
+        interval_ms: interval_ms.max(1000),
+        notifications: is_named.then(|| raw.notifications.clone()),
+    }
 }
 
 pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds {

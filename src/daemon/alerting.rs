@@ -2,14 +2,17 @@
 //!
 //! Must never know: the other roles, and when they end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use actix::{Addr, Arbiter};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{start_on_arbiter, within};
 use crate::{
-    actors::{Alerter, AlerterParts, KnownRules, Lifelines, Notifier, NotifierParts, Stop},
+    actors::{
+        Alerter, AlerterParts, KnownRules, Lifelines, Messenger, MessengerParts, Notifier,
+        NotifierParts, Stop,
+    },
     api::ApiParts,
     config::Settings,
 };
@@ -19,6 +22,7 @@ pub(super) struct Alerting {
     alerter: Addr<Alerter>,
     /// One for each Alertmanager.
     notifiers: Vec<Addr<Notifier>>,
+    messenger: Addr<Messenger>,
     /// Those that are evaluated.
     pub(super) rules: KnownRules,
 }
@@ -55,7 +59,17 @@ impl Alerting {
             start_on_arbiter(arbiters, Notifier::new(parts))
         };
         let notifiers = settings.alertmanagers.iter().map(notifier).collect();
-        Self { alerter, notifiers, rules: admin.rules.clone() }
+        let silences = parts.alerting.silences.clone();
+        let messenger = Messenger::new(MessengerParts {
+            rules: admin.rules.clone(),
+            store: admin.store.clone(),
+            clock: admin.clock.clone(),
+            metrics: admin.metrics.clone(),
+            is_muted: Arc::new(move |labels, at| silences.is_silenced(labels, at)),
+            lifeline: lifelines.for_role("messenger"),
+        });
+        let messenger = start_on_arbiter(arbiters, messenger);
+        Self { alerter, notifiers, messenger, rules: admin.rules.clone() }
     }
 
     pub(super) async fn stop(&self, step: Duration) {
@@ -63,6 +77,7 @@ impl Alerting {
         for notifier in &self.notifiers {
             within("a notifier", step, notifier.send(Stop)).await;
         }
+        within("the messenger", step, self.messenger.send(Stop)).await;
     }
 }
 

@@ -29,7 +29,7 @@ pub const HOST_METRICS: [(&str, &str); 5] = [
 ];
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 60] = [
+pub const METRIC_NAMES: [(&str, &str); 65] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -87,6 +87,11 @@ pub const METRIC_NAMES: [(&str, &str); 60] = [
     ("granary_rule_samples_lost_total", "Samples of rules that could not be written"),
     ("granary_alerts", "Alerts, by state"),
     ("granary_notifications_total", "Alerts told to Alertmanagers, by outcome"),
+    ("granary_receiver_notifications_total", "Notifications to receivers, by outcome"),
+    ("granary_receiver_queue_length", "Notifications that a receiver has not confirmed"),
+    ("granary_receiver_queue_age_seconds", "Age of the oldest one of them"),
+    ("granary_notification_groups", "Groups of alerts that are told together"),
+    ("granary_notification_alerts_left_out", "Alerts that are in no group, because of too many"),
     ("granary_log_lines_left_out_total", "Lines of the log that came too often"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),
@@ -130,6 +135,11 @@ pub struct Metrics {
     pub rule_samples_lost: IntCounter,
     pub alerts: IntGaugeVec,
     pub notifications: IntCounterVec,
+    pub receiver_notifications: IntCounterVec,
+    pub receiver_queue_length: IntGaugeVec,
+    pub receiver_queue_age: IntGaugeVec,
+    pub notification_groups: IntGauge,
+    pub notification_alerts_left_out: IntGauge,
     /// Microseconds.
     longest_commit: Arc<AtomicU64>,
     mirrored: Mirrored,
@@ -194,6 +204,15 @@ impl Metrics {
             rule_samples_lost: counter(r, "granary_rule_samples_lost_total")?,
             alerts: gauges(r, "granary_alerts", &["state"])?,
             notifications: counters(r, "granary_notifications_total", &["outcome"])?,
+            receiver_notifications: counters(
+                r,
+                "granary_receiver_notifications_total",
+                &["receiver", "outcome"],
+            )?,
+            receiver_queue_length: gauges(r, "granary_receiver_queue_length", &["receiver"])?,
+            receiver_queue_age: gauges(r, "granary_receiver_queue_age_seconds", &["receiver"])?,
+            notification_groups: gauge(r, "granary_notification_groups")?,
+            notification_alerts_left_out: gauge(r, "granary_notification_alerts_left_out")?,
             longest_commit: Arc::default(),
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,

@@ -3,11 +3,8 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener},
+    path::Path,
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
-    thread,
 };
 
 use serde_json::{Value, json};
@@ -15,49 +12,14 @@ use serde_json::{Value, json};
 use crate::{
     alerts::{RULES, set, until},
     daemon::{Daemon, SECONDS, granularities},
+    hook::Hook,
     peers::need,
 };
 
-/// Takes alerts as Alertmanager does, and remembers them.
-struct Own {
-    address: SocketAddr,
-    taken: Arc<Mutex<Vec<Value>>>,
-}
-
-impl Own {
-    /// At an address of before, or at any.
-    fn start(address: Option<SocketAddr>) -> Self {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = TcpListener::bind(address.unwrap_or(any)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let taken = Arc::new(Mutex::new(Vec::new()));
-        let all = taken.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut reader = BufReader::new(stream.try_clone().unwrap());
-                let (mut line, mut length) = (String::new(), 0);
-                while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-                    let lower = line.to_lowercase();
-                    if let Some(text) = lower.strip_prefix("content-length:") {
-                        length = text.trim().parse().unwrap();
-                    }
-                    line.clear();
-                }
-                let mut body = vec![0; length];
-                reader.read_exact(&mut body).unwrap();
-                let alerts: Vec<Value> = serde_json::from_slice(&body).unwrap();
-                all.lock().unwrap().extend(alerts);
-                let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                stream.write_all(answer.as_bytes()).unwrap();
-            }
-        });
-        Self { address, taken }
-    }
-
-    fn taken(&self) -> Vec<Value> {
-        self.taken.lock().unwrap().clone()
-    }
+/// The alerts of all requests.
+fn alerts(own: &Hook) -> Vec<Value> {
+    let bodies = own.taken().into_iter();
+    bodies.flat_map(|(_, body)| body.as_array().unwrap().clone()).collect()
 }
 
 fn start(urls: &[String]) -> Daemon {
@@ -74,12 +36,12 @@ fn time(own: &Value, key: &str) -> jiff::Timestamp {
 
 #[test]
 fn all_alertmanagers_are_told_and_one_that_is_away_holds_up_none() {
-    let own = Own::start(None);
+    let own = Hook::start(None);
     // Nobody listens there yet.
-    let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = Hook::free_address();
     let daemon = start(&[format!("http://{}", own.address), format!("http://{away}")]);
     set(&daemon, 7.0);
-    let told = until(&daemon, "an alert", || own.taken().first().cloned());
+    let told = until(&daemon, "an alert", || alerts(&own).first().cloned());
     assert_eq!(told["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
     assert_eq!(told["annotations"]["summary"], "a is at 7");
     assert!(time(&told, "endsAt") > jiff::Timestamp::now(), "{told}");
@@ -88,50 +50,61 @@ fn all_alertmanagers_are_told_and_one_that_is_away_holds_up_none() {
         (!daemon.metrics().contains(failed)).then_some(())
     });
     // Once it is back, it is told what is so.
-    let back = Own::start(Some(away));
-    let late = until(&daemon, "the same", || back.taken().first().cloned());
+    let back = Hook::start(Some(away));
+    let late = until(&daemon, "the same", || alerts(&back).first().cloned());
     assert_eq!((&late["labels"], &late["startsAt"]), (&told["labels"], &told["startsAt"]));
     set(&daemon, 1.0);
     for own in [&own, &back] {
         let ended = until(&daemon, "the end", || {
-            own.taken().into_iter().find(|own| time(own, "endsAt") < jiff::Timestamp::now())
+            alerts(own).into_iter().find(|own| time(own, "endsAt") < jiff::Timestamp::now())
         });
         assert_eq!(ended["startsAt"], told["startsAt"]);
     }
     // Each was told once that it fires, and once that it does not.
-    assert_eq!((own.taken().len(), back.taken().len()), (2, 2));
+    assert_eq!((alerts(&own).len(), alerts(&back).len()), (2, 2));
     let (status, answer) =
         crate::daemon::request(&daemon.url, "GET", "/api/v1/alertmanagers", &[], "").unwrap();
     assert_eq!((status, answer["data"]["activeAlertmanagers"].as_array().unwrap().len()), (200, 2));
 }
 
-struct Real(Child);
+/// A real Alertmanager.
+pub(crate) struct Real {
+    process: Child,
+    pub(crate) url: String,
+}
 
 impl Drop for Real {
     fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+impl Real {
+    /// With a configuration; what it keeps is in the folder.
+    pub(crate) fn start(folder: &Path, configuration: &str) -> Self {
+        need("prometheus-alertmanager");
+        let path = folder.join("alertmanager.yml");
+        fs::write(&path, configuration).unwrap();
+        let port = Hook::free_address().port();
+        let process = Command::new("prometheus-alertmanager")
+            .arg(format!("--config.file={}", path.display()))
+            .arg(format!("--storage.path={}", folder.display()))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--cluster.listen-address=")
+            .stderr(Stdio::null())
+            .spawn();
+        Self { process: process.unwrap(), url: format!("http://127.0.0.1:{port}") }
     }
 }
 
 #[test]
 #[ignore = "needs prometheus-alertmanager; .ci/run installs it and runs this"]
 fn the_real_alertmanager_takes_alerts_and_amtool_lists_them() {
-    need("prometheus-alertmanager");
     need("amtool");
     let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("alertmanager.yml");
-    fs::write(&config, "route: {receiver: none}\nreceivers: [{name: none}]\n").unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("http://127.0.0.1:{port}");
-    let process = Command::new("prometheus-alertmanager")
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.path={}", folder.path().display()))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .arg("--cluster.listen-address=")
-        .stderr(Stdio::null())
-        .spawn();
-    let _real = Real(process.unwrap());
+    let real = Real::start(folder.path(), "route: {receiver: none}\nreceivers: [{name: none}]\n");
+    let url = real.url.clone();
     let daemon = start(std::slice::from_ref(&url));
     let listed = || {
         let alertmanager = format!("--alertmanager.url={url}");

@@ -19,6 +19,7 @@ mod export;
 mod faults;
 mod finding;
 mod first_hour;
+mod hook;
 mod hosts;
 mod import;
 mod import_resume;
@@ -28,6 +29,7 @@ mod levels;
 mod limits;
 #[path = "../support/manual.rs"]
 mod manual;
+mod notifications;
 mod page;
 mod peers;
 mod printed;

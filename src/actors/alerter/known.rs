@@ -9,8 +9,8 @@ use parking_lot::{Mutex, RwLock};
 use super::acknowledging::{Acknowledge, AcknowledgeFault, Waiting};
 use crate::{
     alerts::{
-        AlertState, GroupHistory, GroupState, Rule, RuleGroup, RuleReport, RuleSet, RuleSources,
-        SourceFault,
+        AlertState, GroupHistory, GroupState, MessageAlert, Routing, Rule, RuleGroup, RuleReport,
+        RuleSet, RuleSources, SourceFault,
     },
     model::{UnixMillis, chain},
     query::PromqlSettings,
@@ -169,6 +169,23 @@ impl KnownRules {
             let count = counts.get(state.as_str()).copied().unwrap_or(0);
             self.0.metrics.alerts.with_label_values(&[state.as_str()]).set(count);
         }
+    }
+
+    /// Who is told of alerts, as it was read last.
+    pub fn routing(&self) -> Option<Arc<Routing>> {
+        self.loaded().set.routing.clone()
+    }
+
+    /// All alerts that fire, and those that have ended lately; `None` until it is known of each group.
+    pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
+        let set = self.loaded().set;
+        let statuses = self.0.statuses.read();
+        let mut told = Vec::new();
+        for group in &set.groups {
+            let rules = statuses.get(&group.id())?.state.rules.values();
+            told.extend(rules.flat_map(|rule| &rule.alerts).filter_map(MessageAlert::new));
+        }
+        Some(told)
     }
 
     /// The groups in order of their files and places, and what became of them.

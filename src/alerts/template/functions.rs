@@ -58,15 +58,15 @@ pub(super) fn all(query: Option<TemplateQuery>) -> FuncMap {
     map
 }
 
-fn fault(message: impl Into<String>) -> TemplateError {
+pub(super) fn fault(message: impl Into<String>) -> TemplateError {
     TemplateError::Exec(message.into())
 }
 
-fn argument(args: &[Value], index: usize) -> gotmpl::Result<Value> {
+pub(super) fn argument(args: &[Value], index: usize) -> gotmpl::Result<Value> {
     args.get(index).cloned().ok_or_else(|| fault("an argument is missing"))
 }
 
-fn string(args: &[Value], index: usize) -> gotmpl::Result<String> {
+pub(super) fn string(args: &[Value], index: usize) -> gotmpl::Result<String> {
     let found = argument(args, index)?;
     found.as_str().map(str::to_owned).ok_or_else(|| fault("an argument is no text"))
 }

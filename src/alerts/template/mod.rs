@@ -5,12 +5,15 @@
 
 mod functions;
 mod humanize;
+mod message;
+mod methods;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use gotmpl::{Template, TemplateError, Value};
 
 use crate::query::{Labels, VectorSample};
+pub use message::MessageTemplates;
 
 /// What answers a query that a template asks.
 pub type TemplateQuery = Arc<dyn Fn(&str) -> Result<Vec<VectorSample>, String> + Send + Sync>;
@@ -50,7 +53,7 @@ impl Expanding {
         if !template.contains("{{") {
             return template.to_owned();
         }
-        let mut text = Bounded::default();
+        let mut text = Bounded::new(EXPANDED_BYTES_MAX);
         let expanded = parsed(template, self.query.clone())
             .and_then(|template| template.execute_fmt(&mut text, &self.data));
         match expanded {
@@ -76,7 +79,7 @@ impl Expanding {
         let expanding = Self::new(&Labels::default(), 0.0, Some(query.clone()));
         let expanded = parsed(template, Some(query))
             .map_err(|cause| cause.to_string())?
-            .execute_fmt(&mut Bounded::default(), &expanding.data);
+            .execute_fmt(&mut Bounded::new(EXPANDED_BYTES_MAX), &expanding.data);
         match expanded {
             // Only these are wrong whatever is known.
             Err(
@@ -87,16 +90,23 @@ impl Expanding {
     }
 }
 
-/// A text of at most [`EXPANDED_BYTES_MAX`] bytes; nothing more is taken.
-#[derive(Debug, Default)]
+/// A text of so many bytes at most; nothing more is taken.
+#[derive(Debug)]
 struct Bounded {
     text: String,
     is_over: bool,
+    bytes_max: usize,
+}
+
+impl Bounded {
+    fn new(bytes_max: usize) -> Self {
+        Self { text: String::new(), is_over: false, bytes_max }
+    }
 }
 
 impl fmt::Write for Bounded {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.is_over |= self.text.len() + text.len() > EXPANDED_BYTES_MAX;
+        self.is_over |= self.text.len() + text.len() > self.bytes_max;
         if self.is_over {
             return Err(fmt::Error);
         }

@@ -3,13 +3,17 @@
 
 mod unit;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::screen;
 use crate::{
-    alerts::{Action, RuleSet, RuleSources},
+    alerts::{Action, LabelSet, RuleFault, RuleSet, RuleSources, read_routing},
     config::{self, Overrides, Settings},
 };
 
@@ -20,6 +24,8 @@ Examples:
   granary rules check deploy/rules/granary.yml
   granary rules check /etc/granary/rules '/etc/granary/more/*.rules'
   granary rules test deploy/granary_test.yml
+  granary rules notifications deploy/notifications.yml
+  granary rules notifications deploy/notifications.yml alertname=High severity=page
 
 It needs no running daemon. The exit code is 1 when anything is wrong.")]
 pub(super) struct RulesArgs {
@@ -35,6 +41,13 @@ enum What {
         #[arg(required = true)]
         paths: Vec<String>,
     },
+    /// Say what is wrong with a file of notifications, and who is told of an alert
+    Notifications {
+        /// The file, in Alertmanager's format
+        file: PathBuf,
+        /// Labels of an alert, such as severity=page
+        labels: Vec<String>,
+    },
     /// Run unit tests in the format of promtool's
     Test {
         /// Files of tests
@@ -47,12 +60,44 @@ pub(super) fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
     let settings = config::load(None, &Overrides::default())?;
     match &args.what {
         What::Check { paths } => {
-            let sources = RuleSources { paths: paths.clone(), ..settings.rules };
+            let sources =
+                RuleSources { paths: paths.clone(), notifications: None, ..settings.rules };
             let set = sources.read(&settings.promql)?;
             screen::print(&shown(&set))
         }
+        What::Notifications { file, labels } => notifications(file, labels),
         What::Test { files } => test(files, &settings),
     }
+}
+
+fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
+    let routing = read_routing(file).map_err(|faults| {
+        let lines: Vec<_> = faults.iter().map(RuleFault::to_string).collect();
+        anyhow::anyhow!("{}", lines.join("\n"))
+    })?;
+    if labels.is_empty() {
+        let ways: usize = routing.receivers.iter().map(|own| own.integrations.len()).sum();
+        let (routes, receivers) = (routing.routes.len(), routing.receivers.len());
+        return screen::print(&format!(
+            "{routes} routes, {receivers} receivers that are told in {ways} ways"
+        ));
+    }
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=')?;
+        Some((name.to_owned(), value.trim_matches('"').to_owned()))
+    };
+    let labels: Option<LabelSet> = labels.iter().map(pair).collect();
+    let labels = labels.context("write labels as severity=page")?;
+    let lines = routing.routes_of(&labels).into_iter().filter_map(|place| {
+        let route = routing.routes.get(place)?;
+        let name = |place: usize| routing.receivers.get(place).map(|own| own.name.as_str());
+        let escalations = route.escalations.iter().filter_map(|own| {
+            Some(format!(", after {} s {}", own.after_ms / 1000, name(own.receiver)?))
+        });
+        let later: String = escalations.collect();
+        Some(format!("{}{later}, by {}", name(route.receiver)?, route.key))
+    });
+    screen::print(&screen::lines(&lines.collect::<Vec<_>>().join("\n")))
 }
 
 fn test(files: &[PathBuf], settings: &Settings) -> anyhow::Result<ExitCode> {

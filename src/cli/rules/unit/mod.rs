@@ -65,7 +65,8 @@ fn groups(
     let folder = path.parent().unwrap_or(Path::new(""));
     let paths = file.rule_files.iter();
     let paths = paths.map(|own| folder.join(own).to_string_lossy().into_owned()).collect();
-    let mut groups = RuleSources { paths, interval_ms }.read(&settings.promql)?.groups;
+    let mut groups =
+        RuleSources { paths, interval_ms, notifications: None }.read(&settings.promql)?.groups;
     let place = |group: &RuleGroup| {
         let order = file.group_eval_order.iter().position(|own| *own == group.name);
         order.unwrap_or(usize::MAX)

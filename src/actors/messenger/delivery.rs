@@ -1,0 +1,43 @@
+//! One message to one way of a receiver: what is sent where, and what that gave.
+//!
+//! Must never know: groups, what happens after.
+
+use super::{command, http, mail};
+use crate::alerts::{Message, MessageTemplates, Target};
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The receiver has it.
+    Confirmed,
+    /// It would be refused again as it is.
+    Refused(String),
+    /// The receiver may take it later.
+    Failed(String),
+}
+
+/// Sends a message; takes as long as the target allows.
+pub(super) fn deliver(target: &Target, message: &Message, templates: &MessageTemplates) -> Outcome {
+    let outcome = match target {
+        Target::Webhook(own) => http::webhook(own, message),
+        Target::Slack(own) => http::slack(own, message, templates),
+        Target::Pagerduty(own) => http::pagerduty(own, message, templates),
+        Target::Email(own) => mail::send(own, message, templates),
+        Target::Command(own) => command::run(own, message),
+    };
+    outcome.map_or_else(|outcome| outcome, |()| Outcome::Confirmed)
+}
+
+/// The text of a template; one that cannot be expanded would not be the next time.
+pub(super) fn expand(
+    templates: &MessageTemplates,
+    text: &str,
+    message: &Message,
+) -> Result<String, Outcome> {
+    templates.expand(text, message).map_err(|cause| Outcome::Refused(format!("{text}: {cause}")))
+}
+
+/// Something of this machine's that may be mended.
+pub(super) fn failed(cause: impl std::fmt::Display) -> Outcome {
+    Outcome::Failed(cause.to_string())
+}

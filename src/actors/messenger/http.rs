@@ -1,0 +1,154 @@
+//! Messages by HTTP: to webhooks as Alertmanager posts them, to Slack, to `PagerDuty`.
+//!
+//! Must never know: groups, when anything is sent.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Map, Value, json};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::delivery::{Outcome, expand, failed};
+use crate::{
+    actors::notifier::is_refusal,
+    alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Tls, Webhook},
+};
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Answers that lead elsewhere, at most.
+const REDIRECTS_MAX: u32 = 5;
+/// Bytes of an answer that are looked at.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Characters of an event's summary at `PagerDuty`.
+const SUMMARY_MAX: usize = 1024;
+
+pub(super) fn webhook(own: &Webhook, message: &Message) -> Result<(), Outcome> {
+    let url = own.url.read().map_err(failed)?;
+    post(&own.http, &url, message.to_json(own.max_alerts)).map(drop)
+}
+
+pub(super) fn slack(
+    own: &Slack,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<(), Outcome> {
+    let url = own.api_url.read().map_err(failed)?;
+    let expand = |text: &str| expand(templates, text, message);
+    let mut fields = Vec::new();
+    for field in &own.fields {
+        let (title, value) = (expand(&field.title)?, expand(&field.value)?);
+        fields.push(json!({ "title": title, "value": value, "short": field.short }));
+    }
+    let mut attachment = texts(&own.attachment, expand)?;
+    attachment.insert("fields".to_owned(), fields.into());
+    attachment.insert("mrkdwn_in".to_owned(), json!(own.mrkdwn_in));
+    let mut body = texts(&own.texts, expand)?;
+    body.insert("link_names".to_owned(), own.link_names.into());
+    body.insert("attachments".to_owned(), json!([attachment]));
+    let answer = post(&own.http, &url, Value::Object(body).to_string())?;
+    // Slack's API answers well when it does not take something.
+    let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+    if answer.get("ok") == Some(&Value::Bool(false)) {
+        return Err(Outcome::Refused(format!("Slack says {}", answer["error"])));
+    }
+    Ok(())
+}
+
+pub(super) fn pagerduty(
+    own: &Pagerduty,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<(), Outcome> {
+    let expand = |text: &str| expand(templates, text, message);
+    let is_firing = message.status() == "firing";
+    let mut event = json!({
+        "routing_key": own.routing_key.read().map_err(failed)?,
+        "event_action": if is_firing { "trigger" } else { "resolve" },
+        "dedup_key": format!("{:032x}", xxh3_128(message.group_key.as_bytes())),
+    });
+    if is_firing {
+        let mut payload = texts(&own.payload, expand)?;
+        if let Some(Value::String(summary)) = payload.get_mut("summary") {
+            *summary = summary.chars().take(SUMMARY_MAX).collect();
+        }
+        let mut details = Map::new();
+        for (key, text) in &own.details {
+            details.insert(key.clone(), expand(text)?.into());
+        }
+        payload.insert("custom_details".to_owned(), details.into());
+        event["payload"] = payload.into();
+        event["client"] = expand(&own.client)?.into();
+        let client_url = expand(&own.client_url)?;
+        if !client_url.is_empty() {
+            event["client_url"] = client_url.into();
+        }
+    }
+    post(&own.http, &own.url, event.to_string()).map(drop)
+}
+
+/// Templates that are not empty, expanded.
+fn texts(
+    all: &BTreeMap<&'static str, String>,
+    expand: impl Fn(&str) -> Result<String, Outcome>,
+) -> Result<Map<String, Value>, Outcome> {
+    let mut texts = Map::new();
+    for (key, text) in all {
+        let text = expand(text)?;
+        if !text.is_empty() {
+            texts.insert((*key).to_owned(), text.into());
+        }
+    }
+    Ok(texts)
+}
+
+/// Posts JSON; returns the beginning of the answer.
+fn post(http: &Http, url: &str, body: String) -> Result<String, Outcome> {
+    let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose().map_err(failed)?;
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .max_redirects(if http.follows { REDIRECTS_MAX } else { 0 })
+        .proxy(proxy)
+        .tls_config(tls(&http.tls)?)
+        .user_agent(concat!("granary/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into();
+    let mut request = agent.post(url).content_type("application/json");
+    if let Some((scheme, secret)) = &http.authorization {
+        let secret = secret.read().map_err(failed)?;
+        request = request.header("Authorization", format!("{scheme} {secret}"));
+    }
+    if let Some((name, password)) = &http.basic {
+        let password = password.read().map_err(failed)?;
+        request = request.header("Authorization", basic(name, &password));
+    }
+    let mut answer = request.send(body).map_err(|cause| {
+        if is_refusal(&cause) { Outcome::Refused(cause.to_string()) } else { failed(cause) }
+    })?;
+    // It has the message: what else it says changes nothing.
+    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+    Ok(text.unwrap_or_default())
+}
+
+/// RFC 7617.
+fn basic(name: &str, password: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
+}
+
+fn tls(own: &Tls) -> Result<TlsConfig, Outcome> {
+    let mut roots = RootCerts::PlatformVerifier;
+    if let Some(file) = &own.ca_file {
+        let named = |cause: &dyn std::fmt::Display| failed(format!("{}: {cause}", file.display()));
+        let bytes = fs::read(file).map_err(|cause| named(&cause))?;
+        let mut all: Vec<Certificate<'static>> = Vec::new();
+        for item in parse_pem(&bytes) {
+            if let PemItem::Certificate(own) = item.map_err(|cause| named(&cause))? {
+                all.push(own);
+            }
+        }
+        roots = RootCerts::new_with_certs(&all);
+    }
+    let is_blind = own.insecure_skip_verify;
+    Ok(TlsConfig::builder().root_certs(roots).disable_verification(is_blind).build())
+}

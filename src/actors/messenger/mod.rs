@@ -1,0 +1,307 @@
+//! The messenger: tells receivers of groups of alerts, for who has no Alertmanager.
+//!
+//! `alerts` decides; here is stored, sent and noted. What is owed is stored before it is sent, what
+//! was confirmed at once after: killed in between, it is told again. Each way of a receiver has one
+//! message under way at most, in a thread of its own, so one that is away holds up no other. Must
+//! never know: HTTP's bodies, mails, rules.
+
+mod command;
+mod delivery;
+mod http;
+mod mail;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use tokio::sync::oneshot;
+
+use super::{KnownRules, Lifeline, Stop, TrustedClock};
+use crate::{
+    alerts::{Groups, LabelSet, Message, MessageTemplates, Owing, Routing, backoff_ms},
+    model::UnixMillis,
+    store::{ObjectKind, Store, StoreError},
+    telemetry::Metrics,
+};
+use delivery::{Outcome, deliver};
+
+/// How often is looked for what is to be told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What the names of stored groups begin with, and what is behind all of them.
+const GROUPS: &str = "notify/";
+const BEHIND_GROUPS: &str = "notify0";
+/// A receiver that is away is tried again up to so much later than it would be, in parts of the time.
+const JITTER_PARTS: i64 = 4;
+
+/// Whether nobody is told of an alert with these labels at a time.
+pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
+
+/// What the role is made of.
+#[expect(missing_docs, reason = "the types say it")]
+pub struct MessengerParts {
+    pub rules: KnownRules,
+    pub store: Store,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    pub is_muted: Muting,
+    pub lifeline: Lifeline,
+}
+
+/// The role. It waits for the disk, so it needs an arbiter of its own.
+pub struct Messenger {
+    parts: MessengerParts,
+    groups: Groups,
+    /// Of the stored groups.
+    versions: BTreeMap<String, u64>,
+    couriers: BTreeMap<Way, Courier>,
+    written: Option<Written>,
+    left_out: usize,
+}
+
+/// A receiver's name, and the key of its integration.
+type Way = (String, String);
+
+/// How it goes with one way of a receiver.
+#[derive(Debug, Default)]
+struct Courier {
+    is_busy: bool,
+    failures: u32,
+    /// Not before this.
+    next_at: Option<UnixMillis>,
+}
+
+/// Templates as they were read, and of which routes.
+struct Written {
+    routing: Arc<Routing>,
+    templates: Arc<MessageTemplates>,
+}
+
+impl fmt::Debug for Messenger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messenger").field("groups", &self.groups).finish_non_exhaustive()
+    }
+}
+
+impl Messenger {
+    /// Makes the role from what is stored; nothing runs yet.
+    pub fn new(parts: MessengerParts) -> Self {
+        let (stored, versions) = read(&parts.store).unwrap_or_else(|cause| {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::error!(cause, "cannot read what receivers were told; they are told again");
+            Default::default()
+        });
+        let (groups, faults) = Groups::load(stored.into_iter());
+        for fault in faults {
+            tracing::error!(fault, "cannot read what a receiver was told; it is told again");
+        }
+        let (couriers, written) = (BTreeMap::new(), None);
+        Self { parts, groups, versions, couriers, written, left_out: 0 }
+    }
+
+    /// Looks at the alerts, and tells what is to be told.
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let Some(routing) = self.parts.rules.routing() else {
+            if self.written.take().is_some() {
+                self.forget_receivers();
+            }
+            return;
+        };
+        if self.written.as_ref().is_none_or(|own| !Arc::ptr_eq(&own.routing, &routing)) {
+            // They were checked when the files were read.
+            let templates = MessageTemplates::new(&routing.templates).unwrap_or_default();
+            self.forget_receivers();
+            self.written = Some(Written { routing: routing.clone(), templates: templates.into() });
+        }
+        let now = self.parts.clock.now();
+        // Until all rules are known, what is not there may still fire.
+        if let Some(alerts) = self.parts.rules.told_alerts() {
+            let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
+            self.groups.step(&routing, &alerts, &is_muted, now);
+        }
+        self.keep(now);
+        self.send(ctx);
+        self.count(&routing, now);
+    }
+
+    /// Tells each way that is not busy the newest that it is owed.
+    fn send(&mut self, ctx: &mut Context<Self>) {
+        let Some(Written { routing, templates }) = &self.written else { return };
+        let (routing, templates) = (routing.clone(), templates.clone());
+        let now = self.parts.clock.now();
+        for owing in self.groups.owing(&routing) {
+            let way = (owing.receiver.clone(), owing.way.clone());
+            let courier = self.couriers.entry(way).or_default();
+            // A clock that was set back makes nobody wait for longer.
+            let wait_ms = courier.next_at.map_or(0, |at| at.since(now));
+            if courier.is_busy
+                || owing.is_refused
+                || (1..=2 * backoff_ms(u32::MAX)).contains(&wait_ms)
+            {
+                continue;
+            }
+            let Some((message, integration)) = self.groups.message(&routing, &owing) else {
+                continue;
+            };
+            courier.is_busy = true;
+            let (reply, answer) = oneshot::channel();
+            let (target, templates) = (integration.target.clone(), templates.clone());
+            let own = message.clone();
+            let work = move || drop(reply.send(deliver(&target, &own, &templates)));
+            let started = thread::Builder::new().name("message".to_owned()).spawn(work);
+            if let Err(cause) = started {
+                tracing::warn!(%cause, "cannot start a thread for a message");
+            }
+            let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
+                let lost = || Outcome::Failed("it ended without a word".to_owned());
+                role.answered(&owing, &message, outcome.unwrap_or_else(|_| lost()), ctx);
+            });
+            ctx.spawn(answered);
+        }
+        self.keep(now);
+    }
+
+    /// Notes what became of a message, and goes on with the next one.
+    fn answered(
+        &mut self,
+        owing: &Owing,
+        message: &Message,
+        outcome: Outcome,
+        ctx: &mut Context<Self>,
+    ) {
+        let now = self.parts.clock.now();
+        let (receiver, way) = (&owing.receiver, &owing.way);
+        let courier = self.couriers.entry((receiver.clone(), way.clone())).or_default();
+        let failures = courier.failures;
+        *courier = Courier::default();
+        let word = match outcome {
+            Outcome::Confirmed => {
+                if failures > 0 {
+                    tracing::info!(receiver, way, "a receiver takes notifications again");
+                }
+                if let Some(written) = &self.written {
+                    self.groups.confirm(&written.routing, owing, message);
+                }
+                "sent"
+            }
+            Outcome::Refused(cause) => {
+                tracing::warn!(receiver, way, cause, "a receiver refuses a notification");
+                self.groups.refuse(owing);
+                "refused"
+            }
+            Outcome::Failed(cause) => {
+                if failures == 0 {
+                    tracing::warn!(
+                        receiver,
+                        way,
+                        cause,
+                        "cannot tell a receiver; it will be tried again"
+                    );
+                }
+                let wait_ms = backoff_ms(failures);
+                let jitter_ms = fastrand::i64(0..=wait_ms / JITTER_PARTS);
+                courier.failures = failures.saturating_add(1);
+                courier.next_at = Some(now.plus(wait_ms + jitter_ms));
+                "failed"
+            }
+        };
+        self.parts
+            .metrics
+            .receiver_notifications
+            .with_label_values(&[receiver.as_str(), word])
+            .inc();
+        self.keep(now);
+        self.send(ctx);
+    }
+
+    /// Stores what has changed. What cannot be stored is known until the end of the process.
+    fn keep(&mut self, now: UnixMillis) {
+        for (id, bytes) in self.groups.take_changes() {
+            let name = format!("{GROUPS}{id}");
+            let version = self.versions.remove(&id);
+            let (store, kind) = (&self.parts.store, ObjectKind::Rule);
+            let outcome = match (bytes, version) {
+                (Some(bytes), version) => store
+                    .put_object(kind, &name, version, &bytes, now)
+                    .map(|put| put.map(|version| self.versions.extend([(id, version)]))),
+                (None, None) => continue,
+                (None, version) => store.delete_object(kind, &name, version),
+            };
+            let fault = match outcome {
+                Ok(Ok(())) => continue,
+                Ok(Err(refusal)) => refusal.to_string(),
+                Err(cause) => cause.to_string(),
+            };
+            tracing::error!(name, fault, "cannot store what a receiver was told");
+            // The next change goes over what is there.
+            if let Ok(Some(object)) = store.object(kind, &name) {
+                self.versions.insert(name.trim_start_matches(GROUPS).to_owned(), object.version);
+            }
+        }
+    }
+
+    /// The metrics of receivers begin anew: some may be gone.
+    fn forget_receivers(&self) {
+        self.parts.metrics.receiver_queue_length.reset();
+        self.parts.metrics.receiver_queue_age.reset();
+    }
+
+    /// Brings the metrics up to date.
+    fn count(&mut self, routing: &Routing, now: UnixMillis) {
+        let metrics = &self.parts.metrics;
+        let owing = self.groups.owing(routing);
+        let names: BTreeSet<_> = routing.receivers.iter().map(|own| own.name.as_str()).collect();
+        for name in names {
+            let own = || owing.iter().filter(|owing| owing.receiver == name);
+            let oldest = own().map(|owing| owing.since).min();
+            let age_seconds = oldest.map_or(0, |since| now.since(since).max(0) / 1000);
+            metrics.receiver_queue_length.with_label_values(&[name]).set(own().count() as i64);
+            metrics.receiver_queue_age.with_label_values(&[name]).set(age_seconds);
+        }
+        metrics.notification_groups.set(self.groups.len() as i64);
+        let left_out = self.groups.left_out();
+        metrics.notification_alerts_left_out.set(left_out as i64);
+        if left_out > 0 && self.left_out == 0 {
+            tracing::error!(left_out, "there are too many alerts; nobody is told of some");
+        }
+        self.left_out = left_out;
+    }
+}
+
+type Stored = (Vec<(String, Vec<u8>)>, BTreeMap<String, u64>);
+
+/// The stored groups, and their versions.
+fn read(store: &Store) -> Result<Stored, StoreError> {
+    let (mut groups, mut versions) = (Vec::new(), BTreeMap::new());
+    let names = GROUPS..BEHIND_GROUPS;
+    store.visit_objects_backwards(ObjectKind::Rule, names, &mut |name, object| {
+        let id = name.strip_prefix(GROUPS).unwrap_or_default().to_owned();
+        if let Some(object) = object {
+            versions.insert(id.clone(), object.version);
+            groups.push((id, object.bytes));
+        }
+        std::ops::ControlFlow::Continue(())
+    })?;
+    Ok((groups, versions))
+}
+
+impl Actor for Messenger {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(LOOK_EVERY, Self::look);
+    }
+}
+
+impl Handler<Stop> for Messenger {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        self.parts.lifeline.release();
+        ctx.stop();
+    }
+}

@@ -1,0 +1,308 @@
+//! From a file as it is written to routes, inhibition and times; every fault is noted with its
+//! place.
+//!
+//! Must never know: YAML.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use super::raw::{
+    RawEscalation, RawFile, RawGlobal, RawInhibition, RawNamedInterval, RawRoute, Texts,
+};
+use crate::{
+    alerts::{
+        LabelMatcher, RuleFault,
+        routing::{Escalation, Receiver, Route, Routing, TimeInterval, inhibition::Inhibition},
+    },
+    model::length_ms,
+};
+
+/// Routes, rules of inhibition, and named times, each at most.
+const ENTRIES_MAX: usize = 1000;
+/// How deep routes may lie.
+const DEPTH_MAX: usize = 32;
+/// Receivers, at most.
+const RECEIVERS_MAX: usize = 200;
+/// Ways of all receivers, at most: each may be under way at the same time.
+const INTEGRATIONS_MAX: usize = 100;
+/// The word for all labels.
+const ALL_LABELS: &str = "...";
+
+/// Checks one file.
+pub(super) struct Checking<'a> {
+    file: &'a str,
+    pub(super) folder: &'a Path,
+    pub(super) global: RawGlobal,
+    faults: Vec<RuleFault>,
+    pub(super) place: String,
+    intervals: BTreeMap<String, Vec<TimeInterval>>,
+    receivers: Vec<Receiver>,
+    routes: Vec<Route>,
+    keys: BTreeMap<String, usize>,
+}
+
+impl<'a> Checking<'a> {
+    pub(super) fn new(file: &'a str, folder: &'a Path) -> Self {
+        Self {
+            file,
+            folder,
+            global: RawGlobal::default(),
+            faults: Vec::new(),
+            place: String::new(),
+            intervals: BTreeMap::new(),
+            receivers: Vec::new(),
+            routes: Vec::new(),
+            keys: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn into_faults(self) -> Vec<RuleFault> {
+        self.faults
+    }
+
+    pub(super) fn fault(&mut self, problem: impl Into<String>) {
+        let (file, place) = (self.file.to_owned(), self.place.clone());
+        self.faults.push(RuleFault { file, place, problem: problem.into() });
+    }
+
+    fn at_most(&mut self, count: usize, what: &str, limit: usize) {
+        if count > limit {
+            self.fault(format!("{count} {what} are more than {limit}"));
+        }
+    }
+
+    pub(super) fn routing(&mut self, raw: RawFile) -> Routing {
+        "global".clone_into(&mut self.place);
+        self.length("resolve_timeout", raw.global.resolve_timeout.as_deref());
+        self.global = raw.global;
+        for own in raw.time_intervals.iter().chain(&raw.mute_time_intervals) {
+            self.interval(own);
+        }
+        self.place = String::new();
+        let intervals = self.intervals.len();
+        self.at_most(intervals, "time intervals", ENTRIES_MAX);
+        self.at_most(raw.receivers.len(), "receivers", RECEIVERS_MAX);
+        let mut names = BTreeSet::new();
+        for own in raw.receivers {
+            self.place = format!("receiver {:?}", own.name);
+            if own.name.is_empty() || !names.insert(own.name.clone()) {
+                self.fault("the name of a receiver is empty, or there twice");
+            }
+            let receiver = self.receiver(own);
+            self.receivers.push(receiver);
+        }
+        self.place = String::new();
+        let integrations = self.receivers.iter().map(|own| own.integrations.len()).sum();
+        self.at_most(integrations, "ways of all receivers", INTEGRATIONS_MAX);
+        self.root(raw.route);
+        self.place = String::new();
+        let routes = self.routes.len();
+        self.at_most(routes, "routes", ENTRIES_MAX);
+        self.at_most(raw.inhibit_rules.len(), "rules of inhibition", ENTRIES_MAX);
+        let inhibitions = raw.inhibit_rules.into_iter().enumerate();
+        let inhibitions = inhibitions.map(|(at, own)| self.inhibition(at, own)).collect();
+        let places = self.routes.iter().enumerate();
+        let places = places.map(|(place, route)| (route.key.clone(), place)).collect();
+        Routing {
+            routes: std::mem::take(&mut self.routes),
+            places,
+            receivers: std::mem::take(&mut self.receivers),
+            inhibitions,
+            templates: raw.templates,
+        }
+    }
+
+    fn interval(&mut self, raw: &RawNamedInterval) {
+        self.place = format!("time interval {:?}", raw.name);
+        let read: Result<Vec<_>, _> = raw.time_intervals.iter().map(TimeInterval::new).collect();
+        let read = read.unwrap_or_else(|problem| {
+            self.fault(problem);
+            Vec::new()
+        });
+        if raw.name.is_empty() || self.intervals.insert(raw.name.clone(), read).is_some() {
+            self.fault("the name of a time interval is empty, or there twice");
+        }
+    }
+
+    fn root(&mut self, raw: RawRoute) {
+        "route".clone_into(&mut self.place);
+        if raw.receiver.is_none() {
+            self.fault("the first route has no receiver");
+        }
+        if !(raw.equal.is_empty() && raw.match_re.is_empty() && raw.matchers.is_empty()) {
+            self.fault("the first route takes everything: it has no matchers");
+        }
+        if !(raw.mute_time_intervals.is_empty() && raw.active_time_intervals.is_empty()) {
+            self.fault("the first route has no time intervals: make one below it");
+        }
+        if raw.goes_on {
+            self.fault("continue: there is nothing beside the first route");
+        }
+        let above = Route {
+            key: String::new(),
+            matchers: Vec::new(),
+            receiver: 0,
+            group_by: Some(Vec::new()),
+            group_wait_ms: 30_000,
+            group_interval_ms: 300_000,
+            repeat_interval_ms: 4 * 3_600_000,
+            goes_on: false,
+            escalations: Vec::new(),
+            below: Vec::new(),
+            muted_in: Vec::new(),
+            active_in: None,
+        };
+        self.route(raw, &above, 0);
+    }
+
+    /// Notes a route with those below it; returns its place.
+    fn route(&mut self, raw: RawRoute, above: &Route, depth: usize) -> usize {
+        let matchers = self.matchers(&raw.equal, &raw.match_re, &raw.matchers);
+        let receiver =
+            raw.receiver.as_deref().map_or(above.receiver, |name| self.receiver_named(name));
+        let group_by = raw.group_by.map(|names| self.group_by(names));
+        let wait = self.length("group_wait", raw.group_wait.as_deref());
+        let interval = self.some_length("group_interval", raw.group_interval.as_deref());
+        let repeat = self.some_length("repeat_interval", raw.repeat_interval.as_deref());
+        let muted_in = self.times("mute_time_intervals", &raw.mute_time_intervals);
+        let active_in = (!raw.active_time_intervals.is_empty())
+            .then(|| self.times("active_time_intervals", &raw.active_time_intervals));
+        let escalations = raw.escalate.iter().map(|own| self.escalation(own)).collect();
+        let route = Route {
+            key: self.key(above, &matchers),
+            matchers,
+            receiver,
+            group_by: group_by.unwrap_or_else(|| above.group_by.clone()),
+            group_wait_ms: wait.unwrap_or(above.group_wait_ms),
+            group_interval_ms: interval.unwrap_or(above.group_interval_ms),
+            repeat_interval_ms: repeat.unwrap_or(above.repeat_interval_ms),
+            goes_on: raw.goes_on,
+            escalations,
+            below: Vec::new(),
+            muted_in,
+            active_in,
+        };
+        let place = self.routes.len();
+        self.routes.push(route.clone());
+        if depth == DEPTH_MAX && !raw.routes.is_empty() {
+            self.fault(format!("routes lie deeper than {DEPTH_MAX}"));
+            return place;
+        }
+        let own_place = self.place.clone();
+        for (at, below) in raw.routes.into_iter().enumerate() {
+            self.place = format!("{own_place}.routes[{at}]");
+            let below = self.route(below, &route, depth + 1);
+            if let Some(own) = self.routes.get_mut(place) {
+                own.below.push(below);
+            }
+        }
+        self.place = own_place;
+        place
+    }
+
+    /// Alertmanager's key; the second one of the same has a number.
+    fn key(&mut self, above: &Route, matchers: &[LabelMatcher]) -> String {
+        let own: Vec<_> = matchers.iter().map(ToString::to_string).collect();
+        let slash = if above.key.is_empty() { "" } else { "/" };
+        let key = format!("{}{slash}{{{}}}", above.key, own.join(","));
+        let count = self.keys.entry(key.clone()).or_insert(0);
+        *count += 1;
+        if *count == 1 { key } else { format!("{key}#{count}") }
+    }
+
+    fn escalation(&mut self, raw: &RawEscalation) -> Escalation {
+        let after = self.some_length("escalate: after", Some(&raw.after));
+        let receiver = self.receiver_named(&raw.receiver);
+        Escalation { after_ms: after.unwrap_or(0), receiver }
+    }
+
+    /// The label names of `group_by`; `None`: all of them.
+    fn group_by(&mut self, mut names: Vec<String>) -> Option<Vec<String>> {
+        if names.iter().any(|name| name == ALL_LABELS) {
+            if names.len() > 1 {
+                self.fault("group_by: ... stands for all labels, so it stands alone");
+            }
+            return None;
+        }
+        names.sort();
+        let count = names.len();
+        names.dedup();
+        if names.len() < count {
+            self.fault("group_by names a label twice");
+        }
+        Some(names)
+    }
+
+    fn times(&mut self, key: &str, names: &[String]) -> Vec<TimeInterval> {
+        let mut times = Vec::new();
+        for name in names {
+            match self.intervals.get(name) {
+                Some(own) => times.extend(own.iter().cloned()),
+                None => self.fault(format!("{key}: no time interval is named {name:?}")),
+            }
+        }
+        times
+    }
+
+    fn receiver_named(&mut self, name: &str) -> usize {
+        let found = self.receivers.iter().position(|own| own.name == name);
+        if found.is_none() {
+            self.fault(format!("no receiver is named {name:?}"));
+        }
+        found.unwrap_or(0)
+    }
+
+    fn inhibition(&mut self, at: usize, raw: RawInhibition) -> Inhibition {
+        self.place = format!("inhibit_rules[{at}]");
+        Inhibition {
+            source: self.matchers(&raw.source_match, &raw.source_match_re, &raw.source_matchers),
+            target: self.matchers(&raw.target_match, &raw.target_match_re, &raw.target_matchers),
+            equal: raw.equal,
+        }
+    }
+
+    /// All of them, in Alertmanager's order.
+    fn matchers(&mut self, equal: &Texts, patterns: &Texts, texts: &[String]) -> Vec<LabelMatcher> {
+        let equal = equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
+        let patterns = patterns.iter().map(|(name, value)| {
+            // As Alertmanager has it in the keys of groups.
+            LabelMatcher::new(name, &format!("^(?:{value})$"), true, true)
+        });
+        let texts = texts.iter().flat_map(|text| match LabelMatcher::parse_all(text) {
+            Ok(all) => all.into_iter().map(Ok).collect(),
+            Err(problem) => vec![Err(problem)],
+        });
+        let mut matchers = Vec::new();
+        for read in equal.chain(patterns).chain(texts) {
+            match read {
+                Ok(own) => matchers.push(own),
+                Err(problem) => self.fault(problem),
+            }
+        }
+        let order = |own: &LabelMatcher| {
+            let kind = (own.is_pattern(), !own.is_equal());
+            (own.name().to_owned(), own.value().to_owned(), kind)
+        };
+        matchers.sort_by_key(order);
+        matchers
+    }
+
+    pub(super) fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
+        let text = text?;
+        let found = length_ms(text);
+        if found.is_none() {
+            self.fault(format!("{key}: {text:?} is no length of time; write 30s, 5m or 1h30m"));
+        }
+        found
+    }
+
+    pub(super) fn some_length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
+        let found = self.length(key, text);
+        if found == Some(0) {
+            self.fault(format!("{key} must be longer than nothing"));
+        }
+        found
+    }
+}

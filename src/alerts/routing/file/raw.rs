@@ -1,0 +1,276 @@
+//! Files of notifications as they are written: Alertmanager's keys as far as they are supported, and
+//! Granary's own `escalate` and `command_configs`; no others.
+//!
+//! Must never know: what the values mean.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Deserialize;
+
+pub(super) type Texts = BTreeMap<String, String>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    #[serde(default)]
+    pub(super) global: RawGlobal,
+    pub(super) route: RawRoute,
+    #[serde(default)]
+    pub(super) inhibit_rules: Vec<RawInhibition>,
+    #[serde(default)]
+    pub(super) receivers: Vec<RawReceiver>,
+    #[serde(default)]
+    pub(super) time_intervals: Vec<RawNamedInterval>,
+    /// The name of before.
+    #[serde(default)]
+    pub(super) mute_time_intervals: Vec<RawNamedInterval>,
+    #[serde(default)]
+    pub(super) templates: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGlobal {
+    /// Here the rules say when an alert has ended.
+    pub(super) resolve_timeout: Option<String>,
+    pub(super) smtp_from: Option<String>,
+    pub(super) smtp_smarthost: Option<String>,
+    pub(super) smtp_hello: Option<String>,
+    pub(super) smtp_auth_username: Option<String>,
+    pub(super) smtp_auth_password: Option<String>,
+    pub(super) smtp_auth_password_file: Option<PathBuf>,
+    pub(super) smtp_require_tls: Option<bool>,
+    pub(super) slack_api_url: Option<String>,
+    pub(super) slack_api_url_file: Option<PathBuf>,
+    pub(super) pagerduty_url: Option<String>,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRoute {
+    pub(super) receiver: Option<String>,
+    pub(super) group_by: Option<Vec<String>>,
+    pub(super) group_wait: Option<String>,
+    pub(super) group_interval: Option<String>,
+    pub(super) repeat_interval: Option<String>,
+    #[serde(default, rename = "match")]
+    pub(super) equal: Texts,
+    #[serde(default)]
+    pub(super) match_re: Texts,
+    #[serde(default)]
+    pub(super) matchers: Vec<String>,
+    #[serde(default, rename = "continue")]
+    pub(super) goes_on: bool,
+    #[serde(default)]
+    pub(super) mute_time_intervals: Vec<String>,
+    #[serde(default)]
+    pub(super) active_time_intervals: Vec<String>,
+    #[serde(default)]
+    pub(super) escalate: Vec<RawEscalation>,
+    #[serde(default)]
+    pub(super) routes: Vec<RawRoute>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEscalation {
+    pub(super) after: String,
+    pub(super) receiver: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawInhibition {
+    #[serde(default)]
+    pub(super) source_match: Texts,
+    #[serde(default)]
+    pub(super) source_match_re: Texts,
+    #[serde(default)]
+    pub(super) source_matchers: Vec<String>,
+    #[serde(default)]
+    pub(super) target_match: Texts,
+    #[serde(default)]
+    pub(super) target_match_re: Texts,
+    #[serde(default)]
+    pub(super) target_matchers: Vec<String>,
+    #[serde(default)]
+    pub(super) equal: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawNamedInterval {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) time_intervals: Vec<RawInterval>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct RawInterval {
+    #[serde(default)]
+    pub(in super::super) times: Vec<RawTimes>,
+    #[serde(default)]
+    pub(in super::super) weekdays: Vec<String>,
+    #[serde(default)]
+    pub(in super::super) days_of_month: Vec<String>,
+    #[serde(default)]
+    pub(in super::super) months: Vec<String>,
+    #[serde(default)]
+    pub(in super::super) years: Vec<String>,
+    pub(in super::super) location: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct RawTimes {
+    pub(in super::super) start_time: String,
+    pub(in super::super) end_time: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawReceiver {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) webhook_configs: Vec<RawWebhook>,
+    #[serde(default)]
+    pub(super) slack_configs: Vec<RawSlack>,
+    #[serde(default)]
+    pub(super) pagerduty_configs: Vec<RawPagerduty>,
+    #[serde(default)]
+    pub(super) email_configs: Vec<RawEmail>,
+    #[serde(default)]
+    pub(super) command_configs: Vec<RawCommand>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHttp {
+    pub(super) basic_auth: Option<RawBasic>,
+    pub(super) authorization: Option<RawAuthorization>,
+    pub(super) bearer_token: Option<String>,
+    pub(super) bearer_token_file: Option<PathBuf>,
+    pub(super) proxy_url: Option<String>,
+    pub(super) follow_redirects: Option<bool>,
+    #[serde(default)]
+    pub(super) tls_config: RawTls,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBasic {
+    pub(super) username: String,
+    pub(super) password: Option<String>,
+    pub(super) password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAuthorization {
+    #[serde(rename = "type")]
+    pub(super) scheme: Option<String>,
+    pub(super) credentials: Option<String>,
+    pub(super) credentials_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTls {
+    pub(super) ca_file: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) insecure_skip_verify: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawWebhook {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) url: Option<String>,
+    pub(super) url_file: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) max_alerts: usize,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSlack {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) api_url: Option<String>,
+    pub(super) api_url_file: Option<PathBuf>,
+    pub(super) channel: Option<String>,
+    pub(super) username: Option<String>,
+    pub(super) color: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) title_link: Option<String>,
+    pub(super) pretext: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) fallback: Option<String>,
+    pub(super) footer: Option<String>,
+    pub(super) icon_emoji: Option<String>,
+    pub(super) icon_url: Option<String>,
+    pub(super) link_names: Option<bool>,
+    #[serde(default)]
+    pub(super) fields: Vec<RawField>,
+    pub(super) mrkdwn_in: Option<Vec<String>>,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawField {
+    pub(super) title: String,
+    pub(super) value: String,
+    #[serde(default)]
+    pub(super) short: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPagerduty {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) routing_key: Option<String>,
+    pub(super) routing_key_file: Option<PathBuf>,
+    pub(super) url: Option<String>,
+    pub(super) client: Option<String>,
+    pub(super) client_url: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) severity: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) class: Option<String>,
+    pub(super) component: Option<String>,
+    pub(super) group: Option<String>,
+    #[serde(default)]
+    pub(super) details: Texts,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEmail {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) to: Option<String>,
+    pub(super) from: Option<String>,
+    pub(super) smarthost: Option<String>,
+    pub(super) hello: Option<String>,
+    pub(super) auth_username: Option<String>,
+    pub(super) auth_password: Option<String>,
+    pub(super) auth_password_file: Option<PathBuf>,
+    pub(super) require_tls: Option<bool>,
+    #[serde(default)]
+    pub(super) tls_config: RawTls,
+    #[serde(default)]
+    pub(super) headers: Texts,
+    pub(super) html: Option<String>,
+    pub(super) text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCommand {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) command: Vec<String>,
+    pub(super) timeout: Option<String>,
+}

@@ -1,0 +1,273 @@
+//! From receivers as they are written to receivers as they are told, with Alertmanager's defaults
+//! and texts of Granary's own.
+//!
+//! Must never know: YAML.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use super::{
+    check::Checking,
+    raw::{RawCommand, RawEmail, RawHttp, RawPagerduty, RawReceiver, RawSlack, RawTls, RawWebhook},
+};
+use crate::alerts::routing::receiver::{
+    Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
+    Webhook,
+};
+
+const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
+/// How long a command may take that does not say, and at most.
+const COMMAND_MS: i64 = 30_000;
+const COMMAND_MS_MAX: i64 = 300_000;
+const SUBJECT: &str = "{{ template \"granary.title\" . }}";
+const TEXT: &str = "{{ template \"granary.text\" . }}";
+const HTML: &str = "{{ template \"granary.html\" . }}";
+
+impl Checking<'_> {
+    pub(super) fn receiver(&mut self, raw: RawReceiver) -> Receiver {
+        let mut integrations = Vec::new();
+        let name = raw.name.clone();
+        let mut add = |kind: &str, at: usize, (send_resolved, target): (bool, Target)| {
+            integrations.push(Integration { key: format!("{kind}/{at}"), send_resolved, target });
+        };
+        let place = |own: &mut Self, kind: &str, at: usize| {
+            own.place = format!("receiver {name:?}, {kind}_configs[{at}]");
+        };
+        for (at, own) in raw.webhook_configs.into_iter().enumerate() {
+            place(self, "webhook", at);
+            add("webhook", at, self.webhook(own));
+        }
+        for (at, own) in raw.slack_configs.into_iter().enumerate() {
+            place(self, "slack", at);
+            add("slack", at, self.slack(own));
+        }
+        for (at, own) in raw.pagerduty_configs.into_iter().enumerate() {
+            place(self, "pagerduty", at);
+            add("pagerduty", at, self.pagerduty(own));
+        }
+        for (at, own) in raw.email_configs.into_iter().enumerate() {
+            place(self, "email", at);
+            add("email", at, self.email(own));
+        }
+        for (at, own) in raw.command_configs.into_iter().enumerate() {
+            place(self, "command", at);
+            add("command", at, self.command(own));
+        }
+        Receiver { name: raw.name, integrations }
+    }
+
+    fn webhook(&mut self, raw: RawWebhook) -> (bool, Target) {
+        let url = self.needed("url", raw.url, raw.url_file);
+        if let Secret::Text(url) = &url {
+            self.is_address("url", url);
+        }
+        let http = self.http(raw.http_config);
+        let webhook = Webhook { url, max_alerts: raw.max_alerts, http };
+        (raw.send_resolved.unwrap_or(true), Target::Webhook(webhook))
+    }
+
+    fn slack(&mut self, raw: RawSlack) -> (bool, Target) {
+        let own = raw.api_url.is_some() || raw.api_url_file.is_some();
+        let (url, file) = if own {
+            (raw.api_url, raw.api_url_file)
+        } else {
+            (self.global.slack_api_url.clone(), self.global.slack_api_url_file.clone())
+        };
+        let color = "{{ if eq .Status \"firing\" }}danger{{ else }}good{{ end }}";
+        let texts = [
+            ("channel", raw.channel),
+            ("username", Some(raw.username.unwrap_or_else(|| "Granary".to_owned()))),
+            ("icon_emoji", raw.icon_emoji),
+            ("icon_url", raw.icon_url),
+        ];
+        let attachment = [
+            ("color", Some(raw.color.unwrap_or_else(|| color.to_owned()))),
+            ("title", Some(raw.title.unwrap_or_else(|| SUBJECT.to_owned()))),
+            ("title_link", raw.title_link),
+            ("pretext", raw.pretext),
+            ("text", Some(raw.text.unwrap_or_else(|| TEXT.to_owned()))),
+            ("fallback", Some(raw.fallback.unwrap_or_else(|| SUBJECT.to_owned()))),
+            ("footer", raw.footer),
+        ];
+        let field = |own: super::raw::RawField| SlackField {
+            title: own.title,
+            value: own.value,
+            short: own.short,
+        };
+        let api_url = self.needed("api_url", url, file);
+        if let Secret::Text(url) = &api_url {
+            self.is_address("api_url", url);
+        }
+        let slack = Slack {
+            api_url,
+            texts: present(texts),
+            attachment: present(attachment),
+            fields: raw.fields.into_iter().map(field).collect(),
+            mrkdwn_in: raw
+                .mrkdwn_in
+                .unwrap_or_else(|| ["fallback", "pretext", "text"].map(str::to_owned).to_vec()),
+            link_names: raw.link_names.unwrap_or(false),
+            http: self.http(raw.http_config),
+        };
+        (raw.send_resolved.unwrap_or(false), Target::Slack(Box::new(slack)))
+    }
+
+    fn pagerduty(&mut self, raw: RawPagerduty) -> (bool, Target) {
+        let or = |text: Option<String>, default: &str| text.unwrap_or_else(|| default.to_owned());
+        let url = raw.url.or_else(|| self.global.pagerduty_url.clone());
+        let url = or(url, PAGERDUTY_URL);
+        self.is_address("url", &url);
+        let payload = [
+            ("summary", Some(or(raw.description, SUBJECT))),
+            ("severity", Some(or(raw.severity, "error"))),
+            ("source", Some(or(raw.source, "Granary"))),
+            ("class", raw.class),
+            ("component", raw.component),
+            ("group", raw.group),
+        ];
+        let mut details = raw.details;
+        for (key, text) in [
+            ("firing", "{{ template \"granary.alerts\" .Alerts.Firing }}"),
+            ("resolved", "{{ template \"granary.alerts\" .Alerts.Resolved }}"),
+            ("num_firing", "{{ .Alerts.Firing | len }}"),
+            ("num_resolved", "{{ .Alerts.Resolved | len }}"),
+        ] {
+            details.entry(key.to_owned()).or_insert_with(|| text.to_owned());
+        }
+        let pagerduty = Pagerduty {
+            routing_key: self.needed("routing_key", raw.routing_key, raw.routing_key_file),
+            url,
+            client: or(raw.client, "Granary"),
+            client_url: or(raw.client_url, ""),
+            payload: present(payload),
+            details,
+            http: self.http(raw.http_config),
+        };
+        (raw.send_resolved.unwrap_or(true), Target::Pagerduty(Box::new(pagerduty)))
+    }
+
+    fn email(&mut self, raw: RawEmail) -> (bool, Target) {
+        let global = &self.global;
+        let smarthost = raw.smarthost.or_else(|| global.smtp_smarthost.clone());
+        let username = raw.auth_username.or_else(|| global.smtp_auth_username.clone());
+        let own = raw.auth_password.is_some() || raw.auth_password_file.is_some();
+        let (password, file) = if own {
+            (raw.auth_password, raw.auth_password_file)
+        } else {
+            (global.smtp_auth_password.clone(), global.smtp_auth_password_file.clone())
+        };
+        let from = raw.from.or_else(|| global.smtp_from.clone());
+        let hello = raw.hello.or_else(|| global.smtp_hello.clone());
+        let require_tls = raw.require_tls.or(global.smtp_require_tls).unwrap_or(true);
+        let auth = username.map(|name| (name, self.needed("auth_password", password, file)));
+        let mut headers = raw.headers;
+        if !headers.keys().any(|name| name.eq_ignore_ascii_case("subject")) {
+            headers.insert("Subject".to_owned(), SUBJECT.to_owned());
+        }
+        for (key, given) in [("to", raw.to.is_some()), ("from", from.is_some())] {
+            if !given {
+                self.fault(format!("{key} is missing: give an address"));
+            }
+        }
+        let email = Email {
+            to: raw.to.unwrap_or_default(),
+            from: from.unwrap_or_default(),
+            smarthost: self.smarthost(smarthost.as_deref()),
+            hello: hello.unwrap_or_else(|| "localhost".to_owned()),
+            auth,
+            require_tls,
+            tls: self.tls(raw.tls_config),
+            headers,
+            html: raw.html.unwrap_or_else(|| HTML.to_owned()),
+            text: raw.text.unwrap_or_else(|| TEXT.to_owned()),
+        };
+        (raw.send_resolved.unwrap_or(false), Target::Email(Box::new(email)))
+    }
+
+    fn command(&mut self, raw: RawCommand) -> (bool, Target) {
+        if raw.command.first().is_none_or(String::is_empty) {
+            self.fault("command names no program");
+        }
+        let timeout_ms = self.some_length("timeout", raw.timeout.as_deref()).unwrap_or(COMMAND_MS);
+        if timeout_ms > COMMAND_MS_MAX {
+            self.fault(format!("timeout: a command has {COMMAND_MS_MAX} ms at most"));
+        }
+        let command = Command { command: raw.command, timeout_ms };
+        (raw.send_resolved.unwrap_or(true), Target::Command(command))
+    }
+
+    fn smarthost(&mut self, text: Option<&str>) -> (String, u16) {
+        let read = text.and_then(|text| {
+            let (host, port) = text.rsplit_once(':')?;
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            Some((host.to_owned(), port.parse().ok()?))
+        });
+        read.unwrap_or_else(|| {
+            self.fault("smarthost must be a host and a port, such as mail.example.org:587");
+            (String::new(), 0)
+        })
+    }
+
+    fn http(&mut self, raw: Option<RawHttp>) -> Http {
+        let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
+        let mut ways = Vec::new();
+        let basic = raw.basic_auth.map(|own| {
+            ways.push("basic_auth");
+            (own.username, self.needed("password", own.password, own.password_file))
+        });
+        let mut authorization = None;
+        if let Some(own) = raw.authorization {
+            ways.push("authorization");
+            let secret = self.needed("credentials", own.credentials, own.credentials_file);
+            authorization = Some((own.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
+        }
+        if raw.bearer_token.is_some() || raw.bearer_token_file.is_some() {
+            ways.push("bearer_token");
+            let secret = self.needed("bearer_token", raw.bearer_token, raw.bearer_token_file);
+            authorization = Some(("Bearer".to_owned(), secret));
+        }
+        if ways.len() > 1 {
+            self.fault(format!("http_config: only one of {} can be used", ways.join(", ")));
+        }
+        Http {
+            authorization,
+            basic,
+            proxy: raw.proxy_url,
+            follows: raw.follow_redirects.unwrap_or(true),
+            tls: self.tls(raw.tls_config),
+        }
+    }
+
+    fn tls(&mut self, raw: RawTls) -> Tls {
+        let ca_file = raw.ca_file.map(|file| self.folder.join(file));
+        Tls { ca_file, insecure_skip_verify: raw.insecure_skip_verify }
+    }
+
+    /// One of both: as it is, or in a file.
+    fn needed(&mut self, key: &str, text: Option<String>, file: Option<PathBuf>) -> Secret {
+        match (text.filter(|text| !text.is_empty()), file) {
+            (Some(text), None) => Secret::Text(text),
+            (None, Some(file)) => Secret::File(self.folder.join(file)),
+            (Some(_), Some(_)) => {
+                self.fault(format!("{key} and {key}_file: give one of them"));
+                Secret::Text(String::new())
+            }
+            (None, None) => {
+                self.fault(format!("{key} or {key}_file is missing"));
+                Secret::Text(String::new())
+            }
+        }
+    }
+
+    fn is_address(&mut self, key: &str, url: &str) {
+        let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        if host.is_none_or(str::is_empty) {
+            self.fault(format!("{key} is no address; write https://example.org/path"));
+        }
+    }
+}
+
+fn present<const N: usize>(
+    texts: [(&'static str, Option<String>); N],
+) -> BTreeMap<&'static str, String> {
+    texts.into_iter().filter_map(|(key, text)| Some((key, text?))).collect()
+}

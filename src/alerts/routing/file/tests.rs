@@ -1,0 +1,184 @@
+//! What files of notifications may say, and what is told of those that cannot be used.
+
+use std::fs;
+
+use super::*;
+use crate::alerts::{LabelSet, Target};
+
+/// Alertmanager's own example (`doc/examples/simple.yml`), without a receiver that is not taken.
+const EXAMPLE: &str = "
+global:
+  smtp_smarthost: 'localhost:25'
+  smtp_from: 'alertmanager@example.org'
+route:
+  group_by: ['alertname', 'cluster', 'service']
+  group_wait: 30s
+  group_interval: 5m
+  repeat_interval: 3h
+  receiver: team-X-mails
+  routes:
+    - matchers:
+        - service=~\"foo1|foo2|baz\"
+      receiver: team-X-mails
+      routes:
+        - matchers:
+            - severity=\"critical\"
+          receiver: team-X-pager
+    - matchers:
+        - service=\"files\"
+      receiver: team-Y-mails
+      routes:
+        - match: {severity: critical}
+          continue: true
+          receiver: team-Y-pager
+        - match_re: {owner: team-X|}
+          receiver: team-X-pager
+    - matchers:
+        - service=\"database\"
+      receiver: team-DB-pager
+      group_by: [...]
+      mute_time_intervals: [nights]
+      escalate: [{after: 15m, receiver: team-X-pager}]
+inhibit_rules:
+  - source_matchers: [severity=\"critical\"]
+    target_matchers: [severity=\"warning\"]
+    equal: ['alertname', 'cluster']
+time_intervals:
+  - name: nights
+    time_intervals: [{times: [{start_time: '00:00', end_time: '06:00'}]}]
+receivers:
+  - name: team-X-mails
+    email_configs: [{to: 'team-X+alerts@example.org'}]
+  - name: team-X-pager
+    email_configs: [{to: 'team-X+alerts-critical@example.org'}]
+    pagerduty_configs: [{routing_key: x}]
+  - name: team-Y-mails
+    email_configs: [{to: 'team-Y+alerts@example.org', require_tls: false}]
+  - name: team-Y-pager
+    webhook_configs: [{url: 'http://localhost:5001/', max_alerts: 5}]
+  - name: team-DB-pager
+    slack_configs: [{api_url_file: slack, channel: '#db'}]
+    command_configs: [{command: [/bin/true], timeout: 5s}]
+";
+
+fn read(text: &str) -> Result<Routing, String> {
+    check_routing("own.yml", Path::new("/etc/granary"), text)
+        .map_err(|faults| faults.iter().map(RuleFault::to_string).collect::<Vec<_>>().join("\n"))
+}
+
+fn labels(text: &str) -> LabelSet {
+    let pair =
+        |part: &str| part.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    text.split(' ').filter_map(pair).collect()
+}
+
+#[test]
+fn alertmanagers_own_example_routes_as_it_does_there() {
+    let routing = read(EXAMPLE).unwrap();
+    let check = |text: &str, expected: &[&str]| {
+        let places = routing.routes_of(&labels(text));
+        let names = places.iter().map(|place| {
+            let receiver = routing.routes[*place].receiver;
+            routing.receivers[receiver].name.as_str()
+        });
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{text}");
+    };
+    check("service=other", &["team-X-mails"]);
+    check("service=foo1 severity=critical", &["team-X-pager"]);
+    check("service=foo10", &["team-X-mails"]);
+    // It goes on, and a label that is not there is empty.
+    check("service=files severity=critical", &["team-Y-pager", "team-X-pager"]);
+    check("service=files owner=team-Z", &["team-Y-mails"]);
+    let route = &routing.routes[routing.routes_of(&labels("service=database"))[0]];
+    assert_eq!((&route.group_by, route.repeat_interval_ms), (&None, 3 * 3_600_000));
+    assert_eq!(route.escalations[0].after_ms, 900_000);
+    assert_eq!(route.group_of(&labels("a=b c=d")), labels("a=b c=d"));
+    let keys: Vec<_> = routing.routes.iter().map(|route| route.key.as_str()).collect();
+    assert_eq!(keys[2], "{}/{service=~\"foo1|foo2|baz\"}/{severity=\"critical\"}");
+    assert_eq!(keys[5], "{}/{service=\"files\"}/{owner=~\"^(?:team-X|)$\"}");
+    let group = routing.routes[0].group_of(&labels("alertname=A cluster=c host=h"));
+    assert_eq!(group, labels("alertname=A cluster=c"));
+}
+
+#[test]
+fn receivers_have_alertmanagers_defaults_and_files_lie_beside() {
+    let routing = read(EXAMPLE).unwrap();
+    let of = |name: &str, at: usize| {
+        routing.receivers.iter().find(|own| own.name == name).unwrap().integrations[at].clone()
+    };
+    let mail = of("team-X-mails", 0);
+    let Target::Email(email) = &mail.target else { panic!("{mail:?}") };
+    assert_eq!(
+        (mail.key.as_str(), mail.send_resolved, email.require_tls),
+        ("email/0", false, true)
+    );
+    assert_eq!(email.smarthost, ("localhost".to_owned(), 25));
+    let slack = of("team-DB-pager", 0);
+    let Target::Slack(own) = &slack.target else { panic!("{slack:?}") };
+    assert!(format!("{:?}", own.api_url).contains("/etc/granary/slack"));
+    assert!(of("team-Y-pager", 0).send_resolved);
+    let shown = format!("{:?}", of("team-X-pager", 0));
+    assert!(shown.contains("<secret>") && !shown.contains("\"x\""), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let receivers = "receivers: [{name: a}]\n";
+    for (text, expected) in [
+        ("route: {receiver: b}", "route: no receiver is named \"b\""),
+        ("route: {receiver: a, routes: [{receiver: c}]}", "route.routes[0]: no receiver"),
+        ("route: {}", "the first route has no receiver"),
+        ("route: {receiver: a, matchers: [b=c]}", "takes everything"),
+        ("route: {receiver: a, group_by: [..., b]}", "stands alone"),
+        ("route: {receiver: a, group_interval: 0s}", "group_interval must be longer"),
+        ("route: {receiver: a, group_wait: soon}", "\"soon\" is no length"),
+        ("route: {receiver: a, routes: [{mute_time_intervals: [x]}]}", "is named \"x\""),
+        ("route: {receiver: a, routes: [{matchers: ['=b']}]}", "route.routes[0]: "),
+        ("route: {receiver: a, rout: []}", "rout"),
+        ("route: {receiver: a}\nglobal: {opsgenie_api_key: x}", "opsgenie_api_key"),
+        ("route: {receiver: a}\ninhibit_rules: [{source_matchers: ['a=~(']}]", "inhibit_rules[0]"),
+    ] {
+        let message = read(&format!("{text}\n{receivers}")).unwrap_err();
+        assert!(message.contains("own.yml") && message.contains(expected), "{text}: {message}");
+    }
+    let receiver = |own: &str| {
+        read(&format!("route: {{receiver: a}}\nreceivers: [{{name: a, {own}}}]")).unwrap_err()
+    };
+    for (own, expected) in [
+        ("webhook_configs: [{}]", "receiver \"a\", webhook_configs[0]: url or url_file is missing"),
+        ("webhook_configs: [{url: nowhere}]", "url is no address"),
+        ("webhook_configs: [{url: 'http://a', url_file: b}]", "give one of them"),
+        ("opsgenie_configs: [{}]", "opsgenie_configs"),
+        ("email_configs: [{to: a@b}]", "smarthost must be a host"),
+        ("slack_configs: [{channel: x}]", "api_url or api_url_file is missing"),
+        ("command_configs: [{command: []}]", "names no program"),
+        ("pagerduty_configs: [{}]", "routing_key or routing_key_file is missing"),
+    ] {
+        let message = receiver(own);
+        assert!(message.contains(expected), "{own}: {message}");
+    }
+    let twice = "route: {receiver: a}\nreceivers: [{name: a}, {name: a}]";
+    assert!(read(twice).unwrap_err().contains("there twice"));
+    let deep = (0..40).fold("{receiver: a}".to_owned(), |own, _| format!("{{routes: [{own}]}}"));
+    read(&format!("route: {{receiver: a, routes: [{deep}]}}\n{receivers}")).unwrap_err();
+}
+
+#[test]
+fn templates_are_read_beside_the_file_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = "route: {receiver: a}\ntemplates: ['*.tmpl']\nreceivers:\n- name: a\n  \
+                slack_configs: [{api_url: 'http://x', title: '{{ template \"own\" . }}'}]\n";
+    fs::write(at("notify.yml"), text).unwrap();
+    let problem = |expected: &str| {
+        let faults = read_routing(&at("notify.yml")).unwrap_err();
+        let message = faults.iter().map(RuleFault::to_string).collect::<String>();
+        assert!(message.contains(expected), "{message}");
+    };
+    problem("receiver \"a\", slack/0: title: the template \"own\" is not defined");
+    fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status }}{{ end }}").unwrap();
+    assert_eq!(read_routing(&at("notify.yml")).unwrap().templates.len(), 1);
+    fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status").unwrap();
+    problem("templates");
+    assert!(read_routing(&at("none.yml")).is_err());
+}

@@ -1,0 +1,304 @@
+//! A group of alerts that are told together: when, what each way of its receiver was told, and what
+//! is owed to it.
+//!
+//! A way that was away is owed one message: what is so then, with all that has ended meanwhile. What
+//! it confirmed is never owed again. Must never know: other groups, how anything is sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::alerts::{LabelSet, MessageAlert, routing::Integration};
+
+/// How long the end of alerts is owed, in milliseconds.
+const ENDS_OWED_MS: i64 = 24 * 3_600_000;
+
+/// A group, as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Group {
+    /// The route's key.
+    pub(super) route: String,
+    /// Which of the route's escalations it is, if one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) escalation: Option<usize>,
+    /// What its alerts have in common.
+    pub(super) labels: LabelSet,
+    /// When its notifications were decided last, Unix milliseconds; 0: never.
+    pub(super) flushed_at: i64,
+    /// When next.
+    pub(super) next_flush: i64,
+    /// By their fingerprints.
+    pub(super) members: BTreeMap<String, Member>,
+    /// By the keys of the receiver's integrations.
+    pub(super) ways: BTreeMap<String, Way>,
+    /// Alerts that are not members, because there are too many.
+    #[serde(skip)]
+    pub(super) left_out: usize,
+    /// Whether it is not stored as it is.
+    #[serde(skip)]
+    pub(super) is_changed: bool,
+}
+
+/// An alert of a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Member {
+    #[serde(flatten)]
+    pub(super) alert: MessageAlert,
+    /// Whether its end was there when notifications were decided.
+    #[serde(default)]
+    is_end_decided: bool,
+    #[serde(skip)]
+    pub(super) is_seen: bool,
+}
+
+/// One way in which the receiver is told.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Way {
+    /// What it confirmed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Told>,
+    /// What it has not confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owed: Option<Owed>,
+}
+
+/// What was confirmed, by fingerprints.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// When it was decided.
+    pub(super) at: i64,
+    pub(super) firing: BTreeSet<String>,
+    pub(super) resolved: BTreeSet<String>,
+}
+
+/// What is to be told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Owed {
+    /// Since when something is.
+    pub(super) since: i64,
+    /// When it was decided last.
+    pub(super) decided_at: i64,
+    /// Of which alerts.
+    pub(super) alerts: BTreeSet<String>,
+    /// Whether it was refused since.
+    #[serde(default)]
+    pub(super) is_refused: bool,
+}
+
+/// By what notifications are decided.
+pub(super) struct Deciding<'a> {
+    pub(super) ways: &'a [Integration],
+    pub(super) group_interval_ms: i64,
+    pub(super) repeat_interval_ms: i64,
+    /// Whether nobody is told of an alert now.
+    pub(super) is_muted: &'a dyn Fn(&LabelSet) -> bool,
+    pub(super) now: i64,
+}
+
+impl Member {
+    fn is_firing(&self) -> bool {
+        self.alert.is_firing()
+    }
+}
+
+impl Group {
+    pub(super) fn new(
+        route: &str,
+        escalation: Option<usize>,
+        labels: LabelSet,
+        next_flush: i64,
+    ) -> Self {
+        Self {
+            route: route.to_owned(),
+            escalation,
+            labels,
+            flushed_at: 0,
+            next_flush,
+            members: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            left_out: 0,
+            is_changed: false,
+        }
+    }
+
+    /// Notes an alert as it is now.
+    pub(super) fn put(&mut self, key: &str, alert: &MessageAlert) {
+        let Some(member) = self.members.get_mut(key) else {
+            let member = Member { alert: alert.clone(), is_end_decided: false, is_seen: true };
+            self.members.insert(key.to_owned(), member);
+            return;
+        };
+        member.is_seen = true;
+        if member.alert != *alert {
+            member.is_end_decided &= !alert.is_firing();
+            member.alert.clone_from(alert);
+        }
+    }
+
+    /// What is not there any more has ended.
+    pub(super) fn end_unseen(&mut self, now: i64) {
+        for member in self.members.values_mut() {
+            if !member.is_seen && member.is_firing() {
+                member.alert.ends_at = Some(now);
+            }
+        }
+    }
+
+    /// Decides what each way is owed.
+    pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
+        let before = (self.ways.clone(), self.members.len());
+        let is_told = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
+        let told: Vec<_> = self.members.iter().filter(|(_, member)| is_told(member)).collect();
+        let of = |is_firing: bool| -> BTreeSet<String> {
+            let own = told.iter().filter(|(_, member)| member.is_firing() == is_firing);
+            own.map(|(key, _)| (*key).clone()).collect()
+        };
+        let now = Now {
+            firing: of(true),
+            resolved: of(false),
+            is_acknowledged: told
+                .iter()
+                .all(|(_, own)| !own.is_firing() || own.alert.acknowledged_by.is_some()),
+        };
+        let ways = std::mem::take(&mut self.ways);
+        for integration in deciding.ways {
+            let mut way = ways.get(&integration.key).cloned().unwrap_or_default();
+            if told.is_empty() {
+                way.owed = None;
+            } else {
+                way.decide(integration.send_resolved, &now, deciding);
+            }
+            self.ways.insert(integration.key.clone(), way);
+        }
+        for member in self.members.values_mut() {
+            member.is_end_decided |= !member.is_firing();
+        }
+        self.flushed_at = deciding.now;
+        self.next_flush = deciding.now.saturating_add(deciding.group_interval_ms);
+        self.prune();
+        self.is_changed |= before != (self.ways.clone(), self.members.len());
+    }
+
+    /// What a way is told now; empty when that is nothing any more.
+    pub(super) fn owed_alerts(&self, way: &str, send_resolved: bool) -> Vec<MessageAlert> {
+        let Some(Way { told, owed: Some(owed) }) = self.ways.get(way) else { return Vec::new() };
+        let was_told = |key: &String| told.as_ref().is_some_and(|told| told.firing.contains(key));
+        let members = owed.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
+        let told = members.filter(|(key, own)| own.is_firing() || send_resolved || !was_told(key));
+        told.map(|(_, own)| own.alert.clone()).collect()
+    }
+
+    /// Notes that a way confirmed what it was told, as that was decided at a time.
+    pub(super) fn confirm(
+        &mut self,
+        integration: &Integration,
+        alerts: &[MessageAlert],
+        decided_at: i64,
+    ) {
+        let of = |is_firing: bool| -> BTreeSet<String> {
+            let own = alerts.iter().filter(|own| own.is_firing() == is_firing);
+            own.map(MessageAlert::fingerprint).collect()
+        };
+        let told = Told { at: decided_at, firing: of(true), resolved: of(false) };
+        let Some(way) = self.ways.get_mut(&integration.key) else { return };
+        if let Some(owed) = way.owed.take().filter(|owed| owed.decided_at > decided_at) {
+            // Meanwhile something else was decided; part of it may be told.
+            let own = |is_firing: bool| -> BTreeSet<String> {
+                let is_so = |key: &&String| {
+                    self.members.get(*key).is_some_and(|own| own.is_firing() == is_firing)
+                };
+                owed.alerts.iter().filter(is_so).cloned().collect()
+            };
+            let now = Now { firing: own(true), resolved: own(false), is_acknowledged: true };
+            if now.is_news(Some(&told), integration.send_resolved, None) {
+                way.owed = Some(owed);
+            }
+        }
+        way.told = Some(told);
+        self.prune();
+        self.is_changed = true;
+    }
+
+    /// Notes that a way refused what it was told: it is told again with what is decided next.
+    pub(super) fn refuse(&mut self, way: &str) {
+        let Some(owed) = self.ways.get_mut(way).and_then(|way| way.owed.as_mut()) else { return };
+        owed.is_refused = true;
+        let alerts = &owed.alerts;
+        let fires = |key: &String| self.members.get(key).is_some_and(Member::is_firing);
+        if !alerts.iter().any(fires)
+            && let Some(way) = self.ways.get_mut(way)
+        {
+            way.owed = None;
+            self.prune();
+        }
+        self.is_changed = true;
+    }
+
+    /// Forgets what has ended and is owed to nobody: when it fires again, that is news.
+    fn prune(&mut self) {
+        if self.ways.values().any(|way| way.owed.is_some()) {
+            return;
+        }
+        let ways = &mut self.ways;
+        self.members.retain(|key, own| {
+            if own.is_end_decided {
+                for told in ways.values_mut().filter_map(|way| way.told.as_mut()) {
+                    told.firing.remove(key);
+                }
+            }
+            !own.is_end_decided
+        });
+    }
+}
+
+/// What is so now, without what is muted.
+struct Now {
+    firing: BTreeSet<String>,
+    resolved: BTreeSet<String>,
+    /// Whether somebody has seen all that fires.
+    is_acknowledged: bool,
+}
+
+impl Now {
+    /// Whether it is to be told, as Alertmanager decides it (`notify.DedupStage`); the same is told
+    /// again only when it was told at that time or before.
+    fn is_news(&self, told: Option<&Told>, send_resolved: bool, again: Option<i64>) -> bool {
+        let Some(told) = told else { return !self.firing.is_empty() };
+        if !self.firing.is_subset(&told.firing) {
+            return true;
+        }
+        if self.firing.is_empty() {
+            return !told.firing.is_empty();
+        }
+        (send_resolved && !self.resolved.is_subset(&told.resolved))
+            || (!self.is_acknowledged && again.is_some_and(|again| told.at <= again))
+    }
+}
+
+impl Way {
+    fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
+        let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
+        let before = self.owed.take();
+        if before.is_none() && !seen.is_news(self.told.as_ref(), send_resolved, Some(again)) {
+            return;
+        }
+        // What fired while the way was away is told, though it is over.
+        let was_owed = |key: &&String| before.as_ref().is_some_and(|own| own.alerts.contains(*key));
+        let was_told =
+            |key: &&String| self.told.as_ref().is_some_and(|own| own.firing.contains(*key));
+        let ended =
+            seen.resolved.iter().filter(|key| send_resolved || (was_owed(key) && !was_told(key)));
+        let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
+        if alerts.is_empty() {
+            let (at, resolved) = (deciding.now, seen.resolved.clone());
+            self.told = Some(Told { at, firing: BTreeSet::new(), resolved });
+            return;
+        }
+        let since = before.map_or(deciding.now, |own| own.since);
+        if seen.firing.is_empty() && deciding.now.saturating_sub(since) > ENDS_OWED_MS {
+            return;
+        }
+        let decided_at = deciding.now;
+        self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
+    }
+}

@@ -1,0 +1,477 @@
+//! Groups against a naive model, and what holds whatever receivers, silences and crashes do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::alerts::routing::file::check_routing;
+
+const STEP_MS: i64 = 10_000;
+const WAIT_MS: i64 = 30_000;
+const INTERVAL_MS: i64 = 60_000;
+const REPEAT_MS: i64 = 300_000;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+fn routing(more: &str, send_resolved: bool) -> Routing {
+    let text = format!(
+        "route: {{receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m{more}}}\n\
+         receivers:\n- name: one\n  webhook_configs: [{{url: 'http://x', send_resolved: {send_resolved}}}]\n\
+         - name: boss\n  webhook_configs: [{{url: 'http://y'}}]\n"
+    );
+    check_routing("own.yml", Path::new(""), &text).unwrap()
+}
+
+fn labels(name: &str) -> LabelSet {
+    [("alertname".to_owned(), name.to_owned())].into()
+}
+
+fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> MessageAlert {
+    let annotations = LabelSet::new();
+    MessageAlert { labels: labels(name), annotations, starts_at, ends_at, acknowledged_by: None }
+}
+
+/// What the receiver was told: names of what fires, and of what has ended.
+type Said = (Vec<String>, Vec<String>);
+
+fn said(message: &Message) -> Said {
+    let of = |is_firing: bool| {
+        let own = message.alerts.iter().filter(|own| own.is_firing() == is_firing);
+        own.map(|own| own.labels["alertname"].clone()).collect()
+    };
+    (of(true), of(false))
+}
+
+/// The alerts of a test, and the groups that are told of them.
+struct World {
+    routing: Routing,
+    groups: Groups,
+    stored: BTreeMap<String, Vec<u8>>,
+    alerts: BTreeMap<&'static str, MessageAlert>,
+    muted: BTreeSet<&'static str>,
+    now: i64,
+}
+
+impl World {
+    fn new(routing: Routing) -> Self {
+        let (stored, alerts, muted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { routing, groups: Groups::default(), stored, alerts, muted, now: 1_000_000 }
+    }
+
+    fn fire(&mut self, name: &'static str) {
+        let fires = self.alerts.get(name).is_some_and(MessageAlert::is_firing);
+        if !fires {
+            self.alerts.insert(name, alert(name, self.now, None));
+        }
+    }
+
+    fn end(&mut self, name: &'static str) {
+        if let Some(own) = self.alerts.get_mut(name).filter(|own| own.is_firing()) {
+            own.ends_at = Some(self.now);
+        }
+    }
+
+    fn step(&mut self) {
+        let alerts: Vec<_> = self.alerts.values().cloned().collect();
+        let muted = &self.muted;
+        let is_muted = |labels: &LabelSet| muted.contains(labels["alertname"].as_str());
+        self.groups.step(&self.routing, &alerts, &is_muted, UnixMillis(self.now));
+        self.store();
+    }
+
+    fn store(&mut self) {
+        for (id, bytes) in self.groups.take_changes() {
+            match bytes {
+                Some(bytes) => drop(self.stored.insert(id, bytes)),
+                None => drop(self.stored.remove(&id)),
+            }
+        }
+    }
+
+    /// The process is killed, and begins with what is stored.
+    fn crash(&mut self) {
+        let (groups, faults) = Groups::load(self.stored.clone().into_iter());
+        assert_eq!(faults, [""; 0]);
+        self.groups = groups;
+    }
+
+    /// Tells all that is owed; the receivers confirm it.
+    fn tell(&mut self) -> Vec<(String, Said)> {
+        let mut told = Vec::new();
+        for owing in self.groups.owing(&self.routing) {
+            let message = self.groups.message(&self.routing, &owing);
+            if let Some((message, _)) = message {
+                told.push((owing.receiver.clone(), said(&message)));
+                self.groups.confirm(&self.routing, &owing, &message);
+            }
+        }
+        self.store();
+        told
+    }
+
+    /// Goes on for so long, with the receiver there; returns what was told, and when.
+    fn run(&mut self, ms: i64) -> Vec<(i64, Said)> {
+        let until = self.now + ms;
+        let mut told = Vec::new();
+        while self.now < until {
+            self.step();
+            told.extend(self.tell().into_iter().map(|(_, said)| (self.now, said)));
+            self.now += STEP_MS;
+        }
+        told
+    }
+}
+
+fn names(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_group_waits_is_told_again_when_it_changes_and_after_the_repeat_interval() {
+    let mut world = World::new(routing("", true));
+    let start = world.now;
+    world.fire("a");
+    let mut told = world.run(20_000);
+    world.fire("b");
+    told.extend(world.run(40_000));
+    world.end("a");
+    told.extend(world.run(600_000));
+    let at = |seconds: i64| start + seconds * 1000;
+    assert_eq!(
+        told,
+        [
+            (at(30), (names("a b"), names(""))),
+            (at(90), (names("b"), names("a"))),
+            (at(390), (names("b"), names(""))),
+        ]
+    );
+    world.end("b");
+    let told = world.run(300_000);
+    assert_eq!(told.iter().map(|own| own.1.clone()).collect::<Vec<_>>(), [(names(""), names("b"))]);
+    assert!(world.groups.is_empty() && world.stored.is_empty());
+}
+
+#[test]
+fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
+    for send_resolved in [true, false] {
+        let mut world = World::new(routing(", group_by: [alertname]", send_resolved));
+        for minute in 0..60 {
+            match minute {
+                0 => world.fire("a"),
+                2 => world.fire("b"),
+                // It is over long before the receiver is back.
+                20 => world.end("a"),
+                30 => world.fire("c"),
+                _ => {}
+            }
+            for _ in 0..6 {
+                world.step();
+                world.now += STEP_MS;
+            }
+            if minute % 7 == 0 {
+                world.crash();
+            }
+        }
+        // The newest is told first.
+        let newest = world.groups.owing(&world.routing);
+        assert!(newest.windows(2).all(|pair| pair[0].decided_at >= pair[1].decided_at));
+        let mut told: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
+        told.sort();
+        let expected = [(names(""), names("a")), (names("b"), names("")), (names("c"), names(""))];
+        assert_eq!(told, expected);
+        // Nothing that was confirmed comes again, also after a crash.
+        world.crash();
+        assert_eq!(world.run(200_000), []);
+    }
+}
+
+#[test]
+fn an_acknowledged_alert_is_not_repeated_and_another_one_beside_it_is_told() {
+    let mut world = World::new(routing("", true));
+    world.fire("a");
+    assert_eq!(world.run(60_000).len(), 1);
+    world.alerts.get_mut("a").unwrap().acknowledged_by = Some("ann".to_owned());
+    assert_eq!(world.run(1_200_000), []);
+    world.fire("b");
+    let told = world.run(100_000);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].1, (names("a b"), names("")));
+    // It is repeated for the one that nobody has acknowledged.
+    assert_eq!(world.run(420_000).len(), 1);
+}
+
+#[test]
+fn what_nobody_acknowledges_is_told_to_another_receiver_until_it_ends() {
+    let escalate = ", escalate: [{after: 10m, receiver: boss}]";
+    let mut world = World::new(routing(escalate, true));
+    world.fire("a");
+    world.fire("b");
+    world.alerts.get_mut("b").unwrap().acknowledged_by = Some("ann".to_owned());
+    let mut boss = Vec::new();
+    let mut run = |world: &mut World, seconds: i64| {
+        for _ in 0..seconds / 10 {
+            world.step();
+            let told = world.tell().into_iter().filter(|(receiver, _)| receiver == "boss");
+            boss.extend(told.map(|(_, said)| (world.now - 1_000_000, said)));
+            world.now += STEP_MS;
+        }
+    };
+    run(&mut world, 700);
+    // Too late for the escalation, which goes on until the end.
+    world.alerts.get_mut("a").unwrap().acknowledged_by = Some("bob".to_owned());
+    world.crash();
+    run(&mut world, 700);
+    world.end("a");
+    run(&mut world, 100);
+    let own = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
+    // What is stored was due at 660 s, so the crash at 700 s makes it decide then, and each minute.
+    assert_eq!(boss, [own(600, "a", ""), own(1420, "", "a")]);
+}
+
+#[test]
+fn inhibition_and_times_keep_a_group_silent_and_what_goes_on_is_told_after() {
+    let more = ", routes: [{matchers: [alertname=~\".*\"], mute_time_intervals: [night]}]";
+    let text = "receivers: [{name: one, webhook_configs: [{url: 'http://x'}]}]\n\
+                inhibit_rules: [{source_matchers: [alertname=a], target_matchers: [alertname=b]}]\n\
+                time_intervals: [{name: night, time_intervals: [{times: [{start_time: '00:00', \
+                end_time: '00:30'}]}]}]\n";
+    let text = format!("route: {{receiver: one, group_by: [alertname]{more}}}\n{text}");
+    let mut world = World::new(check_routing("own.yml", Path::new(""), &text).unwrap());
+    // 1970-01-01T00:16:40Z.
+    world.fire("a");
+    world.fire("b");
+    let told = world.run(1_200_000);
+    // Decided each five minutes from 00:17:10.
+    assert_eq!(told, [(1_930_000, (names("a"), names("")))]);
+    world.end("a");
+    let told: Vec<_> = world.run(900_000).into_iter().map(|(_, said)| said).collect();
+    assert!(told.contains(&(names("b"), names(""))), "{told:?}");
+}
+
+#[test]
+fn what_is_refused_waits_for_the_next_decision_and_an_end_is_given_up() {
+    let mut world = World::new(routing("", true));
+    world.fire("a");
+    world.run(20_000);
+    world.now += STEP_MS;
+    world.step();
+    let refuse = |world: &mut World| {
+        let owing = world.groups.owing(&world.routing);
+        for own in &owing {
+            world.groups.refuse(own);
+        }
+        owing.len()
+    };
+    assert_eq!(refuse(&mut world), 1);
+    assert!(world.groups.owing(&world.routing)[0].is_refused);
+    world.now += INTERVAL_MS;
+    world.step();
+    assert!(!world.groups.owing(&world.routing)[0].is_refused);
+    world.end("a");
+    world.now += INTERVAL_MS;
+    world.step();
+    assert_eq!(refuse(&mut world), 1);
+    assert!(world.groups.is_empty());
+}
+
+#[test]
+fn groups_are_bounded_and_what_is_too_much_is_counted() {
+    let routing = routing("", true);
+    let mut groups = Groups::default();
+    let many: Vec<_> = (0..600).map(|own| alert(&format!("n{own}"), 0, None)).collect();
+    groups.step(&routing, &many, &|_| false, UnixMillis(100_000));
+    assert_eq!(groups.left_out(), 100);
+    let owing = groups.owing(&routing);
+    let (message, _) = groups.message(&routing, &owing[0]).unwrap();
+    assert_eq!((message.alerts.len(), message.left_out), (500, 100));
+    let stored = groups.take_changes();
+    assert!(stored[0].1.as_ref().unwrap().len() < 1 << 20);
+    let (groups, faults) = Groups::load([("x".to_owned(), b"{".to_vec())].into_iter());
+    assert!(groups.is_empty() && faults.len() == 1);
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Fire(usize),
+    End(usize),
+    Mute(usize),
+    /// Steps, and whether the receiver is there.
+    Pass(u8, bool),
+    Crash,
+    /// The receiver took it, and the process was killed before that was noted.
+    TakenAndCrash,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (0..NAMES.len()).prop_map(Event::Fire),
+        4 => (0..NAMES.len()).prop_map(Event::End),
+        1 => (0..NAMES.len()).prop_map(Event::Mute),
+        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, there)| Event::Pass(steps, there)),
+        1 => Just(Event::Crash),
+        1 => Just(Event::TakenAndCrash),
+    ]
+}
+
+/// One group, one way, a receiver that is always there: straight from Alertmanager's words.
+#[derive(Default)]
+struct Naive {
+    /// Whether each fires.
+    alerts: BTreeMap<&'static str, bool>,
+    /// The same of those that were seen to fire, until their end is decided.
+    members: BTreeMap<&'static str, bool>,
+    next: Option<i64>,
+    firing: BTreeSet<String>,
+    resolved: BTreeSet<String>,
+    at: Option<i64>,
+}
+
+impl Naive {
+    fn step(&mut self, now: i64) -> Option<Said> {
+        for (name, fires) in &self.alerts {
+            if *fires || self.members.contains_key(name) {
+                self.members.insert(name, *fires);
+            }
+        }
+        if self.members.is_empty() {
+            return None;
+        }
+        let next = *self.next.get_or_insert(now + WAIT_MS);
+        if now < next {
+            return None;
+        }
+        self.next = Some(now + INTERVAL_MS);
+        let of = |is_firing: bool| -> BTreeSet<String> {
+            let own = self.members.iter().filter(|(_, fires)| **fires == is_firing);
+            own.map(|(name, _)| (*name).to_owned()).collect()
+        };
+        let (firing, resolved) = (of(true), of(false));
+        let is_news = match self.at {
+            None => !firing.is_empty(),
+            Some(at) => {
+                !firing.is_subset(&self.firing)
+                    || (firing.is_empty() && !self.firing.is_empty())
+                    || (!firing.is_empty()
+                        && (!resolved.is_subset(&self.resolved) || now - at >= REPEAT_MS))
+            }
+        };
+        self.members.retain(|_, fires| *fires);
+        let told = (firing.iter().cloned().collect(), resolved.iter().cloned().collect());
+        if is_news {
+            (self.firing, self.resolved, self.at) = (firing, resolved, Some(now));
+        }
+        if self.members.is_empty() {
+            (self.next, self.at) = (None, None);
+        }
+        is_news.then_some(told)
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_receiver_that_is_there_is_told_as_the_naive_model_says(
+        events in prop::collection::vec(event(), 1..60)
+    ) {
+        let mut world = World::new(routing("", true));
+        let mut naive = Naive::default();
+        for event in events {
+            match event {
+                Event::Fire(at) => {
+                    world.fire(NAMES[at]);
+                    naive.alerts.insert(NAMES[at], true);
+                }
+                Event::End(at) => {
+                    world.end(NAMES[at]);
+                    naive.alerts.insert(NAMES[at], false);
+                }
+                Event::Pass(steps, _) => {
+                    for _ in 0..steps {
+                        let expected: Vec<_> = naive.step(world.now).into_iter().collect();
+                        let told = world.run(STEP_MS);
+                        let told: Vec<_> = told.into_iter().map(|(_, said)| said).collect();
+                        prop_assert_eq!(told, expected, "at {}", world.now);
+                    }
+                }
+                Event::Mute(_) | Event::Crash | Event::TakenAndCrash => {}
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_happens_the_receiver_knows_what_fires_and_hears_nothing_twice(
+        events in prop::collection::vec(event(), 1..80), send_resolved in any::<bool>()
+    ) {
+        let mut world = World::new(routing("", send_resolved));
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut last: Option<(i64, Said)> = None;
+        let mut is_twice_fine = false;
+        let is_ever_muted = events.iter().any(|event| matches!(event, Event::Mute(_)));
+        let mut hear = |at: i64, own: Said, is_twice_fine: &mut bool| {
+            for name in &own.0 {
+                known.insert(name.clone());
+            }
+            for name in &own.1 {
+                known.remove(name);
+            }
+            if let Some((before, same)) = &last {
+                let is_repeat = *same == own && !own.0.is_empty() && at - before < REPEAT_MS;
+                // One that ended and fires again, all in between, is the same again, and is told
+                // when both were decided.
+                let is_again = at - before >= INTERVAL_MS;
+                assert!(!is_repeat || *is_twice_fine || is_again, "{own:?} twice within {at} - {before}");
+            }
+            *is_twice_fine = false;
+            last = Some((at, own));
+            known.clone()
+        };
+        for event in events {
+            match event {
+                Event::Fire(at) => world.fire(NAMES[at]),
+                Event::End(at) => world.end(NAMES[at]),
+                Event::Mute(at) => {
+                    if !world.muted.remove(NAMES[at]) {
+                        world.muted.insert(NAMES[at]);
+                    }
+                }
+                Event::Pass(steps, is_there) => {
+                    for _ in 0..steps {
+                        world.step();
+                        if is_there {
+                            for (_, own) in world.tell() {
+                                hear(world.now, own, &mut is_twice_fine);
+                            }
+                        }
+                        world.now += STEP_MS;
+                    }
+                }
+                Event::Crash => world.crash(),
+                Event::TakenAndCrash => {
+                    let owing = world.groups.owing(&world.routing);
+                    for own in owing {
+                        if let Some((message, _)) = world.groups.message(&world.routing, &own) {
+                            hear(world.now, said(&message), &mut is_twice_fine);
+                            is_twice_fine = true;
+                        }
+                    }
+                    world.crash();
+                }
+            }
+        }
+        // Once it is quiet and nothing is muted, the receiver knows what fires.
+        world.muted.clear();
+        let mut known = BTreeSet::new();
+        for (at, own) in world.run(INTERVAL_MS * 2 + REPEAT_MS + WAIT_MS) {
+            known = hear(at, own, &mut is_twice_fine);
+        }
+        let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, own)| own.is_firing())
+            .map(|(name, _)| (*name).to_owned()).collect();
+        prop_assert!(firing.is_subset(&known) , "{firing:?} {known:?}");
+        // The end of what is muted is told to nobody.
+        if send_resolved && !is_ever_muted {
+            prop_assert_eq!(known, firing);
+        }
+    }
+}

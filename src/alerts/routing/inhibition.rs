@@ -1,0 +1,99 @@
+//! Inhibition: nobody is told of an alert while another one fires that explains it.
+//!
+//! Must never know: routes, time.
+
+use std::collections::BTreeMap;
+
+use crate::alerts::{LabelMatcher, LabelSet};
+
+/// A rule of inhibition.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Inhibition {
+    pub(super) source: Vec<LabelMatcher>,
+    pub(super) target: Vec<LabelMatcher>,
+    /// Labels that must be the same, or missing, on both.
+    pub(super) equal: Vec<String>,
+}
+
+/// The alerts that fire, as the rules need them.
+#[derive(Debug, Default)]
+pub(super) struct Inhibitors<'a>(Vec<ByEqual<'a>>);
+
+/// The values of the labels that must be equal, and whether some source of them is no target
+/// itself.
+type ByEqual<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, bool>);
+
+impl Inhibition {
+    fn values<'a>(&self, labels: &'a LabelSet) -> Vec<&'a str> {
+        self.equal.iter().map(|name| labels.get(name).map_or("", String::as_str)).collect()
+    }
+}
+
+fn all(matchers: &[LabelMatcher], labels: &LabelSet) -> bool {
+    matchers.iter().all(|own| own.matches(labels))
+}
+
+impl<'a> Inhibitors<'a> {
+    pub(super) fn new<I: Iterator<Item = &'a LabelSet>>(
+        rules: &'a [Inhibition],
+        firing: impl Fn() -> I,
+    ) -> Self {
+        let of_rule = |rule: &'a Inhibition| {
+            let mut sources = BTreeMap::new();
+            for labels in firing().filter(|labels| all(&rule.source, labels)) {
+                let is_pure = !all(&rule.target, labels);
+                *sources.entry(rule.values(labels)).or_insert(false) |= is_pure;
+            }
+            (rule, sources)
+        };
+        Self(rules.iter().map(of_rule).collect())
+    }
+
+    /// Whether an alert is inhibited. What is both source and target is not by its like, and so not
+    /// by itself.
+    pub(super) fn inhibit(&self, labels: &LabelSet) -> bool {
+        self.0.iter().any(|(rule, sources)| {
+            let found = all(&rule.target, labels).then(|| sources.get(&rule.values(labels)));
+            found.flatten().is_some_and(|is_pure| *is_pure || !all(&rule.source, labels))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(source: &str, target: &str, equal: &[&str]) -> Inhibition {
+        let read = |text| LabelMatcher::parse_all(text).unwrap();
+        let equal = equal.iter().map(|name| (*name).to_owned()).collect();
+        Inhibition { source: read(source), target: read(target), equal }
+    }
+
+    fn labels(text: &str) -> LabelSet {
+        let pair = |part: &str| part.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        text.split(' ').filter_map(pair).collect()
+    }
+
+    #[test]
+    fn a_source_inhibits_targets_with_equal_labels_and_never_itself() {
+        let check = |rule: Inhibition, firing: &[&str], target: &str, expected: bool| {
+            let firing: Vec<_> = firing.iter().map(|text| labels(text)).collect();
+            let rules = [rule];
+            let inhibitors = Inhibitors::new(&rules, || firing.iter());
+            assert_eq!(inhibitors.inhibit(&labels(target)), expected, "{rules:?} {target}");
+        };
+        let own = || rule("s=1", "t=1", &["e"]);
+        check(own(), &["s=1 e=a"], "t=1 e=a", true);
+        check(own(), &["s=1 e=a"], "t=1 e=b", false);
+        check(own(), &["s=2 e=a"], "t=1 e=a", false);
+        check(own(), &["s=1 e=a"], "t=2 e=a", false);
+        // Both lack the label.
+        check(own(), &["s=1"], "t=1", true);
+        check(own(), &["s=1"], "t=1 e=a", false);
+        // What is both is not inhibited by itself or its like, but by a source that is no target.
+        check(own(), &["s=1 t=1"], "s=1 t=1", false);
+        check(own(), &["s=1 t=1 x=y"], "s=1 t=1", false);
+        check(own(), &["s=1 t=1", "s=1"], "s=1 t=1", true);
+        check(own(), &["s=1 t=1"], "t=1", true);
+    }
+}

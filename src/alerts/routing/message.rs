@@ -1,0 +1,258 @@
+//! What a receiver is told of a group of alerts, and Alertmanager's JSON of it.
+//!
+//! Must never know: how it is sent.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    alerts::{Alert, LabelSet, fingerprint},
+    model::UnixMillis,
+};
+
+/// What Go makes of no time.
+const NO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// An alert of which somebody is told. Times are Unix milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageAlert {
+    /// Which alert it is.
+    pub labels: LabelSet,
+    /// What people are told of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: LabelSet,
+    /// Since when it fires.
+    pub starts_at: i64,
+    /// Since when it is over; `None` while it fires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<i64>,
+    /// Who has acknowledged it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged_by: Option<String>,
+}
+
+/// What a receiver is told at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// The receiver's name.
+    pub receiver: String,
+    /// In Alertmanager's order.
+    pub alerts: Vec<MessageAlert>,
+    /// What they have in common by their route.
+    pub group_labels: LabelSet,
+    /// Which group it is, as Alertmanager names it.
+    pub group_key: String,
+    /// Alerts of the group that are too many to be listed.
+    pub left_out: usize,
+}
+
+impl MessageAlert {
+    /// An alert of a rule, when people are told of it, or that it has ended.
+    pub fn new(alert: &Alert) -> Option<Self> {
+        let is_told = alert.state.is_told();
+        let ends_at = if is_told { None } else { Some(alert.resolved_at?) };
+        Some(Self {
+            labels: alert.labels.clone(),
+            annotations: alert.annotations.clone(),
+            starts_at: alert.fired_at.unwrap_or(alert.active_at),
+            ends_at,
+            acknowledged_by: alert.acknowledged.as_ref().map(|own| own.by.clone()),
+        })
+    }
+
+    /// Whether it is not over.
+    pub fn is_firing(&self) -> bool {
+        self.ends_at.is_none()
+    }
+
+    /// Alertmanager's word.
+    pub fn status(&self) -> &'static str {
+        if self.is_firing() { "firing" } else { "resolved" }
+    }
+
+    /// Alertmanager's name of it: a hash of its labels.
+    pub fn fingerprint(&self) -> String {
+        fingerprint(&self.labels)
+    }
+}
+
+impl Message {
+    /// Brings alerts into Alertmanager's order: by job, by instance, by all labels.
+    pub(super) fn sort(alerts: &mut [MessageAlert]) {
+        alerts.sort_by(|one, other| {
+            let by = |name: &str| match (one.labels.get(name), other.labels.get(name)) {
+                (None, Some(_)) => Ordering::Greater,
+                (Some(_), None) => Ordering::Less,
+                (one, other) => one.cmp(&other),
+            };
+            by("job").then(by("instance")).then_with(|| by_labels(&one.labels, &other.labels))
+        });
+    }
+
+    /// Alertmanager's word: it fires while one of its alerts does.
+    pub fn status(&self) -> &'static str {
+        let is_firing = self.alerts.iter().any(MessageAlert::is_firing);
+        if is_firing { "firing" } else { "resolved" }
+    }
+
+    /// The labels and the annotations that all alerts have.
+    pub fn common(&self) -> (LabelSet, LabelSet) {
+        (
+            common(self.alerts.iter().map(|own| &own.labels)),
+            common(self.alerts.iter().map(|own| &own.annotations)),
+        )
+    }
+
+    /// The document that Alertmanager posts to webhooks, version 4, with so many alerts at most;
+    /// 0: all of them.
+    pub fn to_json(&self, alerts_max: usize) -> String {
+        let shown = if alerts_max == 0 { self.alerts.len() } else { alerts_max };
+        let alerts: Vec<_> = self.alerts.iter().take(shown).map(ShownAlert::new).collect();
+        let (common_labels, common_annotations) = self.common();
+        let document = Document {
+            receiver: &self.receiver,
+            status: self.status(),
+            group_labels: &self.group_labels,
+            common_labels,
+            common_annotations,
+            external_url: "",
+            version: "4",
+            group_key: &self.group_key,
+            truncated_alerts: self.alerts.len() - alerts.len() + self.left_out,
+            alerts,
+        };
+        // All keys are texts.
+        serde_json::to_string(&document).unwrap_or_default()
+    }
+}
+
+/// The pairs that all have.
+fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
+    let mut pairs = all.next().cloned().unwrap_or_default();
+    for own in all {
+        pairs.retain(|name, value| own.get(name) == Some(value));
+    }
+    pairs
+}
+
+/// Fewer ones first; else by the first name, of either, whose value is missing or less.
+fn by_labels(one: &LabelSet, other: &LabelSet) -> Ordering {
+    let mut names: Vec<_> = one.keys().chain(other.keys()).collect();
+    names.sort();
+    one.len().cmp(&other.len()).then_with(|| {
+        let orders = names.into_iter().map(|name| one.get(name).cmp(&other.get(name)));
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    receiver: &'a str,
+    status: &'static str,
+    alerts: Vec<ShownAlert<'a>>,
+    group_labels: &'a LabelSet,
+    common_labels: LabelSet,
+    common_annotations: LabelSet,
+    #[serde(rename = "externalURL")]
+    external_url: &'static str,
+    version: &'static str,
+    group_key: &'a str,
+    truncated_alerts: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownAlert<'a> {
+    status: &'static str,
+    labels: &'a LabelSet,
+    annotations: &'a LabelSet,
+    starts_at: String,
+    ends_at: String,
+    #[serde(rename = "generatorURL")]
+    generator_url: &'static str,
+    fingerprint: String,
+}
+
+impl<'a> ShownAlert<'a> {
+    fn new(own: &'a MessageAlert) -> Self {
+        let ends_at = own.ends_at.map(|at| UnixMillis(at).to_string());
+        Self {
+            status: own.status(),
+            labels: &own.labels,
+            annotations: &own.annotations,
+            starts_at: UnixMillis(own.starts_at).to_string(),
+            ends_at: ends_at.unwrap_or_else(|| NO_TIME.to_owned()),
+            generator_url: "",
+            fingerprint: own.fingerprint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> LabelSet {
+        let pair = |part: &str| {
+            part.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
+        text.split(' ').filter_map(pair).collect()
+    }
+
+    fn alert(text: &str, ends_at: Option<i64>) -> MessageAlert {
+        let annotations = labels("summary=high");
+        let (labels, starts_at) = (labels(text), 1_795_305_600_000);
+        MessageAlert { labels, annotations, starts_at, ends_at, acknowledged_by: None }
+    }
+
+    #[test]
+    fn the_document_is_alertmanagers() {
+        let message = Message {
+            receiver: "team".to_owned(),
+            alerts: vec![
+                alert("alertname=A x=1", None),
+                alert("alertname=A x=2", Some(1_795_309_200_500)),
+            ],
+            group_labels: labels("alertname=A"),
+            group_key: "{}:{alertname=\"A\"}".to_owned(),
+            left_out: 3,
+        };
+        // The fingerprints are those that Alertmanager 0.25 gives these labels.
+        let expected = r#"{"receiver":"team","status":"firing","alerts":[{"status":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"summary":"high"},"startsAt":"2026-11-22T00:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"FIRST"}],"groupLabels":{"alertname":"A"},"commonLabels":{"alertname":"A"},"commonAnnotations":{"summary":"high"},"externalURL":"","version":"4","groupKey":"{}:{alertname=\"A\"}","truncatedAlerts":4}"#;
+        let expected = expected.replace("FIRST", &fingerprint(&labels("alertname=A x=1")));
+        assert_eq!(message.to_json(1), expected);
+        let whole: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();
+        assert_eq!(whole["alerts"][1]["endsAt"], "2026-11-22T01:00:00.5Z");
+        assert_eq!(whole["truncatedAlerts"], 3);
+    }
+
+    #[test]
+    fn alerts_are_in_alertmanagers_order() {
+        let texts = [
+            "z=1",
+            "a=1 b=2",
+            "b=1",
+            "a=1",
+            "instance=b",
+            "instance=a",
+            "job=b",
+            "job=a instance=z",
+        ];
+        let mut alerts: Vec<_> = texts.iter().map(|text| alert(text, None)).collect();
+        Message::sort(&mut alerts);
+        let sorted: Vec<_> = alerts.into_iter().map(|own| own.labels).collect();
+        let expected = [
+            "job=a instance=z",
+            "job=b",
+            "instance=a",
+            "instance=b",
+            "z=1",
+            "b=1",
+            "a=1",
+            "a=1 b=2",
+        ];
+        assert_eq!(sorted, expected.map(labels));
+    }
+}

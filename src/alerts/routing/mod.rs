@@ -1,0 +1,22 @@
+//! Who is told of alerts, when, and with which others together: Alertmanager's meaning, as far as
+//! its files are taken, with acknowledging and escalation beside it.
+//!
+//! Pure but for the files that are read. Must never know: the store, the clock, how anything is sent.
+
+mod file;
+mod groups;
+mod inhibition;
+mod interval;
+mod message;
+mod receiver;
+mod route;
+
+pub use file::read_routing;
+pub use groups::{Groups, Owing, StoredGroup};
+pub(crate) use interval::TimeInterval;
+pub use message::{Message, MessageAlert};
+pub use receiver::{
+    Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
+    Webhook,
+};
+pub use route::{Escalation, Route, Routing};

@@ -1,0 +1,209 @@
+//! Receivers as they are told: checked, with every default filled in.
+//!
+//! Must never know: how anything is sent. Texts are templates.
+
+use std::{collections::BTreeMap, fmt, fs, io, path::PathBuf};
+
+/// Bytes of a file with a secret.
+const SECRET_BYTES_MAX: u64 = 64 << 10;
+
+/// Somebody, or something, who is told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Receiver {
+    /// Its name, unique.
+    pub name: String,
+    /// The ways in which it is told, all of them each time.
+    pub integrations: Vec<Integration>,
+}
+
+/// One way in which a receiver is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Integration {
+    /// Which one of its receiver it is, such as `webhook/0`.
+    pub key: String,
+    /// Whether it is told that alerts have ended.
+    pub send_resolved: bool,
+    /// Where it is told.
+    pub target: Target,
+}
+
+/// Where somebody is told.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the types say it")]
+pub enum Target {
+    Webhook(Webhook),
+    Slack(Box<Slack>),
+    Pagerduty(Box<Pagerduty>),
+    Email(Box<Email>),
+    Command(Command),
+}
+
+impl Target {
+    /// Its templates, by their keys.
+    pub(super) fn texts(&self) -> Vec<(&str, &str)> {
+        let mut texts: Vec<(&str, &str)> = Vec::new();
+        match self {
+            Self::Webhook(_) | Self::Command(_) => {}
+            Self::Slack(own) => {
+                let all = own.texts.iter().chain(&own.attachment);
+                texts.extend(all.map(|(key, text)| (*key, text.as_str())));
+                texts.extend(own.fields.iter().flat_map(|own| {
+                    [("fields", own.title.as_str()), ("fields", own.value.as_str())]
+                }));
+            }
+            Self::Pagerduty(own) => {
+                texts.extend([("client", own.client.as_str()), ("client_url", &own.client_url)]);
+                texts.extend(own.payload.iter().map(|(key, text)| (*key, text.as_str())));
+                texts.extend(own.details.iter().map(|(key, text)| (key.as_str(), text.as_str())));
+            }
+            Self::Email(own) => {
+                let all = [
+                    ("to", &own.to),
+                    ("from", &own.from),
+                    ("html", &own.html),
+                    ("text", &own.text),
+                ];
+                texts.extend(all.map(|(key, text)| (key, text.as_str())));
+                texts.extend(own.headers.iter().map(|(key, text)| (key.as_str(), text.as_str())));
+            }
+        }
+        texts
+    }
+}
+
+/// Something that nobody shall read in a log: as it is, or in a file that is read each time.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// As it is.
+    Text(String),
+    /// In a file, without the end of its line.
+    File(PathBuf),
+}
+
+impl Secret {
+    /// What it is now.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(&self) -> io::Result<String> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::File(path) => {
+                let named = |cause: io::Error| {
+                    io::Error::new(cause.kind(), format!("read {}: {cause}", path.display()))
+                };
+                if fs::metadata(path).map_err(named)?.len() > SECRET_BYTES_MAX {
+                    return Err(named(io::ErrorKind::FileTooLarge.into()));
+                }
+                Ok(fs::read_to_string(path).map_err(named)?.trim().to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("<secret>"),
+            Self::File(path) => write!(f, "<secret in {}>", path.display()),
+        }
+    }
+}
+
+/// How a server is asked by HTTP.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Http {
+    /// The header `Authorization`: what it begins with, and the rest.
+    pub authorization: Option<(String, Secret)>,
+    /// A name and its password.
+    pub basic: Option<(String, Secret)>,
+    /// Through which proxy.
+    pub proxy: Option<String>,
+    /// Whether answers that lead elsewhere are followed.
+    pub follows: bool,
+    /// How the server is known.
+    pub tls: Tls,
+}
+
+/// How a server is known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tls {
+    /// Certificates that count beside those of the system; PEM.
+    pub ca_file: Option<PathBuf>,
+    /// Whether any certificate will do.
+    pub insecure_skip_verify: bool,
+}
+
+/// JSON is posted, as Alertmanager does.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Alertmanager's")]
+pub struct Webhook {
+    pub url: Secret,
+    /// 0: all of them.
+    pub max_alerts: usize,
+    pub http: Http,
+}
+
+/// A message to Slack, or what takes the same.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Slack's")]
+pub struct Slack {
+    pub api_url: Secret,
+    /// Texts of the message, by their keys.
+    pub texts: BTreeMap<&'static str, String>,
+    /// Texts of its attachment, by their keys.
+    pub attachment: BTreeMap<&'static str, String>,
+    pub fields: Vec<SlackField>,
+    pub mrkdwn_in: Vec<String>,
+    pub link_names: bool,
+    pub http: Http,
+}
+
+/// A part of a message to Slack.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Slack's")]
+pub struct SlackField {
+    pub title: String,
+    pub value: String,
+    pub short: bool,
+}
+
+/// An event of `PagerDuty`'s API, version 2.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are PagerDuty's")]
+pub struct Pagerduty {
+    pub routing_key: Secret,
+    pub url: String,
+    pub client: String,
+    pub client_url: String,
+    /// Texts of the payload, by their keys.
+    pub payload: BTreeMap<&'static str, String>,
+    pub details: BTreeMap<String, String>,
+    pub http: Http,
+}
+
+/// A mail.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Alertmanager's")]
+pub struct Email {
+    pub to: String,
+    pub from: String,
+    /// Host and port.
+    pub smarthost: (String, u16),
+    pub hello: String,
+    pub auth: Option<(String, Secret)>,
+    pub require_tls: bool,
+    pub tls: Tls,
+    pub headers: BTreeMap<String, String>,
+    pub html: String,
+    pub text: String,
+}
+
+/// A command, which is given the webhook's JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: i64,
+}

@@ -1,0 +1,129 @@
+//! The tree of routes: who is told of an alert, and with which others together.
+//!
+//! Must never know: files, time.
+
+use std::collections::BTreeMap;
+
+use super::{Receiver, TimeInterval, inhibition::Inhibition};
+use crate::{
+    alerts::{LabelMatcher, LabelSet},
+    model::UnixMillis,
+};
+
+/// How notifications are sent: what a file says, checked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Routing {
+    /// The first one is the root; each comes before those below it.
+    pub routes: Vec<Route>,
+    /// Their places by their keys.
+    pub(super) places: BTreeMap<String, usize>,
+    /// Who can be told.
+    pub receivers: Vec<Receiver>,
+    pub(super) inhibitions: Vec<Inhibition>,
+    /// Texts of template files.
+    pub templates: Vec<String>,
+}
+
+/// A node of the tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    /// Its matchers and those above, as Alertmanager writes them; with a number for the second one
+    /// of the same.
+    pub key: String,
+    /// What an alert must be to come here.
+    pub matchers: Vec<LabelMatcher>,
+    /// Its receiver's place.
+    pub receiver: usize,
+    /// By which labels alerts are told together; `None`: by all.
+    pub group_by: Option<Vec<String>>,
+    /// How long is waited with the first notification of a group, in milliseconds.
+    pub group_wait_ms: i64,
+    /// How long with the next, when something has changed.
+    pub group_interval_ms: i64,
+    /// After how long the same is told again.
+    pub repeat_interval_ms: i64,
+    /// Whether an alert that came here goes on to the next ones beside.
+    pub goes_on: bool,
+    /// Who is told of what nobody acknowledges.
+    pub escalations: Vec<Escalation>,
+    /// The routes directly below, by their places.
+    pub below: Vec<usize>,
+    /// Within any of them nobody is told.
+    pub(super) muted_in: Vec<TimeInterval>,
+    /// Outside of all of them nobody is told; `None`: at all times somebody is.
+    pub(super) active_in: Option<Vec<TimeInterval>>,
+}
+
+/// Another receiver is told of what fires for so long, and nobody has acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Escalation {
+    /// Since when it fires, in milliseconds.
+    pub after_ms: i64,
+    /// The receiver's place.
+    pub receiver: usize,
+}
+
+impl Route {
+    /// The labels by which an alert is told together with others.
+    pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
+        let Some(names) = &self.group_by else { return labels.clone() };
+        let own = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
+        names.iter().filter_map(own).collect()
+    }
+
+    /// Whether its times say that nobody is told now.
+    pub(super) fn is_silent(&self, now: UnixMillis) -> bool {
+        let within = |times: &[TimeInterval]| times.iter().any(|own| own.contains(now));
+        within(&self.muted_in) || self.active_in.as_ref().is_some_and(|own| !within(own))
+    }
+
+    fn accepts(&self, labels: &LabelSet) -> bool {
+        self.matchers.iter().all(|own| own.matches(labels))
+    }
+}
+
+impl Routing {
+    /// The route of a key.
+    pub(super) fn route(&self, key: &str) -> Option<&Route> {
+        self.routes.get(*self.places.get(key)?)
+    }
+
+    /// All templates of receivers, each with its place.
+    pub(super) fn texts(&self) -> Vec<(String, &str)> {
+        let mut texts = Vec::new();
+        for receiver in &self.receivers {
+            for own in &receiver.integrations {
+                let place = |key: &str| format!("receiver {:?}, {}: {key}", receiver.name, own.key);
+                texts.extend(own.target.texts().into_iter().map(|(key, text)| (place(key), text)));
+            }
+        }
+        texts
+    }
+
+    /// The places of the routes to which an alert comes: the deepest ones.
+    pub fn routes_of(&self, labels: &LabelSet) -> Vec<usize> {
+        let mut found = Vec::new();
+        if !self.routes.is_empty() {
+            self.descend(0, labels, &mut found);
+        }
+        found
+    }
+
+    /// No deeper than files may nest.
+    fn descend(&self, place: usize, labels: &LabelSet, found: &mut Vec<usize>) {
+        let Some(route) = self.routes.get(place) else { return };
+        let before = found.len();
+        for below in &route.below {
+            let Some(own) = self.routes.get(*below).filter(|own| own.accepts(labels)) else {
+                continue;
+            };
+            self.descend(*below, labels, found);
+            if !own.goes_on {
+                break;
+            }
+        }
+        if found.len() == before {
+            found.push(place);
+        }
+    }
+}

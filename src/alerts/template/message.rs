@@ -1,0 +1,295 @@
+//! Texts of notifications: Go templates with Alertmanager's variables, methods and functions, and
+//! Granary's own default texts.
+//!
+//! Must never know: receivers, how anything is sent.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gotmpl::{
+    FuncMap, TemplateError, Value, html,
+    parse::{ListNode, Parser},
+};
+
+use super::{
+    Bounded, NOTHING, TURNS_MAX,
+    functions::{self, argument, fault, string},
+    methods::{self, NO_TIME, Rewriting, SHOWN},
+    text,
+};
+use crate::{
+    alerts::{LabelSet, Message, MessageAlert},
+    model::UnixMillis,
+};
+
+/// Bytes that a text may become.
+const EXPANDED_BYTES_MAX: usize = 256 << 10;
+/// The name of the text that is expanded.
+const OWN: &str = "own";
+const DEFAULTS: &str = include_str!("defaults.tmpl");
+
+/// The templates by which messages are written.
+#[derive(Debug, Clone, Default)]
+pub struct MessageTemplates {
+    defined: BTreeMap<String, ListNode>,
+}
+
+impl MessageTemplates {
+    /// Reads files of templates.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub fn new(files: &[String]) -> Result<Self, String> {
+        let mut own = Self { defined: BTreeMap::new() };
+        let mut needed = Rewriting::default();
+        for file in std::iter::once(DEFAULTS).chain(files.iter().map(String::as_str)) {
+            let (_, defined) = read(file)?;
+            for mut one in defined {
+                needed.list(&mut one.body);
+                own.defined.insert(one.name.to_string(), one.body);
+            }
+        }
+        needed.missing(&functions(false), &own.defined).map_or(Ok(own), Err)
+    }
+
+    /// Checks that a text can be read, and needs nothing that is not there.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub fn check(&self, template: &str) -> Result<(), String> {
+        self.own(template).map(drop)
+    }
+
+    /// What a text becomes for a message.
+    ///
+    /// # Errors
+    /// When it cannot be expanded.
+    pub fn expand(&self, template: &str, message: &Message) -> Result<String, String> {
+        if !template.contains("{{") {
+            return Ok(template.to_owned());
+        }
+        let own = self.own(template)?;
+        let base = gotmpl::Template::new("").max_range_iters(TURNS_MAX).funcs(functions(false));
+        let all = self.defined.iter().map(|(name, tree)| (name.as_str(), tree));
+        let base = all.fold(base, |base, (name, tree)| base.add_parse_tree(name, tree.clone()));
+        let base = base.add_parse_tree(OWN, own);
+        expanded(|out| base.execute_template_fmt(out, OWN, &data(message)))
+    }
+
+    /// What a text becomes for a message, with values escaped for HTML where they stand.
+    ///
+    /// # Errors
+    /// When it cannot be expanded.
+    pub fn expand_html(&self, template: &str, message: &Message) -> Result<String, String> {
+        let own = self.own(template)?;
+        let build = || {
+            let mut base =
+                html::Template::new("").max_range_iters(TURNS_MAX).funcs(functions(true));
+            for (name, tree) in &self.defined {
+                base = base.add_parse_tree(name, tree.clone())?;
+            }
+            base.add_parse_tree(OWN, own)?.parse("{{ template \"own\" . }}")
+        };
+        let built = build().map_err(|cause: TemplateError| cause.to_string())?;
+        expanded(|out| built.execute_fmt(out, &data(message)))
+    }
+
+    fn own(&self, template: &str) -> Result<ListNode, String> {
+        let (mut own, defined) = read(template)?;
+        if !defined.is_empty() {
+            return Err("define templates in files that templates names".to_owned());
+        }
+        let mut needed = Rewriting::default();
+        needed.list(&mut own);
+        needed.missing(&functions(false), &self.defined).map_or(Ok(own), Err)
+    }
+}
+
+fn read(text: &str) -> Result<(ListNode, Vec<gotmpl::parse::DefineNode>), String> {
+    let parsed = Parser::new(text, "{{", "}}").and_then(Parser::parse);
+    parsed.map_err(|cause| cause.to_string())
+}
+
+fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<String, String> {
+    let mut out = Bounded::new(EXPANDED_BYTES_MAX);
+    let outcome = run(&mut out);
+    if out.is_over {
+        return Err(format!("more than {EXPANDED_BYTES_MAX} bytes"));
+    }
+    outcome.map_err(|cause| cause.to_string())?;
+    Ok(out.text.replace(NOTHING, ""))
+}
+
+/// Prometheus' functions and Alertmanager's, and the methods.
+fn functions(is_html: bool) -> FuncMap {
+    let mut map = functions::all(None);
+    map.extend(methods::functions());
+    let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
+        map.insert(name.to_owned(), Arc::new(own));
+    };
+    add("join", |args| {
+        let separator = string(args, 0)?;
+        let Value::List(all) = argument(args, 1)? else { return Err(fault("join: no list")) };
+        let parts: Vec<_> = all.iter().map(ToString::to_string).collect();
+        Ok(text(&parts.join(&separator)))
+    });
+    add("trimSpace", |args| Ok(text(string(args, 0)?.trim())));
+    add("stringSlice", |args| Ok(Value::List(args.into())));
+    if is_html {
+        add("safeHtml", |args| Ok(html::HTML::from(string(args, 0)?.as_str()).into()));
+    }
+    map
+}
+
+/// Alertmanager's variables.
+fn data(message: &Message) -> Value {
+    let alerts = message.alerts.iter().map(alert);
+    let (labels, annotations) = message.common();
+    map([
+        ("Receiver", text(&message.receiver)),
+        ("Status", text(message.status())),
+        ("Alerts", Value::List(alerts.collect())),
+        ("GroupLabels", labels_of(&message.group_labels)),
+        ("CommonLabels", labels_of(&labels)),
+        ("CommonAnnotations", labels_of(&annotations)),
+        ("ExternalURL", text("")),
+    ])
+}
+
+fn alert(own: &MessageAlert) -> Value {
+    map([
+        ("Status", text(own.status())),
+        ("Labels", labels_of(&own.labels)),
+        ("Annotations", labels_of(&own.annotations)),
+        ("StartsAt", text(&shown(Some(own.starts_at)))),
+        ("EndsAt", text(&shown(own.ends_at))),
+        ("GeneratorURL", text("")),
+        ("Fingerprint", text(&own.fingerprint())),
+        ("AcknowledgedBy", text(own.acknowledged_by.as_deref().unwrap_or_default())),
+    ])
+}
+
+fn shown(at: Option<i64>) -> String {
+    let at = at.map(|at| UnixMillis(at).civil());
+    at.map_or_else(|| NO_TIME.to_owned(), |civil| civil.strftime(SHOWN).to_string())
+}
+
+fn labels_of(own: &LabelSet) -> Value {
+    Value::Map(Arc::new(
+        own.iter().map(|(name, value)| (name.as_str().into(), text(value))).collect(),
+    ))
+}
+
+fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let fields = fields.into_iter().map(|(name, value)| (name.into(), value));
+    Value::Map(Arc::new(fields.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> Message {
+        let labels = |text: &str| -> LabelSet {
+            let pair = |part: &str| {
+                part.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+            };
+            text.split(' ').filter_map(pair).collect()
+        };
+        let alert = |host: &str, ends_at: Option<i64>| MessageAlert {
+            labels: labels(&format!("alertname=High host={host} severity=page")),
+            annotations: [("summary".to_owned(), format!("{host} <is> high"))].into(),
+            starts_at: 1_795_305_600_000,
+            ends_at,
+            acknowledged_by: ends_at.is_none().then(|| "ann".to_owned()),
+        };
+        Message {
+            receiver: "team".to_owned(),
+            alerts: vec![alert("a", None), alert("b", Some(1_795_309_200_000))],
+            group_labels: labels("severity=page alertname=High"),
+            group_key: "{}:{}".to_owned(),
+            left_out: 0,
+        }
+    }
+
+    #[test]
+    fn alertmanagers_variables_methods_and_functions_are_there() {
+        let templates =
+            MessageTemplates::new(
+                &["{{ define \"one\" }}<{{ .Labels.host }}>{{ end }}".to_owned()],
+            );
+        let templates = templates.unwrap();
+        let check = |template: &str, expected: &str| {
+            assert_eq!(templates.check(template), Ok(()), "{template}");
+            let expanded = templates.expand(template, &message());
+            assert_eq!(expanded, Ok(expected.to_owned()), "{template}");
+        };
+        check("plain", "plain");
+        check("{{ .Status | toUpper }}:{{ .Alerts.Firing | len }}", "FIRING:1");
+        check("{{ .GroupLabels.SortedPairs.Values | join \" \" }}", "High page");
+        check("{{ (.CommonLabels.Remove .GroupLabels.Names).Names | join \",\" }}", "");
+        check(
+            "{{ with .CommonLabels.Remove (stringSlice \"alertname\") }}{{ .severity }}{{ end }}",
+            "page",
+        );
+        check("{{ range .Alerts.Resolved }}{{ template \"one\" . }}{{ end }}", "<b>");
+        check("{{ range .Alerts }}{{ .Status }} {{ end }}", "firing resolved ");
+        check(
+            "{{ range .CommonLabels.SortedPairs }}{{ .Name }}={{ .Value }};{{ end }}",
+            "alertname=High;severity=page;",
+        );
+        check(
+            "{{ (index .Alerts 0).StartsAt.Format \"02 Jan 06 15:04 MST\" }}",
+            "22 Nov 26 00:00 UTC",
+        );
+        check("{{ (index .Alerts 0).StartsAt }}", "2026-11-22 00:00:00 +0000 UTC");
+        check(
+            "{{ (index .Alerts 0).EndsAt.IsZero }} {{ (index .Alerts 1).EndsAt.Unix }}",
+            "true 1795309200",
+        );
+        check("{{ $a := index .Alerts 0 }}{{ $a.StartsAt.Format \"2006-01-02\" }}", "2026-11-22");
+        check("{{ .CommonAnnotations.summary }}{{ .CommonLabels.none }}", "");
+        check("{{ (index .Alerts 0).AcknowledgedBy }}", "ann");
+        check("{{ match \"te.m\" .Receiver }}", "true");
+    }
+
+    #[test]
+    fn html_escapes_what_is_in_alerts() {
+        let templates = MessageTemplates::new(&[]).unwrap();
+        let own = "{{ range .Alerts.Firing }}<p>{{ .Annotations.summary }}</p>{{ end }}";
+        let expanded = templates.expand_html(own, &message()).unwrap();
+        assert_eq!(expanded, "<p>a &lt;is&gt; high</p>");
+        let safe = templates.expand_html("{{ safeHtml \"<b>\" }}", &message()).unwrap();
+        assert_eq!(safe, "<b>");
+    }
+
+    #[test]
+    fn the_default_texts_say_what_fires_and_what_has_ended() {
+        let templates = MessageTemplates::new(&[]).unwrap();
+        let say = |name: &str| {
+            templates.expand(&format!("{{{{ template \"granary.{name}\" . }}}}"), &message())
+        };
+        assert_eq!(say("title").unwrap(), "[FIRING:1] High page");
+        let text = say("text").unwrap();
+        for part in ["a <is> high", "b <is> high", "acknowledged by ann", "host=a", "Ended"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let html = templates.expand_html("{{ template \"granary.html\" . }}", &message()).unwrap();
+        assert!(html.contains("a &lt;is&gt; high") && html.contains("2026-11-22"), "{html}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_before_anything_is_sent() {
+        let templates = MessageTemplates::new(&[]).unwrap();
+        let check = |template: &str, expected: &str| {
+            let message = templates.check(template).unwrap_err();
+            assert!(message.contains(expected), "{template}: {message}");
+        };
+        check("{{ if .None }}{{ lookup 1 }}{{ end }}", "lookup");
+        check("{{ template \"slack.default.title\" . }}", "slack.default.title");
+        check("{{ .Status", "");
+        check("{{ define \"x\" }}{{ end }}", "files");
+        assert!(MessageTemplates::new(&["{{ define \"x\" }}{{ y }}{{ end }}".to_owned()]).is_err());
+        let endless = "{{ range 100000 }}{{ printf \"%0200d\" 1 }}{{ end }}";
+        assert!(templates.expand(endless, &message()).is_err());
+    }
+}

@@ -1,0 +1,297 @@
+//! Methods of the values in Alertmanager's templates, such as `.Alerts.Firing` and
+//! `.StartsAt.Format "15:04"`: gotmpl knows fields alone, so each call of a method becomes one of a
+//! function, before a template is executed.
+//!
+//! Must never know: what is in a template's values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gotmpl::{
+    FuncMap, Value,
+    parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode, Pos, SmolStr, TemplateNode},
+};
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{
+    functions::{argument, fault, string},
+    text,
+};
+
+/// What stands before a method's name in that of its function; no template can write it.
+const MARK: &str = "method ";
+const METHODS: [&str; 12] = [
+    "Firing",
+    "Resolved",
+    "SortedPairs",
+    "Names",
+    "Values",
+    "Remove",
+    "Format",
+    "UTC",
+    "Local",
+    "Unix",
+    "IsZero",
+    "String",
+];
+/// Go's own functions.
+const BUILT_IN: [&str; 21] = [
+    "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js",
+    "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge", "break", "continue",
+];
+/// Go's words for the parts of a time, and jiff's; the longer ones first.
+const LAYOUT: [(&str, &str); 26] = [
+    ("2006", "%Y"),
+    ("January", "%B"),
+    ("Monday", "%A"),
+    ("-07:00", "%:z"),
+    ("Z07:00", "%:Q"),
+    ("-0700", "%z"),
+    (".000000", ".%6f"),
+    (".000", ".%3f"),
+    (".999", "%.f"),
+    ("Jan", "%b"),
+    ("Mon", "%a"),
+    ("MST", "%Z"),
+    ("01", "%m"),
+    ("02", "%d"),
+    ("03", "%I"),
+    ("04", "%M"),
+    ("05", "%S"),
+    ("06", "%y"),
+    ("15", "%H"),
+    ("PM", "%p"),
+    ("pm", "%P"),
+    ("_2", "%e"),
+    ("1", "%-m"),
+    ("2", "%-d"),
+    ("3", "%-I"),
+    ("%", "%%"),
+];
+/// How Go shows a time.
+pub(super) const SHOWN: &str = "%Y-%m-%d %H:%M:%S%.f +0000 UTC";
+/// And one that is not there.
+pub(super) const NO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
+
+/// Rewrites one tree, and notes what it needs.
+#[derive(Debug, Default)]
+pub(super) struct Rewriting {
+    functions: BTreeSet<String>,
+    templates: BTreeSet<String>,
+}
+
+impl Rewriting {
+    /// The first function or template that is needed and not there.
+    pub(super) fn missing(
+        &self,
+        functions: &FuncMap,
+        templates: &BTreeMap<String, ListNode>,
+    ) -> Option<String> {
+        let is_known =
+            |name: &String| functions.contains_key(name) || BUILT_IN.contains(&name.as_str());
+        let function = self.functions.iter().find(|name| !is_known(name));
+        let template = self.templates.iter().find(|name| !templates.contains_key(*name));
+        function
+            .map(|name| format!("the function {name:?} is not known"))
+            .or_else(|| template.map(|name| format!("the template {name:?} is not defined")))
+    }
+
+    /// No deeper than templates may nest.
+    pub(super) fn list(&mut self, list: &mut ListNode) {
+        for node in &mut list.nodes {
+            match node {
+                Node::List(own) => self.list(own),
+                Node::Action(own) => self.pipe(&mut own.pipe),
+                Node::If(own) | Node::Range(own) | Node::With(own) => self.branch(own),
+                Node::Template(own) => self.template(own),
+                Node::Define(own) => self.list(&mut own.body),
+                Node::Text(_) | Node::Break(_) | Node::Continue(_) => {}
+            }
+        }
+    }
+
+    fn branch(&mut self, own: &mut BranchNode) {
+        self.pipe(&mut own.pipe);
+        self.list(&mut own.body);
+        own.else_body.iter_mut().for_each(|list| self.list(list));
+    }
+
+    fn template(&mut self, own: &mut TemplateNode) {
+        self.templates.insert(own.name.to_string());
+        own.pipe.iter_mut().for_each(|pipe| self.pipe(pipe));
+    }
+
+    fn pipe(&mut self, own: &mut PipeNode) {
+        for command in &mut own.commands {
+            let args = std::mem::take(&mut command.args);
+            let mut args = args.into_iter();
+            let Some(first) = args.next() else { continue };
+            let others: Vec<_> = args.map(|arg| self.expression(arg, Vec::new())).collect();
+            command.args = if let Expr::Identifier(pos, name) = first {
+                self.functions.insert(name.to_string());
+                [vec![Expr::Identifier(pos, name)], others].concat()
+            } else if others.is_empty() || !ends_in_method(&first) {
+                // What has no method at its end takes no arguments: that is told when it is
+                // executed.
+                [vec![self.expression(first, Vec::new())], others].concat()
+            } else {
+                vec![self.expression(first, others)]
+            };
+        }
+    }
+
+    /// An expression whose last method is given some arguments.
+    fn expression(&mut self, own: Expr, arguments: Vec<Expr>) -> Expr {
+        let (base, fields) = match own {
+            Expr::Field(pos, fields) => (Expr::Dot(pos), fields),
+            Expr::Variable(pos, name, fields) => (Expr::Variable(pos, name, Vec::new()), fields),
+            Expr::Chain(_, inner, fields) => (self.expression(*inner, Vec::new()), fields),
+            Expr::Pipe(pos, mut pipe) => {
+                self.pipe(&mut pipe);
+                return Expr::Pipe(pos, pipe);
+            }
+            Expr::Identifier(pos, name) => {
+                self.functions.insert(name.to_string());
+                return Expr::Identifier(pos, name);
+            }
+            Expr::Dot(_) | Expr::String(..) | Expr::Number(..) | Expr::Bool(..) | Expr::Nil(_) => {
+                return own;
+            }
+        };
+        let last = fields.len();
+        let mut arguments = Some(arguments);
+        fields.into_iter().enumerate().fold(base, |base, (at, name)| {
+            if !is_method(&name) {
+                return field(base, name);
+            }
+            let arguments = (at + 1 == last).then(|| arguments.take()).flatten();
+            call(base, &name, arguments.unwrap_or_default())
+        })
+    }
+}
+
+fn is_method(name: &SmolStr) -> bool {
+    METHODS.contains(&name.as_str())
+}
+
+fn ends_in_method(own: &Expr) -> bool {
+    let fields = match own {
+        Expr::Field(_, fields) | Expr::Variable(_, _, fields) | Expr::Chain(_, _, fields) => fields,
+        Expr::Dot(_)
+        | Expr::Identifier(..)
+        | Expr::String(..)
+        | Expr::Number(..)
+        | Expr::Bool(..)
+        | Expr::Nil(_)
+        | Expr::Pipe(..) => return false,
+    };
+    fields.last().is_some_and(is_method)
+}
+
+fn field(base: Expr, name: SmolStr) -> Expr {
+    if let Expr::Dot(pos) = base {
+        return Expr::Field(pos, vec![name]);
+    }
+    if let Expr::Field(pos, fields) = base {
+        return Expr::Field(pos, [fields, vec![name]].concat());
+    }
+    if let Expr::Variable(pos, own, fields) = base {
+        return Expr::Variable(pos, own, [fields, vec![name]].concat());
+    }
+    Expr::Chain(base.pos(), Box::new(base), vec![name])
+}
+
+fn call(base: Expr, name: &str, arguments: Vec<Expr>) -> Expr {
+    let pos: Pos = base.pos();
+    let function = Expr::Identifier(pos, format!("{MARK}{name}").into());
+    let args = [vec![function, base], arguments].concat();
+    let commands = vec![CommandNode { pos, args }];
+    Expr::Pipe(pos, PipeNode { pos, decl: Vec::new(), commands, is_assign: false })
+}
+
+/// The functions that methods become.
+pub(super) fn functions() -> FuncMap {
+    let mut map = FuncMap::new();
+    let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
+        map.insert(format!("{MARK}{name}"), std::sync::Arc::new(own));
+    };
+    add("Firing", |args| with_status(args, "firing"));
+    add("Resolved", |args| with_status(args, "resolved"));
+    add("SortedPairs", |args| Ok(Value::List(pairs(args)?.iter().map(pair).collect())));
+    add("Names", |args| {
+        Ok(Value::List(pairs(args)?.into_iter().map(|own| text(&own.0)).collect()))
+    });
+    add("Values", |args| Ok(Value::List(pairs(args)?.into_iter().map(|own| own.1).collect())));
+    add("Remove", remove);
+    add("Format", formatted);
+    add("UTC", |args| argument(args, 0));
+    add("Local", |args| argument(args, 0));
+    add("String", |args| argument(args, 0));
+    add("Unix", |args| Ok(Value::Int(time(args)?.map_or(0, Timestamp::as_second))));
+    add("IsZero", |args| Ok(Value::Bool(time(args)?.is_none())));
+    map
+}
+
+fn with_status(args: &[Value], status: &str) -> gotmpl::Result<Value> {
+    let Value::List(all) = argument(args, 0)? else { return Err(fault("these are no alerts")) };
+    let is_so = |own: &&Value| own.field("Status").and_then(Value::as_str) == Some(status);
+    Ok(Value::List(all.iter().filter(is_so).cloned().collect()))
+}
+
+/// Names and values, of a map in Alertmanager's order: the alert's name first.
+fn pairs(args: &[Value]) -> gotmpl::Result<Vec<(String, Value)>> {
+    let own = argument(args, 0)?;
+    if let Value::Map(map) = &own {
+        let own = map.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        let mut pairs: Vec<_> = own.collect();
+        pairs.sort_by_key(|(name, _)| (name != "alertname", name.clone()));
+        return Ok(pairs);
+    }
+    let Value::List(list) = &own else { return Err(fault("these are no labels")) };
+    let read = |own: &Value| {
+        let name = own.field("Name").and_then(Value::as_str)?.to_owned();
+        Some((name, own.field("Value")?.clone()))
+    };
+    list.iter().map(|pair| read(pair).ok_or_else(|| fault("these are no pairs"))).collect()
+}
+
+fn pair((name, value): &(String, Value)) -> Value {
+    let fields = [("Name".into(), text(name)), ("Value".into(), value.clone())];
+    Value::Map(std::sync::Arc::new(fields.into()))
+}
+
+fn remove(args: &[Value]) -> gotmpl::Result<Value> {
+    let Value::List(names) = argument(args, 1)? else { return Err(fault("Remove: no list")) };
+    let is_kept = |name: &str| !names.iter().any(|own| own.as_str() == Some(name));
+    let kept = pairs(args)?.into_iter().filter(|(name, _)| is_kept(name));
+    let kept = kept.map(|(name, value)| (name.into(), value));
+    Ok(Value::Map(std::sync::Arc::new(kept.collect())))
+}
+
+/// `None` when it is the one that stands for none.
+fn time(args: &[Value]) -> gotmpl::Result<Option<Timestamp>> {
+    let shown = string(args, 0)?;
+    if shown == NO_TIME {
+        return Ok(None);
+    }
+    let civil = jiff::civil::DateTime::strptime(SHOWN, &shown);
+    let read = civil.and_then(|civil| civil.to_zoned(TimeZone::UTC));
+    Ok(Some(read.map_err(|_| fault("this is no time"))?.timestamp()))
+}
+
+fn formatted(args: &[Value]) -> gotmpl::Result<Value> {
+    let layout = string(args, 1)?;
+    let mut rest = layout.as_str();
+    let mut own = String::new();
+    while let Some(next) = rest.chars().next() {
+        let found = LAYOUT.iter().find_map(|(go, word)| Some((rest.strip_prefix(go)?, *word)));
+        (rest, own) = if let Some((after, word)) = found {
+            (after, own + word)
+        } else {
+            own.push(next);
+            (rest.strip_prefix(next).unwrap_or_default(), own)
+        };
+    }
+    let at = time(args)?.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
+    let shown = jiff::fmt::strtime::format(&own, &at);
+    shown.map(|own| text(&own)).map_err(|cause| fault(format!("Format: {cause}")))
+}

@@ -1,0 +1,362 @@
+//! Receivers of Granary's own: real ones of the test's own over kill -9, by mail with TLS, and beside a
+//! real Alertmanager.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    alertmanager::Real,
+    alerts::{RULES, until},
+    daemon::{Daemon, SECONDS, granary, granularities, request},
+    hook::Hook,
+    peers::need,
+};
+
+/// Each host for itself, at once, and not again before the test is over.
+const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
+                     repeat_interval: 1h}\n";
+
+fn start(notifications: &str, more: &str) -> Daemon {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
+    fs::write(at("notify.yml"), notifications).unwrap();
+    let settings = format!(
+        "[alerts]\nrules = ['{}']\nnotifications = '{}'\n{more}\n",
+        at("rules.yml").display(),
+        at("notify.yml").display()
+    );
+    Daemon::start_in(dir, &(settings + &granularities(&SECONDS)))
+}
+
+fn set(daemon: &Daemon, host: &str, level: f64) {
+    let tags = json!({ "host": host });
+    daemon.accept(&json!([{ "metric": "level", "tags": tags, "value": level }]));
+}
+
+fn webhook(hook: &Hook) -> String {
+    format!(
+        "{ROUTE}receivers:\n- name: own\n  webhook_configs: [{{url: 'http://{}/'}}]\n",
+        hook.address
+    )
+}
+
+/// What was told of a host, in order: whether it fires, and since when.
+fn told_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
+    let documents = hook.taken().into_iter().map(|(_, body)| body);
+    let alerts = documents.flat_map(|own| own["alerts"].as_array().unwrap().clone());
+    let own = alerts.filter(|own| own["labels"]["host"] == host);
+    let text = |own: &Value| own.as_str().unwrap().to_owned();
+    own.map(|own| (text(&own["status"]), text(&own["startsAt"]))).collect()
+}
+
+#[test]
+fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
+    let away = Hook::free_address();
+    let settings =
+        format!("{ROUTE}receivers:\n- name: own\n  webhook_configs: [{{url: 'http://{away}/'}}]\n");
+    let daemon = start(&settings, "");
+    set(&daemon, "a", 7.0);
+    set(&daemon, "b", 7.0);
+    let failed = "granary_receiver_notifications_total{outcome=\"failed\",receiver=\"own\"}";
+    until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
+    assert!(daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 2"));
+    set(&daemon, "b", 1.0);
+    let back = Hook::start(Some(away));
+    until(&daemon, "both", || {
+        let ends = |host: &str| told_of(&back, host).last().map(|own| own.0.clone());
+        (ends("a")? == "firing" && ends("b")? == "resolved").then_some(())
+    });
+    until(&daemon, "an empty queue", || {
+        daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 0").then_some(())
+    });
+    assert_eq!(told_of(&back, "a").len(), 1);
+    let document =
+        back.taken().into_iter().map(|own| own.1).find(|own| own["groupLabels"]["host"] == "a");
+    let document = document.unwrap();
+    assert_eq!((&document["version"], &document["receiver"]), (&json!("4"), &json!("own")));
+    assert_eq!(document["groupKey"], "{}:{host=\"a\"}");
+    assert_eq!(document["commonAnnotations"], json!({"summary": "a is at 7"}));
+}
+
+/// Kills at random moments: `GRANARY_TEST_KILLS=200` for as many.
+#[test]
+fn kill_9_loses_no_notification_and_ends_none() {
+    let kills: u64 = env::var("GRANARY_TEST_KILLS").map_or(5, |text| text.parse().unwrap());
+    let hook = Hook::start(None);
+    let mut daemon = start(&webhook(&hook), "");
+    set(&daemon, "stays", 7.0);
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..kills {
+        let level = if round % 2 == 0 { 7.0 } else { 1.0 };
+        set(&daemon, "flips", level);
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        thread::sleep(Duration::from_millis((random >> 33) % 1500));
+        daemon.kill();
+        daemon.restart();
+        let expected = if round % 2 == 0 { "firing" } else { "resolved" };
+        until(&daemon, expected, || (told_of(&hook, "flips").last()?.0 == expected).then_some(()));
+    }
+    until(&daemon, "the one that stays", || told_of(&hook, "stays").first().cloned());
+    let stays = told_of(&hook, "stays");
+    let distinct: BTreeSet<_> = stays.iter().collect();
+    assert_eq!(distinct.len(), 1, "it never ended, and fires since it did: {distinct:?}");
+    // Each change was told, and again at most when the daemon was killed before it could note that.
+    let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for own in told_of(&hook, "flips") {
+        *counts.entry(own).or_default() += 1;
+    }
+    let of = |status: &str| counts.keys().filter(|own| own.0 == status).count() as u64;
+    assert_eq!(of("firing"), kills.div_ceil(2), "{counts:?}");
+    assert_eq!(of("resolved"), kills / 2, "{counts:?}");
+    let again = stays.len() as u64 - 1;
+    let duplicates = counts.values().map(|count| count - 1).sum::<u64>() + again;
+    assert!(duplicates <= kills, "{counts:?}");
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn slack_pagerduty_and_commands_are_told_in_their_own_words() {
+    let hook = Hook::start(None);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let secret = folder.path().join("key");
+    fs::write(&secret, "the-key\n").unwrap();
+    let settings = format!(
+        "{ROUTE}receivers:
+- name: own
+  slack_configs:
+  - {{api_url: 'http://{0}/slack', channel: '#ops', fields: [{{title: host, value: '{{{{ .CommonLabels.host }}}}'}}]}}
+  pagerduty_configs:
+  - {{url: 'http://{0}/pagerduty', routing_key_file: '{1}', severity: '{{{{ .CommonLabels.severity }}}}'}}
+  command_configs:
+  - {{command: [/bin/sh, -c, 'cat >> {2}; echo >> {2}']}}
+",
+        hook.address,
+        secret.display(),
+        out.display()
+    );
+    let daemon = start(&settings, "");
+    set(&daemon, "a", 7.0);
+    let slack = until(&daemon, "Slack", || hook.taken_at("/slack").first().cloned());
+    assert_eq!((&slack["channel"], &slack["username"]), (&json!("#ops"), &json!("Granary")));
+    let attachment = &slack["attachments"][0];
+    assert_eq!(
+        (&attachment["title"], &attachment["color"]),
+        (&json!("[FIRING:1] a"), &json!("danger"))
+    );
+    assert_eq!(attachment["fields"], json!([{"title": "host", "value": "a", "short": false}]));
+    assert!(attachment["text"].as_str().unwrap().contains("a is at 7"), "{attachment}");
+    let event = until(&daemon, "PagerDuty", || hook.taken_at("/pagerduty").first().cloned());
+    assert_eq!(
+        (&event["event_action"], &event["routing_key"]),
+        (&json!("trigger"), &json!("the-key"))
+    );
+    assert_eq!(
+        (&event["payload"]["summary"], &event["payload"]["severity"]),
+        (&json!("[FIRING:1] a"), &json!("page"))
+    );
+    set(&daemon, "a", 1.0);
+    let end = until(&daemon, "the end", || hook.taken_at("/pagerduty").get(1).cloned());
+    assert_eq!((&end["event_action"], &end["dedup_key"]), (&json!("resolve"), &event["dedup_key"]));
+    let lines = until(&daemon, "the command", || {
+        let text = fs::read_to_string(&out).ok()?;
+        let lines =
+            text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>().ok()?;
+        (lines.len() == 2).then_some(lines)
+    });
+    assert_eq!((&lines[0]["status"], &lines[1]["status"]), (&json!("firing"), &json!("resolved")));
+    // Slack is told of no end that it does not ask for.
+    assert_eq!(hook.taken_at("/slack").len(), 1);
+}
+
+#[test]
+fn a_file_of_notifications_is_checked_and_a_bad_one_changes_nothing() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/notifications.yml");
+    let check = |path: &Path, labels: &[&str]| {
+        let command = granary().args(["rules", "notifications"]).arg(path).args(labels).output();
+        let output = command.unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.success(), said)
+    };
+    let (is_well, said) = check(&shipped, &[]);
+    assert!(is_well && said.contains("3 routes, 3 receivers that are told in 4 ways"), "{said}");
+    let (_, said) = check(&shipped, &["alertname=High", "severity=critical"]);
+    assert_eq!(said, "duty, after 900 s boss, by {}/{severity=\"critical\"}\n");
+    let hook = Hook::start(None);
+    let daemon = start(&webhook(&hook), "");
+    let path = daemon.dir.path().join("notify.yml");
+    let bad = webhook(&hook).replace("receiver: own", "receiver: nobody");
+    fs::write(&path, bad + "opsgenie: x\n").unwrap();
+    let (is_well, said) = check(&path, &[]);
+    assert!(!is_well && said.contains("notify.yml") && said.contains("opsgenie"), "{said}");
+    let (status, answer) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
+    assert!(status == 500 && answer.to_string().contains("opsgenie"), "{answer}");
+    // Those of before are told.
+    set(&daemon, "a", 7.0);
+    until(&daemon, "the webhook", || hook.taken().first().cloned());
+    // A route that is read again tells another one.
+    let other = Hook::start(None);
+    fs::write(&path, webhook(&other)).unwrap();
+    let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
+    assert_eq!(status, 200);
+    set(&daemon, "b", 7.0);
+    until(&daemon, "the other one", || told_of(&other, "b").first().cloned());
+}
+
+#[test]
+#[ignore = "needs prometheus-alertmanager; .ci/run installs it and runs this"]
+fn documents_are_those_of_a_real_alertmanager() {
+    let (theirs, own) = (Hook::start(None), Hook::start(None));
+    let settings = |hook: &Hook| {
+        format!(
+            "route:
+  receiver: all
+  group_by: [alertname]
+  group_wait: 3s
+  group_interval: 2s
+  routes:
+  - match_re: {{host: a|b}}
+    matchers: [severity=\"page\"]
+    receiver: some
+    continue: true
+  - receiver: each
+    group_by: ['...']
+inhibit_rules:
+- source_matchers: [host=\"c\"]
+  target_matchers: [host=\"d\"]
+  equal: [alertname]
+receivers:
+- name: all
+- name: some
+  webhook_configs: [{{url: 'http://{0}/some'}}]
+- name: each
+  webhook_configs: [{{url: 'http://{0}/each', send_resolved: false}}]
+",
+            hook.address
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let real = Real::start(folder.path(), &settings(&theirs));
+    let daemon = start(&settings(&own), &format!("alertmanagers = ['{}']", real.url));
+    for host in ["c", "a", "b", "d"] {
+        set(&daemon, host, 7.0);
+    }
+    let known = |hook: &Hook| {
+        let mut all: Vec<_> = hook.taken();
+        for (_, body) in &mut all {
+            // Its own address, which is another one.
+            body["externalURL"] = Value::Null;
+            for alert in body["alerts"].as_array_mut().unwrap() {
+                alert["generatorURL"] = Value::Null;
+            }
+        }
+        all.sort_by_key(|own| format!("{own:?}"));
+        all
+    };
+    let both = |daemon: &Daemon, count: usize| {
+        until(daemon, "both", || {
+            (theirs.taken().len() >= count && own.taken().len() >= count).then_some(())
+        });
+        assert_eq!(known(&theirs), known(&own));
+    };
+    // Three for each, one for some: d is inhibited by c.
+    both(&daemon, 4);
+    set(&daemon, "a", 1.0);
+    both(&daemon, 5);
+    set(&daemon, "b", 1.0);
+    both(&daemon, 6);
+}
+
+/// A mail server in Python.
+struct MailServer {
+    process: Child,
+    port: u16,
+    mails: Arc<Mutex<Vec<Value>>>,
+}
+
+impl MailServer {
+    fn start(folder: &Path) -> Self {
+        let python = env::var("GRANARY_TEST_PYTHON").unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/smtp_server.py");
+        let process = Command::new(python).arg(script).arg(folder).stdout(Stdio::piped()).spawn();
+        let mut process = process.unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = lines.next().unwrap().unwrap().parse().unwrap();
+        let mails = Arc::new(Mutex::new(Vec::new()));
+        let all = mails.clone();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                all.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Self { process, port, mails }
+    }
+}
+
+impl Drop for MailServer {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+#[test]
+#[ignore = "needs aiosmtpd; .ci/run installs it and runs this"]
+fn mail_arrives_at_a_real_server_with_starttls_and_a_password() {
+    need("python3");
+    let folder = tempfile::tempdir().unwrap();
+    let server = MailServer::start(folder.path());
+    fs::write(folder.path().join("password"), "secret\n").unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let settings = |tls: &str| {
+        format!(
+        "{ROUTE}global: {{smtp_smarthost: 'localhost:{}', smtp_from: 'Granary <granary@example.org>',
+  smtp_auth_username: granary, smtp_auth_password_file: '{}'}}
+receivers:
+- name: own
+  email_configs:
+  - {{to: 'ann@example.org, bob@example.org', send_resolved: true{tls}}}
+",
+        server.port,
+        at("password"),
+    )
+    };
+    let tls = format!(", tls_config: {{ca_file: '{}'}}", at("ca.pem"));
+    let daemon = start(&settings(&tls), "");
+    set(&daemon, "a", 7.0);
+    let mail = until(&daemon, "a mail", || server.mails.lock().unwrap().first().cloned());
+    assert_eq!(mail["encrypted"], true);
+    assert_eq!(mail["to"], json!(["ann@example.org", "bob@example.org"]));
+    assert_eq!(
+        (&mail["from"], &mail["subject"]),
+        (&json!("granary@example.org"), &json!("[FIRING:1] a"))
+    );
+    for kind in ["text/plain", "text/html"] {
+        assert!(mail["parts"][kind].as_str().unwrap().contains("a is at 7"), "{mail}");
+    }
+    set(&daemon, "a", 1.0);
+    let end = until(&daemon, "the end", || server.mails.lock().unwrap().get(1).cloned());
+    assert_eq!(end["subject"], "[RESOLVED] a");
+    assert_ne!(end["id"], mail["id"]);
+
+    // A server that is not known by its certificate is told nothing.
+    fs::write(daemon.dir.path().join("notify.yml"), settings("")).unwrap();
+    let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
+    assert_eq!(status, 200);
+    set(&daemon, "b", 7.0);
+    let failed = "granary_receiver_notifications_total{outcome=\"failed\",receiver=\"own\"}";
+    until(&daemon, "a failure", || daemon.metrics().contains(failed).then_some(()));
+    assert_eq!(server.mails.lock().unwrap().len(), 2);
+}
