@@ -439,6 +439,9 @@ mod tests {
         metrics.partitions.with_label_values(&["1m"]);
         metrics.partition_file_bytes.with_label_values(&["1m"]);
         metrics.memory_bytes.with_label_values(&["index"]);
+        metrics.receiver_notifications.with_label_values(&["team", "sent"]);
+        metrics.receiver_queue_length.with_label_values(&["team"]);
+        metrics.receiver_queue_age.with_label_values(&["team"]);
         let families = metrics.registry.gather();
         let mut names: Vec<_> =
             families.iter().map(prometheus::proto::MetricFamily::name).collect();
