@@ -127,6 +127,37 @@ fn kill_9_loses_no_notification_and_ends_none() {
 }
 
 #[test]
+fn a_silence_keeps_receivers_quiet_until_it_is_over_and_who_looks_after_an_alert_stops_its_escalation()
+ {
+    let hook = Hook::start(None);
+    let url = |path: &str| format!("webhook_configs: [{{url: 'http://{}/{path}'}}]", hook.address);
+    let route = ROUTE.replace("}\n", ", escalate: [{after: 8s, receiver: boss}]}\n");
+    let receivers = [("own", url("own")), ("boss", url("boss"))]
+        .map(|(name, urls)| format!("- name: {name}\n  {urls}\n"));
+    let daemon = start(&format!("{route}receivers:\n{}", receivers.concat()), "");
+    let run = |args: &[&str]| {
+        let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told_at = |path: &str, host: &str| {
+        let documents = hook.taken_at(path);
+        documents.iter().filter(|own| own["groupLabels"]["host"] == host).count()
+    };
+    let id = run(&["silence", "add", "host=quiet", "--comment", "moved", "--by", "ann"]);
+    set(&daemon, "quiet", 7.0);
+    set(&daemon, "kept", 7.0);
+    until(&daemon, "the one that is kept", || (told_at("/own", "kept") > 0).then_some(()));
+    run(&["alerts", "ack", "host=kept", "--by", "ann"]);
+    set(&daemon, "left", 7.0);
+    until(&daemon, "an escalation", || (told_at("/boss", "left") > 0).then_some(()));
+    assert_eq!(told_at("/boss", "kept"), 0, "it fires for longer, but ann looks after it");
+    assert_eq!(told_at("/own", "quiet") + told_at("/boss", "quiet"), 0);
+    run(&["silence", "expire", id.trim()]);
+    until(&daemon, "what was silenced", || (told_at("/own", "quiet") > 0).then_some(()));
+}
+
+#[test]
 fn slack_pagerduty_and_commands_are_told_in_their_own_words() {
     let hook = Hook::start(None);
     let folder = tempfile::tempdir().unwrap();
