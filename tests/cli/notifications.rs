@@ -100,6 +100,8 @@ fn kill_9_loses_no_notification_and_ends_none() {
     for round in 0..kills {
         let level = if round % 2 == 0 { 7.0 } else { 1.0 };
         set(&daemon, "flips", level);
+        // A value counts for five minutes, and many rounds take longer.
+        set(&daemon, "stays", 7.0);
         random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         thread::sleep(Duration::from_millis((random >> 33) % 1500));
         daemon.kill();
