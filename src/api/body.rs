@@ -88,6 +88,16 @@ impl Bodies {
         received
     }
 
+    /// Receives a change, in JSON.
+    pub(super) async fn receive_change(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+    ) -> Result<Body, Refusal> {
+        must_be_json(request)?;
+        self.receive_asked(request, payload, FORM_BYTES_MAX).await
+    }
+
     /// Receives a body of samples and undoes its `Content-Encoding`, which without the header is
     /// `default_encoding`.
     pub(super) async fn receive(

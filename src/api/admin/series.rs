@@ -10,7 +10,7 @@ use actix_web::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    api::{AdminParts, answer, body, query::selector, refusal},
+    api::{AdminParts, answer, query::selector, refusal},
     query::{self, ChangeAnswer, QueryError, Selector},
     store::{ChangeAction, ChangeRefusal, Renaming, SeriesChange},
 };
@@ -106,8 +106,7 @@ pub(super) async fn read<T: DeserializeOwned>(
     payload: web::Payload,
     parts: &AdminParts,
 ) -> Result<T, HttpResponse> {
-    body::must_be_json(request).map_err(|refusal| refusal.response())?;
-    let body = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await;
+    let body = parts.bodies.receive_change(request, payload).await;
     let body = body.map_err(|refusal| refusal.response())?;
     serde_json::from_slice(&body.bytes)
         .map_err(|cause| answer::query_error(&QueryError::Invalid(format!("body: {cause}"))))

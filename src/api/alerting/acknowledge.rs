@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AlertingParts, receive};
+use super::AlertingParts;
 use crate::{
     actors::{Acknowledge, AcknowledgeFault},
     alerts::{Acknowledgement, LabelSet},
@@ -62,9 +62,9 @@ async fn change(
     parts: &AlertingParts,
     by: impl FnOnce(Posted) -> Result<Option<Acknowledgement>, String>,
 ) -> HttpResponse {
-    let body = match receive(request, payload, parts).await {
+    let body = match parts.bodies.receive_change(request, payload).await {
         Ok(body) => body,
-        Err(refused) => return refused,
+        Err(refusal) => return refusal.response(),
     };
     let invalid = |message: String| answer::error(StatusCode::BAD_REQUEST, "invalid", message);
     let posted = match serde_json::from_slice::<Posted>(&body.bytes) {

@@ -11,15 +11,11 @@ mod silences;
 mod status;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpResponse,
     http::{Method, StatusCode},
-    web,
 };
 
-use super::{
-    body::{self, Bodies, Body},
-    scope::Scope,
-};
+use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::{KnownRules, KnownSilences, TrustedClock},
     model::UnixMillis,
@@ -48,17 +44,6 @@ pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
     scope.route(Method::GET, "/api/v2/receivers", status::receivers);
     scope.route(Method::POST, "/api/v1/alerts/ack", acknowledge::acknowledge);
     scope.route(Method::POST, "/api/v1/alerts/unack", acknowledge::withdraw);
-}
-
-/// Receives a change.
-async fn receive(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &AlertingParts,
-) -> Result<Body, HttpResponse> {
-    body::must_be_json(request).map_err(|refusal| refusal.response())?;
-    let received = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await;
-    received.map_err(|refusal| refusal.response())
 }
 
 /// Alertmanager's errors are texts.

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::{AlertingParts, fault, params::Params, receive, time};
+use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     actors::SilencingFault,
     alerts::{LabelMatcher, NewSilence, Recurrence, Silence, SilenceFault, SilenceState},
@@ -92,9 +92,9 @@ pub(super) async fn put(
     payload: web::Payload,
     parts: web::Data<AlertingParts>,
 ) -> HttpResponse {
-    let body = match receive(&request, payload, &parts).await {
+    let body = match parts.bodies.receive_change(&request, payload).await {
         Ok(body) => body,
-        Err(refused) => return refused,
+        Err(refusal) => return refusal.response(),
     };
     let put = move || {
         let posted = serde_json::from_slice::<Posted>(&body.bytes)

@@ -7,7 +7,7 @@ use actix_web::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ObjectsParts, receive, respond};
+use super::{ObjectsParts, respond};
 use crate::{
     api::{answer, query::selector},
     model::UnixMillis,
@@ -63,9 +63,9 @@ pub(super) async fn add(
     payload: web::Payload,
     parts: web::Data<ObjectsParts>,
 ) -> HttpResponse {
-    let body = match receive(&request, payload, &parts).await {
+    let body = match parts.bodies.receive_change(&request, payload).await {
         Ok(body) => body,
-        Err(refused) => return refused,
+        Err(refusal) => return refusal.response(),
     };
     let metrics = parts.metrics.clone();
     let add = move || {

@@ -7,7 +7,7 @@ use actix_web::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::{ObjectsParts, receive, respond};
+use super::{ObjectsParts, respond};
 use crate::{
     api::answer,
     objects::{Dashboard, ObjectFault, dashboards},
@@ -47,9 +47,9 @@ pub(super) async fn put(
     payload: web::Payload,
     parts: web::Data<ObjectsParts>,
 ) -> HttpResponse {
-    let body = match receive(&request, payload, &parts).await {
+    let body = match parts.bodies.receive_change(&request, payload).await {
         Ok(body) => body,
-        Err(refused) => return refused,
+        Err(refusal) => return refusal.response(),
     };
     let name = name.into_inner();
     let own = name.clone();

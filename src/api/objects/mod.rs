@@ -6,17 +6,13 @@ mod annotations;
 mod dashboards;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpResponse,
     http::{Method, StatusCode},
     web,
 };
 use serde_json::json;
 
-use super::{
-    answer,
-    body::{self, Bodies, Body},
-    scope::Scope,
-};
+use super::{answer, body::Bodies, scope::Scope};
 use crate::{
     actors::{KnownHosts, TrustedClock},
     objects::{Annotations, ObjectFault},
@@ -45,17 +41,6 @@ pub(super) fn routes(mut scope: Scope<'_, ObjectsParts>) {
     scope.route(Method::GET, "/api/v1/annotations", annotations::list);
     scope.route(Method::POST, "/api/v1/annotations", annotations::add);
     scope.route(Method::DELETE, "/api/v1/annotations/{id}", annotations::delete);
-}
-
-/// Receives a change.
-async fn receive(
-    request: &HttpRequest,
-    payload: web::Payload,
-    parts: &ObjectsParts,
-) -> Result<Body, HttpResponse> {
-    body::must_be_json(request).map_err(|refusal| refusal.response())?;
-    let received = parts.bodies.receive_asked(request, payload, body::FORM_BYTES_MAX).await;
-    received.map_err(|refusal| refusal.response())
 }
 
 /// Does away from the HTTP worker what may wait for the disk, and answers by what became of it.
