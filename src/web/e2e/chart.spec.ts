@@ -1,7 +1,15 @@
 /** What a chart shows and what one does with it: values, legend, axes, files. */
-import type { Page } from "@playwright/test";
 import { nextAsked } from "./support/asked";
-import { areaOf, boxOf, chartOf, choose, fromMenu, legendRow, nextFrame } from "./support/charts";
+import {
+  areaOf,
+  boxOf,
+  chartOf,
+  choose,
+  fromMenu,
+  legendRow,
+  nextFrame,
+  textsDrawnBy,
+} from "./support/charts";
 import { HOST } from "./support/data";
 import { drawn, drawnNow } from "./support/drawn";
 import { expect, test } from "./support/test";
@@ -109,7 +117,7 @@ test("axes are logarithmic and areas stacked where one wants them so", async ({ 
   await fromMenu(page, "Load", "Stacked areas");
   await expect(page).not.toHaveURL(/stacked/);
 
-  const texts = await axisTexts(page, () => fromMenu(page, "Load", "Logarithmic axis"));
+  const texts = await textsDrawnBy(page, () => fromMenu(page, "Load", "Logarithmic axis"));
   await expect(page).toHaveURL(/log\.load=1/);
   expect(texts).toContain("0.1");
   expect(texts).toContain("10");
@@ -118,7 +126,7 @@ test("axes are logarithmic and areas stacked where one wants them so", async ({ 
 test("the shares of the processor are drawn up to 100 %", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "CPU");
-  const texts = await axisTexts(page, () => fromMenu(page, "CPU", "Stacked areas"));
+  const texts = await textsDrawnBy(page, () => fromMenu(page, "CPU", "Stacked areas"));
   expect(texts).toContain("100 %");
   expect(texts).not.toContain("120 %");
 });
@@ -153,24 +161,6 @@ test("the legend tells the least and the greatest of a slot beside its average",
   expect(greatest).toBeCloseTo(points("max")?.[place ?? -1] ?? NaN, 3);
   expect(least).toBeLessThan(greatest);
 });
-
-/** The texts that charts write on their canvases meanwhile. */
-async function axisTexts(page: Page, act: () => Promise<void>): Promise<string[]> {
-  await page.evaluate(() => {
-    const written: string[] = [];
-    Object.assign(window, { written });
-    const ground = CanvasRenderingContext2D.prototype;
-    const write = Object.getOwnPropertyDescriptor(ground, "fillText")
-      ?.value as typeof ground.fillText;
-    ground.fillText = function (text, ...rest) {
-      written.push(text);
-      write.call(this, text, ...rest);
-    };
-  });
-  await act();
-  await nextFrame(page);
-  return page.evaluate(() => (window as unknown as { written: string[] }).written);
-}
 
 test("a chart fills the screen and leaves it by Escape", async ({ page }) => {
   await page.goto(SIX_HOURS);

@@ -68,18 +68,32 @@ export async function nextFrame(page: Page): Promise<void> {
   );
 }
 
+/** Runs in the page: notes the texts that are written on canvases. */
+function noteTexts(): void {
+  const written: string[] = [];
+  Object.assign(window, { written });
+  const ground = CanvasRenderingContext2D.prototype;
+  const write = Object.getOwnPropertyDescriptor(ground, "fillText")
+    ?.value as typeof ground.fillText;
+  ground.fillText = function (text, ...rest) {
+    written.push(text);
+    write.call(this, text, ...rest);
+  };
+}
+
+const textsNoted = (page: Page) =>
+  page.evaluate(() => (window as unknown as { written: string[] }).written);
+
 /** Begins to note the texts that charts of the pages that are opened write on their canvases. */
 export async function textsDrawn(page: Page): Promise<() => Promise<string[]>> {
-  await page.addInitScript(() => {
-    const written: string[] = [];
-    Object.assign(window, { written });
-    const ground = CanvasRenderingContext2D.prototype;
-    const write = Object.getOwnPropertyDescriptor(ground, "fillText")
-      ?.value as typeof ground.fillText;
-    ground.fillText = function (text, ...rest) {
-      written.push(text);
-      write.call(this, text, ...rest);
-    };
-  });
-  return () => page.evaluate(() => (window as unknown as { written: string[] }).written);
+  await page.addInitScript(noteTexts);
+  return () => textsNoted(page);
+}
+
+/** The texts that charts write on their canvases meanwhile. */
+export async function textsDrawnBy(page: Page, act: () => Promise<void>): Promise<string[]> {
+  await page.evaluate(noteTexts);
+  await act();
+  await nextFrame(page);
+  return textsNoted(page);
 }

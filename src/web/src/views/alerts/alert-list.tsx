@@ -4,6 +4,7 @@ import type { Alert, RuleGroup } from "../../api/types";
 import { href, param, setParams } from "../../app/address";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
+import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import {
   chosen,
@@ -33,16 +34,12 @@ export function AlertList({ listed, groups, onChange }: Props) {
     <section class="card section">
       <div class="card-head">
         <h2>Active alerts</h2>
-        <span class="search">
-          <Icon name="search" />
-          <input
-            type="search"
-            aria-label="Search alerts"
-            placeholder="Search labels and texts"
-            value={search.value}
-            onInput={(event) => setParams({ q: event.currentTarget.value }, { replace: true })}
-          />
-        </span>
+        <Search
+          label="Search alerts"
+          placeholder="Search labels and texts"
+          param="q"
+          text={search.value}
+        />
       </div>
       {shown.length > 0 ? (
         <Rows listed={shown} onChange={onChange} />

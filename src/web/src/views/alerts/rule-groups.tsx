@@ -1,9 +1,10 @@
 /** Rules by group: whether each is evaluated, when it was, and what it finds. */
 import type { Rule, RuleGroup } from "../../api/types";
-import { href, param, setParams } from "../../app/address";
+import { href, param } from "../../app/address";
 import { counted, elapsedText, lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
+import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import { Table, type Head } from "../../parts/table";
 import { instantOf, nameOfRule } from "./listed";
@@ -26,16 +27,13 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
     .filter(({ rules }) => rules.length > 0);
   return (
     <>
-      <span class="search alerts-search">
-        <Icon name="search" />
-        <input
-          type="search"
-          aria-label="Search rules"
-          placeholder="Search names and expressions"
-          value={search.value}
-          onInput={(event) => setParams({ q: event.currentTarget.value }, { replace: true })}
-        />
-      </span>
+      <Search
+        class="alerts-search"
+        label="Search rules"
+        placeholder="Search names and expressions"
+        param="q"
+        text={search.value}
+      />
       {found.length === 0 && (
         <section class="card section">
           <Empty title={groups.length === 0 ? "No rules are set up" : "No rule is like that"}>

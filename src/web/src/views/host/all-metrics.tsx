@@ -2,12 +2,13 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { SeriesEntry } from "../../api/types";
-import { href, param, setParams } from "../../app/address";
+import { href, param } from "../../app/address";
 import { Chart } from "../../chart/chart";
 import type { TimeFrame } from "../../chart/frame";
 import { writeChoice } from "../../model/timeframe";
 import { counted } from "../../model/words";
 import { Icon } from "../../parts/icon";
+import { Search } from "../../parts/search";
 import { groupsOf, matching, type Group, type MetricCount } from "./groups";
 import { tagsOfHost } from "./sections";
 
@@ -35,18 +36,7 @@ export function AllMetrics({ frame, name, series, isOpen }: AllMetricsProps) {
       <div class="head section-title">
         <h2>All metrics of this host</h2>
         <span class="muted num">{counted(count, "metric")}</span>
-        <label class="search">
-          <Icon name="search" />
-          <span class="hidden-text">Search metrics</span>
-          <input
-            type="search"
-            placeholder="Name of a metric"
-            value={text}
-            onInput={(event) =>
-              setParams({ metrics: event.currentTarget.value }, { replace: true })
-            }
-          />
-        </label>
+        <Search label="Search metrics" placeholder="Name of a metric" param="metrics" text={text} />
       </div>
       {found.length === 0 && <p class="muted">No metric of this host has that in its name.</p>}
       {found.map((group, k) => (
