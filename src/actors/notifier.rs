@@ -57,11 +57,11 @@ impl Notifier {
         if now < self.next_at {
             return;
         }
-        let (set, statuses) = self.parts.rules.groups();
+        let (groups, _) = self.parts.rules.told_groups();
         let alerts = || {
-            set.groups.iter().zip(&statuses).flat_map(|(group, status)| {
+            groups.iter().flat_map(|(interval_ms, status)| {
                 let rules = status.state.rules.values();
-                rules.flat_map(|own| &own.alerts).map(|alert| (alert, group.interval_ms))
+                rules.flat_map(|own| &own.alerts).map(|alert| (alert, *interval_ms))
             })
         };
         let due = self.telling.due(alerts(), now);

@@ -40,6 +40,15 @@ pub struct RuleSet {
     pub groups: Vec<RuleGroup>,
     /// Who is told of alerts.
     pub routing: Option<Arc<Routing>>,
+    /// Files, and folders of files, that are left out because they cannot be used.
+    pub unread: Vec<PathBuf>,
+}
+
+impl RuleSet {
+    /// Whether a file may have groups that are left out.
+    pub fn is_unread(&self, file: &str) -> bool {
+        self.unread.iter().any(|own| Path::new(file).starts_with(own))
+    }
 }
 
 /// Why the rules cannot be used. None is used then.
@@ -98,20 +107,24 @@ impl RuleSources {
 
     /// Reads the files that can be used, and says what cannot. Where there is too much, nothing can.
     pub fn read_usable(&self, promql: &PromqlSettings) -> (RuleSet, Option<SourceFault>) {
-        let mut fault = None;
-        let files = self.files(&mut fault);
+        let (mut fault, mut unread) = (None, Vec::new());
+        let files = self.files(&mut fault, &mut unread);
         let limits = promql.limits(&Budget::UNLIMITED);
         let (mut groups, mut faults) = (Vec::new(), Vec::new());
         for path in files {
             match text(&path) {
                 Err(cause) => {
+                    unread.push(path.clone());
                     fault.get_or_insert(SourceFault::Read { path, cause });
                 }
                 Ok(text) => {
                     let name = path.to_string_lossy();
                     match read_rules(&name, &text, self.interval_ms, &limits) {
                         Ok(own) => groups.extend(own),
-                        Err(own) => faults.extend(own),
+                        Err(own) => {
+                            faults.extend(own);
+                            unread.push(path);
+                        }
                     }
                 }
             }
@@ -125,16 +138,20 @@ impl RuleSources {
         let is_too_much = at_most(groups.len(), "groups of rules", GROUPS_MAX)
             .and_then(|()| at_most(rules, "rules", RULES_MAX));
         if let Err(cause) = is_too_much {
-            return (RuleSet::default(), Some(cause));
+            return (RuleSet { unread: any_file(), ..RuleSet::default() }, Some(cause));
         }
         if !faults.is_empty() {
             fault.get_or_insert(SourceFault::Rules(faults));
         }
-        (RuleSet { groups, routing: routing.map(Arc::new) }, fault)
+        (RuleSet { groups, routing: routing.map(Arc::new), unread }, fault)
     }
 
-    /// The files, in order of their names, each once; notes the first fault.
-    fn files(&self, fault: &mut Option<SourceFault>) -> BTreeSet<PathBuf> {
+    /// The files, in order of their names, each once; notes the first fault, and what is left out.
+    fn files(
+        &self,
+        fault: &mut Option<SourceFault>,
+        unread: &mut Vec<PathBuf>,
+    ) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
         let mut patterns = Vec::new();
         for path in &self.paths {
@@ -150,17 +167,26 @@ impl RuleSources {
         for pattern in patterns {
             match matching(&pattern) {
                 Ok(found) => files.extend(found),
-                Err(cause) => drop(fault.get_or_insert(cause)),
+                Err(cause) => {
+                    unread.extend(any_file());
+                    fault.get_or_insert(cause);
+                }
             }
         }
         match at_most(files.len(), "rule files", FILES_MAX) {
             Ok(()) => files,
             Err(cause) => {
+                unread.extend(any_file());
                 *fault = Some(cause);
                 BTreeSet::new()
             }
         }
     }
+}
+
+/// What every file's name begins with: none can be told from those that are left out.
+fn any_file() -> Vec<PathBuf> {
+    vec![PathBuf::new()]
 }
 
 /// The folder's own name is no pattern.
@@ -231,5 +257,23 @@ mod tests {
         fs::write(at("b.yml"), "groups:\n- nam: b\n").unwrap();
         let message = read(&[folder.path().to_owned()]).unwrap_err();
         assert!(message.contains("b.yml") && message.contains("nam"), "{message}");
+    }
+
+    #[test]
+    fn what_is_left_out_at_a_start_is_known_by_its_file_or_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        fs::write(at("good.yml"), "groups:\n- name: g\n").unwrap();
+        fs::write(at("bad.yml"), "groups:\n- nam: b\n").unwrap();
+        let settings = config::load(None, &config::Overrides::default()).unwrap();
+        let unread = |paths: &[String]| {
+            let sources =
+                RuleSources { paths: paths.to_vec(), interval_ms: 60_000, notifications: None };
+            let (set, _) = sources.read_usable(&settings.promql);
+            ["good.yml", "bad.yml", "gone/x.yml", "other.yml"].map(|name| set.is_unread(&at(name)))
+        };
+        assert_eq!(unread(&[at("good.yml")]), [false; 4]);
+        assert_eq!(unread(&[at("*.yml"), at("gone")]), [false, true, true, false]);
+        assert_eq!(unread(&[at("[")]), [true; 4]);
     }
 }

@@ -33,7 +33,7 @@ fn start(notifications: &str, more: &str) -> Daemon {
     fs::write(at("notify.yml"), notifications).unwrap();
     let settings = format!(
         "[alerts]\nrules = ['{}']\nnotifications = '{}'\n{more}\n",
-        at("rules.yml").display(),
+        at("*rules.yml").display(),
         at("notify.yml").display()
     );
     Daemon::start_in(dir, &(settings + &granularities(&SECONDS)))
@@ -87,6 +87,37 @@ fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
     assert_eq!((&document["version"], &document["receiver"]), (&json!("4"), &json!("own")));
     assert_eq!(document["groupKey"], "{}:{host=\"a\"}");
     assert_eq!(document["commonAnnotations"], json!({"summary": "a is at 7"}));
+}
+
+#[test]
+fn a_start_with_a_rule_file_that_cannot_be_used_ends_none_of_its_alerts() {
+    let hook = Hook::start(None);
+    let mut daemon = start(&webhook(&hook), "");
+    let at = |name: &str| daemon.dir.path().join(name);
+    let rules = at("rules.yml");
+    let other =
+        RULES.replace("FOR", "0s").replace("level", "other").replace("name: own", "name: b");
+    fs::write(at("other-rules.yml"), other).unwrap();
+    set(&daemon, "a", 7.0);
+    until(&daemon, "what fires", || (told_of(&hook, "a").len() == 1).then_some(()));
+    let good = fs::read_to_string(&rules).unwrap();
+    daemon.kill();
+    fs::write(&rules, good.replace("expr", "exp")).unwrap();
+    daemon.restart();
+    let tags = json!({ "host": "b" });
+    daemon.accept(&json!([{ "metric": "other", "tags": tags, "value": 7.0 }]));
+    until(&daemon, "the file that can be used", || told_of(&hook, "b").first().cloned());
+    assert_eq!(told_of(&hook, "a").len(), 1, "nobody looked whether it ended");
+    let (_, shown) =
+        request(&daemon.url, "GET", "/api/v2/alerts?filter=host%3Da", &[], "").unwrap();
+    assert_eq!(shown[0]["status"]["state"], "active", "{shown}");
+    // Once the file can be read, it ends when it is over, and is told so once.
+    set(&daemon, "a", 1.0);
+    fs::write(&rules, good).unwrap();
+    let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
+    assert_eq!(status, 200);
+    until(&daemon, "the end", || (told_of(&hook, "a").last()?.0 == "resolved").then_some(()));
+    assert_eq!(told_of(&hook, "a").len(), 2);
 }
 
 /// Kills at random moments: `GRANARY_TEST_KILLS=200` for as many.

@@ -29,6 +29,8 @@ struct Inner {
     loaded: RwLock<Loaded>,
     /// By the groups' ids.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
+    /// What is remembered of groups whose files were left out; `None` until that is known.
+    unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
     /// Held while files are read: the last to begin is the last to end.
     reading: Mutex<()>,
     /// Why they could not be read last.
@@ -90,6 +92,7 @@ impl KnownRules {
             metrics,
             loaded,
             statuses: RwLock::default(),
+            unread: RwLock::default(),
             reading: Mutex::default(),
             acknowledgements: Waiting::default(),
         }))
@@ -151,6 +154,12 @@ impl KnownRules {
         self.0.statuses.write().insert(id.to_owned(), Arc::new(status));
     }
 
+    /// Notes what is remembered of groups whose files were left out.
+    pub(super) fn note_unread(&self, states: Vec<GroupState>) {
+        let status = |state| Arc::new(GroupStatus { state, ..GroupStatus::default() });
+        *self.0.unread.write() = Some(states.into_iter().map(status).collect());
+    }
+
     /// Forgets all groups but those for which `keep` says so.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
         self.0.statuses.write().retain(|id, _| keep(id));
@@ -176,16 +185,32 @@ impl KnownRules {
         self.loaded().set.routing.clone()
     }
 
+    /// What became of all groups of whose alerts people are told, each with its interval in
+    /// milliseconds, and whether it is known of all of them. What a file said that could not be used at
+    /// a start goes on as it was: it did not end because somebody made a mistake.
+    pub fn told_groups(&self) -> (Vec<(i64, Arc<GroupStatus>)>, bool) {
+        let set = self.loaded().set;
+        let mut told = Vec::new();
+        let statuses = self.0.statuses.read();
+        let known =
+            |group: &RuleGroup| Some((group.interval_ms, statuses.get(&group.id())?.clone()));
+        told.extend(set.groups.iter().filter_map(known));
+        drop(statuses);
+        let mut are_all_known = told.len() == set.groups.len();
+        if !set.unread.is_empty() {
+            let unread = self.0.unread.read();
+            are_all_known &= unread.is_some();
+            told.extend(unread.iter().flatten().map(|own| (0, own.clone())));
+        }
+        (told, are_all_known)
+    }
+
     /// All alerts that fire, and those that have ended lately; `None` until it is known of each group.
     pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
-        let set = self.loaded().set;
-        let statuses = self.0.statuses.read();
-        let mut told = Vec::new();
-        for group in &set.groups {
-            let rules = statuses.get(&group.id())?.state.rules.values();
-            told.extend(rules.flat_map(|rule| &rule.alerts).filter_map(MessageAlert::new));
-        }
-        Some(told)
+        let (groups, are_all_known) = self.told_groups();
+        let rules = groups.iter().flat_map(|(_, own)| own.state.rules.values());
+        let alerts = rules.flat_map(|rule| &rule.alerts).filter_map(MessageAlert::new);
+        are_all_known.then(|| alerts.collect())
     }
 
     /// The groups in order of their files and places, and what became of them.

@@ -18,7 +18,7 @@ pub use known::{GroupStatus, KnownRules};
 
 use super::{KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{
-    alerts::{Answered, Ask, GroupRun, GroupState, TemplateQuery, due, next_after},
+    alerts::{Answered, Ask, GroupRun, GroupState, RuleSet, TemplateQuery, due, next_after},
     model::{SeriesLimits, UnixMillis},
     query::{PromqlSettings, QueryResources, evaluate_vector},
     store::{ObjectKind, Store},
@@ -207,14 +207,15 @@ impl Shared {
                 tracing::warn!(lost.cause, "series of rules that are gone end later");
             }
         }
-        self.forget_orphans(&all, now);
+        self.rules.note_unread(self.forget_orphans(&all, &loaded.set, now));
         self.rules.retain(|id| all.iter().any(|own| own.id == id));
         Groups { generation: loaded.generation, all, hosts }
     }
 
     /// Deletes the states of groups that are in no file for long: a file that is missing by mistake
-    /// costs nothing.
-    fn forget_orphans(&self, all: &[Running], now: UnixMillis) {
+    /// costs nothing. Returns those whose files were left out.
+    fn forget_orphans(&self, all: &[Running], set: &RuleSet, now: UnixMillis) -> Vec<GroupState> {
+        let mut unread = Vec::new();
         let store = &self.recording.store;
         let listed = store.objects(ObjectKind::Rule).unwrap_or_default();
         for own in listed {
@@ -224,6 +225,10 @@ impl Shared {
             }
             let Ok(Some(object)) = store.object(ObjectKind::Rule, &own.name) else { continue };
             let state = GroupState::from_bytes(&object.bytes).unwrap_or_default();
+            if set.is_unread(&state.file) {
+                unread.push(state);
+                continue;
+            }
             if now.since(UnixMillis(state.last)) < ORPHANS_KEPT_MS {
                 continue;
             }
@@ -237,6 +242,7 @@ impl Shared {
                 tracing::info!(file = state.file, group = state.name, "forgot a group of rules");
             }
         }
+        unread
     }
 }
 

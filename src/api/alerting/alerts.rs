@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     actors::GroupStatus,
-    alerts::{Alert, RuleGroup, fingerprint, fires_until},
+    alerts::{Alert, fingerprint, fires_until},
     model::UnixMillis,
 };
 
@@ -25,14 +25,14 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
 
 /// In order of their fingerprints. Two with the same labels are one, the last to change.
 fn shown(params: &Params, parts: &AlertingParts) -> Vec<Value> {
-    let (set, statuses) = parts.rules.groups();
+    let (groups, _) = parts.rules.told_groups();
     let (silences, now) = (parts.silences.known(), parts.clock.now());
     let mut shown = BTreeMap::new();
     // Receivers have no names yet: who asks for one gets nothing.
     if params.receiver.is_some() {
         return Vec::new();
     }
-    for (group, status) in set.groups.iter().zip(&statuses) {
+    for (interval_ms, status) in &groups {
         let alerts = status.state.rules.values().flat_map(|rule| &rule.alerts);
         for own in alerts.filter(|alert| alert.state.is_told()) {
             let label = |name: &str| own.labels.get(name).map(String::as_str);
@@ -40,7 +40,7 @@ fn shown(params: &Params, parts: &AlertingParts) -> Vec<Value> {
             let is_asked = if silenced_by.is_empty() { params.active } else { params.silenced };
             if is_asked && params.asks_for(label) {
                 let fingerprint = fingerprint(&own.labels);
-                let alert = alert(own, group, status, &silenced_by, &fingerprint);
+                let alert = alert(own, *interval_ms, status, &silenced_by, &fingerprint);
                 shown.insert(fingerprint, alert);
             }
         }
@@ -50,7 +50,7 @@ fn shown(params: &Params, parts: &AlertingParts) -> Vec<Value> {
 
 fn alert(
     own: &Alert,
-    group: &RuleGroup,
+    interval_ms: i64,
     status: &GroupStatus,
     silenced_by: &[&str],
     fingerprint: &str,
@@ -61,7 +61,7 @@ fn alert(
         "labels": own.labels,
         "annotations": own.annotations,
         "startsAt": time(UnixMillis(own.fired_at.unwrap_or(own.active_at))),
-        "endsAt": time(fires_until(group.interval_ms, updated_at)),
+        "endsAt": time(fires_until(interval_ms, updated_at)),
         "updatedAt": time(updated_at),
         "fingerprint": fingerprint,
         "generatorURL": "",
