@@ -81,7 +81,9 @@ impl Appender {
             let sequence = inner.catalog.read().applied() + 1;
             let series_count = inner.dictionary.read().id_count() as u32;
             inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
-            inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
+            // As much as a replay would say, so that it takes no longer for being packed.
+            let weight: usize = accepted().map(AcceptedBatch::weight).sum();
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             let counters = &inner.counters;
             counters.commits.add(1);
             counters.senders_forgotten.add(forgotten.len() as u64);

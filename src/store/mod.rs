@@ -29,6 +29,7 @@ mod rows;
 mod sealing;
 mod snapshot;
 mod status;
+mod varint;
 mod verify;
 mod view;
 

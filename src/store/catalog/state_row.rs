@@ -1,8 +1,11 @@
 //! The state of a series as bytes; FORMAT.md describes them. Must never know where rows are kept.
 
-use crate::model::{
-    Kind, Reading, SeriesState, UnixMillis,
-    counter::{Kept, READINGS_MAX, Remembered},
+use crate::{
+    model::{
+        Kind, Reading, SeriesState, UnixMillis,
+        counter::{Kept, READINGS_MAX, Remembered},
+    },
+    store::varint::{put_varint, take_varint},
 };
 
 /// The sender said that the series has ended.
@@ -40,10 +43,10 @@ pub(super) fn encode(state: &SeriesState, out: &mut Vec<u8>) {
         if index == 0 {
             out.extend_from_slice(&at.to_le_bytes());
         } else {
-            varint(at.wrapping_sub(before) as u64, out);
+            put_varint(at.wrapping_sub(before) as u64, out);
         }
         out.extend_from_slice(&value.to_le_bytes());
-        varint(age as u64, out);
+        put_varint(age as u64, out);
         before = at;
     }
 }
@@ -78,9 +81,13 @@ fn counter(bytes: &mut &[u8]) -> Option<Option<Remembered>> {
     let mut readings = Vec::with_capacity(READINGS_MAX);
     let mut before = 0;
     for index in 0..usize::from(count).min(READINGS_MAX + 1) {
-        let at = if index == 0 { int(bytes)? } else { take_varint(bytes)?.wrapping_add(before) };
+        let at = if index == 0 {
+            int(bytes)?
+        } else {
+            (take_varint(bytes)? as i64).wrapping_add(before)
+        };
         let value = f64::from_le_bytes(take(bytes)?);
-        let reading = Reading { at, value, age: take_varint(bytes)? };
+        let reading = Reading { at, value, age: take_varint(bytes)? as i64 };
         let after_forgotten = after_forgotten.checked_shr(index as u32).unwrap_or(0) & 1 == 1;
         readings.push(Kept { reading, after_forgotten });
         before = at;
@@ -122,27 +129,6 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 
 fn int(bytes: &mut &[u8]) -> Option<i64> {
     take(bytes).map(i64::from_le_bytes)
-}
-
-/// Seven bits a byte, the lowest first; all but the last have the highest bit set.
-fn varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<i64> {
-    let mut number = 0_u64;
-    for shift in (0..u64::BITS).step_by(7) {
-        let [byte] = take(bytes)?;
-        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return Some(number as i64);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! Must never know: what batches mean; the catalog does.
 
 mod append;
+mod columns;
 mod cut;
 mod free;
 pub(crate) mod granularities;

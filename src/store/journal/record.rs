@@ -4,10 +4,13 @@
 //!
 //! Must never know: when a record is written or removed.
 
+use super::columns::{put_doubles, put_numbers, take_doubles, take_numbers};
 use crate::model::{AcceptedBatch, BatchNumber, CountsOnce, SeriesId, UnixMillis};
 
-const RECORD_VERSION: u8 = 2;
-/// Its records do not say when they were accepted.
+const RECORD_VERSION: u8 = 3;
+/// Its columns are as they are in memory.
+const PLAIN_VERSION: u8 = 2;
+/// Its records do not say when they were accepted, either.
 const TIMELESS_VERSION: u8 = 1;
 
 /// What one group commit accepted.
@@ -40,21 +43,23 @@ pub(crate) fn encode<'a>(
         for length in [batch.values.len(), batch.times.len(), batch.starts.len()] {
             out.extend_from_slice(&(length as u32).to_le_bytes());
         }
-        batch.series.iter().for_each(|id| out.extend_from_slice(&id.0.to_le_bytes()));
-        batch.times.iter().for_each(|time| out.extend_from_slice(&time.to_le_bytes()));
-        batch.starts.iter().for_each(|start| out.extend_from_slice(&start.to_le_bytes()));
-        batch.values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+        put_numbers(batch.series.iter().map(|id| i64::from(id.0)), out);
+        put_numbers(batch.times.iter().copied(), out);
+        put_numbers(batch.starts.iter().copied(), out);
+        put_doubles(&batch.values, out);
     }
 }
 
 /// Reads a record; `None` when it is damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     let mut rest = bytes;
-    let now = match take(&mut rest)? {
-        [RECORD_VERSION] => Some(UnixMillis(i64::from_le_bytes(take(&mut rest)?))),
-        [TIMELESS_VERSION] => None,
-        [_] => return None,
+    let [version] = take(&mut rest)?;
+    let now = match version {
+        RECORD_VERSION | PLAIN_VERSION => Some(UnixMillis(i64::from_le_bytes(take(&mut rest)?))),
+        TIMELESS_VERSION => None,
+        _ => return None,
     };
+    let columns = if version == RECORD_VERSION { take_columns } else { take_plain_columns };
     let mut batches = Vec::new();
     while !rest.is_empty() {
         let sender_bytes = u16::from_le_bytes(take(&mut rest)?);
@@ -66,7 +71,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         let mut length = || take(&mut rest).map(|bytes| u32::from_le_bytes(bytes) as usize);
         let (samples, times, starts) = (length()?, length()?, length()?);
         let fits = |length: usize| length == samples || length == 1;
-        if !fits(times) || !(fits(starts) || starts == 0) {
+        // A pair of samples has a byte at least.
+        let is_there = samples.div_ceil(2) <= rest.len();
+        if !is_there || !fits(times) || !(fits(starts) || starts == 0) {
             return None;
         }
         let counts_once = match sender {
@@ -74,15 +81,41 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
             "" => CountsOnce::Never,
             _ => CountsOnce::ByNumber(BatchNumber { sender: sender.into(), epoch, seq }),
         };
-        batches.push(AcceptedBatch {
-            counts_once,
-            series: column(&mut rest, samples, |b| SeriesId(u32::from_le_bytes(b)))?,
-            times: column(&mut rest, times, i64::from_le_bytes)?,
-            starts: column(&mut rest, starts, i64::from_le_bytes)?,
-            values: column(&mut rest, samples, f64::from_le_bytes)?,
-        });
+        batches.push(AcceptedBatch { counts_once, ..columns(&mut rest, samples, times, starts)? });
     }
     Some(Record { now, batches })
+}
+
+/// A batch of columns of these lengths.
+fn take_columns(
+    rest: &mut &[u8],
+    samples: usize,
+    times: usize,
+    starts: usize,
+) -> Option<AcceptedBatch> {
+    Some(AcceptedBatch {
+        counts_once: CountsOnce::Never,
+        series: take_numbers(rest, samples, |id| u32::try_from(id).ok().map(SeriesId))?,
+        times: take_numbers(rest, times, Some)?,
+        starts: take_numbers(rest, starts, Some)?,
+        values: take_doubles(rest, samples)?,
+    })
+}
+
+/// The same as older releases wrote them.
+fn take_plain_columns(
+    rest: &mut &[u8],
+    samples: usize,
+    times: usize,
+    starts: usize,
+) -> Option<AcceptedBatch> {
+    Some(AcceptedBatch {
+        counts_once: CountsOnce::Never,
+        series: column(rest, samples, |bytes| SeriesId(u32::from_le_bytes(bytes)))?,
+        times: column(rest, times, i64::from_le_bytes)?,
+        starts: column(rest, starts, i64::from_le_bytes)?,
+        values: column(rest, samples, f64::from_le_bytes)?,
+    })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -108,6 +141,35 @@ mod tests {
     use super::*;
     use crate::setup::NOW;
 
+    #[test]
+    fn records_of_older_releases_are_read() {
+        let batch = |counts_once| AcceptedBatch {
+            counts_once,
+            series: vec![SeriesId(5), SeriesId(3)],
+            times: vec![1_700_000_000_000],
+            starts: vec![7, 8],
+            values: vec![0.1, -2.0],
+        };
+        let columns = [
+            [5_u32, 3].map(u32::to_le_bytes).concat(),
+            [1_700_000_000_000_i64, 7, 8].map(i64::to_le_bytes).concat(),
+            [0.1_f64, -2.0].map(f64::to_le_bytes).concat(),
+        ]
+        .concat();
+        let lengths = [2_u32, 1, 2].map(u32::to_le_bytes).concat();
+        let number =
+            [&4_u16.to_le_bytes()[..], b"web1", &9_i64.to_le_bytes(), &1_u64.to_le_bytes()];
+        let rest = [number.concat(), lengths, columns].concat();
+        let plain = [&[PLAIN_VERSION][..], &NOW.0.to_le_bytes(), &rest].concat();
+        let sender = BatchNumber { sender: "web1".into(), epoch: 9, seq: 1 };
+        let batches = vec![batch(CountsOnce::ByNumber(sender))];
+        let expected = Record { now: Some(NOW), batches };
+        assert_eq!(decode(&plain).as_ref(), Some(&expected));
+        let timeless = [&[TIMELESS_VERSION][..], &rest].concat();
+        assert_eq!(decode(&timeless), Some(Record { now: None, ..expected }));
+        assert_eq!(decode(&plain[..plain.len() - 1]), None);
+    }
+
     fn batch() -> impl Strategy<Value = AcceptedBatch> {
         let counts_once = |seq| match seq {
             0 => CountsOnce::Never,
@@ -132,10 +194,6 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             encode(NOW, batches.iter(), &mut bytes);
-            let mut timeless = bytes.clone();
-            timeless.splice(..9, [TIMELESS_VERSION]);
-            let old = Record { now: None, batches: batches.clone() };
-            prop_assert_eq!(decode(&timeless), Some(old));
             prop_assert_eq!(decode(&bytes), Some(Record { now: Some(NOW), batches }));
             let at = at % bytes.len();
             prop_assert!(at == 0 || decode(&bytes[..at]).is_none_or(|cut| cut.batches.len() < 4));

@@ -3,6 +3,8 @@
 //! Must never know: what they mean.
 
 use super::bits::PADDING;
+use crate::store::varint::take_varint;
+pub(super) use crate::store::varint::{put_varint, unzigzag, zigzag};
 
 /// The bytes are not what a writer wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -58,17 +60,12 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// Seven bits a byte, the lowest first; all but the last byte have the highest bit set.
     pub(super) fn varint(&mut self) -> Result<u64, Misfit> {
-        let mut value = 0_u64;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(self.misfit())
+        let mut rest = &self.bytes[self.at..self.end];
+        let before = rest.len();
+        let number = take_varint(&mut rest).ok_or(self.misfit())?;
+        self.at += before - rest.len();
+        Ok(number)
     }
 
     pub(super) fn zigzag(&mut self) -> Result<i64, Misfit> {
@@ -76,23 +73,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-pub(super) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 pub(super) fn put_zigzag(value: i64, out: &mut Vec<u8>) {
     put_varint(zigzag(value), out);
-}
-
-/// 0, -1, 1, -2 .. as 0, 1, 2, 3 ..
-pub(super) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-pub(super) fn unzigzag(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
