@@ -1,7 +1,7 @@
 /** The thresholds of alerts, for the charts that show what they compare: one request for all charts. */
 import { signal } from "@preact/signals";
 import { api } from "../api/client";
-import type { AlertingRule, PanelQuery } from "../api/types";
+import type { PanelQuery, RuleGroup } from "../api/types";
 import { comparisonOf, isAbout, plain, type Comparison } from "../model/comparison";
 import type { DrawnSeries } from "./data";
 import type { Threshold } from "./marks";
@@ -13,36 +13,53 @@ const EVERY_MS = 60_000;
 const LINES_MAX = 6;
 
 interface Line {
-  rule: AlertingRule;
+  /** The rule's name. */
+  name: string;
   comparison: Comparison;
 }
 
-let timer: ReturnType<typeof setTimeout> | undefined;
+let asking = new AbortController();
 
 /** Of all rules that compare something with a number; asked for while a chart is shown. */
 export const alertLines = signal<readonly Line[]>([], {
   watched() {
-    timer = setTimeout(() => void ask(), alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS);
+    asking = new AbortController();
+    askAfter(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS, asking.signal);
   },
   unwatched() {
-    clearTimeout(timer);
+    asking.abort();
   },
 });
 
-async function ask(): Promise<void> {
-  try {
-    const { data } = await api.alertingRules();
-    const rules = data.groups.flatMap((group) => group.rules);
-    const lines = rules.flatMap((rule): Line[] => {
-      const comparison = rule.type === "alerting" ? comparisonOf(rule.query) : undefined;
-      return comparison && rule.type === "alerting" ? [{ rule, comparison }] : [];
+/** Asks, and goes on asking until it is given up. */
+function askAfter(pause: number, signal: AbortSignal): void {
+  const timer = setTimeout(() => {
+    void ask(signal).finally(() => {
+      if (!signal.aborted) askAfter(EVERY_MS, signal);
     });
+  }, pause);
+  signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+}
+
+async function ask(signal: AbortSignal): Promise<void> {
+  try {
+    const { data } = await api.alertingRules(signal);
+    const lines = linesOf(data.groups);
     const isSame = JSON.stringify(lines) === JSON.stringify(alertLines.peek());
-    if (!isSame) alertLines.value = lines;
+    if (!isSame && !signal.aborted) alertLines.value = lines;
   } catch {
     // Charts are drawn without them: the view of alerts says what is wrong.
   }
-  timer = setTimeout(() => void ask(), EVERY_MS);
+}
+
+/** What does not change from one evaluation to the next. */
+export function linesOf(groups: readonly RuleGroup[]): Line[] {
+  return groups
+    .flatMap((group) => group.rules)
+    .flatMap(({ type, name, query }): Line[] => {
+      const comparison = type === "alerting" ? comparisonOf(query) : undefined;
+      return comparison ? [{ name, comparison }] : [];
+    });
 }
 
 /** Where the lines of alerts lie on a chart of these queries. */
@@ -55,12 +72,12 @@ export function thresholdsOf(
     query.kind === "promql" && !query.hidden ? [plain(query.expression)] : [],
   );
   const found = new Map<number, Threshold>();
-  for (const { rule, comparison } of lines) {
+  for (const { name, comparison } of lines) {
     const isShown =
       expressions.includes(comparison.measured) || series.some((one) => isAbout(comparison, one));
     if (!isShown) continue;
     const { value } = comparison;
-    const names = [found.get(value)?.label, rule.name].filter(Boolean);
+    const names = [found.get(value)?.label, name].filter(Boolean);
     found.set(value, { value, label: [...new Set(names)].join(", ") });
   }
   return [...found.values()].slice(0, LINES_MAX);

@@ -17,7 +17,16 @@ it("reads what is compared with a number", () => {
     metric: undefined,
     value: 90,
   });
-  for (const other of ["load", "load > b", "a and b", "> 5", ""]) {
+  expect(comparisonOf('sum(a and b{x="or"}) by (or) > 5')).toMatchObject({ value: 5 });
+  for (const other of [
+    "load",
+    "load > b",
+    "a and b",
+    "> 5",
+    "",
+    "a > 1 and b > 2",
+    "a unless(b)>2",
+  ]) {
     expect(comparisonOf(other), other).toBeUndefined();
   }
 });

@@ -33,7 +33,7 @@ const MATCHER =
 export function comparisonOf(expression: string): Comparison | undefined {
   const [, left = "", operator, number = ""] = COMPARED.exec(expression) ?? [];
   const measured = left.trim();
-  if (!operator || measured === "") return undefined;
+  if (!operator || measured === "" || joinsSets(measured)) return undefined;
   const [, call, inside] = CALLED.exec(measured) ?? [];
   const selected = SELECTED.exec((inside ?? measured).trim());
   const matchers = selected ? matchersOf(selected[2] ?? "") : undefined;
@@ -46,6 +46,25 @@ export function comparisonOf(expression: string): Comparison | undefined {
     operator: operator as Comparison["operator"],
     value: Number(number),
   };
+}
+
+/** Quoted texts, then what stands in brackets, from the innermost. */
+const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`/gs;
+const BRACKETED = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/gs;
+
+/** An expression without what stands in quotes and brackets. */
+export function outermost(expression: string): string {
+  let rest = expression.replace(QUOTED, "");
+  for (let before = ""; before !== rest;) {
+    before = rest;
+    rest = rest.replace(BRACKETED, " ");
+  }
+  return rest;
+}
+
+/** Whether `and`, `or` and `unless` take apart what is written: a comparison binds closer than they. */
+function joinsSets(expression: string): boolean {
+  return /\b(?:and|or|unless)\b/i.test(outermost(expression));
 }
 
 function matchersOf(text: string): Matcher[] | undefined {
