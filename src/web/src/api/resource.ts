@@ -17,15 +17,19 @@ export interface Resource<T> {
 
 type State<T> = Signal<Resource<T>>;
 
-/** Asks once for each `key`, and again every `everyMs` while the page is seen. */
+/**
+ * Asks once for each `key`, and again every `everyMs` while the page is seen. What was said of another
+ * key is no answer to this one: it is forgotten, unless `isKeptBetween` keys until the new one is there.
+ */
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
   everyMs?: number,
+  isKeptBetween = false,
 ): ReadonlySignal<Resource<T>> {
   const state: State<T> = useMemo(
     () => signal({ data: undefined, error: undefined, loading: true, reload: () => {} }),
-    [],
+    [isKeptBetween || key],
   );
   const pause = useRef(everyMs);
   pause.current = everyMs;

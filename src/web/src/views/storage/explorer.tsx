@@ -123,10 +123,12 @@ function Time({ time }: { time: number | undefined }) {
 /** Tags until one series is left, then its document. */
 function OneSeries({ choice }: { choice: Choice }) {
   const { metric, tags } = choice;
-  const facets = useResource(`${metric}\n${tags}`, async (signal) => ({
-    asked: tags,
-    ...(await api.facets({ metric, tags }, signal)),
-  })).value;
+  const facets = useResource(
+    `${metric}\n${tags}`,
+    async (signal) => ({ asked: tags, ...(await api.facets({ metric, tags }, signal)) }),
+    undefined,
+    true,
+  ).value;
   // The answer before is of other tags: what it counts is not what would be shown.
   const count = facets.data?.asked === tags ? facets.data.series : undefined;
   return (
@@ -167,6 +169,7 @@ function Stored({ choice }: { choice: Choice }) {
     key,
     (signal) => api.storedDocument({ metric, tags, resolution, time: time ?? daemonNow() }, signal),
     time === undefined ? 10_000 : undefined,
+    true,
   ).value;
   // While the daemon is away what was there stays; the page says so.
   if (found.error && (found.error.status !== 0 || !found.data)) {
