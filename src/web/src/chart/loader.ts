@@ -70,7 +70,7 @@ export class Loader {
       if (abort.aborted) return;
       const { derive } = this.wish.peek();
       this.answered = question;
-      this.data.value = derive ? derive(data) : data;
+      this.data.value = derive ? derive.series(data) : data;
     };
     try {
       const data = await load(asked, abort, isNew ? take : undefined);

@@ -1,13 +1,20 @@
 /** What else can be done with a chart: its axis, links, files, a rule of it. */
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
+import { useAttempt } from "../parts/attempt";
+import { Dialog, Problem } from "../parts/dialog";
 import { Icon } from "../parts/icon";
-import { expressionOf, nameOfAlert } from "../rules/draft";
+import type { Shown } from "../rules/of-chart";
 import type { RuleDialogProps } from "../rules/rule-dialog";
 import type { LiveChart } from "./live";
 import { Menu } from "./menu";
 import { copy, linkTo, savePicture, saveTable } from "./save";
 import type { ChartState } from "./state";
+
+/** A rule that is made of the chart: loaded when it is wanted. */
+interface OpenRule extends Omit<RuleDialogProps, "onClose"> {
+  RuleDialog: ComponentType<RuleDialogProps>;
+}
 
 interface MoreProps {
   live: LiveChart;
@@ -15,11 +22,14 @@ interface MoreProps {
 }
 
 export function More({ live, change }: MoreProps) {
-  const dialog = useSignal<ComponentType<RuleDialogProps> | undefined>(undefined);
-  const openRule = async () => {
-    dialog.value = (await import("../rules/rule-dialog")).RuleDialog;
-  };
-  const RuleDialog = dialog.value;
+  const rule = useSignal<OpenRule | undefined>(undefined);
+  const { error, run } = useAttempt();
+  const openRule = () =>
+    run(async () => {
+      const parts = [import("../rules/rule-dialog"), import("../rules/of-chart")] as const;
+      const [{ RuleDialog }, { ruleOf }] = await Promise.all(parts);
+      rule.value = { RuleDialog, ...ruleOf(shownBy(live)) };
+    });
   const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
   const wish = live.wish.value;
   const orUndefined = (value: boolean, own: boolean) => (value === own ? undefined : value);
@@ -58,36 +68,22 @@ export function More({ live, change }: MoreProps) {
       >
         <Icon name="more" />
       </Menu>
-      {RuleDialog && <RuleDialog {...ruleOf(live)} onClose={() => (dialog.value = undefined)} />}
+      {error.value && (
+        <Dialog title="Alert rule" onClose={() => (error.value = undefined)}>
+          <Problem message={`The form could not be loaded: ${error.value}`} />
+        </Dialog>
+      )}
+      {rule.value && (
+        <rule.value.RuleDialog {...rule.value} onClose={() => (rule.value = undefined)} />
+      )}
     </>
   );
 }
 
-/** A rule to begin with: of the first thing that the chart shows. */
-function ruleOf(live: LiveChart): Omit<RuleDialogProps, "onClose"> {
-  const { queries, title, display } = live.wish.peek();
-  const series = live.loader.data.peek()?.series ?? [];
+function shownBy(live: LiveChart): Shown {
   const { display: frameDisplay } = live.frame.choice.peek();
-  const expressions = queries
-    .filter(({ hidden }) => !hidden)
-    .map((query) => {
-      const drawn = series.find(({ metric }) => query.kind === "metric" && metric === query.metric);
-      return expressionOf(query, { kind: drawn?.kind, display: display ?? frameDisplay });
-    });
-  const [expression = ""] = expressions;
-  const name = nameOfAlert(title);
-  return {
-    draft: {
-      name,
-      expression,
-      operator: ">",
-      value: "",
-      lasting: "5m",
-      severity: "warning",
-      summary: "",
-    },
-    expressions,
-  };
+  const series = live.loader.data.peek()?.series ?? [];
+  return { wish: live.wish.peek(), series, frameDisplay };
 }
 
 function picture(live: LiveChart): void {

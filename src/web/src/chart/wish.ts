@@ -22,8 +22,18 @@ export interface WishProps {
   threshold?: Threshold | undefined;
   /** Tags that name series, also where all have the same. */
   labels?: readonly string[] | undefined;
-  /** Makes other series of those that were loaded; always the same function. */
-  derive?: ((data: ChartData) => ChartData) | undefined;
+  /** Always the same. */
+  derive?: Derive | undefined;
+}
+
+/** Makes other series of those that are loaded. */
+export interface Derive {
+  series: (data: ChartData) => ChartData;
+  /**
+   * The same for one metric in PromQL, of the expressions that `of` gives of the chart's metrics;
+   * `undefined` for one that is not drawn.
+   */
+  expression: (metric: string, of: (metric: string) => string) => string | undefined;
 }
 
 export interface ChartWish {
@@ -38,7 +48,7 @@ export interface ChartWish {
   band: boolean;
   threshold: Threshold | undefined;
   labels: readonly string[] | undefined;
-  derive: ((data: ChartData) => ChartData) | undefined;
+  derive: Derive | undefined;
 }
 
 export function wishOf(props: WishProps): ChartWish {

@@ -1,5 +1,6 @@
 /** A rule that is made of what a chart shows: its expression, and the file that it stands in. Pure. */
 import type { Display, Kind, PanelQuery } from "../api/types";
+import { outermost } from "../model/comparison";
 import { namesOf, selectionOf } from "../queries/tags";
 
 export const OPERATORS = [">", ">=", "<", "<="] as const;
@@ -67,9 +68,7 @@ export function faultOf({ name, expression, value, lasting }: RuleDraft): string
 /** A comparison binds tighter than what joins series. */
 function inBrackets(expression: string): string {
   const text = expression.trim();
-  return /\b(and|or|unless|bool)\b|[<>=]/i.test(text.replaceAll(/\{[^}]*\}|"[^"]*"/g, ""))
-    ? `(${text})`
-    : text;
+  return /\b(and|or|unless|bool)\b|[<>=]/i.test(outermost(text)) ? `(${text})` : text;
 }
 
 export function comparedOf({ expression, operator, value }: RuleDraft): string {

@@ -139,10 +139,16 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
   );
 }
 
+interface Said {
+  isGood: boolean;
+  words: string;
+}
+
 /** What the daemon says of the file, and what the rule would find now. */
 function Checked({ text, compared }: { text: string; compared: string }) {
-  const said = useSignal<{ isGood: boolean; words: string } | undefined>(undefined);
+  const said = useSignal<Said | undefined>(undefined);
   useEffect(() => {
+    said.value = undefined;
     const abort = new AbortController();
     const ask = async () => {
       try {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ChartData, DrawnSeries } from "../../chart/data";
-import { byOperation, percentOf, shares } from "./derive";
+import { byOperation, percent, sharesOf } from "./derive";
 
 function one(metric: string, values: DrawnSeries["values"], tags = {}): DrawnSeries {
   const unit = { word: "seconds", perSecond: true };
@@ -30,7 +30,7 @@ function data(...series: DrawnSeries[]): ChartData {
 }
 
 it("makes shares of all cores, gaps stay gaps and idle time is left out", () => {
-  const { series } = shares(
+  const { series } = sharesOf([]).series(
     data(one("system_cpu_user", [1, null, 0]), one("system_cpu_idle", [3, null, 4])),
   );
   expect(series.map(({ label, values }) => [label, values])).toEqual([["user", [25, null, 0]]]);
@@ -38,7 +38,7 @@ it("makes shares of all cores, gaps stay gaps and idle time is left out", () => 
 
 it("divides time by operations, and has no time where there were none", () => {
   const tags = { disk: "sda" };
-  const { series } = byOperation(
+  const { series } = byOperation.series(
     data(one("d_latency_read", [0.5, 0, null], tags), one("d_iops_read", [100, 0, 3], tags)),
   );
   expect(series.map(({ label, values }) => [label, values])).toEqual([
@@ -49,9 +49,27 @@ it("divides time by operations, and has no time where there were none", () => {
 it("does not divide by operations of another disk", () => {
   const read = one("d_latency_read", [1, 1, 1], { disk: "a" });
   const other = one("d_iops_read", [1, 1, 1], { disk: "b" });
-  expect(byOperation(data(read, other)).series).toEqual([]);
+  expect(byOperation.series(data(read, other)).series).toEqual([]);
 });
 
 it("reads seconds in a second as percent", () => {
-  expect(percentOf(data(one("busy", [0.5, null, 0]))).series[0]?.values).toEqual([50, null, 0]);
+  expect(percent.series(data(one("busy", [0.5, null, 0]))).series[0]?.values).toEqual([
+    50,
+    null,
+    0,
+  ]);
+});
+
+it("asks for the same numbers in rules", () => {
+  const of = (metric: string) => `rate(${metric}[5m])`;
+  const cpu = sharesOf(["cpu_user", "cpu_idle"]);
+  expect(cpu.expression("cpu_user", of)).toBe(
+    "100 * rate(cpu_user[5m]) / (rate(cpu_user[5m]) + rate(cpu_idle[5m]))",
+  );
+  expect(cpu.expression("cpu_idle", of)).toBeUndefined();
+  expect(percent.expression("busy", of)).toBe("100 * rate(busy[5m])");
+  expect(byOperation.expression("disk_latency_read", of)).toBe(
+    "rate(disk_latency_read[5m]) / rate(disk_iops_read[5m])",
+  );
+  expect(byOperation.expression("disk_iops_read", of)).toBeUndefined();
 });

@@ -1,5 +1,6 @@
-/** Series that are made of others: shares of all, times of one operation. */
+/** Series that are made of others: shares of all, times of one operation. And how rules ask for the same. */
 import type { ChartData, DrawnSeries } from "../../chart/data";
+import type { Derive } from "../../chart/wish";
 import type { Values } from "../../model/stack";
 
 const PERCENT = { word: "percent", perSecond: false };
@@ -23,12 +24,22 @@ function last(metric: string): string {
  * Times of all states as percent of their sum, which is what all cores had. Idle time is not drawn:
  * it is what is left up to the top.
  */
-export function shares(data: ChartData): ChartData {
+export function sharesOf(metrics: readonly string[]): Derive {
+  return {
+    series: shares,
+    expression: (metric, of) =>
+      isIdle(metric) ? undefined : `100 * ${of(metric)} / (${metrics.map(of).join(" + ")})`,
+  };
+}
+
+const isIdle = (metric: string) => metric.endsWith("_idle");
+
+function shares(data: ChartData): ChartData {
   const sums = data.times.map((_, i) =>
     data.series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0),
   );
   const series = data.series
-    .filter(({ metric }) => !metric.endsWith("_idle"))
+    .filter(({ metric }) => !isIdle(metric))
     .map((one) => ({
       ...one,
       label: last(one.metric),
@@ -39,7 +50,12 @@ export function shares(data: ChartData): ChartData {
 }
 
 /** Seconds in a second as percent of the time. */
-export function percentOf(data: ChartData): ChartData {
+export const percent: Derive = {
+  series: percentOf,
+  expression: (metric, of) => `100 * ${of(metric)}`,
+};
+
+function percentOf(data: ChartData): ChartData {
   const series = data.series.map((one) => ({
     ...one,
     unit: PERCENT,
@@ -49,13 +65,22 @@ export function percentOf(data: ChartData): ChartData {
 }
 
 /** The time of one operation: time spent by operations made. Without any there is no time. */
-export function byOperation(data: ChartData): ChartData {
+export const byOperation: Derive = {
+  series: timeOfOperations,
+  expression: (metric, of) =>
+    isTime(metric) ? `${of(metric)} / ${of(operationsOf(metric))}` : undefined,
+};
+
+const isTime = (metric: string) => metric.includes("_latency_");
+const operationsOf = (time: string) => time.replace("_latency_", "_iops_");
+
+function timeOfOperations(data: ChartData): ChartData {
   const find = (metric: string, like: DrawnSeries) =>
     data.series.find((one) => one.metric === metric && sameTags(one, like));
   const series = data.series
-    .filter(({ metric }) => metric.includes("_latency_"))
+    .filter(({ metric }) => isTime(metric))
     .flatMap((time): DrawnSeries[] => {
-      const operations = find(time.metric.replace("_latency_", "_iops_"), time);
+      const operations = find(operationsOf(time.metric), time);
       if (!operations) return [];
       const values = both(time.values, operations.values, (a, b) => (b > 0 ? a / b : null));
       const label = `${time.tags["disk"] ?? ""} ${last(time.metric)}`.trim();

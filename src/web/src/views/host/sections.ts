@@ -2,7 +2,7 @@
 import type { ChartProps } from "../../chart/chart";
 import type { MetricQuery } from "../../api/types";
 import { tagsOf } from "../../queries/tags";
-import { byOperation, percentOf, shares } from "./derive";
+import { byOperation, percent, sharesOf } from "./derive";
 
 export type HostChart = Omit<ChartProps, "frame">;
 
@@ -14,18 +14,20 @@ export interface Section {
   charts: HostChart[];
 }
 
+const CPU = ["user", "nice", "kernel", "iowait", "irq", "softirq", "steal", "idle"].map(
+  (state) => `system_cpu_${state}`,
+);
+
 const SECTIONS: { title: string; charts: Plain[] }[] = [
   {
     title: "Processor",
     charts: [
       {
         title: "CPU",
-        metrics: ["user", "nice", "kernel", "iowait", "irq", "softirq", "steal", "idle"].map(
-          (state) => `system_cpu_${state}`,
-        ),
+        metrics: CPU,
         stacked: true,
         axisTop: 100,
-        derive: shares,
+        derive: sharesOf(CPU),
         display: "avg_per_sec",
       },
       {
@@ -99,7 +101,7 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
         title: "Disk utilisation",
         labels: ["disk"],
         metrics: ["system_disk_utilization"],
-        derive: percentOf,
+        derive: percent,
         display: "avg_per_sec",
       },
     ],
