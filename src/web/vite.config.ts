@@ -79,7 +79,9 @@ export default defineConfig({
     target: "es2022",
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    // What all views share is one file, not a dozen: a browser asks for six at a time.
+    // What all views share is one file, not a dozen: a browser asks for six at a time. So are styles,
+    // which are small, and what charts are made of.
+    cssCodeSplit: false,
     rolldownOptions: {
       output: {
         codeSplitting: {
@@ -89,6 +91,13 @@ export default defineConfig({
               test: /preact|\/src\/(api|app|model)\/|\/src\/parts\/(?!annotate)/,
               minShareCount: 2,
               priority: 2,
+            },
+            {
+              name: "charts",
+              test: /uplot|\/src\/chart\/|\/src\/parts\/annotate|\/src\/queries\/tags/,
+              minShareCount: 2,
+              priority: 1,
+              includeDependenciesRecursively: false,
             },
           ],
         },

@@ -38,8 +38,6 @@ function nameIn(path: string): string {
 
 function Host({ name }: { name: string }) {
   const frame = useTimeFrame({ annotationTags: tagsOfHost(name) }, name);
-  // While it is rendered: the answers are on their way before anything is drawn.
-  useMemo(() => askEarly(frame, name), [frame]);
   useEffect(() => {
     document.title = `${name} · Granary`;
   }, [name]);
@@ -78,6 +76,9 @@ function Metrics({ frame, name }: MetricsProps) {
     },
     SERIES_EVERY_MS,
   ).value;
+  // While it is rendered: the answers are on their way before anything is drawn. Behind the question
+  // for the series, without which nothing is: a browser asks for six things at a time.
+  useMemo(() => askEarly(frame, name), [frame]);
   // The same as long as the series are, so that charts stay as they are.
   const text = JSON.stringify(data?.series ?? []);
   const series = useMemo(() => JSON.parse(text) as SeriesEntry[], [text]);
