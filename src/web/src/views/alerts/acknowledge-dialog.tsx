@@ -5,6 +5,7 @@ import type { Alert } from "../../api/types";
 import { author } from "../../app/author";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
+import { AuthorField } from "./author-field";
 
 interface Props {
   alert: Alert;
@@ -12,7 +13,6 @@ interface Props {
   onDone: () => void;
 }
 
-const BY_MAX = 250;
 const COMMENT_MAX = 1000;
 
 export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
@@ -46,14 +46,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
         )
       }
     >
-      <TextField
-        label="Who looks after it"
-        isFirst
-        maxLength={BY_MAX}
-        placeholder="Your name"
-        value={author.value}
-        onText={(text) => (author.value = text)}
-      />
+      <AuthorField label="Who looks after it" isFirst />
       <TextField
         label="What is being done"
         maxLength={COMMENT_MAX}

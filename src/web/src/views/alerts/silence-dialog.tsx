@@ -1,13 +1,14 @@
 /** A silence or a maintenance window: of which alerts, when, by whom and why. */
-import { useSignal, type Signal } from "@preact/signals";
+import { untracked, useSignal, type Signal } from "@preact/signals";
 import { api, now } from "../../api/client";
 import type { SilenceMatcher } from "../../api/types";
 import { author } from "../../app/author";
-import { preferredZone } from "../../app/preferences";
 import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
+import { AuthorField } from "./author-field";
+import { zoneShown } from "./moment";
 import {
   draftOf,
   faultOf,
@@ -23,10 +24,9 @@ interface Props extends About {
 }
 
 const COMMENT_MAX = 1000;
-const AUTHOR_MAX = 250;
 
 export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
-  const draft = useSignal(draftOf({ labels, silence }, preferredZone.peek(), now()));
+  const draft = useSignal(draftOf({ labels, silence }, untracked(zoneShown), now()));
   const { busy, error, run } = useAttempt();
   const change = (changes: Partial<SilenceDraft>) => (draft.value = { ...draft.value, ...changes });
   const { isRecurring, comment } = draft.value;
@@ -69,13 +69,7 @@ export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
       {isRecurring && <Windows draft={draft} />}
       <When draft={draft} />
       <div class="side-by-side">
-        <TextField
-          label="Who you are"
-          maxLength={AUTHOR_MAX}
-          placeholder="Your name"
-          value={author.value}
-          onText={(text) => (author.value = text)}
-        />
+        <AuthorField label="Who you are" />
         <TextField
           label="Why"
           maxLength={COMMENT_MAX}

@@ -80,14 +80,18 @@ it("changes one that is in force, and makes another of one that is over", () => 
     id: "s1",
     status: { state: "active" },
     matchers: [{ name: "host", value: "web.*", isRegex: true, isEqual: true }],
-    startsAt: "2026-11-20T09:00:00Z",
-    endsAt: "2026-11-20T15:00:00Z",
+    startsAt: "2026-11-20T09:00:37.250Z",
+    endsAt: "2026-11-20T15:00:59.999Z",
     updatedAt: "",
     createdBy: "ann",
     comment: "disk",
   };
   const changed = silenceOf(draftOf({ silence }, "UTC", NOW), "bob");
-  expect(changed).toMatchObject({ id: "s1", endsAt: "2026-11-20T15:00:00.000Z" });
+  // Times that nobody wrote anew stay as they are, to the millisecond.
+  const { startsAt, endsAt } = silence;
+  expect(changed).toMatchObject({ id: "s1", startsAt, endsAt });
+  const shorter = { ...draftOf({ silence }, "UTC", NOW), end: "2026-11-20T14:00" };
+  expect(silenceOf(shorter, "bob")).toMatchObject({ startsAt, endsAt: "2026-11-20T14:00:00.000Z" });
   const over: Silence = { ...silence, status: { state: "expired" } };
   const again = silenceOf(draftOf({ silence: over }, "UTC", NOW), "bob");
   expect(again.id).toBeUndefined();

@@ -20,6 +20,8 @@ export interface SilenceDraft {
   start: string;
   end: string;
   zone: string;
+  /** Which instants the fields stood for at first: more than a field, which has no seconds, can show. */
+  meant: { start: number; end: number };
   /** Whose clocks `from` and `until` go by. */
   windowZone: string;
   isRecurring: boolean;
@@ -53,6 +55,7 @@ export function draftOf({ labels, silence }: About, zone: string, now: number): 
     start: fieldOf(zone, from),
     end: until - now < FAR_MS ? fieldOf(zone, until) : "",
     zone,
+    meant: { start: from, end: until },
     windowZone: again?.zone ?? zone,
     isRecurring: again !== undefined,
     weekdays: again?.weekdays ?? ["sunday"],
@@ -72,14 +75,14 @@ const order = (name: string) => (name === "alertname" ? 0 : 1);
 
 /** What is wrong with it; `undefined` when nothing. */
 export function faultOf(draft: SilenceDraft, author: string): string | undefined {
-  const { matchers, start, end, zone, isRecurring, from, until, weekdays, comment } = draft;
+  const { matchers, isRecurring, from, until, weekdays, comment } = draft;
   const named = matchers.filter(({ name }) => name.trim() !== "");
   if (named.length === 0) return "Name a label of the alerts.";
   if (named.every(({ value, isEqual }) => value === "" && isEqual)) {
     return "One of the labels needs a value.";
   }
   if (isRecurring && !isZone(draft.windowZone)) return "Choose a time zone.";
-  const [first, last] = [instantOfField(zone, start), instantOfField(zone, end)];
+  const [first, last] = instantsOf(draft);
   if (first === undefined || (!isRecurring && last === undefined)) return "Give the times.";
   if (last !== undefined && last <= first) return "It ends before it begins.";
   if (isRecurring && (!isTime(from) || !isTime(until))) return "Give the times of the day.";
@@ -88,12 +91,18 @@ export function faultOf(draft: SilenceDraft, author: string): string | undefined
   return comment.trim() === "" ? "Say why." : undefined;
 }
 
+/** From when to when: to the millisecond where nobody wrote another time. */
+function instantsOf({ zone, start, end, meant }: SilenceDraft) {
+  const of = (field: string, first: number) =>
+    field === fieldOf(zone, first) ? first : instantOfField(zone, field);
+  return [of(start, meant.start), of(end, meant.end)] as const;
+}
+
 const isTime = (text: string) => /^\d\d:\d\d$/.test(text);
 
 export function silenceOf(draft: SilenceDraft, author: string): NewSilence {
-  const { zone, windowZone, start, end, isRecurring, weekdays, from, until, id } = draft;
-  const first = instantOfField(zone, start) ?? 0;
-  const last = instantOfField(zone, end);
+  const { windowZone, isRecurring, weekdays, from, until, id } = draft;
+  const [first = 0, last] = instantsOf(draft);
   const recurring: Recurrence | null = isRecurring
     ? { weekdays, from, until, zone: windowZone }
     : null;

@@ -1,0 +1,18 @@
+/** The name of who does something about alerts, which this browser keeps. */
+import { author } from "../../app/author";
+import { TextField } from "../../parts/dialog";
+
+const BYTES_MAX = 250;
+
+export function AuthorField({ label, isFirst = false }: { label: string; isFirst?: boolean }) {
+  return (
+    <TextField
+      label={label}
+      isFirst={isFirst}
+      maxLength={BYTES_MAX}
+      placeholder="Your name"
+      value={author.value}
+      onText={(text) => (author.value = text)}
+    />
+  );
+}
