@@ -89,6 +89,7 @@ pub(super) fn api_parts(
         bodies: bodies.clone(),
         hosts: hosts.clone(),
         rules: rules.clone(),
+        silences: silences.clone(),
         alertmanagers: settings.alertmanagers.clone().into(),
         limits,
         promql: settings.promql,

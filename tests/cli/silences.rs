@@ -47,6 +47,10 @@ fn a_silence_suppresses_what_it_fits_also_after_kill_9() {
     assert!(is_well, "{id}");
     let id = id.trim();
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["suppressed"]);
+    let rules = get(&daemon, "/api/v1/rules");
+    let shown = &rules["data"]["groups"][0]["rules"][1]["alerts"][0];
+    assert_eq!(shown["silencedBy"], json!([id]), "{rules}");
+    assert_eq!(get(&daemon, "/api/v1/alerts")["data"]["alerts"][0], *shown);
     assert_eq!(states(&daemon, "/api/v2/alerts?silenced=false"), [""; 0]);
     assert_eq!(states(&daemon, "/api/v2/alerts?filter=host%3Da&active=false"), ["suppressed"]);
     assert_eq!(states(&daemon, "/api/v2/alerts?filter=host%3Db"), [""; 0]);

@@ -19,7 +19,8 @@ use super::{
 use crate::{
     actors::GroupStatus,
     alerts::{
-        Action, Alert, AlertPolicy, AlertState, Rule, RuleFault, RuleGroup, RuleReport, read_rules,
+        Action, Alert, AlertPolicy, AlertState, Rule, RuleFault, RuleGroup, RuleReport, Silences,
+        read_rules,
     },
     model::UnixMillis,
 };
@@ -31,7 +32,7 @@ const CHECKED_INTERVAL_MS: i64 = 60_000;
 
 pub(super) async fn rules(received: Received) -> HttpResponse {
     respond("promql_status", received, |asked| {
-        let wanted = Wanted::read(asked.params)?;
+        let wanted = Wanted::read(asked)?;
         let (set, statuses) = asked.parts.rules.groups();
         let entries = entries(&statuses);
         asked.limits().take(entries * ENTRY_BYTES).map_err(of)?;
@@ -66,10 +67,11 @@ fn active(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let (set, statuses) = asked.parts.rules.groups();
     let entries = entries(&statuses);
     asked.limits().take(entries * ENTRY_BYTES).map_err(of)?;
+    let silenced = Silenced::now(asked);
     let mut shown = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {
         for rule in &group.rules {
-            shown.extend(alerts_of(rule, status).map(alert));
+            shown.extend(alerts_of(rule, status).map(|own| alert(own, &silenced)));
         }
     }
     Ok(Answer::of(Data::Json(json!({ "alerts": shown }).to_string().into())))
@@ -89,16 +91,30 @@ fn alerts_of<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item = &
     state.into_iter().flat_map(|own| &own.alerts).filter(|alert| alert.is_active())
 }
 
+/// The silences by which alerts are shown.
+struct Silenced {
+    silences: Arc<Silences>,
+    at: UnixMillis,
+}
+
+impl Silenced {
+    fn now(asked: &Asked<'_>) -> Self {
+        Self { silences: asked.parts.silences.known(), at: asked.parts.clock.now() }
+    }
+}
+
 /// Which rules are asked for.
 struct Wanted<'a> {
     params: &'a Params,
+    silenced: Silenced,
     alerting: bool,
     recording: bool,
     without_alerts: bool,
 }
 
 impl<'a> Wanted<'a> {
-    fn read(params: &'a Params) -> Result<Self, Fault> {
+    fn read(asked: &Asked<'a>) -> Result<Self, Fault> {
+        let params = asked.params;
         let (alerting, recording) = match params.get("type") {
             None => (true, true),
             Some("alert") => (true, false),
@@ -109,7 +125,8 @@ impl<'a> Wanted<'a> {
             }
         };
         let without_alerts = params.get("exclude_alerts") == Some("true");
-        Ok(Self { params, alerting, recording, without_alerts })
+        let silenced = Silenced::now(asked);
+        Ok(Self { params, silenced, alerting, recording, without_alerts })
     }
 
     /// Whether a name is among those asked for, if any are.
@@ -189,7 +206,8 @@ impl<'a> Wanted<'a> {
             ("annotations", json!(policy.annotations)),
         ];
         if !self.without_alerts {
-            let alerts: Vec<_> = alerts_of(rule, status).map(alert).collect();
+            let alerts: Vec<_> =
+                alerts_of(rule, status).map(|own| alert(own, &self.silenced)).collect();
             shown.push(("alerts", json!(alerts)));
         }
         shown
@@ -205,7 +223,7 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(own: &Alert) -> Value {
+fn alert(own: &Alert, Silenced { silences, at }: &Silenced) -> Value {
     let is_no_data = own.state == AlertState::NoData;
     let state = if is_no_data { AlertState::Firing } else { own.state };
     let mut shown = json!({
@@ -215,14 +233,23 @@ fn alert(own: &Alert) -> Value {
         "activeAt": time(Some(UnixMillis(own.active_at))),
         "value": exponent(own.value),
     });
-    if let (Some(since), Some(shown)) = (own.keep_firing_since, shown.as_object_mut()) {
-        shown.insert("keepFiringSince".to_owned(), json!(time(Some(UnixMillis(since)))));
+    let mut put = |key: &str, value: Value| {
+        if let Some(shown) = shown.as_object_mut() {
+            shown.insert(key.to_owned(), value);
+        }
+    };
+    if let Some(since) = own.keep_firing_since {
+        put("keepFiringSince", json!(time(Some(UnixMillis(since)))));
     }
-    if let (Some(by), Some(shown)) = (&own.acknowledged, shown.as_object_mut()) {
-        shown.insert("acknowledged".to_owned(), json!(by));
+    if let Some(by) = &own.acknowledged {
+        put("acknowledged", json!(by));
     }
-    if let (true, Some(shown)) = (is_no_data, shown.as_object_mut()) {
-        shown.insert("noData".to_owned(), json!(true));
+    if is_no_data {
+        put("noData", json!(true));
+    }
+    let silenced_by = silences.silencing(&own.labels, *at);
+    if !silenced_by.is_empty() {
+        put("silencedBy", json!(silenced_by));
     }
     shown
 }

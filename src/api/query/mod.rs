@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{KnownHosts, KnownRules, TrustedClock},
+    actors::{KnownHosts, KnownRules, KnownSilences, TrustedClock},
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -37,6 +37,7 @@ pub struct QueryParts {
     pub bodies: Bodies,
     pub hosts: KnownHosts,
     pub rules: KnownRules,
+    pub silences: KnownSilences,
     /// Alertmanagers that are told of alerts.
     pub alertmanagers: Arc<[String]>,
     pub limits: QueryLimits,

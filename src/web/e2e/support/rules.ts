@@ -18,7 +18,7 @@ export const RULES = `groups:
     for: 10h
     labels: {severity: critical}
   - alert: Quiet
-    expr: ${over("system_memory_used")} < 0
+    expr: system_load_1m < 0
 - name: failing
   interval: 1s
   rules:

@@ -150,6 +150,10 @@ export const api = {
   alertingRules: (signal?: AbortSignal) =>
     get<t.RulesAnswer>("/api/v1/rules", { type: "alert", exclude_alerts: true }, signal),
   rules: (signal?: AbortSignal) => get<t.RulesAnswer>("/api/v1/rules", {}, signal),
+  alertHistory: (
+    params: { rule: string; group: string; file: string; limit: number },
+    signal?: AbortSignal,
+  ) => get<t.AlertHistoryAnswer>("/api/v1/alerts/history", params, signal),
   checkRules: (text: string, signal?: AbortSignal) =>
     request<t.CheckedRules>("/api/v1/rules/check", {
       method: "POST",

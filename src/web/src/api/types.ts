@@ -2,6 +2,7 @@
  * The types of the daemon's answers, and of what is sent to it: the one place where they are said.
  * Times are Unix milliseconds.
  */
+export type * from "./alerting-types";
 
 /** How the values of a series are to be read. */
 export type Kind = "gauge" | "counter" | "delta";
@@ -402,105 +403,3 @@ export interface StatusAnswer {
   limits: { name: string; used: number; max: number; setting: string }[];
   memory: { resident: number };
 }
-
-/** `/api/v1/rules`, Prometheus' form: times are RFC 3339, lengths seconds. */
-export interface RulesAnswer {
-  data: { groups: RuleGroup[] };
-}
-
-export interface RuleGroup {
-  name: string;
-  file: string;
-  interval: number;
-  evaluationTime: number;
-  lastEvaluation: string;
-  missedEvaluations: number;
-  rules: Rule[];
-}
-
-export type Rule = AlertingRule | RecordingRule;
-
-interface EvaluatedRule {
-  name: string;
-  query: string;
-  labels: Tags;
-  health: "ok" | "err" | "unknown";
-  lastError?: string;
-  evaluationTime: number;
-  lastEvaluation: string;
-}
-
-export interface RecordingRule extends EvaluatedRule {
-  type: "recording";
-}
-
-export interface AlertingRule extends EvaluatedRule {
-  type: "alerting";
-  /** The worst of its alerts. */
-  state: "inactive" | "pending" | "firing";
-  /** For how long it is pending. */
-  duration: number;
-  keepFiringFor: number;
-  annotations: Tags;
-  /** Unless they were not asked for. */
-  alerts?: Alert[];
-}
-
-export interface Alert {
-  labels: Tags;
-  annotations: Tags;
-  state: "pending" | "firing";
-  activeAt: string;
-  /** As Go writes a number: `1.2e+01`. */
-  value: string;
-  keepFiringSince?: string;
-  /** It fires because nothing is measured. */
-  noData?: boolean;
-  /** Who looks after it. */
-  acknowledged?: { by: string; comment: string; at: number };
-}
-
-/** `/api/v1/rules/check` */
-export interface CheckedRules {
-  data: { groups: number; rules: number };
-}
-
-/** `/api/v2/silences`, Alertmanager's form. */
-export interface Silence {
-  id: string;
-  status: { state: "active" | "pending" | "expired" };
-  matchers: SilenceMatcher[];
-  startsAt: string;
-  endsAt: string;
-  updatedAt: string;
-  createdBy: string;
-  comment: string;
-  recurring?: Recurrence;
-  /** Of what recurs: the whole time, `startsAt` and `endsAt` being those of a window. */
-  recursFrom?: string;
-  recursUntil?: string;
-}
-
-export interface SilenceMatcher {
-  name: string;
-  value: string;
-  isRegex: boolean;
-  isEqual: boolean;
-}
-
-/** Windows that come again; no weekday stands for each. */
-export interface Recurrence {
-  weekdays: string[];
-  /** `07:30` */
-  from: string;
-  until: string;
-  zone: string;
-}
-
-export type NewSilence = Pick<Silence, "matchers" | "startsAt" | "createdBy" | "comment"> & {
-  id?: string;
-  /** What recurs may have no end. */
-  endsAt?: string;
-  /** `null` where it does not recur. */
-  recurring: Recurrence | null;
-};

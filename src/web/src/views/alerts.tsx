@@ -9,7 +9,7 @@ import { Icon, type IconName } from "../parts/icon";
 import { Page } from "../parts/page";
 import { Failed } from "../parts/states";
 import { AlertList } from "./alerts/alert-list";
-import { alertsOf, ruleNamed, type ListedAlert } from "./alerts/listed";
+import { alertsOf, isSilenced, ruleNamed, type ListedAlert } from "./alerts/listed";
 import { RuleGroups } from "./alerts/rule-groups";
 import { RulePage } from "./alerts/rule-page";
 import { Silences } from "./alerts/silences";
@@ -25,7 +25,7 @@ const named = param("rule");
 export function Alerts() {
   const rules = useResource("rules", (signal) => api.rules(signal), RULES_EVERY_MS).value;
   const silences = useResource("silences", (signal) => api.silences(signal), SILENCES_EVERY_MS);
-  const { data: silenced = [], error, reload } = silences.value;
+  const { data: kept = [], error, reload } = silences.value;
   const change = () => {
     reload();
     rules.reload();
@@ -33,22 +33,22 @@ export function Alerts() {
   return (
     <Page class="alerts-view" title="Alerts" what="the alerts" answer={rules}>
       {({ data: { groups } }) => {
-        const listed = alertsOf(groups, silenced);
+        const listed = alertsOf(groups);
         const found = named.value === "" ? undefined : ruleNamed(groups, named.value);
         if (found) {
-          return <RulePage {...found} listed={listed} onChange={change} />;
+          return <RulePage {...found} listed={listed} silences={kept} onChange={change} />;
         }
         return (
           <>
             {named.value !== "" && <Failed message={`No rule is called ${named.value}.`} />}
             <Tiles listed={listed} groups={groups} />
-            <Places listed={listed} groups={groups} silences={silenced} />
+            <Places listed={listed} groups={groups} silences={kept} />
             {place.value === "rules" ? (
               <RuleGroups groups={groups} />
             ) : place.value === "silences" ? (
               <Silences silences={silences.value.data} error={error} onChange={change} />
             ) : (
-              <AlertList listed={listed} groups={groups} onChange={change} />
+              <AlertList listed={listed} groups={groups} silences={kept} onChange={change} />
             )}
           </>
         );
@@ -62,8 +62,8 @@ function Tiles({ listed, groups }: { listed: ListedAlert[]; groups: readonly Rul
   const failing = rules.filter(({ health }) => health === "err").length;
   const missed = groups.reduce((sum, group) => sum + group.missedEvaluations, 0);
   const count = (state: string) =>
-    listed.filter(({ alert, silences }) => silences.length === 0 && alert.state === state).length;
-  const silenced = listed.filter(({ silences }) => silences.length > 0).length;
+    listed.filter((one) => !isSilenced(one) && one.alert.state === state).length;
+  const silenced = listed.filter(isSilenced).length;
   return (
     <div class="tiles">
       <Tile name="Firing" state="down" count={count("firing")} show={{ state: "firing" }}>

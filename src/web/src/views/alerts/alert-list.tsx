@@ -1,6 +1,6 @@
 /** The alerts that are active, each with what can be done about it. */
 import { useSignal } from "@preact/signals";
-import type { Alert, RuleGroup } from "../../api/types";
+import type { Alert, RuleGroup, Silence } from "../../api/types";
 import { href, param, setParams } from "../../app/address";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
@@ -9,6 +9,7 @@ import { Empty } from "../../parts/states";
 import {
   chosen,
   instantOf,
+  isSilenced,
   nameOfRule,
   ownLabels,
   severityOf,
@@ -21,13 +22,18 @@ import { SilenceDialog } from "./silence-dialog";
 const search = param("q");
 const state = param("state");
 
-interface Props {
-  listed: ListedAlert[];
-  groups: readonly RuleGroup[];
+interface RowsProps {
+  listed: readonly ListedAlert[];
+  /** Those that are known, to say by whom an alert is silenced and why. */
+  silences: readonly Silence[];
   onChange: () => void;
 }
 
-export function AlertList({ listed, groups, onChange }: Props) {
+interface Props extends RowsProps {
+  groups: readonly RuleGroup[];
+}
+
+export function AlertList({ listed, groups, silences, onChange }: Props) {
   if (groups.length === 0) return <NoRules />;
   const shown = chosen(listed, search.value, state.value);
   return (
@@ -42,7 +48,7 @@ export function AlertList({ listed, groups, onChange }: Props) {
         />
       </div>
       {shown.length > 0 ? (
-        <Rows listed={shown} onChange={onChange} />
+        <Rows listed={shown} silences={silences} onChange={onChange} />
       ) : listed.length > 0 ? (
         <Empty title="No alert is like that">
           <button
@@ -86,7 +92,7 @@ interface Doing {
 }
 
 /** Alerts as a list; also those of one rule. */
-export function Rows({ listed, onChange }: { listed: ListedAlert[]; onChange: () => void }) {
+export function Rows({ listed, silences, onChange }: RowsProps) {
   const doing = useSignal<Doing | undefined>(undefined);
   const close = () => (doing.value = undefined);
   const isWhole = useSignal(false);
@@ -98,6 +104,7 @@ export function Rows({ listed, onChange }: { listed: ListedAlert[]; onChange: ()
           <Row
             key={one.key}
             listed={one}
+            silences={silences.filter(({ id }) => one.alert.silencedBy?.includes(id))}
             onDo={(what) => (doing.value = { what, alert: one.alert })}
           />
         ))}
@@ -121,16 +128,17 @@ export function Rows({ listed, onChange }: { listed: ListedAlert[]; onChange: ()
 
 interface RowProps {
   listed: ListedAlert;
+  silences: readonly Silence[];
   onDo: (what: Doing["what"]) => void;
 }
 
-function Row({ listed, onDo }: RowProps) {
-  const { alert, rule, group, silences } = listed;
+function Row({ listed, silences, onDo }: RowProps) {
+  const { alert, rule, group } = listed;
   const since = instantOf(alert.activeAt);
   const severity = severityOf(alert);
   const text = alert.annotations["summary"] ?? alert.annotations["description"];
   return (
-    <li class={silences.length > 0 ? "alert-row is-silenced" : "alert-row"}>
+    <li class={isSilenced(listed) ? "alert-row is-silenced" : "alert-row"}>
       <div class="alert-state">
         <StateBadge listed={listed} />
         {severity && <span class={`badge severity ${severity.toLowerCase()}`}>{severity}</span>}
@@ -181,8 +189,9 @@ function Row({ listed, onDo }: RowProps) {
   );
 }
 
-function StateBadge({ listed: { alert, silences } }: { listed: ListedAlert }) {
-  if (silences.length > 0) return <span class="badge">Silenced</span>;
+function StateBadge({ listed }: { listed: ListedAlert }) {
+  if (isSilenced(listed)) return <span class="badge">Silenced</span>;
+  const { alert } = listed;
   const isFiring = alert.state === "firing";
   return (
     <span class={isFiring ? "badge alert-firing" : "badge"}>

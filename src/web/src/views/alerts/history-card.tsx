@@ -1,67 +1,37 @@
-/** When a rule's alerts were pending and fired: each stretch with how long it was and its value. */
-import { useSignal } from "@preact/signals";
-import { now } from "../../api/client";
+/** When a rule's alerts fired: each time with how long it was, its value, and who looked after it. */
+import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { AlertingRule, RuleGroup } from "../../api/types";
-import { address } from "../../app/address";
-import { preferredZone } from "../../app/preferences";
-import { DAY, clockAt, dateText, timeText } from "../../model/zone";
+import type { AlertEpisode, AlertingRule, RuleGroup } from "../../api/types";
 import { counted, lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Failed, Loading } from "../../parts/states";
 import { Table, type Head } from "../../parts/table";
-import { loadHistory, type Episode } from "./history";
-import { valueText } from "./listed";
+import { instantOf, valueText } from "./listed";
+import { momentText } from "./moment";
 
-const RANGES = [
-  { name: "24 hr", length: DAY },
-  { name: "1 wk", length: 7 * DAY },
-  { name: "1 mo", length: 30 * DAY },
-];
-const EVERY_MS = 60_000;
+const EVERY_MS = 30_000;
 const ROWS_MAX = 100;
 const HEADS: (string | Head)[] = [
   "State",
   "Labels",
   "From",
   { name: "For", isNumber: true },
-  { name: "Value", isNumber: true },
+  { name: "Last value", isNumber: true },
+  "Looked after by",
 ];
 
 export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGroup }) {
-  const length = useSignal(DAY);
-  const isPendingShown = useSignal(false);
-  const interval = Math.max(group.interval * 1000, 1000);
+  const asked = { rule: rule.name, group: group.name, file: group.file, limit: ROWS_MAX };
   const { data, error, reload } = useResource(
-    `${rule.name} ${length.value}`,
-    (signal) => loadHistory(rule, { length: length.value, interval, now: now() }, signal),
+    JSON.stringify(asked),
+    (signal) => api.alertHistory(asked, signal),
     EVERY_MS,
   ).value;
-  const shown = data?.filter(({ state }) => isPendingShown.value || state !== "pending");
+  const shown = data?.data.history;
   return (
     <section class="card section" aria-label="History">
       <div class="card-head">
         <h2>History</h2>
-        <label class="checked muted">
-          <input
-            type="checkbox"
-            checked={isPendingShown.value}
-            onInput={(event) => (isPendingShown.value = event.currentTarget.checked)}
-          />
-          Pending, too
-        </label>
-        <div class="choices" role="group" aria-label="Range of the history">
-          {RANGES.map((range) => (
-            <button
-              key={range.name}
-              type="button"
-              aria-pressed={length.value === range.length}
-              onClick={() => (length.value = range.length)}
-            >
-              {range.name}
-            </button>
-          ))}
-        </div>
       </div>
       {!shown ? (
         error ? (
@@ -70,33 +40,31 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
           <Loading what="the history" />
         )
       ) : shown.length === 0 ? (
-        <p class="nothing muted">It did not fire.</p>
+        <p class="nothing muted">It has not fired.</p>
       ) : (
-        <Table label="Stretches" class="history" heads={HEADS}>
-          {shown.slice(0, ROWS_MAX).map((episode) => (
-            <EpisodeRow key={`${episode.key} ${episode.start}`} episode={episode} />
+        <Table label="Times in which it fired" class="history" heads={HEADS}>
+          {shown.map((episode) => (
+            <EpisodeRow key={JSON.stringify([episode.labels, episode.firedAt])} episode={episode} />
           ))}
         </Table>
       )}
-      {shown && shown.length > ROWS_MAX && (
-        <p class="card-foot muted">
-          The newest {ROWS_MAX} of {counted(shown.length, "stretch")}.
-        </p>
+      {shown?.length === ROWS_MAX && (
+        <p class="card-foot muted">The newest {counted(ROWS_MAX, "time")}.</p>
       )}
     </section>
   );
 }
 
-function EpisodeRow({ episode }: { episode: Episode }) {
-  const { state, labels, start, end, value } = episode;
-  const isFiring = state !== "pending";
-  const pairs = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+function EpisodeRow({ episode }: { episode: AlertEpisode }) {
+  const { state, labels, seconds, value, acknowledged } = episode;
+  const pairs = Object.entries(labels).filter(([name]) => name !== "alertname");
+  const from = instantOf(episode.firedAt);
   return (
     <tr>
       <th scope="row">
         <span class="badge">
-          <span class={isFiring ? "dot down" : "dot late"} aria-hidden="true" />
-          {state === "no_data" ? "No data" : isFiring ? "Fired" : "Pending"}
+          <span class={seconds === null ? "dot down" : "dot"} aria-hidden="true" />
+          {state === "no_data" ? "No data" : "Fired"}
         </span>
       </th>
       <td>
@@ -108,24 +76,16 @@ function EpisodeRow({ episode }: { episode: Episode }) {
           ))}
         </ul>
       </td>
-      <td class="num nowrap">{momentText(start)}</td>
+      <td class="num nowrap">{from !== undefined && momentText(from)}</td>
       <td class="num nowrap">
-        {end === undefined ? (
-          <>
-            still, since <Ago at={start} />
-          </>
+        {seconds !== null ? (
+          lengthText(seconds * 1000)
         ) : (
-          lengthText(end - start)
+          <>still, since {from !== undefined && <Ago at={from} />}</>
         )}
       </td>
-      <td class="num nowrap">{value === undefined ? "–" : valueText(value)}</td>
+      <td class="num nowrap">{valueText(value)}</td>
+      <td title={acknowledged?.comment}>{acknowledged?.by ?? "–"}</td>
     </tr>
   );
-}
-
-/** A time by the clocks that charts have. */
-export function momentText(at: number): string {
-  const zone = address.value.params.get("tz") ?? preferredZone.value;
-  const clock = clockAt(zone, at);
-  return `${dateText(clock)} ${timeText(clock)}`;
 }

@@ -1,14 +1,6 @@
 import { expect, it } from "vitest";
-import type { Alert, AlertingRule, RuleGroup, Silence } from "../../api/types";
-import {
-  alertsOf,
-  chosen,
-  isSilenced,
-  nameOfRule,
-  ownLabels,
-  ruleNamed,
-  valueText,
-} from "./listed";
+import type { Alert, AlertingRule, RuleGroup } from "../../api/types";
+import { alertsOf, chosen, nameOfRule, ownLabels, ruleNamed, valueText } from "./listed";
 
 const alert = (labels: Record<string, string>, changes: Partial<Alert> = {}): Alert => ({
   labels: { alertname: "High", ...labels },
@@ -45,44 +37,20 @@ const group = (...rules: AlertingRule[]): RuleGroup => ({
   rules,
 });
 
-const silence = (name: string, value: string, changes = {}): Silence => ({
-  id: name,
-  status: { state: "active" },
-  matchers: [{ name, value, isRegex: false, isEqual: true, ...changes }],
-  startsAt: "",
-  endsAt: "",
-  updatedAt: "",
-  createdBy: "ann",
-  comment: "",
-});
-
 it("lists what fires first, then the worst, then the newest; what is silenced comes last", () => {
   const alerts = [
     alert({ host: "pending" }, { state: "pending" }),
     alert({ host: "old", severity: "warning" }),
     alert({ host: "new", severity: "warning" }, { activeAt: "2026-11-20T11:00:00Z" }),
     alert({ host: "bad", severity: "critical" }),
-    alert({ host: "quiet", severity: "critical" }),
+    alert({ host: "quiet", severity: "critical" }, { silencedBy: ["s1"] }),
   ];
-  const listed = alertsOf([group(rule(alerts))], [silence("host", "quiet")]);
+  const listed = alertsOf([group(rule(alerts))]);
   const hosts = listed.map(({ alert }) => alert.labels["host"]);
   expect(hosts).toEqual(["bad", "new", "old", "pending", "quiet"]);
   expect(chosen(listed, "HOST=ne", "").map(({ alert }) => alert.labels["host"])).toEqual(["new"]);
   expect(chosen(listed, "", "silenced")).toHaveLength(1);
   expect(chosen(listed, "warning", "firing")).toHaveLength(2);
-});
-
-it("silences what all matchers fit, a label that is not there being empty", () => {
-  const labels = { alertname: "High", host: "web1" };
-  const fits = (value: string, isRegex: boolean, isEqual: boolean, name = "host") =>
-    isSilenced(labels, [{ name, value, isRegex, isEqual }]);
-  expect(fits("web1", false, true)).toBe(true);
-  expect(fits("web", false, true)).toBe(false);
-  expect(fits("web", false, false)).toBe(true);
-  expect(fits("web.*", true, true)).toBe(true);
-  expect(fits("eb", true, true)).toBe(false);
-  expect(fits("", false, true, "job")).toBe(true);
-  expect(fits("(", true, true)).toBe(false);
 });
 
 it("names rules so that each is found again", () => {

@@ -1,13 +1,5 @@
 /** Alerts and rules as they are listed: in which order, and which of them. Pure. */
-import type {
-  Alert,
-  AlertingRule,
-  Rule,
-  RuleGroup,
-  Silence,
-  SilenceMatcher,
-  Tags,
-} from "../../api/types";
+import type { Alert, AlertingRule, Rule, RuleGroup, Tags } from "../../api/types";
 
 /** An alert with the rule that it is of. */
 export interface ListedAlert {
@@ -15,8 +7,10 @@ export interface ListedAlert {
   alert: Alert;
   rule: AlertingRule;
   group: RuleGroup;
-  /** Silences that keep it from being told. */
-  silences: Silence[];
+}
+
+export function isSilenced({ alert }: Pick<ListedAlert, "alert">): boolean {
+  return (alert.silencedBy ?? []).length > 0;
 }
 
 /** From the worst; others come behind these. */
@@ -31,11 +25,7 @@ function rank(alert: Alert): number {
   return place < 0 ? SEVERITIES.length : place;
 }
 
-export function alertsOf(
-  groups: readonly RuleGroup[],
-  silences: readonly Silence[],
-): ListedAlert[] {
-  const active = silences.filter(({ status }) => status.state === "active");
+export function alertsOf(groups: readonly RuleGroup[]): ListedAlert[] {
   const listed = groups.flatMap((group) =>
     group.rules.flatMap((rule) =>
       rule.type === "recording"
@@ -45,7 +35,6 @@ export function alertsOf(
             alert,
             rule,
             group,
-            silences: active.filter(({ matchers }) => isSilenced(alert.labels, matchers)),
           })),
     ),
   );
@@ -54,8 +43,7 @@ export function alertsOf(
 
 /** What fires before what may, the worst first, the newest first. */
 function inOrder(a: ListedAlert, b: ListedAlert): number {
-  const state = ({ alert, silences }: ListedAlert) =>
-    silences.length > 0 ? 2 : alert.state === "firing" ? 0 : 1;
+  const state = (one: ListedAlert) => (isSilenced(one) ? 2 : one.alert.state === "firing" ? 0 : 1);
   return (
     state(a) - state(b) ||
     rank(a.alert) - rank(b.alert) ||
@@ -64,23 +52,12 @@ function inOrder(a: ListedAlert, b: ListedAlert): number {
   );
 }
 
-export function isSilenced(labels: Tags, matchers: readonly SilenceMatcher[]): boolean {
-  return matchers.every(({ name, value, isRegex, isEqual }) => {
-    const own = labels[name] ?? "";
-    if (!isRegex) return (own === value) === isEqual;
-    try {
-      return new RegExp(`^(?:${value})$`, "s").test(own) === isEqual;
-    } catch {
-      return false;
-    }
-  });
-}
-
 /** Which alerts are listed: those with all words of a text in a label or annotation, in a state. */
 export function chosen(listed: readonly ListedAlert[], text: string, state: string): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return listed.filter(({ alert, silences }) => {
-    const own = silences.length > 0 ? "silenced" : alert.state;
+  return listed.filter((one) => {
+    const { alert } = one;
+    const own = isSilenced(one) ? "silenced" : alert.state;
     if (state !== "" && state !== own) return false;
     const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
     const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");

@@ -1,6 +1,6 @@
 /** One rule: what it asks, its chart with the threshold, what it finds, and what it found. */
 import { useMemo } from "preact/hooks";
-import type { Rule, RuleGroup } from "../../api/types";
+import type { Rule, RuleGroup, Silence } from "../../api/types";
 import { href } from "../../app/address";
 import { Chart } from "../../chart/chart";
 import { TimeControls } from "../../chart/controls";
@@ -18,10 +18,11 @@ interface Props {
   group: RuleGroup;
   rule: Rule;
   listed: readonly ListedAlert[];
+  silences: readonly Silence[];
   onChange: () => void;
 }
 
-export function RulePage({ group, rule, listed, onChange }: Props) {
+export function RulePage({ group, rule, listed, silences, onChange }: Props) {
   const name = nameOfRule(group, rule);
   const own = listed.filter((one) => one.group === group && one.rule === rule);
   return (
@@ -44,7 +45,7 @@ export function RulePage({ group, rule, listed, onChange }: Props) {
           <div class="card-head">
             <h2>Active now</h2>
           </div>
-          <Rows listed={own} onChange={onChange} />
+          <Rows listed={own} silences={silences} onChange={onChange} />
         </section>
       )}
       <Measured key={name} rule={rule} />
