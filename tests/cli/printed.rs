@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 33] = [
+const NOT_RUN: [(&str, &str); 34] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -43,6 +43,7 @@ const NOT_RUN: [(&str, &str); 33] = [
     ("cargo run --release -p granary-agent --", "see agents/agent/tests/program.rs"),
     ("cargo run --release -p granary-agent-scrape", "see agents/scrape/tests/program.rs"),
     ("cargo run --release -p granary-agent-statsd", "see agents/statsd/tests/program.rs"),
+    ("deploy/packages_test.sh", "needs root and debootstrap; .ci/run runs it"),
     ("docker", "needs a daemon of docker; the Containerfile is read below"),
     ("granary-agent-mongodb", "needs a MongoDB server, see peers/mongodb.rs"),
     ("granary alerts ack", "nothing fires here, see silences.rs"),
@@ -303,8 +304,10 @@ fn every_printed_setting_of_prometheus_is_taken_by_promtool() {
 
 #[test]
 fn scripts_can_be_parsed_and_the_container_copies_what_is_there() {
-    for script in ["deploy/quickstart.sh", ".ci/run", "benches/query_peers.sh"] {
-        let shell = if script.starts_with("deploy") { "sh" } else { "bash" };
+    let scripts = ["deploy/quickstart.sh", "deploy/release.sh", "deploy/packages_test.sh"];
+    for script in scripts.into_iter().chain([".ci/run", "benches/query_peers.sh"]) {
+        let text = fs::read_to_string(root().join(script)).unwrap();
+        let shell = if text.starts_with("#!/bin/sh") { "sh" } else { "bash" };
         let output = Command::new(shell).arg("-n").arg(root().join(script)).output().unwrap();
         assert!(output.status.success(), "{script}: {output:?}");
     }

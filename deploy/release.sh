@@ -1,0 +1,49 @@
+#!/bin/sh
+# Builds static binaries and Debian packages of the daemon and the agent, with their checksums.
+#
+#   deploy/release.sh [FOLDER]    into target/release-files without one
+#
+# TARGET names another target than x86_64-unknown-linux-musl; SKIP_BUILD=1 packs what is built.
+set -eu
+cd "$(dirname "$0")/.."
+out=${1:-target/release-files}
+target=${TARGET:-x86_64-unknown-linux-musl}
+
+say() { printf 'release: %s\n' "$*" >&2; }
+cargo deb --version >/dev/null 2>&1 || { say "cargo-deb is missing: cargo install cargo-deb --locked"; exit 1; }
+if [ -z "${SKIP_BUILD:-}" ]; then
+    case $target in
+    *-musl)
+        command -v musl-gcc >/dev/null || { say "musl-gcc is missing: apt-get install musl-tools"; exit 1; }
+        rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d ||
+            { say "the target is missing: rustup target add $target"; exit 1; }
+        ;;
+    esac
+    [ -f src/web/dist/index.html ] || say "the page is not built: npm ci && npm run build in src/web"
+    # Also where the C library would be loaded: one file that runs anywhere.
+    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" cargo build --release --locked \
+        --target "$target" -p granary -p granary-agent
+fi
+
+rm -rf "$out"
+mkdir -p "$out"
+version=$(cargo metadata --no-deps --format-version 1 --locked |
+    sed -n 's/.*"name":"granary","version":"\([^"]*\)".*/\1/p')
+for program in granary granary-agent; do
+    binary=target/$target/release/$program
+    if ldd "$binary" 2>/dev/null | grep -q '=>'; then
+        say "$binary is not static"
+        exit 1
+    fi
+    folder=$program-$version-$target
+    mkdir "$out/$folder"
+    cp "$binary" LICENSE LICENSE-APACHE LICENSE-MIT CHANGELOG.md "$out/$folder/"
+    cp "deploy/$program.service" "$out/$folder/"
+    # The same bytes of the same content.
+    tar --sort=name --owner=0 --group=0 --mtime="@$(git log -1 --format=%ct)" -C "$out" \
+        -cf - "$folder" | gzip -n >"$out/$folder.tar.gz"
+    rm -r "${out:?}/$folder"
+    cargo deb --no-build --locked --target "$target" -p "$program" --output "$out/" >/dev/null
+done
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+say "$(ls "$out" | wc -l) files in $out"
