@@ -12,7 +12,7 @@ mod turns;
 
 use std::{io, sync::Arc, time::Duration};
 
-use granary_agent_kit::{SideBySide, Source};
+use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError};
 
 pub use self::{
     output::fuzz,
@@ -20,19 +20,88 @@ pub use self::{
 };
 use self::{script::Running, turns::Turns};
 
-/// For so long a round waits for quick scripts; what the others print comes with a later round.
-const DEADLINE: Duration = Duration::from_millis(100);
+/// At the end of the agent or of its settings, scripts are waited for so long.
+const END_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The scripts as one source; `agent` is the value of the tag `host`, and those without an interval
 /// of their own run as often as `interval`.
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<SideBySide> {
-    let turns = Arc::new(Turns::new(settings.concurrency));
+pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
+    let turns = Arc::new(Turns::new(settings.concurrency)?);
     let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
         let running = Running::new(script.clone(), agent, Arc::clone(&turns));
         (script.interval.unwrap_or(interval), Box::new(running))
     };
-    SideBySide::each_at("exec", DEADLINE, settings.scripts.iter().map(of_script).collect())
+    let scripts = settings.scripts.iter().map(of_script).collect();
+    let scripts = SideBySide::each_at("exec", ROUND_DEADLINE, scripts)?;
+    Ok(Exec { scripts, turns })
+}
+
+/// Scripts, ended with it.
+#[derive(Debug)]
+pub struct Exec {
+    scripts: SideBySide,
+    turns: Arc<Turns>,
+}
+
+impl Source for Exec {
+    fn name(&self) -> &'static str {
+        self.scripts.name()
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.scripts.sample(now_ms, readings)
+    }
+
+    fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.scripts.sample_alone(now_ms, readings)
+    }
+}
+
+impl Drop for Exec {
+    fn drop(&mut self) {
+        // Late ones are ended by their threads, as long as the agent runs.
+        let _all = self.turns.end(END_DEADLINE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use granary_agent_kit::Stopwatch;
+
+    use super::*;
+
+    #[test]
+    fn a_script_ends_with_its_source_and_none_begins_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = folder.path().join("pid");
+        let later = folder.path().join("later");
+        let script = |name: &str, text: String| {
+            let command = ["sh", "-c", text.as_str()];
+            format!("[[script]]\nname = '{name}'\ncommand = {command:?}\nformat = 'nagios'\n")
+        };
+        let long = script("long", format!("echo $$ > {}; exec sleep 1000", told.display()));
+        let waits = script("waits", format!("touch {}", later.display()));
+        let text = format!("concurrency = 1\n{long}timeout = '600s'\n{waits}interval = '2s'\n");
+        let settings = toml::from_str(&text).unwrap();
+        let mut exec = source(&settings, "web1", Duration::from_secs(1)).unwrap();
+        exec.sample(1000, &mut Readings::default()).unwrap();
+        let watch = Stopwatch::start();
+        let pid = loop {
+            let pid = fs::read_to_string(&told).unwrap_or_default();
+            if pid.ends_with('\n') {
+                break pid;
+            }
+            assert!(!watch.left_of(Duration::from_secs(30)).is_zero());
+            std::thread::yield_now();
+        };
+        exec.sample(2000, &mut Readings::default()).unwrap();
+        drop(exec);
+        assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "{pid} is still there");
+        assert!(!later.exists(), "one began after the end");
+    }
 }

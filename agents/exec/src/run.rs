@@ -4,7 +4,10 @@
 
 use std::{
     io,
-    os::{fd::OwnedFd, unix::process::CommandExt},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
@@ -12,6 +15,7 @@ use std::{
 use granary_agent_kit::Stopwatch;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 
@@ -29,7 +33,7 @@ pub(crate) struct Left {
     pub(crate) status: ExitStatus,
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end, or until `end` can be read.
 ///
 /// # Errors
 /// Why it could not be started, or was ended.
@@ -37,6 +41,7 @@ pub(crate) fn run(
     command: &[String],
     timeout: Duration,
     output_max: usize,
+    end: impl AsFd,
 ) -> Result<Left, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("there is no program".to_owned());
@@ -49,17 +54,25 @@ pub(crate) fn run(
         .process_group(0)
         .spawn();
     let mut group = Group(started.map_err(|cause| format!("{program}: {cause}"))?);
-    let outcome = group.watch(timeout, output_max);
+    let watched = group.watch(timeout, output_max, end.as_fd());
     // Also of one that has ended: what it has started and left.
-    group.end();
-    outcome
+    let status = group.end().map_err(|cause| cause.to_string());
+    let (output, errors) = watched?;
+    Ok(Left { output, errors, status: status? })
 }
 
 /// A program with what it has started.
 struct Group(Child);
 
 impl Group {
-    fn watch(&mut self, timeout: Duration, output_max: usize) -> Result<Left, String> {
+    /// Reads what it prints, on both ways, until it has ended. It is not waited for: until then the
+    /// system gives its number to no other.
+    fn watch(
+        &mut self,
+        timeout: Duration,
+        output_max: usize,
+        end: BorrowedFd<'_>,
+    ) -> Result<(Vec<u8>, Vec<u8>), String> {
         let system = |cause: io::Error| cause.to_string();
         let watch = Stopwatch::start();
         let pid = Pid::from_child(&self.0);
@@ -72,7 +85,12 @@ impl Group {
             if left.is_zero() {
                 return Err(format!("took longer than {timeout:?}"));
             }
-            is_running = !wait(&ended, [&output, &errors], left).map_err(system)?;
+            let [has_ended, is_to_end] =
+                wait([ended.as_fd(), end], [&output, &errors], left).map_err(system)?;
+            if is_to_end {
+                return Err("ended with the agent, or its settings".to_owned());
+            }
+            is_running = !has_ended;
             output.read_part().map_err(system)?;
             errors.read_part().map_err(system)?;
             errors.read.truncate(ERRORS_KEPT);
@@ -87,23 +105,26 @@ impl Group {
                 return Err(format!("printed more than {output_max} bytes"));
             }
         }
-        let status = self.0.wait().map_err(system)?;
-        Ok(Left { output: output.read, errors: errors.read, status })
+        Ok((output.read, errors.read))
     }
 
-    fn end(&mut self) {
-        // It is gone, which is what is wanted.
+    /// Ends all of it, and takes how the program ended.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        // Nobody has waited for the program, so the group is still its own. It may be gone, which is
+        // what is wanted.
         let _gone = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-        let _waited = self.0.wait();
+        self.0.wait()
     }
 }
 
-/// Waits until there is something to read, or it has ended: then true.
-fn wait(ended: &OwnedFd, pipes: [&Pipe; 2], left: Duration) -> io::Result<bool> {
-    let mut all = vec![PollFd::new(ended, PollFlags::IN)];
-    all.extend(
-        pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(|fd| PollFd::new(fd, PollFlags::IN)),
-    );
+/// Waits until there is something to read, and says which of `words` can be.
+fn wait(words: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Result<[bool; 2]> {
+    let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
+    let mut all: Vec<_> = words
+        .into_iter()
+        .chain(pipes)
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
     let left = Timespec {
         tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: left.subsec_nanos().into(),
@@ -112,7 +133,7 @@ fn wait(ended: &OwnedFd, pipes: [&Pipe; 2], left: Duration) -> io::Result<bool> 
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(cause) => return Err(cause.into()),
     }
-    Ok(all.first().is_some_and(|own| !own.revents().is_empty()))
+    Ok([0, 1].map(|index| all.get(index).is_some_and(|own| !own.revents().is_empty())))
 }
 
 /// What the program writes into.
@@ -131,11 +152,12 @@ impl Pipe {
     fn read_part(&mut self) -> io::Result<bool> {
         let Some(fd) = &self.open else { return Ok(false) };
         let mut one = [PollFd::new(fd, PollFlags::IN)];
-        if poll(&mut one, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? == 0 {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if retry_on_intr(|| poll(&mut one, Some(&now)))? == 0 {
             return Ok(false);
         }
         let mut part = [0; PART_BYTES];
-        let length = rustix::io::read(fd, &mut part)?;
+        let length = retry_on_intr(|| rustix::io::read(fd, &mut part[..]))?;
         if length == 0 {
             self.open = None;
         }
@@ -151,7 +173,9 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<Left, String> {
-        run(&["sh".to_owned(), "-c".to_owned(), script.to_owned()], timeout, output_max)
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let (end, _open) = io::pipe().unwrap();
+        run(&command, timeout, output_max, end)
     }
 
     #[test]
@@ -162,7 +186,8 @@ mod tests {
         let long = sh("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2", LONG, 1 << 20);
         let long = long.unwrap();
         assert_eq!((long.output.len(), long.errors.len()), (300_000, ERRORS_KEPT));
-        let fault = run(&["/nonexistent/plugin".to_owned()], LONG, 9).unwrap_err();
+        let (end, _open) = io::pipe().unwrap();
+        let fault = run(&["/nonexistent/plugin".to_owned()], LONG, 9, end).unwrap_err();
         assert!(fault.starts_with("/nonexistent/plugin: "), "{fault}");
     }
 

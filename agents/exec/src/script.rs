@@ -8,7 +8,7 @@ use crate::{
     output,
     run::{Left, run},
     settings::{Form, Script},
-    turns::Turns,
+    turns::{Turn, Turns},
 };
 
 /// Of what a script says on standard error, so much is told.
@@ -34,9 +34,9 @@ impl Running {
     }
 
     /// Runs it, and gives what it printed.
-    fn run(&self, now_ms: i64) -> Result<Readings, String> {
+    fn run(&self, now_ms: i64, turn: &Turn<'_>) -> Result<Readings, String> {
         let Script { command, timeout, output_max, format, .. } = &self.script;
-        let left = run(command, *timeout, *output_max)?;
+        let left = run(command, *timeout, *output_max, turn.end())?;
         let mut readings = Readings::new(self.tags.clone());
         if *format == Form::Nagios {
             let code = left.status.code().ok_or_else(|| how_it_ended(&left))?;
@@ -63,9 +63,9 @@ impl Source for Running {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let turn = self.turns.take();
+        let Some(turn) = self.turns.take() else { return Ok(()) };
         let watch = Stopwatch::start();
-        let outcome = self.run(now_ms);
+        let outcome = self.run(now_ms, &turn);
         let took: Duration = watch.elapsed();
         drop(turn);
         let mut own = Readings::new(self.tags.clone());
