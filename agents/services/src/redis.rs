@@ -1,27 +1,18 @@
 //! Redis, by its command INFO (redis.io, "INFO"), over a connection that is kept.
 //!
-//! Two commands of its protocol are all that is spoken, so there is no library between.
+//! `connection` has the two commands of its protocol that are spoken.
 
-use std::{
-    fmt::Write as _,
-    io::{self, BufRead, BufReader, Read, Write},
-    net::{TcpStream, ToSocketAddrs},
-    os::unix::net::UnixStream,
-    time::Duration,
-};
+mod connection;
 
-use granary_agent_kit::{Readings, Stopwatch};
+use granary_agent_kit::Readings;
 
+use self::connection::Connection;
 use crate::{
     rows::{Row, Rows},
-    settings::{Place, Service},
+    settings::Service,
     target::Ask,
 };
 
-const PORT: u16 = 6379;
-/// INFO has some kilobytes, and a line for each database.
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
-const LINE_BYTES_MAX: u64 = 1024;
 /// Databases that are read, of thousands that may be configured.
 const DATABASES_MAX: usize = 64;
 
@@ -131,112 +122,6 @@ fn read(info: &str, readings: &mut Readings) {
     }
 }
 
-/// Something that is read and written.
-trait Stream: Read + Write + Send {
-    /// Sets for how long it may wait.
-    fn set_wait(&self, span: Duration) -> io::Result<()>;
-}
-
-impl Stream for TcpStream {
-    fn set_wait(&self, span: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(span))?;
-        self.set_write_timeout(Some(span))
-    }
-}
-
-impl Stream for UnixStream {
-    fn set_wait(&self, span: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(span))?;
-        self.set_write_timeout(Some(span))
-    }
-}
-
-/// A connection with a time for each question.
-struct Connection {
-    stream: BufReader<Box<dyn Stream>>,
-    timeout: Duration,
-}
-
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").finish_non_exhaustive()
-    }
-}
-
-impl Connection {
-    fn open(service: &Service) -> Result<Self, String> {
-        let fault = |cause: io::Error| cause.to_string();
-        let timeout = service.timeout;
-        let stream: Box<dyn Stream> = match service.place(PORT) {
-            Place::Path(path) => Box::new(UnixStream::connect(path).map_err(fault)?),
-            Place::Tcp(host, port) => {
-                let mut last = Err(format!("{host} has no address"));
-                for address in (host.as_str(), port).to_socket_addrs().map_err(fault)? {
-                    last = TcpStream::connect_timeout(&address, timeout).map_err(fault);
-                    if last.is_ok() {
-                        break;
-                    }
-                }
-                Box::new(last?)
-            }
-        };
-        let mut own = Self { stream: BufReader::new(stream), timeout };
-        if let Some(password) = service.password()? {
-            let user = service.user.as_deref();
-            let words: Vec<&str> =
-                ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
-            own.ask(&words)?;
-        }
-        Ok(own)
-    }
-
-    fn info(&mut self) -> Result<String, String> {
-        let bytes = self.ask(&["INFO"])?;
-        String::from_utf8(bytes).map_err(|_| "INFO is not UTF-8".to_owned())
-    }
-
-    /// Sends a command and takes its answer: a word, or so many bytes.
-    fn ask(&mut self, words: &[&str]) -> Result<Vec<u8>, String> {
-        let watch = Stopwatch::start();
-        let mut command = format!("*{}\r\n", words.len());
-        for word in words {
-            // Writing to a String cannot fail.
-            let _ok = write!(command, "${}\r\n{word}\r\n", word.len());
-        }
-        let fault = |cause: io::Error| cause.to_string();
-        self.stream.get_ref().set_wait(self.timeout).map_err(fault)?;
-        self.stream.get_mut().write_all(command.as_bytes()).map_err(fault)?;
-        let mut line = String::new();
-        (&mut self.stream).take(LINE_BYTES_MAX).read_line(&mut line).map_err(fault)?;
-        let line = line.trim_end();
-        if let Some(refusal) = line.strip_prefix('-') {
-            return Err(refusal.to_owned());
-        }
-        let Some(length) = line.strip_prefix('$') else {
-            let is_word = line.starts_with('+');
-            return if is_word { Ok(Vec::new()) } else { Err(format!("answered {line:?}")) };
-        };
-        let length = length.parse::<u64>().ok().filter(|length| *length <= ANSWER_BYTES_MAX);
-        let length = length.ok_or_else(|| format!("answered {line:?}"))?;
-        let mut body = vec![0; usize::try_from(length).unwrap_or(0) + 2];
-        let mut at = 0;
-        // A server that sends a byte at a time has no more time than another.
-        while at < body.len() {
-            let left = watch.left_of(self.timeout);
-            if left.is_zero() {
-                return Err(format!("took longer than {:?}", self.timeout));
-            }
-            self.stream.get_ref().set_wait(left).map_err(fault)?;
-            match self.stream.read(body.get_mut(at..).unwrap_or_default()).map_err(fault)? {
-                0 => return Err("closed the connection".to_owned()),
-                read => at += read,
-            }
-        }
-        body.truncate(body.len() - 2);
-        Ok(body)
-    }
-}
-
 /// What is read by name.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
@@ -245,7 +130,11 @@ pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpListener, thread};
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        thread,
+    };
 
     use super::*;
     use crate::settings::service;

@@ -1,0 +1,195 @@
+//! A connection to a Redis server, with a time for each answer.
+//!
+//! AUTH and INFO are all that is spoken, so there is no library between. Must never know: what INFO
+//! says.
+
+use std::{
+    fmt::Write as _,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpStream, ToSocketAddrs},
+    os::unix::net::UnixStream,
+    time::Duration,
+};
+
+use granary_agent_kit::Stopwatch;
+
+use crate::settings::{Place, Service};
+
+const PORT: u16 = 6379;
+/// INFO has some kilobytes, and a line for each database.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+const LINE_BYTES_MAX: u64 = 1024;
+
+/// Something that is read and written.
+trait Stream: Read + Write + Send {
+    /// Sets for how long it may wait.
+    fn set_wait(&self, span: Duration) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_wait(&self, span: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(span))?;
+        self.set_write_timeout(Some(span))
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_wait(&self, span: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(span))?;
+        self.set_write_timeout(Some(span))
+    }
+}
+
+/// A stream of which a question and its whole answer have a time together: a server that sends a byte
+/// at a time has no more than another.
+struct Timed {
+    stream: Box<dyn Stream>,
+    timeout: Duration,
+    /// Since the question.
+    watch: Stopwatch,
+}
+
+impl Timed {
+    /// Lets the stream wait for what is left of the time.
+    fn bound(&self) -> io::Result<()> {
+        let left = self.watch.left_of(self.timeout);
+        if left.is_zero() { Err(self.late()) } else { self.stream.set_wait(left) }
+    }
+
+    fn late(&self) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, format!("took longer than {:?}", self.timeout))
+    }
+
+    /// As the system says that a wait was too long.
+    fn told(&self, outcome: io::Result<usize>) -> io::Result<usize> {
+        let is_late = |cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock;
+        outcome.map_err(|cause| if is_late(&cause) { self.late() } else { cause })
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.bound()?;
+        let outcome = self.stream.read(into);
+        self.told(outcome)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bound()?;
+        let outcome = self.stream.write(bytes);
+        self.told(outcome)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// A connection that is kept.
+pub(super) struct Connection(BufReader<Timed>);
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    pub(super) fn open(service: &Service) -> Result<Self, String> {
+        let fault = |cause: io::Error| cause.to_string();
+        let timeout = service.timeout;
+        let stream: Box<dyn Stream> = match service.place(PORT) {
+            Place::Path(path) => Box::new(UnixStream::connect(path).map_err(fault)?),
+            Place::Tcp(host, port) => {
+                let mut last = Err(format!("{host} has no address"));
+                for address in (host.as_str(), port).to_socket_addrs().map_err(fault)? {
+                    last = TcpStream::connect_timeout(&address, timeout).map_err(fault);
+                    if last.is_ok() {
+                        break;
+                    }
+                }
+                Box::new(last?)
+            }
+        };
+        let watch = Stopwatch::start();
+        let mut own = Self(BufReader::new(Timed { stream, timeout, watch }));
+        if let Some(password) = service.password()? {
+            let user = service.user.as_deref();
+            let words: Vec<&str> =
+                ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
+            own.ask(&words)?;
+        }
+        Ok(own)
+    }
+
+    pub(super) fn info(&mut self) -> Result<String, String> {
+        let bytes = self.ask(&["INFO"])?;
+        String::from_utf8(bytes).map_err(|_| "INFO is not UTF-8".to_owned())
+    }
+
+    /// Sends a command and takes its answer: a word, or so many bytes.
+    fn ask(&mut self, words: &[&str]) -> Result<Vec<u8>, String> {
+        let mut command = format!("*{}\r\n", words.len());
+        for word in words {
+            // Writing to a String cannot fail.
+            let _ok = write!(command, "${}\r\n{word}\r\n", word.len());
+        }
+        let fault = |cause: io::Error| cause.to_string();
+        self.0.get_mut().watch = Stopwatch::start();
+        self.0.get_mut().write_all(command.as_bytes()).map_err(fault)?;
+        let mut line = String::new();
+        (&mut self.0).take(LINE_BYTES_MAX).read_line(&mut line).map_err(fault)?;
+        let line = line.trim_end();
+        if let Some(refusal) = line.strip_prefix('-') {
+            return Err(refusal.to_owned());
+        }
+        let Some(length) = line.strip_prefix('$') else {
+            let is_word = line.starts_with('+');
+            return if is_word { Ok(Vec::new()) } else { Err(format!("answered {line:?}")) };
+        };
+        let length = length.parse::<u64>().ok().filter(|length| *length <= ANSWER_BYTES_MAX);
+        let length = length.ok_or_else(|| format!("answered {line:?}"))?;
+        let mut body = vec![0; usize::try_from(length).unwrap_or(0) + 2];
+        self.0.read_exact(&mut body).map_err(fault)?;
+        body.truncate(body.len() - 2);
+        Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, thread};
+
+    use super::*;
+    use crate::settings::service;
+
+    /// A byte well within each wait, for ever.
+    #[test]
+    fn a_server_that_sends_a_byte_at_a_time_has_no_more_time_than_another() {
+        for begin in ["", "$100000\r\n"] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            let (told, ended) = std::sync::mpsc::channel::<()>();
+            let server = thread::spawn(move || {
+                let mut stream = listener.accept().unwrap().0;
+                stream.write_all(begin.as_bytes()).unwrap();
+                let between = Duration::from_millis(20);
+                while ended.recv_timeout(between) == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+                {
+                    if stream.write_all(b"x").is_err() {
+                        return;
+                    }
+                }
+            });
+            let timeout = Duration::from_millis(200);
+            let mut slow = Connection::open(&Service { timeout, ..service(address) }).unwrap();
+            let watch = Stopwatch::start();
+            assert_eq!(slow.info().unwrap_err(), "took longer than 200ms", "{begin:?}");
+            assert!(watch.elapsed() < Duration::from_secs(10));
+            drop(told);
+            server.join().unwrap();
+        }
+    }
+}
