@@ -11,6 +11,7 @@ use crate::{
 };
 
 const PORT: u16 = 3306;
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 const GAUGES: [Row; 13] = [
     ("Uptime", "mysql_uptime", "seconds"),
@@ -92,6 +93,8 @@ impl MySql {
             .user(Some(self.service.user.as_deref().unwrap_or("granary")))
             .pass(self.service.password()?)
             .prefer_socket(false)
+            // As it is by default, and not asked for.
+            .max_allowed_packet(Some(ANSWER_BYTES_MAX))
             .tcp_connect_timeout(timeout)
             .read_timeout(timeout)
             .write_timeout(timeout);
@@ -111,18 +114,21 @@ impl Ask for MySql {
             None => self.connect()?,
         };
         for (sql, rows) in [("SHOW GLOBAL STATUS", STATUS), (VARIABLES_SQL, VARIABLES)] {
-            let pairs: Vec<(String, String)> =
-                connection.query(sql).map_err(|cause| cause.to_string())?;
-            for (name, value) in pairs {
-                if let Ok(value) = value.parse() {
-                    rows.read((&name, value), &[], readings);
-                }
+            let answers: Vec<Answer> = connection.query(sql).map_err(|cause| cause.to_string())?;
+            for (name, value) in answers.iter().filter_map(number) {
+                rows.read((&name, value), &[], readings);
             }
         }
         replication(&mut connection, readings);
         self.connection = Some(connection);
         Ok(())
     }
+}
+
+/// A name and its number; none where the value is a text, NULL or no UTF-8.
+fn number(row: &Answer) -> Option<(String, f64)> {
+    let value: String = row.get_opt(1)?.ok()?;
+    Some((row.get_opt(0)?.ok()?, value.parse().ok()?))
 }
 
 /// How far each channel is behind. Who may not ask does without, as may a server that has no other.
@@ -158,4 +164,102 @@ pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
     [STATUS, VARIABLES]
         .into_iter()
         .flat_map(|rows| rows.gauges.iter().chain(rows.counters).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{self, Read, Write},
+        net::{TcpListener, TcpStream},
+        thread,
+    };
+
+    use granary_agent_kit::Source;
+
+    use super::*;
+    use crate::{Kind, settings::service, target::Target};
+
+    /// A packet of the protocol, with its number.
+    fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
+        [&length[..3], &[number], payload].concat()
+    }
+
+    fn greeting() -> Vec<u8> {
+        // Protocol 4.1, secure connections, plugins.
+        let (low, high) = (0x8200_u16.to_le_bytes(), 0x0008_u16.to_le_bytes());
+        let before = [b"\x0a8.0.0\0\x01\0\0\0abcdefgh\0".as_slice(), &low, b"\x21\x02\0"];
+        let after = [high.as_slice(), b"\x15", &[0; 10], b"ijklmnopqrst\0mysql_native_password\0"];
+        packet(0, &[before.concat(), after.concat()].concat())
+    }
+
+    /// Two columns, and rows of what is given: none is NULL.
+    fn rows(rows: &[[Option<&[u8]>; 2]]) -> Vec<u8> {
+        let column = b"\x03def\0\0\0\x01a\x01a\x0c\x21\0\xff\0\0\0\xfd\0\0\0\0\0".as_slice();
+        let end = b"\xfe\0\0\x02\0".as_slice();
+        let mut payloads = vec![b"\x02".to_vec(), column.to_vec(), column.to_vec(), end.to_vec()];
+        let cell = |cell: Option<&[u8]>| match cell {
+            Some(text) => [&[u8::try_from(text.len()).unwrap()][..], text].concat(),
+            None => vec![0xfb],
+        };
+        payloads.extend(rows.iter().map(|row| row.iter().copied().flat_map(cell).collect()));
+        payloads.push(end.to_vec());
+        (1..).zip(payloads).flat_map(|(number, payload)| packet(number, &payload)).collect()
+    }
+
+    fn question(stream: &mut TcpStream) -> io::Result<()> {
+        let mut head = [0; 4];
+        stream.read_exact(&mut head)?;
+        let length = u32::from_le_bytes([head[0], head[1], head[2], 0]);
+        io::copy(&mut stream.take(length.into()), &mut io::sink()).map(drop)
+    }
+
+    /// A server that lets everybody in, and answers each question with the same.
+    fn server(answer: Vec<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let mut stream = listener.accept()?.0;
+            stream.write_all(&greeting())?;
+            question(&mut stream)?;
+            stream.write_all(&packet(2, b"\0\0\0\x02\0\0\0"))?;
+            loop {
+                question(&mut stream)?;
+                stream.write_all(&answer)?;
+            }
+            #[expect(unreachable_code, reason = "says what the questions fail with")]
+            io::Result::Ok(())
+        });
+        address
+    }
+
+    #[test]
+    fn a_server_that_speaks_another_way_is_down_and_asked_again() {
+        for answer in [packet(1, b""), packet(1, b"\xfb/etc/passwd"), b"+PONG\r\n".to_vec()] {
+            let timeout = std::time::Duration::from_secs(1);
+            let own = crate::settings::Service { timeout, ..service(server(answer.clone())) };
+            let mut target = Target::new(Kind::MySql, &own, Box::new(MySql::new(&own)), "web1");
+            let mut readings = Readings::default();
+            target.sample(0, &mut readings).unwrap();
+            let up = readings.as_slice().iter().find(|own| own.metric == "mysql_up").unwrap();
+            assert_eq!((up.value, readings.problems().len()), (0.0, 1), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_passed_over() {
+        let answer = rows(&[
+            [Some(b"Queries"), Some(b"7")],
+            [Some(b"Uptime"), None],
+            [None, Some(b"1")],
+            [Some(b"Threads_running"), Some(b"\xff\xfe")],
+            [Some(b"Questions"), Some(b"ON")],
+        ]);
+        let mut readings = Readings::default();
+        MySql::new(&service(server(answer))).ask(0, &mut readings).unwrap();
+        let read: Vec<_> =
+            readings.as_slice().iter().map(|own| (own.metric.to_string(), own.value)).collect();
+        assert_eq!(read[0], ("mysql_queries".to_owned(), 7.0));
+        assert!(read.iter().all(|(name, _)| name != "mysql_uptime"), "{read:?}");
+    }
 }

@@ -2,7 +2,10 @@
 //!
 //! Must never know: what is asked.
 
-use std::net::IpAddr;
+use std::{
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
 
@@ -64,7 +67,9 @@ impl Source for Target {
         let watch = Stopwatch::start();
         let word = self.kind.word();
         let mut answered = Readings::new(self.tags.clone());
-        let outcome = self.ask.ask(now_ms, &mut answered);
+        let asked = catch_unwind(AssertUnwindSafe(|| self.ask.ask(now_ms, &mut answered)));
+        // A library that trips over what a server sends has dropped its connection with that.
+        let outcome = asked.unwrap_or_else(|_| Err("answers what cannot be read".to_owned()));
         let mut own = Readings::new(self.tags.clone());
         own.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
         let took = watch.elapsed().as_secs_f64();
