@@ -4,11 +4,16 @@
 use std::time::Duration;
 
 use granary_agent_kit::Readings;
-use postgres::{Client, Config, NoTls, Row as Answer, types::Type};
+use tokio::{
+    runtime::{self, Runtime},
+    task::JoinHandle,
+    time,
+};
+use tokio_postgres::{Client, Config, NoTls, Row as Answer, types::Type};
 
 use crate::{
     rows::Rows,
-    settings::{Place, Service},
+    settings::{Place, Service, ServiceError},
     target::Ask,
 };
 
@@ -99,7 +104,8 @@ fn databases_sql() -> String {
 /// Asks one.
 pub(crate) struct Postgres {
     service: Service,
-    client: Option<Client>,
+    runtime: Runtime,
+    open: Option<Open>,
     sizes_next_ms: i64,
 }
 
@@ -109,19 +115,91 @@ impl std::fmt::Debug for Postgres {
     }
 }
 
+/// A connection, with the task that serves it.
+struct Open {
+    client: Client,
+    task: JoinHandle<()>,
+    timeout: Duration,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // One that hangs would wait for the server to say good-bye.
+        self.task.abort();
+    }
+}
+
 impl Postgres {
-    pub(crate) fn new(service: &Service) -> Self {
-        Self { service: service.clone(), client: None, sizes_next_ms: i64::MIN }
+    pub(crate) fn new(service: &Service) -> Result<Self, ServiceError> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|cause| ServiceError(format!("postgres: {cause}")))?;
+        Ok(Self { service: service.clone(), runtime, open: None, sizes_next_ms: i64::MIN })
     }
 
-    fn connect(&self) -> Result<Client, String> {
-        let Service { timeout, user, database, .. } = &self.service;
+    /// Whether it is time to ask for sizes. Whatever becomes of it, it is not asked again before the
+    /// next time.
+    fn is_time_for_sizes(&mut self, now_ms: i64) -> bool {
+        // A clock that steps back asks again.
+        let is_due = now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS;
+        if is_due {
+            self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
+        }
+        is_due
+    }
+}
+
+impl Ask for Postgres {
+    fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String> {
+        let with_sizes = self.is_time_for_sizes(now_ms);
+        let kept = self.open.take();
+        let asked = round(&self.service, kept, with_sizes, readings);
+        self.open = Some(self.runtime.block_on(asked)?);
+        Ok(())
+    }
+}
+
+/// Asks a server, over the connection that was kept if that is still good, and gives back the one to
+/// keep.
+async fn round(
+    service: &Service,
+    kept: Option<Open>,
+    with_sizes: bool,
+    readings: &mut Readings,
+) -> Result<Open, String> {
+    // One that the server has closed meanwhile says so when it is used.
+    let open = match kept {
+        Some(open) if open.is_good().await => open,
+        _ => Open::new(service).await?,
+    };
+    read(&open.query(SERVER_SQL).await?, SERVER, readings);
+    read(&open.query(&databases_sql()).await?, DATABASE, readings);
+    read(&open.query(STANDBYS_SQL).await?, STANDBYS, readings);
+    let rows = open.query(STATES_SQL).await?;
+    let states = rows.iter().filter_map(|row| {
+        Some((row.try_get::<_, String>("state").ok()?, row.try_get::<_, f64>("connections").ok()?))
+    });
+    connections(&states.collect::<Vec<_>>(), readings);
+    if with_sizes {
+        // Files that go while they are looked at make it fail, and the server is well.
+        match open.query(SIZES_SQL).await {
+            Ok(rows) => read(&rows, SIZES, readings),
+            Err(cause) => {
+                readings.problem(format!("postgres {}: sizes", service.address), cause);
+            }
+        }
+    }
+    Ok(open)
+}
+
+impl Open {
+    async fn new(service: &Service) -> Result<Self, String> {
+        let Service { timeout, user, database, .. } = service;
         let mut config = Config::new();
-        match self.service.place(PORT) {
+        match service.place(PORT) {
             Place::Path(folder) => config.host_path(folder),
             Place::Tcp(host, port) => config.host(&host).port(port),
         };
-        if let Some(password) = self.service.password()? {
+        if let Some(password) = service.password()? {
             config.password(password);
         }
         let millis = timeout.as_millis();
@@ -129,60 +207,39 @@ impl Postgres {
             .user(user.as_deref().unwrap_or("granary"))
             .dbname(database.as_deref().unwrap_or("postgres"))
             .application_name("granary-agent")
-            .options(&format!("-c statement_timeout={millis} -c default_transaction_read_only=on"))
-            .connect_timeout(*timeout)
+            .options(format!("-c statement_timeout={millis} -c default_transaction_read_only=on"))
             .tcp_user_timeout(*timeout)
-            .keepalives_idle(Duration::from_secs(30))
-            .connect(NoTls)
-            .map_err(|cause| told(&cause))
+            .keepalives_idle(Duration::from_secs(30));
+        let (client, connection) = within(*timeout, config.connect(NoTls)).await?;
+        let task = tokio::spawn(async move {
+            // Whoever asks next is told.
+            let _ended = connection.await;
+        });
+        Ok(Self { client, task, timeout: *timeout })
     }
 
-    fn sizes(
-        &mut self,
-        client: &mut Client,
-        now_ms: i64,
-        into: &mut Readings,
-    ) -> Result<(), String> {
-        // A clock that steps back asks again.
-        let is_due = now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS;
-        if is_due {
-            each(client, SIZES_SQL, SIZES, into)?;
-            self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
-        }
-        Ok(())
+    async fn is_good(&self) -> bool {
+        within(self.timeout, self.client.check_connection()).await.is_ok()
+    }
+
+    async fn query(&self, sql: &str) -> Result<Vec<Answer>, String> {
+        within(self.timeout, self.client.query(sql, &[])).await
     }
 }
 
-impl Ask for Postgres {
-    fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let kept = self.client.take().filter(|client| !client.is_closed());
-        let kept = kept.and_then(|mut own| {
-            // One that the server has closed meanwhile says so when it is used.
-            own.is_valid(self.service.timeout).ok().map(|()| own)
-        });
-        let mut client = match kept {
-            Some(client) => client,
-            None => self.connect()?,
-        };
-        each(&mut client, SERVER_SQL, SERVER, readings)?;
-        each(&mut client, &databases_sql(), DATABASE, readings)?;
-        each(&mut client, STANDBYS_SQL, STANDBYS, readings)?;
-        let rows = client.query(STATES_SQL, &[]).map_err(|cause| told(&cause))?;
-        let states = rows.iter().filter_map(|row| {
-            Some((
-                row.try_get::<_, String>("state").ok()?,
-                row.try_get::<_, f64>("connections").ok()?,
-            ))
-        });
-        connections(&states.collect::<Vec<_>>(), readings);
-        self.sizes(&mut client, now_ms, readings)?;
-        self.client = Some(client);
-        Ok(())
+/// The server stops a query by itself, and one that hangs is not waited for.
+async fn within<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, String> {
+    match time::timeout(timeout, answer).await {
+        Ok(answer) => answer.map_err(|cause| told(&cause)),
+        Err(_late) => Err(format!("took longer than {timeout:?}")),
     }
 }
 
 /// What the server says is wrong, without the library's words around it.
-fn told(cause: &postgres::Error) -> String {
+fn told(cause: &tokio_postgres::Error) -> String {
     cause.as_db_error().map_or_else(
         || {
             let source = std::error::Error::source(cause);
@@ -192,10 +249,10 @@ fn told(cause: &postgres::Error) -> String {
     )
 }
 
-/// Asks, and reads each row: texts are tags, numbers are values; none where there is none.
-fn each(client: &mut Client, sql: &str, rows: Rows, readings: &mut Readings) -> Result<(), String> {
-    for answer in client.query(sql, &[]).map_err(|cause| told(&cause))? {
-        let tags = texts(&answer);
+/// Reads each row: texts are tags, numbers are values; none where there is none.
+fn read(answers: &[Answer], rows: Rows, readings: &mut Readings) {
+    for answer in answers {
+        let tags = texts(answer);
         let tags: Vec<(&'static str, &str)> =
             tags.iter().map(|(name, value)| (*name, value.as_str())).collect();
         for column in answer.columns().iter().filter(|own| *own.type_() == Type::FLOAT8) {
@@ -204,7 +261,6 @@ fn each(client: &mut Client, sql: &str, rows: Rows, readings: &mut Readings) -> 
             }
         }
     }
-    Ok(())
 }
 
 /// The columns that are tags.
@@ -234,7 +290,94 @@ pub(crate) fn all_rows() -> impl Iterator<Item = crate::rows::Row> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read, Write},
+        net::{Shutdown, TcpListener, TcpStream},
+        thread,
+    };
+
     use super::*;
+    use crate::settings::service;
+
+    #[test]
+    fn a_server_that_hangs_is_told_from_one_that_answers() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let timeout = Duration::from_millis(200);
+        let mut hanging = Postgres::new(&Service { timeout, ..service(address) }).unwrap();
+        // It accepts, by its queue, and says nothing.
+        for _ in 0..2 {
+            let fault = hanging.ask(0, &mut Readings::default()).unwrap_err();
+            assert_eq!(fault, "took longer than 200ms");
+        }
+        drop(listener);
+    }
+
+    /// A message of the protocol.
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        [&[kind], &length[..], body].concat()
+    }
+
+    /// Lets everybody in, says nothing of any statement but that it has no rows, and refuses to say
+    /// how large databases are.
+    fn serve(mut stream: TcpStream) -> Option<()> {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).ok()?;
+        let mut start = vec![0; u32::from_be_bytes(length) as usize - 4];
+        stream.read_exact(&mut start).ok()?;
+        let ready = message(b'Z', b"I");
+        stream.write_all(&[message(b'R', &[0; 4]), ready.clone()].concat()).ok()?;
+        let mut is_failed = false;
+        loop {
+            let mut head = [0; 5];
+            stream.read_exact(&mut head).ok()?;
+            let mut body =
+                vec![0; u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4];
+            stream.read_exact(&mut body).ok()?;
+            is_failed |=
+                head[0] == b'P' && String::from_utf8_lossy(&body).contains("pg_database_size");
+            let answer = match head[0] {
+                b'P' if is_failed => message(b'E', b"SERROR\0C58P01\0Mcould not stat file\0\0"),
+                b'S' => {
+                    is_failed = false;
+                    ready.clone()
+                }
+                b'Q' => [message(b'I', b""), ready.clone()].concat(),
+                b'X' => return stream.shutdown(Shutdown::Both).ok(),
+                _ if is_failed => continue,
+                b'P' => message(b'1', b""),
+                b'B' => message(b'2', b""),
+                b'D' if body[0] == b'S' => [message(b't', &[0; 2]), message(b'n', b"")].concat(),
+                b'D' => message(b'n', b""),
+                b'E' => message(b'C', b"SELECT 0\0"),
+                b'C' => message(b'3', b""),
+                _ => continue,
+            };
+            stream.write_all(&answer).ok()?;
+        }
+    }
+
+    #[test]
+    fn a_server_whose_sizes_cannot_be_seen_is_up_and_asked_for_them_at_their_times() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                thread::spawn(move || serve(stream.unwrap()));
+            }
+        });
+        let mut postgres = Postgres::new(&service(address)).unwrap();
+        let mut problems = |now_ms| {
+            let mut readings = Readings::default();
+            assert_eq!(postgres.ask(now_ms, &mut readings), Ok(()));
+            assert_eq!(readings.len(), STATES.len());
+            readings.problems().values().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(problems(1000), ["could not stat file (58P01)"]);
+        assert_eq!(problems(2000), [""; 0], "not before its time");
+        assert_eq!(problems(1000 + SIZES_EVERY_MS), ["could not stat file (58P01)"]);
+    }
 
     #[test]
     fn each_state_has_a_count_and_what_is_not_known_is_other() {
