@@ -8,10 +8,11 @@ use clap::Parser;
 use granary_agent_kit::{
     AgentArgs, read_small,
     relabel::{RULES_MAX, Rule},
+    some_span,
 };
 use granary_agent_scrape::Config;
 use granary_agent_services::{Kind, Service};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
 /// The file, checked.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ pub(crate) type Services = Vec<(Kind, Vec<Service>)>;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
     /// How often, a multiple of the agent's interval; as often as that without it.
-    #[serde(deserialize_with = "time")]
+    #[serde(deserialize_with = "some_span")]
     pub(crate) interval: Option<Duration>,
     /// Processes of these names are added up.
     pub(crate) processes: Vec<String>,
@@ -66,7 +67,7 @@ pub(crate) struct Host {
 #[serde(deny_unknown_fields)]
 struct MongoDbFile {
     targets: std::path::PathBuf,
-    #[serde(default, deserialize_with = "time")]
+    #[serde(default, deserialize_with = "some_span")]
     interval: Option<Duration>,
 }
 
@@ -106,11 +107,6 @@ impl Default for StatsD {
             memory_max: 12 << 20,
         }
     }
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map(Some).map_err(de::Error::custom)
 }
 
 /// Takes the table as a command line.
@@ -171,7 +167,7 @@ impl Settings {
             exec.check().map_err(|fault| format!("exec: {fault}"))?;
         }
         for (kind, services) in &self.services {
-            granary_agent_services::check(services)
+            granary_agent_services::check(*kind, services)
                 .map_err(|fault| format!("{}: {fault}", kind.word()))?;
         }
         let own = self.agent.interval;
@@ -258,78 +254,4 @@ fn words(table: &toml::Table) -> Result<Vec<String>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Settings, String> {
-        Settings::parse(text, Path::new("/nonexistent"))
-    }
-
-    #[test]
-    fn the_agents_options_are_those_of_the_command_line() {
-        let text = r#"
-            [agent]
-            url = ["http://a:1", "https://b:2/"]
-            interval = "5s"
-            agent_id = "web1"
-            spool_max_bytes = 1000
-            spool_max_age = "7d"
-            tags = { env = "prod", dc = "a=b" }
-            [host]
-            interval = "10s"
-            [statsd]
-            listen = "127.0.0.1:1"
-            [[rules]]
-            source_labels = ["__name__"]
-            regex = "go_.*"
-            action = "drop"
-        "#;
-        let settings = parse(text).unwrap();
-        assert_eq!(settings.agent.url, ["http://a:1", "https://b:2"]);
-        assert_eq!(
-            (settings.agent.interval, settings.agent.spool_max_bytes),
-            (Duration::from_secs(5), 1000)
-        );
-        assert_eq!(settings.agent.agent_name(), "web1");
-        let mut tags = settings.agent.tags;
-        tags.sort();
-        assert_eq!(
-            tags,
-            [("dc".to_owned(), "a=b".to_owned()), ("env".to_owned(), "prod".to_owned())]
-        );
-        assert_eq!(settings.host.unwrap().interval, Some(Duration::from_secs(10)));
-        assert_eq!(settings.statsd.unwrap().memory_max, 12 << 20);
-        assert_eq!((settings.rules.len(), settings.scrape), (1, None));
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_place() {
-        let check = |text: &str, expected: &str| {
-            let fault = parse(text).unwrap_err();
-            assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
-        };
-        check("", "nothing is collected");
-        check("[host]\n[agnet]\n", "line 2");
-        check("[host]\ncpu = 1\n", "cpu");
-        check("[agent]\nintervall = '1s'\n[host]\n", "--intervall");
-        check("[agent]\ninterval = 'soon'\n[host]\n", "--interval");
-        check("[agent]\nurl = 'ftp://x'\n[host]\n", "http://");
-        check("[agent]\nprint = true\n[host]\n", "agent.print");
-        check("[agent]\ninterval = '10s'\n[host]\ninterval = '15s'\n", "no multiple of 10s");
-        check("[scrape]\nconfig = 'p.yml'\n", "/nonexistent/p.yml");
-        check("[host]\n[[rules]]\naction = 'melt'\n", "melt");
-        check("[statsd]\nlisten = 'x'\n", "line 2");
-        check("[[redis]]\naddress = 'a'\npassword = 'x'\n", "password");
-        check("[[redis]]\naddress = 'a'\ninterval = '15s'\n", "redis.interval: 15s");
-        check("[[mysql]]\naddress = ''\n", "mysql: \"\"");
-        check("[exec]\nconcurrency = 0\nscript = []\n", "exec: concurrency");
-        check("[mongodb]\ntargets = 'm.toml'\n", "mongodb: /nonexistent/m.toml");
-    }
-
-    #[test]
-    fn the_example_can_be_used() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/agent.toml");
-        let settings = Settings::read(&path).unwrap();
-        assert!(settings.host.is_some() && settings.scrape.is_some() && settings.statsd.is_some());
-    }
-}
+mod tests;

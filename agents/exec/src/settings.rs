@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::{Deserialize, Deserializer, de};
+use granary_agent_kit::{some_span, span};
+use serde::Deserialize;
 
 /// Scripts of one agent.
 const SCRIPTS_MAX: usize = 500;
@@ -71,15 +72,6 @@ fn timeout() -> Duration {
 
 fn output_max() -> usize {
     1 << 20
-}
-
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|cause| de::Error::custom(format!("{cause}; use 10s")))
-}
-
-fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    span(deserializer).map(Some)
 }
 
 impl Settings {

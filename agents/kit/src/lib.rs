@@ -27,6 +27,7 @@ mod sender;
 mod series;
 mod side_by_side;
 mod signals;
+mod spans;
 mod spool;
 #[cfg(test)]
 mod test_server;
@@ -41,7 +42,8 @@ pub use plan::{Plan, Planned, Planner};
 pub use readings::{KnownReading, Reading, Readings, Source, SourceError};
 pub use self_metrics::SELF_METRICS;
 pub use series::Series;
-pub use side_by_side::SideBySide;
+pub use side_by_side::{ROUND_DEADLINE, SideBySide};
+pub use spans::{some_span, span};
 pub use spool::SpoolError;
 pub use tls::{TlsFiles, read_small};
 pub use watched::WatchedHost;

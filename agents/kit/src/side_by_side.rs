@@ -15,6 +15,9 @@ use crate::{Readings, Source, SourceError, WatchedHost, clock::Stopwatch};
 
 /// What such a thread needs at most: sources read files and answers, and call nothing deep.
 const STACK_BYTES: usize = 512 * 1024;
+/// For so long a round waits for what answers over a network or runs: what comes later comes with a
+/// later round.
+pub const ROUND_DEADLINE: Duration = Duration::from_millis(100);
 /// A round by itself waits as long.
 const ALONE_DEADLINE: Duration = Duration::from_secs(60);
 

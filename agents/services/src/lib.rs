@@ -13,13 +13,10 @@ mod target;
 
 use std::{io, time::Duration};
 
-use granary_agent_kit::{SideBySide, Source};
+use granary_agent_kit::{ROUND_DEADLINE, SideBySide, Source};
 
 pub use self::settings::{Service, ServiceError, check};
 use self::target::{Ask, Target};
-
-/// For so long a round waits for quick servers; what the others answer comes with a later round.
-const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Which servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +47,7 @@ impl Kind {
         Ok(match self {
             Self::Redis => Box::new(redis::Redis::new(service)),
             Self::Nginx => Box::new(nginx::Nginx::new(service)?),
-            Self::Postgres => Box::new(postgres::Postgres::new(service)),
+            Self::Postgres => Box::new(postgres::Postgres::new(service)?),
             Self::MySql => Box::new(mysql::MySql::new(service)),
         })
     }
@@ -73,7 +70,7 @@ pub fn source(
         sources.push((service.interval.unwrap_or(interval), Box::new(target)));
     }
     let fault = |cause: io::Error| ServiceError(format!("{}: {cause}", kind.word()));
-    SideBySide::each_at(kind.word(), DEADLINE, sources).map_err(fault)
+    SideBySide::each_at(kind.word(), ROUND_DEADLINE, sources).map_err(fault)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use granary_agent_kit::{Readings, TlsFiles};
 
 use crate::{
@@ -16,7 +17,7 @@ const BODY_BYTES_MAX: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Nginx {
     agent: ureq::Agent,
-    url: String,
+    service: Service,
 }
 
 impl Nginx {
@@ -32,13 +33,19 @@ impl Nginx {
             .max_redirects(0)
             .tls_config(tls)
             .build();
-        Ok(Self { agent: config.into(), url })
+        Ok(Self { agent: config.into(), service: service.clone() })
     }
 }
 
 impl Ask for Nginx {
     fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let mut answer = self.agent.get(&self.url).call().map_err(|cause| cause.to_string())?;
+        let mut question = self.agent.get(&self.service.address);
+        if let Some(password) = self.service.password()? {
+            let user = self.service.user.as_deref().unwrap_or_default();
+            let both = BASE64_STANDARD.encode(format!("{user}:{password}"));
+            question = question.header("Authorization", format!("Basic {both}"));
+        }
+        let mut answer = question.call().map_err(|cause| cause.to_string())?;
         let mut body = String::new();
         let reader = answer.body_mut().as_reader();
         reader.take(BODY_BYTES_MAX).read_to_string(&mut body).map_err(|cause| cause.to_string())?;
@@ -79,7 +86,41 @@ fn read(body: &str, readings: &mut Readings) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{BufRead, BufReader, Write},
+        net::TcpListener,
+        thread,
+    };
+
     use super::*;
+    use crate::settings::service;
+
+    #[test]
+    fn a_page_behind_a_password_is_asked_with_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/status", listener.local_addr().unwrap());
+        let server = thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+            let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+            let head_of_answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PAGE.len());
+            stream.write_all((head_of_answer + PAGE).as_bytes()).unwrap();
+            head
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "s3:cret\n").unwrap();
+        let own = service(address);
+        let own = Service { user: Some("eve".to_owned()), password_file: Some(file), ..own };
+        let mut readings = Readings::default();
+        Nginx::new(&own).unwrap().ask(0, &mut readings).unwrap();
+        assert_eq!(readings.len(), 7);
+        let head = server.join().unwrap();
+        let is_told =
+            |line: &String| line.eq_ignore_ascii_case("authorization: Basic ZXZlOnMzOmNyZXQ=");
+        assert!(head.iter().any(is_told), "{head:?}");
+    }
 
     const PAGE: &str = "Active connections: 291 \nserver accepts handled requests\n 16630948 16630947 31070465 \nReading: 6 Writing: 179 Waiting: 106 \n";
 

@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use granary_agent_kit::read_small;
-use serde::{Deserialize, Deserializer, de};
+use granary_agent_kit::{read_small, some_span, span};
+use serde::Deserialize;
+
+use crate::Kind;
 
 /// Servers of one kind.
 const SERVICES_MAX: usize = 200;
@@ -59,24 +61,22 @@ fn timeout() -> Duration {
     Duration::from_secs(5)
 }
 
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|cause| de::Error::custom(format!("{cause}; use 10s")))
-}
-
-fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    span(deserializer).map(Some)
-}
-
 /// Checks what the types do not say.
 ///
 /// # Errors
 /// What is wrong, with the server's address.
-pub fn check(services: &[Service]) -> Result<(), String> {
+pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     if services.len() > SERVICES_MAX {
         return Err(format!("more than {SERVICES_MAX} servers"));
     }
     for (index, service) in services.iter().enumerate() {
+        if service.address.contains('@') && !service.address.starts_with('/') {
+            // It would be shown, and be a tag.
+            let hosts = service.address.rsplit_once('@').map_or("", |(_, hosts)| hosts);
+            return Err(format!(
+                "\"...@{hosts}\": an address has no user and password; use user and password_file"
+            ));
+        }
         let fault = |what: &str| Err(format!("{:?}: {what}", service.address));
         if service.address.is_empty() {
             return fault("an address is needed, such as 127.0.0.1:6379");
@@ -86,6 +86,13 @@ pub fn check(services: &[Service]) -> Result<(), String> {
         }
         if service.timeout.is_zero() || service.timeout > TIMEOUT_MAX {
             return fault("timeout must be up to 60s");
+        }
+        let wants_both = matches!(kind, Kind::Redis | Kind::Nginx);
+        if wants_both && service.user.is_some() && service.password_file.is_none() {
+            return fault("a user needs password_file");
+        }
+        if service.database.is_some() && kind != Kind::Postgres {
+            return fault("only servers of PostgreSQL are asked in a database");
         }
     }
     Ok(())
@@ -160,12 +167,31 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_the_address() {
-        let fault = |services: &[Service]| check(services).unwrap_err();
+        let fault = |services: &[Service]| check(Kind::Redis, services).unwrap_err();
         assert!(fault(&[service("a"), service("a")]).contains("\"a\": it is named twice"));
         assert!(fault(&[service("")]).contains("address is needed"));
         assert!(fault(&[Service { timeout: Duration::ZERO, ..service("a") }]).contains("timeout"));
         let unknown = toml::from_str::<Service>("address = 'a'\npassword = 'x'").unwrap_err();
         assert!(unknown.to_string().contains("password"), "{unknown}");
-        assert_eq!(check(&[service("a"), service("b")]), Ok(()));
+        assert_eq!(check(Kind::Redis, &[service("a"), service("b"), service("/run/a@b")]), Ok(()));
+    }
+
+    #[test]
+    fn no_setting_is_passed_over_and_no_password_is_shown() {
+        let check = |kind, more: &str, expected: &str| {
+            let own: Service = toml::from_str(&format!("address = 'http://db1/'\n{more}")).unwrap();
+            let fault = check(kind, &[own]).err().unwrap_or_default();
+            assert!(fault.contains(expected) && fault.is_empty() == expected.is_empty(), "{fault}");
+        };
+        check(Kind::Nginx, "user = 'a'", "password_file");
+        check(Kind::Nginx, "user = 'a'\npassword_file = 'b'", "");
+        check(Kind::Redis, "user = 'a'", "password_file");
+        check(Kind::Postgres, "user = 'a'\ndatabase = 'b'", "");
+        check(Kind::MySql, "database = 'b'", "PostgreSQL");
+        for address in ["http://eve:s3cret@www/status", "eve:s3@cret@db1:6379"] {
+            let fault = super::check(Kind::Nginx, &[service(address)]).unwrap_err();
+            assert!(fault.contains("user and password_file"), "{fault}");
+            assert!(!fault.contains("eve") && !fault.contains("cret@"), "{fault}");
+        }
     }
 }
