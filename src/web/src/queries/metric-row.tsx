@@ -71,12 +71,12 @@ function Chosen({ query, onChange }: Part) {
     onChange({ ...query, tags: tagsOf(rest) });
   };
   return (
-    <ul class="chips" aria-label="Tags asked for">
+    <ul class="asked-tags" aria-label="Tags asked for">
       {[...selection].map(([name, value]) => (
         <li key={name}>
           <button
             type="button"
-            class="chip"
+            class="asked-tag"
             aria-label={`Do not ask for ${name}=${value}`}
             onClick={() => drop(name)}
           >

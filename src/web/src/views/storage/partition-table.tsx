@@ -42,7 +42,7 @@ export function PartitionTable({ storage }: { storage: StorageAnswer }) {
               </td>
               <td>
                 <span class="state-cell">
-                  <span class={`swatch block-${partition.state}`} aria-hidden="true">
+                  <span class={`block-swatch block-${partition.state}`} aria-hidden="true">
                     <span class="block-fill" />
                   </span>
                   {STATE_TEXTS[partition.state].word}

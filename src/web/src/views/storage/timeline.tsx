@@ -33,14 +33,14 @@ export function Timeline({ storage }: { storage: StorageAnswer }) {
       <ul class="block-legend" aria-label="What blocks mean" hidden={states.length === 0}>
         {states.map((state) => (
           <li key={state}>
-            <span class={`swatch block-${state}`} aria-hidden="true">
+            <span class={`block-swatch block-${state}`} aria-hidden="true">
               <span class="block-fill" />
             </span>
             <strong>{STATE_TEXTS[state].word}</strong> {STATE_TEXTS[state].means}
           </li>
         ))}
         <li>
-          <span class="swatch filled" aria-hidden="true">
+          <span class="block-swatch filled" aria-hidden="true">
             <span class="block-fill" />
           </span>
           <strong>Filled</strong> bytes beside the largest of the row
