@@ -1,13 +1,14 @@
 /** Starts the page. */
+// First, as what is said of parts and views is to count more.
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/controls.css";
+import "./styles/chart.css";
 import { render } from "preact";
 import { address, followAddress } from "./app/address";
 import { keepPreferences } from "./app/preferences";
 import { Shell } from "./app/shell";
 import { viewOf } from "./app/views";
-import "./styles/tokens.css";
-import "./styles/base.css";
-import "./styles/controls.css";
-import "./styles/chart.css";
 
 /** The page is drawn once, with its view; one that takes longer than this is waited for in sight. */
 const PATIENCE_MS = 150;
