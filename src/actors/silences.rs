@@ -75,7 +75,7 @@ impl KnownSilences {
 
     /// Whether an alert with these labels is silenced at a time.
     pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
-        !self.known().silencing(labels, at).is_empty()
+        self.known().is_silenced(labels, at)
     }
 
     /// Makes or changes a silence, durably; returns its id.

@@ -113,6 +113,16 @@ fn a_silence_that_recurs_shows_its_next_window_and_what_is_wrong_is_said() {
         }),
     );
     assert!(status == 400 && said.as_str().unwrap().contains("recurs"), "{said}");
+    // One that sends back what it was shown leaves the whole as it is.
+    let mut posted = listed.clone();
+    posted["comment"] = json!("longer");
+    let (status, said) = post(&daemon, "/api/v2/silences", &posted);
+    assert_eq!((status, &said["silenceID"]), (200, &listed["id"]), "{said}");
+    let changed = get(&daemon, "/api/v2/silences")[0].clone();
+    assert_eq!(changed["comment"], "longer");
+    for key in ["recursFrom", "recursUntil", "recurring", "endsAt"] {
+        assert_eq!(changed[key], listed[key], "{key}");
+    }
     let (status, _) = request(&daemon.url, "DELETE", "/api/v2/silence/none", &[], "").unwrap();
     assert_eq!(status, 404);
 }

@@ -170,6 +170,11 @@ impl Silences {
         all.map(|own| own.id.as_str()).collect()
     }
 
+    /// Whether an alert with these labels is silenced at a time.
+    pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
+        self.0.values().any(|own| own.silences(labels, at))
+    }
+
     /// Takes one in, in place of the one with its id.
     pub fn put(&mut self, silence: Silence) {
         self.0.insert(silence.id.clone(), silence);
@@ -223,7 +228,7 @@ impl Silences {
             None => None,
             Some(id) => Some(self.get(id).ok_or_else(|| SilenceFault::NotFound(id.clone()))?),
         };
-        self.check(&new, before, now)?;
+        check(&new, before, now)?;
         if let Some(before) = before.filter(|own| own.may_become(&new, now)) {
             let recurring = new.recurring.unwrap_or_else(|| before.recurring.clone());
             return Ok(vec![Silence {
@@ -237,6 +242,7 @@ impl Silences {
                 recurring,
             }]);
         }
+        self.has_room(&new)?;
         let made = Silence {
             id: fresh,
             matchers: new.matchers,
@@ -263,40 +269,7 @@ impl Silences {
         Ok(own.ended(now))
     }
 
-    fn check(
-        &self,
-        new: &NewSilence,
-        before: Option<&Silence>,
-        now: UnixMillis,
-    ) -> Result<(), SilenceFault> {
-        let invalid = |message: &str| Err(SilenceFault::Invalid(message.to_owned()));
-        if new.starts_at >= new.ends_at {
-            return invalid("start time must be before end time");
-        }
-        if new.ends_at <= now {
-            return invalid("end time can't be in the past");
-        }
-        if new.matchers.is_empty() || new.matchers.len() > MATCHERS_MAX {
-            let message = format!("name 1 to {MATCHERS_MAX} matchers");
-            return Err(SilenceFault::Invalid(message));
-        }
-        if new.matchers.iter().all(|own| own.accepts("")) {
-            return invalid("at least one matcher must not match the empty string");
-        }
-        for (name, text, bytes_max) in [
-            ("createdBy", &new.created_by, AUTHOR_BYTES_MAX),
-            ("comment", &new.comment, COMMENT_BYTES_MAX),
-        ] {
-            if text.trim().is_empty() || text.len() > bytes_max {
-                let message = format!("{name}: write 1 to {bytes_max} bytes");
-                return Err(SilenceFault::Invalid(message));
-            }
-        }
-        if new.recurring.is_none() && before.is_some_and(|own| own.recurring.is_some()) {
-            return invalid(
-                "this silence recurs: send `recurring`, too, with null for one that does not",
-            );
-        }
+    fn has_room(&self, new: &NewSilence) -> Result<(), SilenceFault> {
         if self.0.len() >= SILENCES_MAX {
             let message =
                 format!("{} silences are as many as there may be: let some end", self.0.len());
@@ -310,4 +283,36 @@ impl Silences {
         }
         Ok(())
     }
+}
+
+fn check(new: &NewSilence, before: Option<&Silence>, now: UnixMillis) -> Result<(), SilenceFault> {
+    let invalid = |message: &str| Err(SilenceFault::Invalid(message.to_owned()));
+    if new.starts_at >= new.ends_at {
+        return invalid("start time must be before end time");
+    }
+    if new.ends_at <= now {
+        return invalid("end time can't be in the past");
+    }
+    if new.matchers.is_empty() || new.matchers.len() > MATCHERS_MAX {
+        let message = format!("name 1 to {MATCHERS_MAX} matchers");
+        return Err(SilenceFault::Invalid(message));
+    }
+    if new.matchers.iter().all(|own| own.accepts("")) {
+        return invalid("at least one matcher must not match the empty string");
+    }
+    for (name, text, bytes_max) in [
+        ("createdBy", &new.created_by, AUTHOR_BYTES_MAX),
+        ("comment", &new.comment, COMMENT_BYTES_MAX),
+    ] {
+        if text.trim().is_empty() || text.len() > bytes_max {
+            let message = format!("{name}: write 1 to {bytes_max} bytes");
+            return Err(SilenceFault::Invalid(message));
+        }
+    }
+    if new.recurring.is_none() && before.is_some_and(|own| own.recurring.is_some()) {
+        return invalid(
+            "this silence recurs: send `recurring`, too, with null for one that does not",
+        );
+    }
+    Ok(())
 }

@@ -37,6 +37,8 @@ fn an_alert_is_silenced_from_the_beginning_to_before_the_end() {
     let all = apply(&Silences::default(), &made);
     let check = |host: &str, at: i64, expected: &[&str]| {
         assert_eq!(all.silencing(&labels(host), NOW.plus(at)), expected, "{host} {at}");
+        let is_silenced = all.is_silenced(&labels(host), NOW.plus(at));
+        assert_eq!(is_silenced, !expected.is_empty(), "{host} {at}");
     };
     check("web1", -1, &[]);
     check("web1", 0, &["a"]);
@@ -96,6 +98,9 @@ fn what_cannot_be_is_refused() {
         .collect();
     let refused = many.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
     assert!(refused.to_string().contains("2000 silences"), "{refused}");
+    // One of them is changed all the same.
+    let changed = many.want(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
+    assert_eq!((changed.len(), &*changed[0].id), (1, "00007"));
 }
 
 #[test]

@@ -28,6 +28,8 @@ struct Posted {
     #[serde(default, deserialize_with = "said")]
     #[expect(clippy::option_option, reason = "null is something that is said")]
     recurring: Option<Option<Recurrence>>,
+    recurs_from: Option<String>,
+    recurs_until: Option<String>,
 }
 
 /// What is there is said, also when it is null.
@@ -37,7 +39,13 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Recurrence>>
 }
 
 impl Posted {
-    fn wanted(self) -> Result<NewSilence, SilenceFault> {
+    /// What recurs is shown with the times of its window, and those of the whole beside them, which
+    /// count when they come back.
+    fn wanted(mut self) -> Result<NewSilence, SilenceFault> {
+        if matches!(self.recurring, Some(Some(_))) {
+            self.starts_at = self.recurs_from.unwrap_or(self.starts_at);
+            self.ends_at = self.recurs_until.or(self.ends_at);
+        }
         let time = |name: &str, text: &str| {
             let read = text.parse::<jiff::Timestamp>();
             let read = read.map(|at| UnixMillis(at.as_millisecond()));
