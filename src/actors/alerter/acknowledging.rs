@@ -39,11 +39,20 @@ pub enum AcknowledgeFault {
 /// How many alerts were acknowledged.
 pub(super) type Outcome = Result<usize, AcknowledgeFault>;
 
+/// A request, and who waits for what becomes of it.
+type Asked = (Acknowledge, oneshot::Sender<Outcome>);
+
 /// What waits for the alerter.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    asked: Mutex<Vec<(Acknowledge, oneshot::Sender<Outcome>)>>,
+    asked: Mutex<Queue>,
     some: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    all: Vec<Asked>,
+    is_closed: bool,
 }
 
 impl Waiting {
@@ -51,23 +60,47 @@ impl Waiting {
     pub(super) async fn ask(&self, asked: Acknowledge) -> Outcome {
         let (reply, outcome) = oneshot::channel();
         {
-            let mut all = self.asked.lock();
-            if all.len() >= WAITING_MAX {
+            let mut queue = self.asked.lock();
+            if queue.is_closed {
+                return Err(AcknowledgeFault::Stopping);
+            }
+            if queue.all.len() >= WAITING_MAX {
                 return Err(AcknowledgeFault::Busy);
             }
-            all.push((asked, reply));
+            queue.all.push((asked, reply));
         }
         self.some.notify_one();
         outcome.await.unwrap_or(Err(AcknowledgeFault::Stopping))
     }
 
     /// What waits now.
-    pub(super) fn take(&self) -> Vec<(Acknowledge, oneshot::Sender<Outcome>)> {
-        std::mem::take(&mut self.asked.lock())
+    pub(super) fn take(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked.lock().all)
+    }
+
+    /// Nobody takes anything any more: who waits is told, and who asks from now on.
+    pub(super) fn close(&self) {
+        let mut queue = self.asked.lock();
+        queue.is_closed = true;
+        queue.all.clear();
     }
 
     /// Waits until something does.
     pub(super) async fn some(&self) {
         self.some.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[actix_web::test]
+    async fn who_asks_while_the_alerter_ends_is_told_so() {
+        let waiting = Waiting::default();
+        let asked = || Acknowledge { labels: LabelSet::new(), by: None };
+        let (first, ()) = tokio::join!(waiting.ask(asked()), async { waiting.close() });
+        assert_eq!(first, Err(AcknowledgeFault::Stopping));
+        assert_eq!(waiting.ask(asked()).await, Err(AcknowledgeFault::Stopping));
     }
 }

@@ -272,6 +272,7 @@ impl Handler<Stop> for Alerter {
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
         self.lifeline.release();
+        self.shared.rules.acknowledgements().close();
         ctx.stop();
     }
 }
