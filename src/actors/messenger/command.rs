@@ -6,12 +6,15 @@
 use std::{
     io::{self, Read, Seek, Write},
     os::unix::process::CommandExt,
-    process::{Child, Command as Process, Stdio},
+    process::{Child, ChildStderr, Command as Process, Stdio},
     thread,
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::{Pid, Signal, kill_process_group},
+};
 
 use super::delivery::{Outcome, failed};
 use crate::{
@@ -24,33 +27,60 @@ const SAID_BYTES_MAX: u64 = 4096;
 /// How often is looked whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// Characters of a variable of its environment: the system refuses more than 128 KiB.
+const VARIABLE_MAX: usize = 16 << 10;
+
 pub(super) fn run(own: &Command, message: &Message) -> Result<(), Outcome> {
     let mut child = start(own, message).map_err(|cause| {
         let name = own.command.first().map_or("", String::as_str);
         failed(format!("{name}: {cause}"))
     })?;
-    let said = child.stderr.take().map(|from| {
-        thread::spawn(move || {
-            let mut said = Vec::new();
-            // What was read until then is enough.
-            drop(from.take(SAID_BYTES_MAX).read_to_end(&mut said));
-            said
-        })
-    });
-    let ended = wait(&mut child, own.timeout_ms);
+    let mut said = Said { from: child.stderr.take().filter(never_waits), text: Vec::new() };
+    let ended = wait(&mut child, own.timeout_ms, &mut said);
     // Also what it has started, which may hold its ends of pipes.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // All of them may have ended.
         kill_process_group(group, Signal::KILL).ok();
     }
     drop(child.wait());
-    let said = said.and_then(|reading| reading.join().ok()).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    said.read();
+    let said = String::from_utf8_lossy(&said.text).trim().to_owned();
     match ended.map_err(failed)? {
         Some(true) => Ok(()),
         Some(false) => Err(Outcome::Failed(format!("it ended badly: {said}"))),
         None => Err(Outcome::Failed(format!("it took more than {} ms: {said}", own.timeout_ms))),
     }
+}
+
+/// What it says. Its end of the pipe may be held by what it has left behind, so nobody waits for the
+/// end.
+struct Said {
+    from: Option<ChildStderr>,
+    text: Vec<u8>,
+}
+
+impl Said {
+    /// Reads what is there; after enough it is heard no more.
+    fn read(&mut self) {
+        let Some(from) = &mut self.from else { return };
+        let left = SAID_BYTES_MAX.saturating_sub(self.text.len() as u64);
+        // It ends when there is nothing more now, and what was read until then is kept.
+        let read = from.take(left).read_to_end(&mut self.text);
+        if read.is_ok() {
+            self.from = None;
+        }
+    }
+}
+
+/// Makes reads of a pipe come back when there is nothing.
+fn never_waits(pipe: &ChildStderr) -> bool {
+    fcntl_getfl(pipe).and_then(|flags| fcntl_setfl(pipe, flags | OFlags::NONBLOCK)).is_ok()
+}
+
+/// As a variable of an environment can be.
+fn variable(text: &str) -> String {
+    let plain = |own: char| if own == '\0' { char::REPLACEMENT_CHARACTER } else { own };
+    text.chars().take(VARIABLE_MAX).map(plain).collect()
 }
 
 /// Starts it in a group of processes of its own.
@@ -63,8 +93,8 @@ fn start(own: &Command, message: &Message) -> io::Result<Child> {
     Process::new(program)
         .args(arguments)
         .env("GRANARY_STATUS", message.status())
-        .env("GRANARY_RECEIVER", &message.receiver)
-        .env("GRANARY_GROUP_KEY", &message.group_key)
+        .env("GRANARY_RECEIVER", variable(&message.receiver))
+        .env("GRANARY_GROUP_KEY", variable(&message.group_key))
         .stdin(Stdio::from(input))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -73,9 +103,10 @@ fn start(own: &Command, message: &Message) -> io::Result<Child> {
 }
 
 /// Whether it ended well; `None`: it takes too long.
-fn wait(child: &mut Child, timeout_ms: i64) -> io::Result<Option<bool>> {
+fn wait(child: &mut Child, timeout_ms: i64, said: &mut Said) -> io::Result<Option<bool>> {
     let watch = Stopwatch::start();
     loop {
+        said.read();
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.success()));
         }
@@ -130,6 +161,25 @@ mod tests {
         assert!(
             matches!(run(&none, &message()), Err(Outcome::Failed(own)) if own.contains("/nowhere"))
         );
+    }
+
+    #[test]
+    fn a_command_that_leaves_something_behind_is_not_waited_for() {
+        let watch = Stopwatch::start();
+        // In a session of its own it is not ended with the rest, and holds the pipe.
+        assert_eq!(shell("setsid sleep 60 & echo started >&2; exit 0", 10_000), Ok(()));
+        let outcome = shell("setsid sleep 60 & echo left >&2; exit 1", 10_000);
+        assert_eq!(outcome, Err(Outcome::Failed("it ended badly: left".to_owned())));
+        assert!(watch.seconds() < 30.0, "{}", watch.seconds());
+    }
+
+    #[test]
+    fn labels_that_no_environment_can_hold_are_told_all_the_same() {
+        let mut own = message();
+        own.group_key = "a\0b".to_owned() + &"\u{e4}".repeat(200_000);
+        let command =
+            ["/bin/sh", "-c", "test ${#GRANARY_GROUP_KEY} -gt 16000"].map(str::to_owned).to_vec();
+        assert_eq!(run(&Command { command, timeout_ms: 10_000 }, &own), Ok(()));
     }
 
     #[test]
