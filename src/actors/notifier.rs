@@ -46,7 +46,8 @@ pub struct Notifier {
 impl Notifier {
     /// Makes the role; nothing runs yet.
     pub fn new(parts: NotifierParts) -> Self {
-        let http = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
+        let http = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).max_redirects(0);
+        let http = http.build().into();
         let (telling, next_at) = (Telling::default(), UnixMillis::EARLIEST);
         Self { parts, http, telling, failures: 0, next_at }
     }
@@ -99,7 +100,7 @@ impl Notifier {
         // Nothing of them cannot be written.
         let body = serde_json::to_string(alerts).unwrap_or_default();
         let request = self.http.post(format!("{}/api/v2/alerts", self.parts.url));
-        request.content_type("application/json").send(body).map(drop)
+        request.content_type("application/json").send(body).and_then(taken).map(drop)
     }
 
     /// They are told later, as they are then.
@@ -112,6 +113,15 @@ impl Notifier {
         self.next_at = now.plus(backoff_ms(self.failures));
         self.failures = self.failures.saturating_add(1);
     }
+}
+
+/// An answer that says that what was sent was taken. One that leads elsewhere does not: what is asked
+/// there is asked without it.
+pub(super) fn taken<B>(
+    answer: ureq::http::Response<B>,
+) -> Result<ureq::http::Response<B>, ureq::Error> {
+    let status = answer.status();
+    if status.is_success() { Ok(answer) } else { Err(ureq::Error::StatusCode(status.as_u16())) }
 }
 
 /// Whether what was sent is wrong, and not the time.

@@ -11,16 +11,16 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::delivery::{Outcome, expand, failed};
 use crate::{
-    actors::notifier::is_refusal,
+    actors::notifier::{is_refusal, taken},
     alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Tls, Webhook},
 };
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Answers that lead elsewhere, at most.
-const REDIRECTS_MAX: u32 = 5;
 /// Bytes of an answer that are looked at.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// What is said of an address that cannot be one.
+const NO_ADDRESS: &str = "its address cannot be used: write https://example.org/path";
 /// Characters of an event's summary at `PagerDuty`.
 const SUMMARY_MAX: usize = 1024;
 
@@ -103,12 +103,16 @@ fn texts(
     Ok(texts)
 }
 
-/// Posts JSON; returns the beginning of the answer.
+/// Posts JSON; returns the beginning of the answer. What is said of a fault has no part of the
+/// address, which may be a secret.
 fn post(http: &Http, url: &str, body: String) -> Result<String, Outcome> {
+    if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(failed(NO_ADDRESS));
+    }
     let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose().map_err(failed)?;
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
-        .max_redirects(if http.follows { REDIRECTS_MAX } else { 0 })
+        .max_redirects(0)
         .proxy(proxy)
         .tls_config(tls(&http.tls)?)
         .user_agent(concat!("granary/", env!("CARGO_PKG_VERSION")))
@@ -123,8 +127,13 @@ fn post(http: &Http, url: &str, body: String) -> Result<String, Outcome> {
         let password = password.read().map_err(failed)?;
         request = request.header("Authorization", basic(name, &password));
     }
-    let mut answer = request.send(body).map_err(|cause| {
-        if is_refusal(&cause) { Outcome::Refused(cause.to_string()) } else { failed(cause) }
+    let mut answer = request.send(body).and_then(taken).map_err(|cause| match cause {
+        ureq::Error::BadUri(_) => failed(NO_ADDRESS),
+        own if is_refusal(&own) => Outcome::Refused(own.to_string()),
+        ureq::Error::StatusCode(status @ 300..=399) => {
+            failed(format!("it leads elsewhere (status {status}): name where it leads to"))
+        }
+        own => failed(own),
     })?;
     // It has the message: what else it says changes nothing.
     let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
@@ -151,4 +160,101 @@ fn tls(own: &Tls) -> Result<TlsConfig, Outcome> {
     }
     let is_blind = own.insecure_skip_verify;
     Ok(TlsConfig::builder().root_certs(roots).disable_verification(is_blind).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader, Read, Write},
+        net::TcpListener,
+        thread,
+    };
+
+    use super::*;
+    use crate::alerts::{LabelSet, MessageAlert, Secret};
+
+    fn webhook_at(url: Secret) -> Result<(), Outcome> {
+        let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();
+        let alert = MessageAlert {
+            labels: labels.clone(),
+            annotations: LabelSet::new(),
+            starts_at: 0,
+            ends_at: None,
+            acknowledged_by: None,
+        };
+        let message = Message {
+            receiver: "team".to_owned(),
+            alerts: vec![alert],
+            group_labels: labels,
+            group_key: "key".to_owned(),
+            left_out: 0,
+        };
+        webhook(&Webhook { url, max_alerts: 0, http: Http::default() }, &message)
+    }
+
+    /// What becomes of a message to which a server gives this answer, and any other one if it is
+    /// asked again.
+    fn answered(status: &str) -> Result<(), Outcome> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let first = format!(
+            "HTTP/1.1 {status}\r\nLocation: {url}other\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        thread::spawn(move || {
+            let second = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            for (stream, answer) in listener.incoming().zip([first.as_str(), second]) {
+                let mut stream = stream.unwrap();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let (mut line, mut length) = (String::new(), 0);
+                while reader.read_line(&mut line).unwrap() > 2 {
+                    if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = text.trim().parse().unwrap();
+                    }
+                    line.clear();
+                }
+                reader.read_exact(&mut vec![0; length]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        webhook_at(Secret::Text(url))
+    }
+
+    #[test]
+    fn only_an_answer_of_2xx_confirms_a_message() {
+        for status in ["200 OK", "202 Accepted", "204 No Content"] {
+            assert_eq!(answered(status), Ok(()), "{status}");
+        }
+        for status in
+            ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"]
+        {
+            let outcome = answered(status);
+            assert!(matches!(outcome, Err(Outcome::Failed(_))), "{status}: {outcome:?}");
+        }
+        for status in ["500 Oh", "503 Busy", "429 Slow", "408 Late"] {
+            let outcome = answered(status);
+            assert!(matches!(outcome, Err(Outcome::Failed(_))), "{status}: {outcome:?}");
+        }
+        for status in ["400 Bad", "401 No", "404 None", "413 Large", "422 Odd"] {
+            let outcome = answered(status);
+            assert!(matches!(outcome, Err(Outcome::Refused(_))), "{status}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_a_secret_is_in_no_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in [
+            "hooks.example.org/the-secret",
+            "https://the-secret:port/",
+            "http://the secret/",
+            "",
+            "http://",
+        ] {
+            let file = folder.path().join("url");
+            fs::write(&file, text).unwrap();
+            let outcome = webhook_at(Secret::File(file));
+            let Err(Outcome::Failed(said)) = &outcome else { panic!("{text}: {outcome:?}") };
+            assert!(!said.contains("secret") && !said.contains("port/"), "{text}: {said}");
+        }
+    }
 }

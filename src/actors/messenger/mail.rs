@@ -19,7 +19,10 @@ use lettre::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::delivery::{Outcome, expand, failed};
-use crate::alerts::{Email, Message, MessageTemplates};
+use crate::{
+    alerts::{Email, Message, MessageTemplates},
+    model::chain,
+};
 
 /// How long each word of the server may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -109,15 +112,4 @@ fn written(
         builder.multipart(MultiPart::alternative().singlepart(text).singlepart(html))
     };
     mail.map_err(|cause| refused("mail", &cause))
-}
-
-/// An error with its causes.
-fn chain(cause: &dyn std::error::Error) -> String {
-    let mut text = cause.to_string();
-    let mut next = cause.source();
-    while let Some(own) = next {
-        text = format!("{text}: {own}");
-        next = own.source();
-    }
-    text
 }

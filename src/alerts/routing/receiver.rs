@@ -119,8 +119,6 @@ pub struct Http {
     pub basic: Option<(String, Secret)>,
     /// Through which proxy.
     pub proxy: Option<String>,
-    /// Whether answers that lead elsewhere are followed.
-    pub follows: bool,
     /// How the server is known.
     pub tls: Tls,
 }

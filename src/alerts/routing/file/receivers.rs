@@ -187,6 +187,9 @@ impl Checking<'_> {
         if raw.command.first().is_none_or(String::is_empty) {
             self.fault("command names no program");
         }
+        if raw.command.iter().any(|text| text.contains('\0')) {
+            self.fault("command: no argument can have a NUL");
+        }
         let timeout_ms = self.some_length("timeout", raw.timeout.as_deref()).unwrap_or(COMMAND_MS);
         if timeout_ms > COMMAND_MS_MAX {
             self.fault(format!("timeout: a command has {COMMAND_MS_MAX} ms at most"));
@@ -228,13 +231,10 @@ impl Checking<'_> {
         if ways.len() > 1 {
             self.fault(format!("http_config: only one of {} can be used", ways.join(", ")));
         }
-        Http {
-            authorization,
-            basic,
-            proxy: raw.proxy_url,
-            follows: raw.follow_redirects.unwrap_or(true),
-            tls: self.tls(raw.tls_config),
+        if raw.follow_redirects == Some(true) {
+            self.fault("follow_redirects: true is not supported: name where the address leads to");
         }
+        Http { authorization, basic, proxy: raw.proxy_url, tls: self.tls(raw.tls_config) }
     }
 
     fn tls(&mut self, raw: RawTls) -> Tls {
