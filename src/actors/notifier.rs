@@ -2,7 +2,7 @@
 //!
 //! Each Alertmanager has one, so that one that is away holds up no other. Must never know: rules.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
@@ -41,6 +41,14 @@ pub struct Notifier {
     failures: u32,
     /// Not before this.
     next_at: UnixMillis,
+    quiet: Option<Quiet>,
+}
+
+/// All was told, and nothing is to be as long as nothing changes.
+#[derive(Debug)]
+struct Quiet {
+    told_changes: u64,
+    times: Range<UnixMillis>,
 }
 
 impl Notifier {
@@ -49,13 +57,18 @@ impl Notifier {
         let http = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).max_redirects(0);
         let http = http.build().into();
         let (telling, next_at) = (Telling::default(), UnixMillis::EARLIEST);
-        Self { parts, http, telling, failures: 0, next_at }
+        Self { parts, http, telling, failures: 0, next_at, quiet: None }
     }
 
     /// Tells what is to be told.
     fn tell(&mut self) {
         let now = self.parts.clock.now();
         if now < self.next_at {
+            return;
+        }
+        let told_changes = self.parts.rules.told_changes();
+        let is_quiet = |own: &Quiet| own.told_changes == told_changes && own.times.contains(&now);
+        if self.quiet.as_ref().is_some_and(is_quiet) {
             return;
         }
         let (groups, _) = self.parts.rules.told_groups();
@@ -65,7 +78,7 @@ impl Notifier {
                 rules.flat_map(|own| &own.alerts).map(|alert| (alert, *interval_ms))
             })
         };
-        let due = self.telling.due(alerts(), now);
+        let (due, next) = self.telling.due(alerts(), now);
         let mut told = 0;
         for some in due.chunks(ALERTS_PER_REQUEST) {
             let outcome = match self.send(some) {
@@ -94,6 +107,7 @@ impl Notifier {
             }
             self.failures = 0;
         }
+        self.quiet = Some(Quiet { told_changes, times: now..next });
     }
 
     fn send(&self, alerts: &[ToldAlert]) -> Result<(), ureq::Error> {

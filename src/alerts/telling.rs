@@ -54,18 +54,21 @@ struct Told {
 }
 
 impl Telling {
-    /// The alerts of which it is to be told now; each comes with the interval of its group.
+    /// The alerts of which it is to be told now; each comes with the interval of its group. And when the
+    /// same ones are to be told again, once these are.
     pub fn due<'a>(
         &self,
         alerts: impl Iterator<Item = (&'a Alert, i64)>,
         now: UnixMillis,
-    ) -> Vec<ToldAlert> {
-        let mut due = Vec::new();
+    ) -> (Vec<ToldAlert>, UnixMillis) {
+        let (mut due, mut next) = (Vec::new(), UnixMillis::MAX);
         for (alert, interval_ms) in alerts {
             let told = self.told.get(&alert.labels).copied().unwrap_or_default();
             let since = alert.fired_at.unwrap_or(alert.active_at);
             let (resolved_at, ends_at) = if alert.state.is_told() {
-                if told.fires_at.is_some_and(|at| at >= since && now.0 - at < AGAIN_MS) {
+                let told = told.fires_at.filter(|at| *at >= since && now.0 - at < AGAIN_MS);
+                next = next.min(UnixMillis(told.unwrap_or(now.0)).plus(AGAIN_MS));
+                if told.is_some() {
                     continue;
                 }
                 (None, fires_until(interval_ms, now))
@@ -86,7 +89,7 @@ impl Telling {
                 resolved_at,
             });
         }
-        due
+        (due, next)
     }
 
     /// Notes of what it was told at a time.
@@ -133,7 +136,7 @@ mod tests {
     fn what_fires_is_told_each_minute_and_its_end_once() {
         let mut telling = Telling::default();
         let mut tell = |alert: &Alert, at: i64| {
-            let due = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
+            let (due, _) = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
             telling.note(&due, UnixMillis(at));
             due.first().map(|told| (told.starts_at.clone(), told.ends_at.clone()))
         };
@@ -154,7 +157,7 @@ mod tests {
     fn an_end_found_after_a_repeat_is_told_and_so_is_what_fires_again_soon() {
         let mut telling = Telling::default();
         let mut tell = |alert: &Alert, at: i64| {
-            let due = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
+            let (due, _) = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
             telling.note(&due, UnixMillis(at));
             due.len()
         };
@@ -173,7 +176,8 @@ mod tests {
         let telling = Telling::default();
         let firing = alert(AlertState::Firing, None);
         for at in [1, 2] {
-            assert_eq!(telling.due([(&firing, 15_000)].into_iter(), UnixMillis(at)).len(), 1);
+            let (due, next) = telling.due([(&firing, 15_000)].into_iter(), UnixMillis(at));
+            assert_eq!((due.len(), next), (1, UnixMillis(at + AGAIN_MS)));
         }
         assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 8000, 60_000]);
     }

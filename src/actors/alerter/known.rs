@@ -2,15 +2,21 @@
 //!
 //! Must never know: HTTP, how a rule is evaluated.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::{Mutex, RwLock};
 
 use super::acknowledging::{Acknowledge, AcknowledgeFault, Waiting};
 use crate::{
     alerts::{
-        AlertState, GroupHistory, GroupState, MessageAlert, Routing, Rule, RuleGroup, RuleReport,
-        RuleSet, RuleSources, SourceFault,
+        Alert, AlertState, GroupHistory, GroupState, MessageAlert, Routing, Rule, RuleGroup,
+        RuleReport, RuleSet, RuleSources, SourceFault,
     },
     model::{UnixMillis, chain},
     query::PromqlSettings,
@@ -31,6 +37,8 @@ struct Inner {
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// What is remembered of groups whose files were left out; `None` until that is known.
     unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
+    /// How often what people are told of has changed.
+    told_changes: AtomicU64,
     /// Held while files are read: the last to begin is the last to end.
     reading: Mutex<()>,
     /// Why they could not be read last.
@@ -93,6 +101,7 @@ impl KnownRules {
             loaded,
             statuses: RwLock::default(),
             unread: RwLock::default(),
+            told_changes: AtomicU64::default(),
             reading: Mutex::default(),
             acknowledgements: Waiting::default(),
         }))
@@ -117,6 +126,8 @@ impl KnownRules {
         tracing::info!(groups = set.groups.len(), rules, "read the rules");
         let mut loaded = self.0.loaded.write();
         *loaded = Loaded { set, generation: loaded.generation + 1 };
+        drop(loaded);
+        self.note_change();
         Ok(rules as usize)
     }
 
@@ -147,17 +158,35 @@ impl KnownRules {
         if let Some(status) = statuses.get_mut(id) {
             *status = Arc::new(GroupStatus { state: state.clone(), ..GroupStatus::clone(status) });
         }
+        drop(statuses);
+        self.note_change();
+    }
+
+    /// Only after the change.
+    fn note_change(&self) {
+        self.0.told_changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often what people are told of has changed: who remembers the number need not look again
+    /// while it is the same.
+    pub fn told_changes(&self) -> u64 {
+        self.0.told_changes.load(Ordering::Acquire)
     }
 
     /// Notes what became of a group.
     pub(super) fn note(&self, id: &str, status: GroupStatus) {
-        self.0.statuses.write().insert(id.to_owned(), Arc::new(status));
+        let status = Arc::new(status);
+        let before = self.0.statuses.write().insert(id.to_owned(), status.clone());
+        if before.is_none_or(|before| !told(&before.state).eq(told(&status.state))) {
+            self.note_change();
+        }
     }
 
     /// Notes what is remembered of groups whose files were left out.
     pub(super) fn note_unread(&self, states: Vec<GroupState>) {
         let status = |state| Arc::new(GroupStatus { state, ..GroupStatus::default() });
         *self.0.unread.write() = Some(states.into_iter().map(status).collect());
+        self.note_change();
     }
 
     /// Forgets all groups but those for which `keep` says so.
@@ -222,6 +251,16 @@ impl KnownRules {
         drop(statuses);
         (set, found)
     }
+}
+
+/// What people are told of: all by which a [`MessageAlert`] is made.
+fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
+    let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
+    let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();
+    alerts.filter(is_any).map(|own| {
+        let times = (own.active_at, own.fired_at, own.resolved_at);
+        (&own.labels, &own.annotations, own.state.is_told(), times, &own.acknowledged)
+    })
 }
 
 fn count(set: &RuleSet) -> i64 {

@@ -6,6 +6,7 @@
 //! never know: HTTP's bodies, mails, rules.
 
 mod command;
+mod courier;
 mod delivery;
 mod http;
 mod mail;
@@ -23,11 +24,12 @@ use tokio::sync::oneshot;
 
 use super::{KnownRules, Lifeline, Stop, TrustedClock};
 use crate::{
-    alerts::{Groups, LabelSet, Message, MessageTemplates, Owing, Routing, backoff_ms},
+    alerts::{Groups, Integration, LabelSet, Message, MessageTemplates, Owing, Routing},
     model::UnixMillis,
     store::{ObjectKind, Store, StoreError},
     telemetry::Metrics,
 };
+use courier::Courier;
 use delivery::{Outcome, deliver};
 
 /// How often is looked for what is to be told.
@@ -35,8 +37,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What the names of stored groups begin with, and what is behind all of them.
 const GROUPS: &str = "notify/";
 const BEHIND_GROUPS: &str = "notify0";
-/// A receiver that is away is tried again up to so much later than it would be, in parts of the time.
-const JITTER_PARTS: i64 = 4;
 
 /// Whether nobody is told of an alert with these labels at a time.
 pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
@@ -60,20 +60,13 @@ pub struct Messenger {
     versions: BTreeMap<String, u64>,
     couriers: BTreeMap<Way, Courier>,
     written: Option<Written>,
+    /// How often alerts had changed when they were looked at last.
+    seen: Option<u64>,
     left_out: usize,
 }
 
 /// A receiver's name, and the key of its integration.
 type Way = (String, String);
-
-/// How it goes with one way of a receiver.
-#[derive(Debug, Default)]
-struct Courier {
-    is_busy: bool,
-    failures: u32,
-    /// Not before this.
-    next_at: Option<UnixMillis>,
-}
 
 /// Templates as they were read, and of which routes.
 struct Written {
@@ -100,7 +93,7 @@ impl Messenger {
             tracing::error!(fault, "cannot read what a receiver was told; it is told again");
         }
         let (couriers, written) = (BTreeMap::new(), None);
-        Self { parts, groups, versions, couriers, written, left_out: 0 }
+        Self { parts, groups, versions, couriers, written, seen: None, left_out: 0 }
     }
 
     /// Looks at the alerts, and tells what is to be told.
@@ -115,54 +108,74 @@ impl Messenger {
             // They were checked when the files were read.
             let templates = MessageTemplates::new(&routing.templates).unwrap_or_default();
             self.forget_receivers();
+            self.seen = None;
             self.written = Some(Written { routing: routing.clone(), templates: templates.into() });
         }
         let now = self.parts.clock.now();
-        // Until all rules are known, what is not there may still fire.
-        if let Some(alerts) = self.parts.rules.told_alerts() {
-            let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
-            self.groups.step(&routing, &alerts, &is_muted, now);
-        }
+        self.step(&routing, now);
         self.keep(now);
         self.send(ctx);
         self.count(&routing, now);
     }
 
-    /// Tells each way that is not busy the newest that it is owed.
+    /// Goes on to a time. Alerts are looked at when some have changed; until all rules are known, what
+    /// is not there may still fire.
+    fn step(&mut self, routing: &Routing, now: UnixMillis) {
+        let rules = &self.parts.rules;
+        let changes = rules.told_changes();
+        let mut seen = self.seen;
+        let mut alerts = || rules.told_alerts().inspect(|_| seen = Some(changes));
+        let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
+        let are_changed = self.seen != Some(changes);
+        self.groups.step(routing, are_changed, &mut alerts, &is_muted, now);
+        self.seen = seen;
+    }
+
+    /// Tells each way that is not busy of a group that it is owed.
     fn send(&mut self, ctx: &mut Context<Self>) {
         let Some(Written { routing, templates }) = &self.written else { return };
         let (routing, templates) = (routing.clone(), templates.clone());
         let now = self.parts.clock.now();
-        for owing in self.groups.owing(&routing) {
-            let way = (owing.receiver.clone(), owing.way.clone());
+        let mut ways: BTreeMap<Way, Vec<Owing>> = BTreeMap::new();
+        for owing in self.groups.owing(&routing).into_iter().filter(|own| !own.is_refused) {
+            ways.entry((owing.receiver.clone(), owing.way.clone())).or_default().push(owing);
+        }
+        self.couriers.retain(|way, own| own.is_busy() || ways.contains_key(way));
+        for (way, mut owed) in ways {
             let courier = self.couriers.entry(way).or_default();
-            // A clock that was set back makes nobody wait for longer.
-            let wait_ms = courier.next_at.map_or(0, |at| at.since(now));
-            if courier.is_busy
-                || owing.is_refused
-                || (1..=2 * backoff_ms(u32::MAX)).contains(&wait_ms)
-            {
-                continue;
+            loop {
+                let groups: Vec<_> = owed.iter().map(|own| own.group.as_str()).collect();
+                let Some(at) = courier.take(&groups, now) else { break };
+                let owing = owed.remove(at);
+                if let Some((message, integration)) = self.groups.message(&routing, &owing) {
+                    self.begin((owing, message), integration, templates.clone(), ctx);
+                    break;
+                }
+                courier.put_back();
             }
-            let Some((message, integration)) = self.groups.message(&routing, &owing) else {
-                continue;
-            };
-            courier.is_busy = true;
-            let (reply, answer) = oneshot::channel();
-            let (target, templates) = (integration.target.clone(), templates.clone());
-            let own = message.clone();
-            let work = move || drop(reply.send(deliver(&target, &own, &templates)));
-            let started = thread::Builder::new().name("message".to_owned()).spawn(work);
-            if let Err(cause) = started {
-                tracing::warn!(%cause, "cannot start a thread for a message");
-            }
-            let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
-                let lost = || Outcome::Failed("it ended without a word".to_owned());
-                role.answered(&owing, &message, outcome.unwrap_or_else(|_| lost()), ctx);
-            });
-            ctx.spawn(answered);
         }
         self.keep(now);
+    }
+
+    /// Sends a message in a thread of its own.
+    fn begin(
+        &self,
+        (owing, message): (Owing, Message),
+        integration: &Integration,
+        templates: Arc<MessageTemplates>,
+        ctx: &mut Context<Self>,
+    ) {
+        let (reply, answer) = oneshot::channel();
+        let (target, own) = (integration.target.clone(), message.clone());
+        let work = move || drop(reply.send(deliver(&target, &own, &templates)));
+        if let Err(cause) = thread::Builder::new().name("message".to_owned()).spawn(work) {
+            tracing::warn!(%cause, "cannot start a thread for a message");
+        }
+        let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
+            let lost = || Outcome::Failed("it ended without a word".to_owned());
+            role.answered(&owing, &message, outcome.unwrap_or_else(|_| lost()), ctx);
+        });
+        ctx.spawn(answered);
     }
 
     /// Notes what became of a message, and goes on with the next one.
@@ -176,11 +189,9 @@ impl Messenger {
         let now = self.parts.clock.now();
         let (receiver, way) = (&owing.receiver, &owing.way);
         let courier = self.couriers.entry((receiver.clone(), way.clone())).or_default();
-        let failures = courier.failures;
-        *courier = Courier::default();
         let word = match outcome {
             Outcome::Confirmed => {
-                if failures > 0 {
+                if courier.answer(&owing.group) {
                     tracing::info!(receiver, way, "a receiver takes notifications again");
                 }
                 if let Some(written) = &self.written {
@@ -189,12 +200,13 @@ impl Messenger {
                 "sent"
             }
             Outcome::Refused(cause) => {
+                courier.answer(&owing.group);
                 tracing::warn!(receiver, way, cause, "a receiver refuses a notification");
                 self.groups.refuse(owing);
                 "refused"
             }
             Outcome::Failed(cause) => {
-                if failures == 0 {
+                if courier.fail(&owing.group, now) {
                     tracing::warn!(
                         receiver,
                         way,
@@ -202,10 +214,6 @@ impl Messenger {
                         "cannot tell a receiver; it will be tried again"
                     );
                 }
-                let wait_ms = backoff_ms(failures);
-                let jitter_ms = fastrand::i64(0..=wait_ms / JITTER_PARTS);
-                courier.failures = failures.saturating_add(1);
-                courier.next_at = Some(now.plus(wait_ms + jitter_ms));
                 "failed"
             }
         };

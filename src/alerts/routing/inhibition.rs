@@ -17,11 +17,17 @@ pub(super) struct Inhibition {
 
 /// The alerts that fire, as the rules need them.
 #[derive(Debug, Default)]
-pub(super) struct Inhibitors<'a>(Vec<ByEqual<'a>>);
+pub struct Inhibitors<'a>(Vec<ByEqual<'a>>);
 
-/// The values of the labels that must be equal, and whether some source of them is no target
-/// itself.
-type ByEqual<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, bool>);
+/// By the values of the labels that must be equal.
+type ByEqual<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, Sources<'a>>);
+
+/// The labels of a source, and of one that is no target itself.
+#[derive(Debug)]
+struct Sources<'a> {
+    any: &'a LabelSet,
+    pure: Option<&'a LabelSet>,
+}
 
 impl Inhibition {
     fn values<'a>(&self, labels: &'a LabelSet) -> Vec<&'a str> {
@@ -42,19 +48,21 @@ impl<'a> Inhibitors<'a> {
             let mut sources = BTreeMap::new();
             for labels in firing().filter(|labels| all(&rule.source, labels)) {
                 let is_pure = !all(&rule.target, labels);
-                *sources.entry(rule.values(labels)).or_insert(false) |= is_pure;
+                let any = Sources { any: labels, pure: None };
+                let found = sources.entry(rule.values(labels)).or_insert(any);
+                found.pure = found.pure.or(is_pure.then_some(labels));
             }
             (rule, sources)
         };
         Self(rules.iter().map(of_rule).collect())
     }
 
-    /// Whether an alert is inhibited. What is both source and target is not by its like, and so not
-    /// by itself.
-    pub(super) fn inhibit(&self, labels: &LabelSet) -> bool {
-        self.0.iter().any(|(rule, sources)| {
-            let found = all(&rule.target, labels).then(|| sources.get(&rule.values(labels)));
-            found.flatten().is_some_and(|is_pure| *is_pure || !all(&rule.source, labels))
+    /// The labels of an alert that inhibits one, if one does. What is both source and target is not
+    /// inhibited by its like, and so not by itself.
+    pub fn inhibiting(&self, labels: &LabelSet) -> Option<&'a LabelSet> {
+        self.0.iter().find_map(|(rule, sources)| {
+            let own = sources.get(&rule.values(labels)).filter(|_| all(&rule.target, labels))?;
+            if all(&rule.source, labels) { own.pure } else { Some(own.any) }
         })
     }
 }
@@ -80,7 +88,8 @@ mod tests {
             let firing: Vec<_> = firing.iter().map(|text| labels(text)).collect();
             let rules = [rule];
             let inhibitors = Inhibitors::new(&rules, || firing.iter());
-            assert_eq!(inhibitors.inhibit(&labels(target)), expected, "{rules:?} {target}");
+            let found = inhibitors.inhibiting(&labels(target));
+            assert_eq!(found.is_some(), expected, "{rules:?} {target}");
         };
         let own = || rule("s=1", "t=1", &["e"]);
         check(own(), &["s=1 e=a"], "t=1 e=a", true);

@@ -78,16 +78,9 @@ impl MessageAlert {
 }
 
 impl Message {
-    /// Brings alerts into Alertmanager's order: by job, by instance, by all labels.
+    /// Brings alerts into Alertmanager's order.
     pub(super) fn sort(alerts: &mut [MessageAlert]) {
-        alerts.sort_by(|one, other| {
-            let by = |name: &str| match (one.labels.get(name), other.labels.get(name)) {
-                (None, Some(_)) => Ordering::Greater,
-                (Some(_), None) => Ordering::Less,
-                (one, other) => one.cmp(&other),
-            };
-            by("job").then(by("instance")).then_with(|| by_labels(&one.labels, &other.labels))
-        });
+        alerts.sort_by(|one, other| by_job(&one.labels, &other.labels));
     }
 
     /// Alertmanager's word: it fires while one of its alerts does.
@@ -136,8 +129,19 @@ fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
     pairs
 }
 
-/// Fewer ones first; else by the first name, of either, whose value is missing or less.
-fn by_labels(one: &LabelSet, other: &LabelSet) -> Ordering {
+/// Alertmanager's order of alerts: by job, by instance, by all labels.
+pub fn by_job(one: &LabelSet, other: &LabelSet) -> Ordering {
+    let by = |name: &str| match (one.get(name), other.get(name)) {
+        (None, Some(_)) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+        (one, other) => one.cmp(&other),
+    };
+    by("job").then(by("instance")).then_with(|| by_labels(one, other))
+}
+
+/// Alertmanager's order of groups: fewer labels first; else by the first name, of either, whose value
+/// is missing or less.
+pub fn by_labels(one: &LabelSet, other: &LabelSet) -> Ordering {
     let mut names: Vec<_> = one.keys().chain(other.keys()).collect();
     names.sort();
     one.len().cmp(&other.len()).then_with(|| {

@@ -13,8 +13,9 @@ mod route;
 
 pub use file::read_routing;
 pub use groups::{Groups, Owing, StoredGroup};
+pub use inhibition::Inhibitors;
 pub(crate) use interval::TimeInterval;
-pub use message::{Message, MessageAlert};
+pub use message::{Message, MessageAlert, by_job, by_labels};
 pub use receiver::{
     Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
     Webhook,

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Receiver, TimeInterval, inhibition::Inhibition};
+use super::{
+    MessageAlert, Receiver, TimeInterval,
+    inhibition::{Inhibition, Inhibitors},
+};
 use crate::{
     alerts::{LabelMatcher, LabelSet},
     model::UnixMillis,
@@ -63,6 +66,17 @@ pub struct Escalation {
     pub receiver: usize,
 }
 
+/// Which group: the key of its route, which of its escalations, and the labels in common.
+type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
+
+impl Escalation {
+    /// When an alert is told to its receiver; `None`: never, as it is.
+    pub(super) fn begins_at(&self, alert: &MessageAlert) -> Option<UnixMillis> {
+        let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
+        is_told.then(|| UnixMillis(alert.starts_at.saturating_add(self.after_ms)))
+    }
+}
+
 impl Route {
     /// The labels by which an alert is told together with others.
     pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
@@ -98,6 +112,40 @@ impl Routing {
             }
         }
         texts
+    }
+
+    /// Whether some alerts can keep others silent.
+    pub(super) fn has_inhibitions(&self) -> bool {
+        !self.inhibitions.is_empty()
+    }
+
+    /// What keeps others silent of the alerts that fire with these labels.
+    pub fn inhibitors<'a, I: Iterator<Item = &'a LabelSet>>(
+        &'a self,
+        firing: impl Fn() -> I,
+    ) -> Inhibitors<'a> {
+        Inhibitors::new(&self.inhibitions, firing)
+    }
+
+    /// Who is told of an alert at a time, each with the key and the labels of the group in which it
+    /// is: those of its routes, and who is told of what nobody acknowledges.
+    pub fn told(&self, alert: &MessageAlert, now: UnixMillis) -> Vec<(&Receiver, GroupKey<'_>)> {
+        let mut told = Vec::new();
+        for place in self.routes_of(&alert.labels) {
+            let Some(route) = self.routes.get(place) else { continue };
+            let labels = route.group_of(&alert.labels);
+            let own = |receiver, escalation| {
+                let key = (route.key.as_str(), escalation, labels.clone());
+                Some((self.receivers.get(receiver)?, key))
+            };
+            told.extend(own(route.receiver, None));
+            for (at, escalation) in route.escalations.iter().enumerate() {
+                if escalation.begins_at(alert).is_some_and(|begin| begin <= now) {
+                    told.extend(own(escalation.receiver, Some(at)));
+                }
+            }
+        }
+        told
     }
 
     /// The places of the routes to which an alert comes: the deepest ones.

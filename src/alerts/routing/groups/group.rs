@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::placing::bytes;
 use crate::alerts::{LabelSet, MessageAlert, routing::Integration};
 
 /// How long the end of alerts is owed, in milliseconds.
@@ -47,6 +48,9 @@ pub(super) struct Member {
     /// Whether its end was there when notifications were decided.
     #[serde(default)]
     is_end_decided: bool,
+    /// The ways that know of its end, or need not: by their keys.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    ended_for: BTreeSet<String>,
     #[serde(skip)]
     pub(super) is_seen: bool,
 }
@@ -96,6 +100,11 @@ pub(super) struct Deciding<'a> {
 }
 
 impl Member {
+    fn new(alert: &MessageAlert) -> Self {
+        let (is_end_decided, ended_for) = (false, BTreeSet::new());
+        Self { alert: alert.clone(), is_end_decided, ended_for, is_seen: true }
+    }
+
     fn is_firing(&self) -> bool {
         self.alert.is_firing()
     }
@@ -121,16 +130,24 @@ impl Group {
         }
     }
 
+    /// About how many bytes its alerts take when they are stored.
+    pub(super) fn bytes(&self) -> usize {
+        self.members.values().map(|own| bytes(&own.alert)).sum()
+    }
+
     /// Notes an alert as it is now.
     pub(super) fn put(&mut self, key: &str, alert: &MessageAlert) {
         let Some(member) = self.members.get_mut(key) else {
-            let member = Member { alert: alert.clone(), is_end_decided: false, is_seen: true };
-            self.members.insert(key.to_owned(), member);
+            self.members.insert(key.to_owned(), Member::new(alert));
             return;
         };
         member.is_seen = true;
+        // Another end alone is no news.
+        if alert.is_firing() {
+            member.is_end_decided = false;
+            member.ended_for.clear();
+        }
         if member.alert != *alert {
-            member.is_end_decided &= !alert.is_firing();
             member.alert.clone_from(alert);
         }
     }
@@ -149,13 +166,17 @@ impl Group {
         let before = (self.ways.clone(), self.members.len());
         let is_told = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
         let told: Vec<_> = self.members.iter().filter(|(_, member)| is_told(member)).collect();
-        let of = |is_firing: bool| -> BTreeSet<String> {
-            let own = told.iter().filter(|(_, member)| member.is_firing() == is_firing);
+        let of = |is_so: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
+            let own = told.iter().filter(|(_, member)| is_so(member));
             own.map(|(key, _)| (*key).clone()).collect()
         };
-        let now = Now {
-            firing: of(true),
-            resolved: of(false),
+        let is_owed = |own: &Member| {
+            let ended_at = own.alert.ends_at.unwrap_or(deciding.now);
+            deciding.now.saturating_sub(ended_at) <= ENDS_OWED_MS
+        };
+        let mut now = Now {
+            firing: of(&Member::is_firing),
+            resolved: BTreeSet::new(),
             is_acknowledged: told
                 .iter()
                 .all(|(_, own)| !own.is_firing() || own.alert.acknowledged_by.is_some()),
@@ -163,6 +184,10 @@ impl Group {
         let ways = std::mem::take(&mut self.ways);
         for integration in deciding.ways {
             let mut way = ways.get(&integration.key).cloned().unwrap_or_default();
+            let is_new = |own: &Member| {
+                !own.is_firing() && !own.ended_for.contains(&integration.key) && is_owed(own)
+            };
+            now.resolved = of(&is_new);
             if told.is_empty() {
                 way.owed = None;
             } else {
@@ -184,7 +209,9 @@ impl Group {
         let Some(Way { told, owed: Some(owed) }) = self.ways.get(way) else { return Vec::new() };
         let was_told = |key: &String| told.as_ref().is_some_and(|told| told.firing.contains(key));
         let members = owed.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
-        let told = members.filter(|(key, own)| own.is_firing() || send_resolved || !was_told(key));
+        let told = members.filter(|(key, own)| {
+            own.is_firing() || (!own.ended_for.contains(way) && (send_resolved || !was_told(key)))
+        });
         told.map(|(_, own)| own.alert.clone()).collect()
     }
 
@@ -200,12 +227,23 @@ impl Group {
             own.map(MessageAlert::fingerprint).collect()
         };
         let told = Told { at: decided_at, firing: of(true), resolved: of(false) };
+        for ended in alerts.iter().filter(|own| !own.is_firing()) {
+            let own = self.members.get_mut(&ended.fingerprint());
+            // It may fire again by now, or another end of it be told.
+            let is_same =
+                |own: &&mut Member| !own.is_firing() && own.alert.starts_at == ended.starts_at;
+            if let Some(own) = own.filter(is_same) {
+                own.ended_for.insert(integration.key.clone());
+            }
+        }
         let Some(way) = self.ways.get_mut(&integration.key) else { return };
         if let Some(owed) = way.owed.take().filter(|owed| owed.decided_at > decided_at) {
             // Meanwhile something else was decided; part of it may be told.
             let own = |is_firing: bool| -> BTreeSet<String> {
                 let is_so = |key: &&String| {
-                    self.members.get(*key).is_some_and(|own| own.is_firing() == is_firing)
+                    self.members.get(*key).is_some_and(|own| {
+                        own.is_firing() == is_firing && !own.ended_for.contains(&integration.key)
+                    })
                 };
                 owed.alerts.iter().filter(is_so).cloned().collect()
             };
@@ -219,9 +257,14 @@ impl Group {
         self.is_changed = true;
     }
 
-    /// Notes that a way refused what it was told: it is told again with what is decided next.
-    pub(super) fn refuse(&mut self, way: &str) {
+    /// Notes that a way refused what it was told, as that was decided at a time: it is told again with
+    /// what is decided next.
+    pub(super) fn refuse(&mut self, way: &str, decided_at: i64) {
         let Some(owed) = self.ways.get_mut(way).and_then(|way| way.owed.as_mut()) else { return };
+        // Something else was decided meanwhile, which nobody has refused.
+        if owed.decided_at > decided_at {
+            return;
+        }
         owed.is_refused = true;
         let alerts = &owed.alerts;
         let fires = |key: &String| self.members.get(key).is_some_and(Member::is_firing);
@@ -234,20 +277,43 @@ impl Group {
         self.is_changed = true;
     }
 
-    /// Forgets what has ended and is owed to nobody: when it fires again, that is news.
+    /// Forgets what has ended and is owed to nobody: when it fires again, that is news, also to a way
+    /// that is not told of ends.
     fn prune(&mut self) {
-        if self.ways.values().any(|way| way.owed.is_some()) {
-            return;
-        }
-        let ways = &mut self.ways;
+        let (ways, is_changed) = (&mut self.ways, &mut self.is_changed);
         self.members.retain(|key, own| {
-            if own.is_end_decided {
-                for told in ways.values_mut().filter_map(|way| way.told.as_mut()) {
+            let mut is_owed = false;
+            for (name, way) in ways.iter_mut().filter(|_| own.is_end_decided) {
+                if way.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
+                    is_owed |= !own.ended_for.contains(name);
+                    continue;
+                }
+                *is_changed |= own.ended_for.insert(name.clone());
+                if let Some(told) = &mut way.told {
                     told.firing.remove(key);
                 }
             }
-            !own.is_end_decided
+            !own.is_end_decided || is_owed
         });
+    }
+
+    /// Makes room for an alert that fires: forgets the one that ended first, though its end is owed to
+    /// somebody. Returns whether there was one.
+    pub(super) fn evict(&mut self) -> bool {
+        let ended = self.members.iter().filter(|(_, own)| own.is_end_decided);
+        let oldest = ended.min_by_key(|(_, own)| own.alert.ends_at).map(|(key, _)| key.clone());
+        let Some(key) = oldest else { return false };
+        self.members.remove(&key);
+        for way in self.ways.values_mut() {
+            if let Some(told) = &mut way.told {
+                told.firing.remove(&key);
+            }
+            if let Some(owed) = &mut way.owed {
+                owed.alerts.remove(&key);
+            }
+        }
+        self.is_changed = true;
+        true
     }
 }
 

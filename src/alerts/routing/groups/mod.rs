@@ -5,27 +5,15 @@
 //! is known. Must never know: the store, the clock, how anything is sent.
 
 mod group;
+mod placing;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use xxhash_rust::xxh3::xxh3_128;
-
-use super::{Integration, Message, MessageAlert, Receiver, Route, Routing, inhibition::Inhibitors};
-use crate::{
-    alerts::{LabelSet, fingerprint},
-    model::UnixMillis,
-};
+use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
+use crate::{alerts::LabelSet, model::UnixMillis};
 use group::{Deciding, Group};
-
-/// Groups, at most.
-const GROUPS_MAX: usize = 2000;
-/// Alerts of a group, at most, and their bytes; a group is one object of the store.
-const MEMBERS_MAX: usize = 500;
-const MEMBER_BYTES_MAX: usize = 384 << 10;
-/// Alerts of all groups, at most.
-const ALL_MEMBERS_MAX: usize = 20_000;
 
 /// The groups.
 #[derive(Debug, Default)]
@@ -33,6 +21,10 @@ pub struct Groups {
     all: BTreeMap<String, Group>,
     gone: BTreeSet<String>,
     left_out: usize,
+    /// When it was gone on to.
+    stepped_at: UnixMillis,
+    /// When alerts that have not changed come into groups.
+    place_at: UnixMillis,
 }
 
 /// Something that is to be told: which group, and which way of its receiver.
@@ -100,90 +92,31 @@ impl Groups {
         self.left_out
     }
 
-    /// Goes on to a time, with all alerts that fire and those that have ended lately.
+    /// Goes on to a time. The alerts that fire, and those that have ended lately, are asked for when
+    /// they are needed: when they have changed, or their age makes a difference; `None`, not all are
+    /// known, so nothing is done.
     pub fn step(
         &mut self,
         routing: &Routing,
-        alerts: &[MessageAlert],
+        are_changed: bool,
+        alerts: &mut dyn FnMut() -> Option<Vec<MessageAlert>>,
         is_muted: &dyn Fn(&LabelSet) -> bool,
         now: UnixMillis,
     ) {
-        self.left_out = 0;
-        for group in self.all.values_mut() {
-            group.left_out = 0;
-            group.members.values_mut().for_each(|member| member.is_seen = false);
+        // The clock may be set back.
+        let is_placing = are_changed || !(self.stepped_at..self.place_at).contains(&now);
+        let mut groups = self.all.values();
+        let is_flushing = groups.any(|group| group.next_flush <= now.0);
+        if !is_placing && !is_flushing {
+            return;
         }
-        self.forget_unrouted(routing);
-        let mut count: usize = self.all.values().map(|group| group.members.len()).sum();
-        for alert in merged(alerts) {
-            let key = fingerprint(&alert.labels);
-            for place in routing.routes_of(&alert.labels) {
-                let Some(route) = routing.routes.get(place) else { continue };
-                count += self.place(route, None, &key, alert, count, now);
-                for at in 0..route.escalations.len() {
-                    count += self.place(route, Some(at), &key, alert, count, now);
-                }
-            }
+        let is_asked = is_placing || routing.has_inhibitions();
+        let Some(alerts) = (if is_asked { alerts() } else { Some(Vec::new()) }) else { return };
+        self.stepped_at = now;
+        if is_placing {
+            self.place_all(routing, &alerts, now);
         }
-        self.decide(routing, alerts, is_muted, now);
-    }
-
-    /// Groups of routes that are gone.
-    fn forget_unrouted(&mut self, routing: &Routing) {
-        let gone = &mut self.gone;
-        self.all.retain(|id, group| {
-            let is_routed = settings(routing, group).is_some();
-            if !is_routed {
-                gone.insert(id.clone());
-            }
-            is_routed
-        });
-    }
-
-    /// Puts an alert into its group of a route; returns how many members there are more.
-    fn place(
-        &mut self,
-        route: &Route,
-        escalation: Option<usize>,
-        key: &str,
-        alert: &MessageAlert,
-        count: usize,
-        now: UnixMillis,
-    ) -> usize {
-        let labels = route.group_of(&alert.labels);
-        let id = id(&route.key, escalation, &labels);
-        let group = self.all.get_mut(&id);
-        if let Some(group) = group.filter(|group| group.members.contains_key(key)) {
-            group.put(key, alert);
-            return 0;
-        }
-        // An end alone is no news.
-        if !alert.is_firing() || !is_due(route, escalation, alert, now) {
-            return 0;
-        }
-        let is_full = count >= ALL_MEMBERS_MAX
-            || (!self.all.contains_key(&id) && self.all.len() >= GROUPS_MAX);
-        if is_full {
-            self.left_out += 1;
-            return 0;
-        }
-        let wait_ms = if escalation.is_some() { 0 } else { route.group_wait_ms };
-        self.gone.remove(&id);
-        let group = self.all.entry(id).or_insert_with(|| {
-            Group::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
-        });
-        let bytes = group.members.values().map(|own| bytes(&own.alert)).sum::<usize>();
-        if group.members.len() >= MEMBERS_MAX || bytes + self::bytes(alert) > MEMBER_BYTES_MAX {
-            group.left_out += 1;
-            self.left_out += 1;
-            return 0;
-        }
-        // As Alertmanager: what fires for long does not wait for others.
-        if group.flushed_at == 0 && alert.starts_at.saturating_add(wait_ms) < now.0 {
-            group.next_flush = now.0;
-        }
-        group.put(key, alert);
-        1
+        self.decide(routing, &alerts, is_muted, now);
     }
 
     fn decide(
@@ -197,7 +130,6 @@ impl Groups {
         // Made when the first group is due.
         let mut inhibitors = None;
         for group in self.all.values_mut() {
-            group.end_unseen(now.0);
             let Some((route, receiver)) = settings(routing, group) else { continue };
             // The clock was set back.
             let longest = route.group_interval_ms.max(route.group_wait_ms);
@@ -205,11 +137,11 @@ impl Groups {
             if group.next_flush > now.0 {
                 continue;
             }
-            let inhibitors =
-                inhibitors.get_or_insert_with(|| Inhibitors::new(&routing.inhibitions, firing));
+            let inhibitors = inhibitors.get_or_insert_with(|| routing.inhibitors(firing));
             let is_silent = route.is_silent(now);
-            let is_muted =
-                |labels: &LabelSet| is_silent || inhibitors.inhibit(labels) || is_muted(labels);
+            let is_muted = |labels: &LabelSet| {
+                is_silent || inhibitors.inhibiting(labels).is_some() || is_muted(labels)
+            };
             group.decide(&Deciding {
                 ways: &receiver.integrations,
                 group_interval_ms: route.group_interval_ms,
@@ -219,6 +151,14 @@ impl Groups {
             });
         }
         self.forget_empty();
+    }
+
+    /// What was left out may have room by now.
+    fn make_room(&mut self) {
+        self.forget_empty();
+        if self.left_out > 0 {
+            self.place_at = UnixMillis::EARLIEST;
+        }
     }
 
     fn forget_empty(&mut self) {
@@ -287,15 +227,15 @@ impl Groups {
         if let Some(integration) = ways.find(|own| own.key == owing.way) {
             group.confirm(integration, &message.alerts, owing.decided_at.0);
         }
-        self.forget_empty();
+        self.make_room();
     }
 
     /// Notes that a message was refused, and would be again.
     pub fn refuse(&mut self, owing: &Owing) {
         if let Some(group) = self.all.get_mut(&owing.group) {
-            group.refuse(&owing.way);
+            group.refuse(&owing.way, owing.decided_at.0);
         }
-        self.forget_empty();
+        self.make_room();
     }
 }
 
@@ -307,34 +247,4 @@ fn settings<'a>(routing: &'a Routing, group: &Group) -> Option<(&'a Route, &'a R
         Some(at) => route.escalations.get(at)?.receiver,
     };
     Some((route, routing.receivers.get(receiver)?))
-}
-
-fn is_due(route: &Route, escalation: Option<usize>, alert: &MessageAlert, now: UnixMillis) -> bool {
-    let Some(at) = escalation else { return true };
-    let after_ms = route.escalations.get(at).map_or(i64::MAX, |own| own.after_ms);
-    alert.acknowledged_by.is_none() && now.since(UnixMillis(alert.starts_at)) >= after_ms
-}
-
-/// Each alert once: rules may give the same labels, and one that fires goes before one that ended.
-fn merged(alerts: &[MessageAlert]) -> impl Iterator<Item = &MessageAlert> {
-    let mut all: BTreeMap<&LabelSet, &MessageAlert> = BTreeMap::new();
-    for own in alerts {
-        let order = |own: &MessageAlert| (!own.is_firing(), own.starts_at);
-        let kept = all.entry(&own.labels).or_insert(own);
-        if order(own) < order(kept) {
-            *kept = own;
-        }
-    }
-    all.into_values()
-}
-
-fn id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String {
-    let own = format!("{route}\0{escalation:?}\0{labels:?}");
-    format!("{:032x}", xxh3_128(own.as_bytes()))
-}
-
-/// About how many bytes an alert takes when it is stored.
-fn bytes(alert: &MessageAlert) -> usize {
-    let pairs = alert.labels.iter().chain(&alert.annotations);
-    200 + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
 }

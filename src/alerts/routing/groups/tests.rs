@@ -1,20 +1,17 @@
-//! Groups against a naive model, and what holds whatever receivers, silences and crashes do.
+//! What receivers are told of groups, and when; what is bounded.
+
+mod model;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
-use proptest::prelude::*;
-
 use super::*;
 use crate::alerts::routing::file::check_routing;
 
 const STEP_MS: i64 = 10_000;
-const WAIT_MS: i64 = 30_000;
 const INTERVAL_MS: i64 = 60_000;
-const REPEAT_MS: i64 = 300_000;
-const NAMES: [&str; 3] = ["a", "b", "c"];
 
 fn routing(more: &str, send_resolved: bool) -> Routing {
     let text = format!(
@@ -23,6 +20,13 @@ fn routing(more: &str, send_resolved: bool) -> Routing {
          - name: boss\n  webhook_configs: [{{url: 'http://y'}}]\n"
     );
     check_routing("own.yml", Path::new(""), &text).unwrap()
+}
+
+/// A receiver that is told in two ways.
+fn two_ways() -> Routing {
+    let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
+                receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
+    check_routing("own.yml", Path::new(""), text).unwrap()
 }
 
 fn labels(name: &str) -> LabelSet {
@@ -53,12 +57,22 @@ struct World {
     alerts: BTreeMap<&'static str, MessageAlert>,
     muted: BTreeSet<&'static str>,
     now: i64,
+    /// The alerts as they were looked at last.
+    seen: Option<Vec<MessageAlert>>,
 }
 
 impl World {
     fn new(routing: Routing) -> Self {
         let (stored, alerts, muted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Self { routing, groups: Groups::default(), stored, alerts, muted, now: 1_000_000 }
+        Self {
+            routing,
+            groups: Groups::default(),
+            stored,
+            alerts,
+            muted,
+            now: 1_000_000,
+            seen: None,
+        }
     }
 
     fn fire(&mut self, name: &'static str) {
@@ -78,7 +92,11 @@ impl World {
         let alerts: Vec<_> = self.alerts.values().cloned().collect();
         let muted = &self.muted;
         let is_muted = |labels: &LabelSet| muted.contains(labels["alertname"].as_str());
-        self.groups.step(&self.routing, &alerts, &is_muted, UnixMillis(self.now));
+        let are_changed = self.seen.as_ref() != Some(&alerts);
+        let mut ask = || Some(alerts.clone());
+        let now = UnixMillis(self.now);
+        self.groups.step(&self.routing, are_changed, &mut ask, &is_muted, now);
+        self.seen = Some(alerts);
         self.store();
     }
 
@@ -95,15 +113,20 @@ impl World {
     fn crash(&mut self) {
         let (groups, faults) = Groups::load(self.stored.clone().into_iter());
         assert_eq!(faults, [""; 0]);
-        self.groups = groups;
+        (self.groups, self.seen) = (groups, None);
     }
 
     /// Tells all that is owed; the receivers confirm it.
     fn tell(&mut self) -> Vec<(String, Said)> {
+        self.tell_ways(|_| true)
+    }
+
+    /// The same of some ways; the others fail.
+    fn tell_ways(&mut self, takes: impl Fn(&str) -> bool) -> Vec<(String, Said)> {
         let mut told = Vec::new();
         for owing in self.groups.owing(&self.routing) {
             let message = self.groups.message(&self.routing, &owing);
-            if let Some((message, _)) = message {
+            if let Some((message, _)) = message.filter(|_| takes(&owing.way)) {
                 told.push((owing.receiver.clone(), said(&message)));
                 self.groups.confirm(&self.routing, &owing, &message);
             }
@@ -282,7 +305,8 @@ fn groups_are_bounded_and_what_is_too_much_is_counted() {
     let routing = routing("", true);
     let mut groups = Groups::default();
     let many: Vec<_> = (0..600).map(|own| alert(&format!("n{own}"), 0, None)).collect();
-    groups.step(&routing, &many, &|_| false, UnixMillis(100_000));
+    let now = UnixMillis(100_000);
+    groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
     assert_eq!(groups.left_out(), 100);
     let owing = groups.owing(&routing);
     let (message, _) = groups.message(&routing, &owing[0]).unwrap();
@@ -293,185 +317,64 @@ fn groups_are_bounded_and_what_is_too_much_is_counted() {
     assert!(groups.is_empty() && faults.len() == 1);
 }
 
-#[derive(Debug, Clone)]
-enum Event {
-    Fire(usize),
-    End(usize),
-    Mute(usize),
-    /// Steps, and whether the receiver is there.
-    Pass(u8, bool),
-    Crash,
-    /// The receiver took it, and the process was killed before that was noted.
-    TakenAndCrash,
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        4 => (0..NAMES.len()).prop_map(Event::Fire),
-        4 => (0..NAMES.len()).prop_map(Event::End),
-        1 => (0..NAMES.len()).prop_map(Event::Mute),
-        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, there)| Event::Pass(steps, there)),
-        1 => Just(Event::Crash),
-        1 => Just(Event::TakenAndCrash),
-    ]
-}
-
-/// One group, one way, a receiver that is always there: straight from Alertmanager's words.
-#[derive(Default)]
-struct Naive {
-    /// Whether each fires.
-    alerts: BTreeMap<&'static str, bool>,
-    /// The same of those that were seen to fire, until their end is decided.
-    members: BTreeMap<&'static str, bool>,
-    next: Option<i64>,
-    firing: BTreeSet<String>,
-    resolved: BTreeSet<String>,
-    at: Option<i64>,
-}
-
-impl Naive {
-    fn step(&mut self, now: i64) -> Option<Said> {
-        for (name, fires) in &self.alerts {
-            if *fires || self.members.contains_key(name) {
-                self.members.insert(name, *fires);
-            }
-        }
-        if self.members.is_empty() {
-            return None;
-        }
-        let next = *self.next.get_or_insert(now + WAIT_MS);
-        if now < next {
-            return None;
-        }
-        self.next = Some(now + INTERVAL_MS);
-        let of = |is_firing: bool| -> BTreeSet<String> {
-            let own = self.members.iter().filter(|(_, fires)| **fires == is_firing);
-            own.map(|(name, _)| (*name).to_owned()).collect()
+#[test]
+fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
+    let mut world = World::new(two_ways());
+    let name = |at: i64| format!("n{at}");
+    let mut told = BTreeMap::new();
+    for round in 0..560 {
+        let now = world.now;
+        // Each fires for two minutes, one after the other.
+        let alerts = || {
+            let ends_at =
+                |at: i64| Some(1_000_000 + (at + 2) * INTERVAL_MS).filter(|end| *end <= now);
+            let own = |at: i64| alert(&name(at), 1_000_000 + at * INTERVAL_MS, ends_at(at));
+            Some((i64::max(0, round - 10)..=round).map(own).collect::<Vec<_>>())
         };
-        let (firing, resolved) = (of(true), of(false));
-        let is_news = match self.at {
-            None => !firing.is_empty(),
-            Some(at) => {
-                !firing.is_subset(&self.firing)
-                    || (firing.is_empty() && !self.firing.is_empty())
-                    || (!firing.is_empty()
-                        && (!resolved.is_subset(&self.resolved) || now - at >= REPEAT_MS))
-            }
-        };
-        self.members.retain(|_, fires| *fires);
-        let told = (firing.iter().cloned().collect(), resolved.iter().cloned().collect());
-        if is_news {
-            (self.firing, self.resolved, self.at) = (firing, resolved, Some(now));
+        world.groups.step(&world.routing, true, &mut { alerts }, &|_| false, UnixMillis(now));
+        for (_, (firing, ended)) in world.tell_ways(|way| way == "webhook/0") {
+            firing.into_iter().for_each(|own| *told.entry((own, true)).or_insert(0) += 1);
+            ended.into_iter().for_each(|own| *told.entry((own, false)).or_insert(0) += 1);
         }
-        if self.members.is_empty() {
-            (self.next, self.at) = (None, None);
-        }
-        is_news.then_some(told)
+        assert_eq!(world.groups.left_out(), 0, "round {round}");
+        world.now += INTERVAL_MS;
     }
+    let ends: Vec<_> = told.iter().filter(|((_, fires), _)| !fires).map(|own| *own.1).collect();
+    assert!(ends.len() > 550 && ends.iter().all(|count| *count == 1), "{told:?}");
+    // The one that failed hears of those that are left, once.
+    let back = world.tell();
+    assert_eq!(back.len(), 1);
+    assert!((300..=500).contains(&back[0].1.1.len()), "{}", back[0].1.1.len());
 }
 
-proptest! {
-    #[test]
-    fn a_receiver_that_is_there_is_told_as_the_naive_model_says(
-        events in prop::collection::vec(event(), 1..60)
-    ) {
-        let mut world = World::new(routing("", true));
-        let mut naive = Naive::default();
-        for event in events {
-            match event {
-                Event::Fire(at) => {
-                    world.fire(NAMES[at]);
-                    naive.alerts.insert(NAMES[at], true);
-                }
-                Event::End(at) => {
-                    world.end(NAMES[at]);
-                    naive.alerts.insert(NAMES[at], false);
-                }
-                Event::Pass(steps, _) => {
-                    for _ in 0..steps {
-                        let expected: Vec<_> = naive.step(world.now).into_iter().collect();
-                        let told = world.run(STEP_MS);
-                        let told: Vec<_> = told.into_iter().map(|(_, said)| said).collect();
-                        prop_assert_eq!(told, expected, "at {}", world.now);
-                    }
-                }
-                Event::Mute(_) | Event::Crash | Event::TakenAndCrash => {}
-            }
-        }
-    }
-
-    #[test]
-    fn whatever_happens_the_receiver_knows_what_fires_and_hears_nothing_twice(
-        events in prop::collection::vec(event(), 1..80), send_resolved in any::<bool>()
-    ) {
-        let mut world = World::new(routing("", send_resolved));
-        let mut known: BTreeSet<String> = BTreeSet::new();
-        let mut last: Option<(i64, Said)> = None;
-        let mut is_twice_fine = false;
-        let is_ever_muted = events.iter().any(|event| matches!(event, Event::Mute(_)));
-        let mut hear = |at: i64, own: Said, is_twice_fine: &mut bool| {
-            for name in &own.0 {
-                known.insert(name.clone());
-            }
-            for name in &own.1 {
-                known.remove(name);
-            }
-            if let Some((before, same)) = &last {
-                let is_repeat = *same == own && !own.0.is_empty() && at - before < REPEAT_MS;
-                // One that ended and fires again, all in between, is the same again, and is told
-                // when both were decided.
-                let is_again = at - before >= INTERVAL_MS;
-                assert!(!is_repeat || *is_twice_fine || is_again, "{own:?} twice within {at} - {before}");
-            }
-            *is_twice_fine = false;
-            last = Some((at, own));
-            known.clone()
-        };
-        for event in events {
-            match event {
-                Event::Fire(at) => world.fire(NAMES[at]),
-                Event::End(at) => world.end(NAMES[at]),
-                Event::Mute(at) => {
-                    if !world.muted.remove(NAMES[at]) {
-                        world.muted.insert(NAMES[at]);
-                    }
-                }
-                Event::Pass(steps, is_there) => {
-                    for _ in 0..steps {
-                        world.step();
-                        if is_there {
-                            for (_, own) in world.tell() {
-                                hear(world.now, own, &mut is_twice_fine);
-                            }
-                        }
-                        world.now += STEP_MS;
-                    }
-                }
-                Event::Crash => world.crash(),
-                Event::TakenAndCrash => {
-                    let owing = world.groups.owing(&world.routing);
-                    for own in owing {
-                        if let Some((message, _)) = world.groups.message(&world.routing, &own) {
-                            hear(world.now, said(&message), &mut is_twice_fine);
-                            is_twice_fine = true;
-                        }
-                    }
-                    world.crash();
-                }
-            }
-        }
-        // Once it is quiet and nothing is muted, the receiver knows what fires.
-        world.muted.clear();
-        let mut known = BTreeSet::new();
-        for (at, own) in world.run(INTERVAL_MS * 2 + REPEAT_MS + WAIT_MS) {
-            known = hear(at, own, &mut is_twice_fine);
-        }
-        let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, own)| own.is_firing())
-            .map(|(name, _)| (*name).to_owned()).collect();
-        prop_assert!(firing.is_subset(&known) , "{firing:?} {known:?}");
-        // The end of what is muted is told to nobody.
-        if send_resolved && !is_ever_muted {
-            prop_assert_eq!(known, firing);
-        }
-    }
+#[test]
+fn a_refusal_of_what_was_decided_before_drops_nothing_that_was_decided_since() {
+    let mut world = World::new(routing("", true));
+    world.fire("a");
+    assert_eq!(world.run(60_000).len(), 1);
+    world.end("a");
+    world.now += INTERVAL_MS;
+    world.step();
+    let before = world.groups.owing(&world.routing)[0].clone();
+    // While it is under way the next is decided: it fires again.
+    world.fire("a");
+    world.now += INTERVAL_MS;
+    world.step();
+    world.groups.refuse(&before);
+    let owing = world.groups.owing(&world.routing);
+    assert!(!owing[0].is_refused);
+    assert_eq!(world.tell()[0].1, (names("a"), names("")));
+    // The same of an end that was decided since.
+    world.now += INTERVAL_MS;
+    world.end("a");
+    world.step();
+    let before = world.groups.owing(&world.routing)[0].clone();
+    world.now += INTERVAL_MS;
+    world.fire("b");
+    world.step();
+    world.end("b");
+    world.now += INTERVAL_MS;
+    world.step();
+    world.groups.refuse(&before);
+    assert_eq!(world.tell()[0].1, (names(""), names("a b")));
 }

@@ -1,0 +1,181 @@
+//! How it goes with one way of a receiver: which group it is told of next, and when.
+//!
+//! A way that is away is asked for the newest group after ever longer times. Whether it is away, or
+//! takes that one message badly, is known by another group, which is tried right after. So one that
+//! fails again and again holds up no other, and a way that is back is told of the newest first. Must
+//! never know: groups, how anything is sent.
+
+use std::collections::BTreeMap;
+
+use crate::{alerts::backoff_ms, model::UnixMillis};
+
+/// A receiver that is away is tried again up to so much later than it would be, in parts of the time.
+const JITTER_PARTS: i64 = 4;
+
+/// One way of a receiver.
+#[derive(Debug, Default)]
+pub(super) struct Courier {
+    is_busy: bool,
+    /// How often it was tried in vain, a group and another one beside it counted once.
+    failures: u32,
+    /// Not before this.
+    next_at: Option<UnixMillis>,
+    /// The group that failed, as long as no other one was tried beside it.
+    alone: Option<String>,
+    /// The group that failed before the one under way.
+    beside: Option<String>,
+    /// Groups that failed since they were told last.
+    failed: BTreeMap<String, Failed>,
+}
+
+#[derive(Debug, Default)]
+struct Failed {
+    times: u32,
+    next_at: Option<UnixMillis>,
+}
+
+/// A clock that was set back makes nobody wait for longer.
+fn waits(next_at: Option<UnixMillis>, now: UnixMillis) -> bool {
+    next_at.is_some_and(|at| (1..=2 * backoff_ms(u32::MAX)).contains(&at.since(now)))
+}
+
+fn after(failures: u32, now: UnixMillis) -> Option<UnixMillis> {
+    let wait_ms = backoff_ms(failures);
+    Some(now.plus(wait_ms + fastrand::i64(0..=wait_ms / JITTER_PARTS)))
+}
+
+impl Courier {
+    /// The place of the group, among those that it is owed, the newest first, of which it is told now;
+    /// it is busy then.
+    pub(super) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
+        if self.is_busy || owed.is_empty() {
+            return None;
+        }
+        if self.failed.len() > owed.len() {
+            self.failed.retain(|group, _| owed.contains(&group.as_str()));
+        }
+        let failed = |at: &usize| self.failed.get(*owed.get(*at)?);
+        let is_other = |at: &usize| {
+            self.alone.as_deref().is_some_and(|own| owed.get(*at).is_some_and(|it| *it != own))
+        };
+        let others = (0..owed.len()).filter(is_other);
+        let other = others.min_by_key(|at| failed(at).map_or(0, |own| own.times));
+        let found = match other {
+            Some(_) => other,
+            None if waits(self.next_at, now) => None,
+            None if self.failures > 0 => Some(0),
+            None => (0..owed.len()).find(|at| !waits(failed(at).and_then(|own| own.next_at), now)),
+        };
+        if other.is_some() {
+            self.beside = self.alone.take();
+        }
+        self.is_busy = found.is_some();
+        found
+    }
+
+    /// Whether it is being told.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Notes that nothing is to be told of the group any more.
+    pub(super) fn put_back(&mut self) {
+        self.is_busy = false;
+        self.alone = self.beside.take().or_else(|| self.alone.take());
+    }
+
+    /// Notes that it has taken or refused what it was told of a group: it is there. Returns whether it
+    /// was not before.
+    pub(super) fn answer(&mut self, group: &str) -> bool {
+        self.is_busy = false;
+        let was_away = self.failures > 0;
+        let beside = self.beside.take();
+        // What failed because it was away does not wait any longer.
+        if self.failures > u32::from(beside.is_some()) {
+            self.failed.retain(|own, _| Some(own) == beside.as_ref());
+        }
+        self.failed.remove(group);
+        (self.failures, self.next_at, self.alone) = (0, None, None);
+        was_away
+    }
+
+    /// Notes that it could not be told of a group. Returns whether it could before.
+    pub(super) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
+        self.is_busy = false;
+        let own = self.failed.entry(group.to_owned()).or_default();
+        own.next_at = after(own.times, now);
+        own.times = own.times.saturating_add(1);
+        if self.beside.take().is_some() {
+            // Both failed, so it is away.
+            self.next_at = after(self.failures.saturating_sub(1), now);
+            return false;
+        }
+        self.next_at = after(self.failures, now);
+        self.failures = self.failures.saturating_add(1);
+        self.alone = Some(group.to_owned());
+        self.failures == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told within so many seconds, each group once, to a way that takes what `takes` says.
+    fn told(
+        courier: &mut Courier,
+        owed: &mut Vec<&'static str>,
+        from: i64,
+        seconds: i64,
+        takes: impl Fn(&str) -> bool,
+    ) -> Vec<&'static str> {
+        let mut told = Vec::new();
+        for second in from..from + seconds {
+            let now = UnixMillis(second * 1000);
+            while let Some(at) = courier.take(owed, now) {
+                let group = owed[at];
+                assert_eq!(courier.take(owed, now), None, "it has one at a time");
+                if takes(group) {
+                    courier.answer(group);
+                    owed.retain(|own| *own != group);
+                    told.push(group);
+                } else {
+                    courier.fail(group, now);
+                }
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn groups_that_fail_hold_up_no_other_wherever_they_stand() {
+        for bad in [&["a"][..], &["d"], &["a", "b"], &["b", "c", "d"], &["a", "b", "c"]] {
+            let mut courier = Courier::default();
+            let mut owed = vec!["a", "b", "c", "d"];
+            let all = told(&mut courier, &mut owed, 0, 120, |group| !bad.contains(&group));
+            assert_eq!(owed, bad, "told {all:?}");
+            // What comes meanwhile is told at once, or when another one is tried.
+            owed.insert(0, "new");
+            let new = told(&mut courier, &mut owed, 120, 80, |group| !bad.contains(&group));
+            assert_eq!(new, ["new"], "{bad:?}");
+            // And each of the others once it is taken.
+            told(&mut courier, &mut owed, 200, 200, |_| true);
+            assert_eq!(owed, [""; 0], "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_way_that_is_back_is_told_of_the_newest_first_and_is_asked_seldom_while_it_is_away() {
+        let mut courier = Courier::default();
+        let mut owed = vec!["a", "b", "c", "d"];
+        let tries = std::cell::Cell::new(0);
+        let none = told(&mut courier, &mut owed, 0, 3600, |_| {
+            tries.set(tries.get() + 1);
+            false
+        });
+        assert_eq!(none, [""; 0]);
+        assert!((90..=180).contains(&tries.get()), "{}", tries.get());
+        let all = told(&mut courier, &mut owed, 3600, 80, |_| true);
+        assert_eq!(all, ["a", "b", "c", "d"]);
+    }
+}

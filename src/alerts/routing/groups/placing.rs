@@ -1,0 +1,161 @@
+//! Which group an alert is in, and what is left out where there are too many.
+//!
+//! Must never know: what is told, and when.
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Groups, group::Group, settings};
+use crate::{
+    alerts::{
+        LabelSet, fingerprint,
+        routing::{MessageAlert, Route, Routing},
+    },
+    model::UnixMillis,
+};
+
+/// Groups, at most.
+const GROUPS_MAX: usize = 2000;
+/// Alerts of a group, at most, and their bytes; a group is one object of the store.
+const MEMBERS_MAX: usize = 500;
+const MEMBER_BYTES_MAX: usize = 384 << 10;
+/// Alerts of all groups, at most.
+const ALL_MEMBERS_MAX: usize = 20_000;
+
+impl Groups {
+    /// Puts all alerts into the groups of their routes; what is not there any more has ended.
+    pub(super) fn place_all(
+        &mut self,
+        routing: &Routing,
+        alerts: &[MessageAlert],
+        now: UnixMillis,
+    ) {
+        self.left_out = 0;
+        self.place_at = UnixMillis::MAX;
+        for group in self.all.values_mut() {
+            group.left_out = 0;
+            group.members.values_mut().for_each(|member| member.is_seen = false);
+        }
+        self.forget_unrouted(routing);
+        let mut count: usize = self.all.values().map(|group| group.members.len()).sum();
+        for alert in merged(alerts) {
+            let key = fingerprint(&alert.labels);
+            for place in routing.routes_of(&alert.labels) {
+                let Some(route) = routing.routes.get(place) else { continue };
+                self.place(route, None, &key, alert, &mut count, now);
+                for at in 0..route.escalations.len() {
+                    self.place(route, Some(at), &key, alert, &mut count, now);
+                }
+            }
+        }
+        for group in self.all.values_mut() {
+            group.end_unseen(now.0);
+        }
+    }
+
+    /// Groups of routes that are gone.
+    fn forget_unrouted(&mut self, routing: &Routing) {
+        let gone = &mut self.gone;
+        self.all.retain(|id, group| {
+            let is_routed = settings(routing, group).is_some();
+            if !is_routed {
+                gone.insert(id.clone());
+            }
+            is_routed
+        });
+    }
+
+    /// Puts an alert into its group of a route, and counts it when it is a new member.
+    fn place(
+        &mut self,
+        route: &Route,
+        escalation: Option<usize>,
+        key: &str,
+        alert: &MessageAlert,
+        count: &mut usize,
+        now: UnixMillis,
+    ) {
+        let labels = route.group_of(&alert.labels);
+        let id = id(&route.key, escalation, &labels);
+        let group = self.all.get_mut(&id);
+        if let Some(group) = group.filter(|group| group.members.contains_key(key)) {
+            group.put(key, alert);
+            return;
+        }
+        // An end alone is no news.
+        if !alert.is_firing() {
+            return;
+        }
+        if let Some(at) = escalation {
+            let begin = route.escalations.get(at).and_then(|own| own.begins_at(alert));
+            let Some(begin) = begin else { return };
+            if now < begin {
+                self.place_at = self.place_at.min(begin);
+                return;
+            }
+        }
+        // Once somebody is left out there is no more to forget.
+        if *count >= ALL_MEMBERS_MAX && self.left_out == 0 {
+            *count -= usize::from(self.evict_any());
+        }
+        let is_full = *count >= ALL_MEMBERS_MAX
+            || (!self.all.contains_key(&id) && self.all.len() >= GROUPS_MAX);
+        if is_full {
+            self.left_out += 1;
+            return;
+        }
+        let wait_ms = if escalation.is_some() { 0 } else { route.group_wait_ms };
+        self.gone.remove(&id);
+        let group = self.all.entry(id).or_insert_with(|| {
+            Group::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
+        });
+        while group.left_out == 0 && !has_room(group, alert) && group.evict() {
+            *count -= 1;
+        }
+        if group.left_out > 0 || !has_room(group, alert) {
+            group.left_out += 1;
+            self.left_out += 1;
+            return;
+        }
+        // As Alertmanager: what fires for long does not wait for others.
+        if group.flushed_at == 0 && alert.starts_at.saturating_add(wait_ms) < now.0 {
+            group.next_flush = now.0;
+        }
+        group.put(key, alert);
+        *count += 1;
+    }
+
+    /// Forgets an end that some group owes, where all have too many alerts.
+    fn evict_any(&mut self) -> bool {
+        self.all.values_mut().any(Group::evict)
+    }
+}
+
+fn has_room(group: &Group, alert: &MessageAlert) -> bool {
+    group.members.len() < MEMBERS_MAX && group.bytes() + bytes(alert) <= MEMBER_BYTES_MAX
+}
+
+/// Each alert once: rules may give the same labels, and one that fires goes before one that ended.
+fn merged(alerts: &[MessageAlert]) -> impl Iterator<Item = &MessageAlert> {
+    let mut all: BTreeMap<&LabelSet, &MessageAlert> = BTreeMap::new();
+    for own in alerts {
+        let order = |own: &MessageAlert| (!own.is_firing(), own.starts_at);
+        let kept = all.entry(&own.labels).or_insert(own);
+        if order(own) < order(kept) {
+            *kept = own;
+        }
+    }
+    all.into_values()
+}
+
+fn id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String {
+    let own = format!("{route}\0{escalation:?}\0{labels:?}");
+    format!("{:032x}", xxh3_128(own.as_bytes()))
+}
+
+/// About how many bytes an alert takes when it is stored.
+pub(super) fn bytes(alert: &MessageAlert) -> usize {
+    let pairs = alert.labels.iter().chain(&alert.annotations);
+    200 + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
+}

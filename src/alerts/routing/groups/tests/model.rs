@@ -1,0 +1,215 @@
+//! Groups against a naive model, and what holds whatever receivers, silences and crashes do.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const WAIT_MS: i64 = 30_000;
+const REPEAT_MS: i64 = 300_000;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+#[derive(Debug, Clone)]
+enum Event {
+    Fire(usize),
+    End(usize),
+    Mute(usize),
+    /// Steps, and whether the receiver is there.
+    Pass(u8, bool),
+    Crash,
+    /// The receiver took it, and the process was killed before that was noted.
+    TakenAndCrash,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (0..NAMES.len()).prop_map(Event::Fire),
+        4 => (0..NAMES.len()).prop_map(Event::End),
+        1 => (0..NAMES.len()).prop_map(Event::Mute),
+        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, there)| Event::Pass(steps, there)),
+        1 => Just(Event::Crash),
+        1 => Just(Event::TakenAndCrash),
+    ]
+}
+
+/// One group, one way, a receiver that is always there: straight from Alertmanager's words.
+#[derive(Default)]
+struct Naive {
+    /// Whether each fires.
+    alerts: BTreeMap<&'static str, bool>,
+    /// The same of those that were seen to fire, until their end is decided.
+    members: BTreeMap<&'static str, bool>,
+    next: Option<i64>,
+    firing: BTreeSet<String>,
+    resolved: BTreeSet<String>,
+    at: Option<i64>,
+    /// Whether another way of the receiver fails always: the group stays for it.
+    sibling_fails: bool,
+    is_held: bool,
+}
+
+impl Naive {
+    fn step(&mut self, now: i64) -> Option<Said> {
+        for (name, fires) in &self.alerts {
+            if *fires || self.members.contains_key(name) {
+                self.members.insert(name, *fires);
+            }
+        }
+        if self.members.is_empty() && !self.is_held {
+            return None;
+        }
+        let next = *self.next.get_or_insert(now + WAIT_MS);
+        if now < next {
+            return None;
+        }
+        self.next = Some(now + INTERVAL_MS);
+        let of = |is_firing: bool| -> BTreeSet<String> {
+            let own = self.members.iter().filter(|(_, fires)| **fires == is_firing);
+            own.map(|(name, _)| (*name).to_owned()).collect()
+        };
+        let (firing, resolved) = (of(true), of(false));
+        let is_news = match self.at {
+            None => !firing.is_empty(),
+            Some(at) => {
+                !firing.is_subset(&self.firing)
+                    || (firing.is_empty() && !self.firing.is_empty())
+                    || (!firing.is_empty()
+                        && (!resolved.is_subset(&self.resolved) || now - at >= REPEAT_MS))
+            }
+        };
+        self.members.retain(|_, fires| *fires);
+        let told = (firing.iter().cloned().collect(), resolved.iter().cloned().collect());
+        if is_news {
+            (self.firing, self.resolved, self.at) = (firing, resolved, Some(now));
+        }
+        self.is_held |= self.sibling_fails && !self.members.is_empty();
+        if self.members.is_empty() && !self.is_held {
+            (self.next, self.at) = (None, None);
+        }
+        is_news.then_some(told)
+    }
+}
+
+/// What the first way is told, at each step as the naive model says, while the other one fails or not.
+fn is_as_the_naive_model_says(
+    events: Vec<Event>,
+    routing: Routing,
+    sibling_fails: bool,
+) -> Result<(), TestCaseError> {
+    let mut world = World::new(routing);
+    let mut naive = Naive { sibling_fails, ..Naive::default() };
+    for event in events {
+        match event {
+            Event::Fire(at) => {
+                world.fire(NAMES[at]);
+                naive.alerts.insert(NAMES[at], true);
+            }
+            Event::End(at) => {
+                world.end(NAMES[at]);
+                naive.alerts.insert(NAMES[at], false);
+            }
+            Event::Pass(steps, _) => {
+                for _ in 0..steps {
+                    let expected: Vec<_> = naive.step(world.now).into_iter().collect();
+                    world.step();
+                    let told = world.tell_ways(|way| way == "webhook/0");
+                    let told: Vec<_> = told.into_iter().map(|(_, said)| said).collect();
+                    prop_assert_eq!(told, expected, "at {}", world.now);
+                    world.now += STEP_MS;
+                }
+            }
+            Event::Mute(_) | Event::Crash | Event::TakenAndCrash => {}
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_receiver_that_is_there_is_told_as_the_naive_model_says(
+        events in prop::collection::vec(event(), 1..60)
+    ) {
+        is_as_the_naive_model_says(events, routing("", true), false)?;
+    }
+
+    #[test]
+    fn a_way_that_is_there_is_told_as_the_naive_model_says_while_another_one_fails(
+        events in prop::collection::vec(event(), 1..60)
+    ) {
+        is_as_the_naive_model_says(events, two_ways(), true)?;
+    }
+
+    #[test]
+    fn whatever_happens_the_receiver_knows_what_fires_and_hears_nothing_twice(
+        events in prop::collection::vec(event(), 1..80), send_resolved in any::<bool>()
+    ) {
+        let mut world = World::new(routing("", send_resolved));
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut last: Option<(i64, Said)> = None;
+        let mut is_twice_fine = false;
+        let is_ever_muted = events.iter().any(|event| matches!(event, Event::Mute(_)));
+        let mut hear = |at: i64, own: Said, is_twice_fine: &mut bool| {
+            for name in &own.0 {
+                known.insert(name.clone());
+            }
+            for name in &own.1 {
+                known.remove(name);
+            }
+            if let Some((before, same)) = &last {
+                let is_repeat = *same == own && !own.0.is_empty() && at - before < REPEAT_MS;
+                // One that ended and fires again, all in between, is the same again, and is told
+                // when both were decided.
+                let is_again = at - before >= INTERVAL_MS;
+                assert!(!is_repeat || *is_twice_fine || is_again, "{own:?} twice within {at} - {before}");
+            }
+            *is_twice_fine = false;
+            last = Some((at, own));
+            known.clone()
+        };
+        for event in events {
+            match event {
+                Event::Fire(at) => world.fire(NAMES[at]),
+                Event::End(at) => world.end(NAMES[at]),
+                Event::Mute(at) => {
+                    if !world.muted.remove(NAMES[at]) {
+                        world.muted.insert(NAMES[at]);
+                    }
+                }
+                Event::Pass(steps, is_there) => {
+                    for _ in 0..steps {
+                        world.step();
+                        if is_there {
+                            for (_, own) in world.tell() {
+                                hear(world.now, own, &mut is_twice_fine);
+                            }
+                        }
+                        world.now += STEP_MS;
+                    }
+                }
+                Event::Crash => world.crash(),
+                Event::TakenAndCrash => {
+                    let owing = world.groups.owing(&world.routing);
+                    for own in owing {
+                        if let Some((message, _)) = world.groups.message(&world.routing, &own) {
+                            hear(world.now, said(&message), &mut is_twice_fine);
+                            is_twice_fine = true;
+                        }
+                    }
+                    world.crash();
+                }
+            }
+        }
+        // Once it is quiet and nothing is muted, the receiver knows what fires.
+        world.muted.clear();
+        let mut known = BTreeSet::new();
+        for (at, own) in world.run(INTERVAL_MS * 2 + REPEAT_MS + WAIT_MS) {
+            known = hear(at, own, &mut is_twice_fine);
+        }
+        let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, own)| own.is_firing())
+            .map(|(name, _)| (*name).to_owned()).collect();
+        prop_assert!(firing.is_subset(&known) , "{firing:?} {known:?}");
+        // The end of what is muted is told to nobody.
+        if send_resolved && !is_ever_muted {
+            prop_assert_eq!(known, firing);
+        }
+    }
+}
