@@ -25,9 +25,9 @@ pub use file::{RuleFault, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
 pub use routing::{
-    Command, Email, Escalation, Groups, Http, Inhibitors, Integration, Message, MessageAlert,
-    Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField, StoredGroup, Target,
-    Tls, Webhook, by_job, by_labels, read_routing,
+    Command, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
+    MessageAlert, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,
+    StoredGroup, Target, Tls, Webhook, by_job, by_labels, read_routing,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};

@@ -26,7 +26,8 @@ use crate::{
 const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
                      repeat_interval: 1h}\n";
 
-fn start(notifications: &str, more: &str) -> Daemon {
+/// A daemon with a file of notifications, and more settings of `[alerts]`.
+pub(crate) fn start(notifications: &str, more: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     fs::write(at("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
@@ -39,7 +40,7 @@ fn start(notifications: &str, more: &str) -> Daemon {
     Daemon::start_in(dir, &(settings + &granularities(&SECONDS)))
 }
 
-fn set(daemon: &Daemon, host: &str, level: f64) {
+pub(crate) fn set(daemon: &Daemon, host: &str, level: f64) {
     let tags = json!({ "host": host });
     daemon.accept(&json!([{ "metric": "level", "tags": tags, "value": level }]));
 }

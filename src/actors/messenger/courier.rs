@@ -39,9 +39,9 @@ fn waits(next_at: Option<UnixMillis>, now: UnixMillis) -> bool {
     next_at.is_some_and(|at| (1..=2 * backoff_ms(u32::MAX)).contains(&at.since(now)))
 }
 
-fn after(failures: u32, now: UnixMillis) -> Option<UnixMillis> {
+fn after(failures: u32, now: UnixMillis) -> UnixMillis {
     let wait_ms = backoff_ms(failures);
-    Some(now.plus(wait_ms + fastrand::i64(0..=wait_ms / JITTER_PARTS)))
+    now.plus(wait_ms + fastrand::i64(0..=wait_ms / JITTER_PARTS))
 }
 
 impl Courier {
@@ -103,14 +103,14 @@ impl Courier {
     pub(super) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let own = self.failed.entry(group.to_owned()).or_default();
-        own.next_at = after(own.times, now);
+        own.next_at = Some(after(own.times, now));
         own.times = own.times.saturating_add(1);
         if self.beside.take().is_some() {
             // Both failed, so it is away.
-            self.next_at = after(self.failures.saturating_sub(1), now);
+            self.next_at = Some(after(self.failures.saturating_sub(1), now));
             return false;
         }
-        self.next_at = after(self.failures, now);
+        self.next_at = Some(after(self.failures, now));
         self.failures = self.failures.saturating_add(1);
         self.alone = Some(group.to_owned());
         self.failures == 1

@@ -127,17 +127,21 @@ fn post(http: &Http, url: &str, body: String) -> Result<String, Outcome> {
         let password = password.read().map_err(failed)?;
         request = request.header("Authorization", basic(name, &password));
     }
-    let mut answer = request.send(body).and_then(taken).map_err(|cause| match cause {
-        ureq::Error::BadUri(_) => failed(NO_ADDRESS),
-        own if is_refusal(&own) => Outcome::Refused(own.to_string()),
-        ureq::Error::StatusCode(status @ 300..=399) => {
-            failed(format!("it leads elsewhere (status {status}): name where it leads to"))
-        }
-        own => failed(own),
-    })?;
+    let mut answer = request.send(body).and_then(taken).map_err(|cause| fault(&cause))?;
     // It has the message: what else it says changes nothing.
     let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
     Ok(text.unwrap_or_default())
+}
+
+/// Why a message was not taken.
+fn fault(cause: &ureq::Error) -> Outcome {
+    if let ureq::Error::BadUri(_) = cause {
+        return failed(NO_ADDRESS);
+    }
+    if let ureq::Error::StatusCode(status @ 300..=399) = cause {
+        return failed(format!("it leads elsewhere (status {status}): name where it leads to"));
+    }
+    if is_refusal(cause) { Outcome::Refused(cause.to_string()) } else { failed(cause) }
 }
 
 /// RFC 7617.

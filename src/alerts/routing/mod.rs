@@ -20,4 +20,4 @@ pub use receiver::{
     Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
     Webhook,
 };
-pub use route::{Escalation, Route, Routing};
+pub use route::{Escalation, GroupKey, Route, Routing};

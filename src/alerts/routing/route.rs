@@ -67,7 +67,7 @@ pub struct Escalation {
 }
 
 /// Which group: the key of its route, which of its escalations, and the labels in common.
-type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
+pub type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
 
 impl Escalation {
     /// When an alert is told to its receiver; `None`: never, as it is.

@@ -36,6 +36,7 @@ pub struct AlertingParts {
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
     scope.compressed(Method::GET, "/api/v2/alerts", alerts::list);
+    scope.compressed(Method::GET, "/api/v2/alerts/groups", alerts::groups);
     scope.compressed(Method::GET, "/api/v2/silences", silences::list);
     scope.route(Method::POST, "/api/v2/silences", silences::put);
     scope.route(Method::GET, "/api/v2/silence/{id}", silences::get);

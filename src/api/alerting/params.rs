@@ -13,7 +13,7 @@ pub(super) struct Params {
     pub(super) filters: Vec<LabelMatcher>,
     pub(super) active: bool,
     pub(super) silenced: bool,
-    pub(super) unprocessed: bool,
+    pub(super) inhibited: bool,
     /// Of whose name, as of a label.
     pub(super) receiver: Option<LabelMatcher>,
 }
@@ -23,8 +23,8 @@ impl Params {
     pub(super) fn read(query: &str) -> Result<Self, String> {
         let pairs = Query::<Vec<(String, String)>>::from_query(query);
         let pairs = pairs.map_err(|cause| cause.to_string())?.into_inner();
-        let (active, silenced, unprocessed) = (true, true, true);
-        let mut own = Self { filters: Vec::new(), active, silenced, unprocessed, receiver: None };
+        let (active, silenced, inhibited) = (true, true, true);
+        let mut own = Self { filters: Vec::new(), active, silenced, inhibited, receiver: None };
         for (name, value) in pairs {
             let word = || match &*value {
                 "true" => Ok(true),
@@ -35,9 +35,9 @@ impl Params {
                 "filter" => own.filters.extend(LabelMatcher::parse_all(&value)?),
                 "active" => own.active = word()?,
                 "silenced" => own.silenced = word()?,
-                "unprocessed" => own.unprocessed = word()?,
-                // Nothing is inhibited.
-                "inhibited" => drop(word()?),
+                "inhibited" => own.inhibited = word()?,
+                // All that is shown has been looked at.
+                "unprocessed" => drop(word()?),
                 "receiver" => own.receiver = Some(LabelMatcher::new(&name, &value, true, true)?),
                 _ => {}
             }

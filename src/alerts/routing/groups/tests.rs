@@ -333,8 +333,10 @@ fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
         };
         world.groups.step(&world.routing, true, &mut { alerts }, &|_| false, UnixMillis(now));
         for (_, (firing, ended)) in world.tell_ways(|way| way == "webhook/0") {
-            firing.into_iter().for_each(|own| *told.entry((own, true)).or_insert(0) += 1);
-            ended.into_iter().for_each(|own| *told.entry((own, false)).or_insert(0) += 1);
+            let fires = firing.into_iter().map(|own| (own, true));
+            for own in fires.chain(ended.into_iter().map(|own| (own, false))) {
+                *told.entry(own).or_insert(0) += 1;
+            }
         }
         assert_eq!(world.groups.left_out(), 0, "round {round}");
         world.now += INTERVAL_MS;
