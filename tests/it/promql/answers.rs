@@ -94,6 +94,30 @@ fn answers_are_the_same_from_memory_and_from_documents() {
 }
 
 #[test]
+fn an_instant_query_finds_the_newest_sample_of_each_series_however_old() {
+    let mut bench = bench();
+    let intervals = [1, 2, 4, 7];
+    for minutes in intervals {
+        let id = bench.define("m", &[("every", &minutes.to_string())], Kind::Gauge);
+        bench.fill(id, minutes * MINUTE, |i| (i * minutes <= 40).then_some(i as f64));
+    }
+    let expected = |at: i64| {
+        let newest = intervals.map(|minutes| {
+            let number = (at / (minutes * MINUTE)).min(40 / minutes);
+            let is_there = at - number * minutes * MINUTE < 5 * MINUTE;
+            is_there.then(|| format!("m{{every=\"{minutes}\"}} {number}"))
+        });
+        newest.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    };
+    for _ in 0..2 {
+        for at in (0..60 * MINUTE).step_by(20_000) {
+            assert_eq!(bench.at("m", at), expected(at), "at {at}");
+        }
+        bench.store.checkpoint(NOW).unwrap();
+    }
+}
+
+#[test]
 fn a_series_that_ended_has_no_value_afterwards() {
     let mut bench = bench();
     let up = bench.define("up", &[], Kind::Gauge);

@@ -5,7 +5,7 @@
 
 use promql_parser::parser::VectorSelector;
 
-use super::Selectors;
+use super::{Selectors, reading::Needed};
 use crate::{
     policy::query_plan::Detail,
     query::promql::value::{
@@ -31,7 +31,7 @@ impl Selectors<'_> {
         let reach_ms = range_ms + self.lookback_ms + after_ms;
         let mut windows = self.windows(shift, steps, reach_ms, Detail::Samples);
         windows.first.0 += after_ms;
-        let cells = self.cells(selector, &windows)?;
+        let cells = self.cells(selector, &windows, Needed::All)?;
         self.bounds.check_points(cells.series.len(), steps.count)?;
         let mut out = Vec::with_capacity(cells.series.len());
         for series in &cells.series {

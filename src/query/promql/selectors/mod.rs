@@ -28,7 +28,7 @@ use crate::{
 };
 pub(crate) use instant::Take;
 use modifiers::{positive_ms, shift};
-use reading::ReadKey;
+use reading::{Needed, ReadKey};
 
 /// Answers selectors.
 pub(crate) struct Selectors<'a> {
@@ -66,7 +66,7 @@ impl<'a> Selectors<'a> {
         let shift = self.shift(&selector.vs);
         let range_ms = positive_ms(selector.range)?;
         let windows = self.windows(shift, steps, range_ms, detail);
-        let cells = self.cells(&selector.vs, &windows)?;
+        let cells = self.cells(&selector.vs, &windows, Needed::All)?;
         Ok(RangeVector { cells, range_ms, shift })
     }
 

@@ -9,7 +9,7 @@ use promql_parser::parser::VectorSelector;
 
 use super::Selectors;
 use crate::{
-    model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
+    model::{GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
         coverage::{Coverage, Segment},
         query_plan::{self, Detail, Windows},
@@ -19,7 +19,7 @@ use crate::{
         promql::{
             parse::selector::matchers_of,
             value::{
-                cells::append_cells,
+                cells::{TimedCell, append_cells},
                 error::PromqlError,
                 labels::Labels,
                 range_vector::{CellMatrix, CellSeries},
@@ -27,6 +27,7 @@ use crate::{
         },
         select_series,
     },
+    store::{Slot, View},
 };
 
 /// Series that are read with one view: each holds up the writer for a moment.
@@ -47,6 +48,17 @@ pub(super) struct ReadKey {
     from: i64,
     to: i64,
     single: bool,
+    needed: Needed,
+}
+
+/// Which cells are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// All within the windows.
+    All,
+    /// Of each series at least the newest up to the only time; older ones only where there is none
+    /// lately.
+    Newest,
 }
 
 impl Selectors<'_> {
@@ -55,10 +67,12 @@ impl Selectors<'_> {
         &self,
         selector: &VectorSelector,
         windows: &Windows,
+        needed: Needed,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         let name = selector.name.as_deref().unwrap_or_default();
         let text = format!("{name} {:?}", selector.matchers);
-        self.cells_matching(text, windows, &|| matchers_of(selector, self.bounds.limits))
+        let matchers = || matchers_of(selector, self.bounds.limits);
+        self.cells_matching(text, windows, needed, &matchers)
     }
 
     /// The cells that windows need of series that match; the text tells these matchers from others.
@@ -66,6 +80,7 @@ impl Selectors<'_> {
         &self,
         text: String,
         windows: &Windows,
+        needed: Needed,
         matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         let coverage = coverage(self.store, &windows.span(), self.now);
@@ -83,6 +98,7 @@ impl Selectors<'_> {
             from: span.start.0,
             to: span.end.0,
             single: windows.count < 2,
+            needed: if windows.count < 2 { needed } else { Needed::All },
         };
         if let Some((_, cells)) = self.read.borrow().iter().find(|(own, _)| *own == key) {
             return Ok(cells.clone());
@@ -91,7 +107,7 @@ impl Selectors<'_> {
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.cells_matching(key.selector, &each, matchers);
+            return self.cells_matching(key.selector, &each, needed, matchers);
         }
         self.bounds.check_points(found.len(), windows.count)?;
         let mut segments = coverage.segments(granularity, span);
@@ -99,7 +115,13 @@ impl Selectors<'_> {
             segments = coverage.with_fine_end(segments);
         }
         self.warn_of_coarse(&coverage, granularity, &segments);
-        let mut series = self.cells_of(found, &segments)?;
+        let mut series = match key.needed {
+            Needed::All => self.cells_of(found, &segments)?,
+            Needed::Newest => {
+                let newest_first = newest_first(&segments, granularities, windows.first);
+                self.newest_cells_of(found, &newest_first, windows.first)?
+            }
+        };
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
         let width = |segment: &Segment| granularities[segment.granularity].width_ms;
         let widths = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
@@ -144,31 +166,57 @@ impl Selectors<'_> {
         found: Vec<Selected>,
         segments: &[Segment],
     ) -> Result<Vec<CellSeries>, PromqlError> {
-        let mut series = Vec::with_capacity(found.len());
-        let mut slots = Vec::new();
-        let mut found = found.into_iter();
-        while !found.as_slice().is_empty() {
-            let part: Vec<_> = found.by_ref().take(SERIES_PER_VIEW).collect();
-            let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
-            let first = series.len();
-            series.extend(part.into_iter().map(|selected| CellSeries {
-                labels: Labels::of_key(selected.info.key),
-                drop_metric: false,
-                kind: selected.info.kind,
-                ended_at: selected.ended_at,
-                cells: Vec::new(),
-            }));
+        read_in_parts(found, |ids, series, slots| {
             for segment in segments {
-                let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
-                for (id, series) in ids.iter().zip(&mut series[first..]) {
-                    self.bounds.check_time()?;
-                    view.slots_into(*id, &mut slots)?;
-                    self.bounds.count_cells(slots.len())?;
-                    append_cells(&slots, series.kind, &mut series.cells);
+                let view = self.store.view(segment.stored, segment.range.clone(), ids)?;
+                for (id, series) in ids.iter().zip(&mut *series) {
+                    self.append(&view, *id, series, slots)?;
                 }
             }
-        }
-        Ok(series)
+            Ok(())
+        })
+    }
+
+    /// The same, segments from the newest on only until each series has a cell up to a time.
+    fn newest_cells_of(
+        &self,
+        found: Vec<Selected>,
+        newest_first: &[Segment],
+        upto: UnixMillis,
+    ) -> Result<Vec<CellSeries>, PromqlError> {
+        read_in_parts(found, |ids, series, slots| {
+            let mut missing: Vec<usize> = (0..ids.len()).collect();
+            for segment in newest_first {
+                let ids: Vec<_> = missing.iter().map(|place| ids[*place]).collect();
+                let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
+                for (id, place) in ids.iter().zip(&missing) {
+                    let newer = std::mem::take(&mut series[*place].cells);
+                    self.append(&view, *id, &mut series[*place], slots)?;
+                    series[*place].cells.extend(newer);
+                }
+                let is_older = |cell: &TimedCell| cell.first_at <= upto.0;
+                missing.retain(|place| !series[*place].cells.first().is_some_and(is_older));
+                if missing.is_empty() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends the cells of a series.
+    fn append(
+        &self,
+        view: &View,
+        id: SeriesId,
+        series: &mut CellSeries,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), PromqlError> {
+        self.bounds.check_time()?;
+        view.slots_into(id, slots)?;
+        self.bounds.count_cells(slots.len())?;
+        append_cells(slots, series.kind, &mut series.cells);
+        Ok(())
     }
 
     fn warn_of_coarse(
@@ -194,4 +242,48 @@ impl Selectors<'_> {
             });
         }
     }
+}
+
+/// The segments from the newest on. The newest begins with the slot before that of a time: most series
+/// have a sample there.
+fn newest_first(
+    segments: &[Segment],
+    granularities: &GranularitySet,
+    at: UnixMillis,
+) -> Vec<Segment> {
+    let mut out: Vec<_> = segments.iter().rev().cloned().collect();
+    if let Some(newest) = out.first_mut() {
+        let own = &granularities[newest.granularity];
+        let border = own.slot_start(at).minus(own.width_ms);
+        if border > newest.range.start && border < newest.range.end {
+            let older = Segment { range: newest.range.start..border, ..newest.clone() };
+            newest.range.start = border;
+            out.insert(1, older);
+        }
+    }
+    out
+}
+
+/// Reads the cells of some series at a time.
+fn read_in_parts(
+    found: Vec<Selected>,
+    read: impl Fn(&[SeriesId], &mut [CellSeries], &mut Vec<Slot>) -> Result<(), PromqlError>,
+) -> Result<Vec<CellSeries>, PromqlError> {
+    let mut series = Vec::with_capacity(found.len());
+    let mut slots = Vec::new();
+    let mut found = found.into_iter();
+    while !found.as_slice().is_empty() {
+        let part: Vec<_> = found.by_ref().take(SERIES_PER_VIEW).collect();
+        let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
+        let first = series.len();
+        series.extend(part.into_iter().map(|selected| CellSeries {
+            labels: Labels::of_key(selected.info.key),
+            drop_metric: false,
+            kind: selected.info.kind,
+            ended_at: selected.ended_at,
+            cells: Vec::new(),
+        }));
+        read(&ids, &mut series[first..], &mut slots)?;
+    }
+    Ok(series)
 }
