@@ -1,15 +1,19 @@
-//! Retention: drops whole partitions when their time is over. While the clock is doubted it drops
-//! none, and asks whether the senders confirm it.
+//! Retention: drops whole partitions when their time is over, and then has those series forgotten of
+//! which no sample is left. While the clock is doubted it drops none, and asks whether the senders
+//! confirm it.
 
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Condition, Health, Lifeline, Stop, TrustedClock};
+use super::{Condition, Health, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{
     policy::retention,
     store::{PartitionInfo, Store},
 };
+
+/// Series that are forgotten in one run: batches wait meanwhile.
+const FORGOTTEN_AT_ONCE: usize = 20_000;
 
 /// The role.
 #[derive(Debug)]
@@ -20,10 +24,13 @@ pub struct Retention {
     pub health: Health,
     pub lifeline: Lifeline,
     pub interval: Duration,
+    pub writer: WriterHandle,
+    /// Whether there may be series without samples.
+    pub looks_for_series: bool,
 }
 
 impl Retention {
-    fn run(&self) {
+    fn run(&mut self) {
         self.clock.judge();
         let now = self.clock.moment();
         let mut expired = self.store.partitions();
@@ -35,7 +42,10 @@ impl Retention {
         for PartitionInfo { id, .. } in expired {
             let (granularity, start) = (&self.store.granularity(id.granularity).name, id.start);
             match self.store.drop_partition(id) {
-                Ok(_) => tracing::info!(granularity, %start, "dropped a partition"),
+                Ok(_) => {
+                    self.looks_for_series = true;
+                    tracing::info!(granularity, %start, "dropped a partition");
+                }
                 Err(cause) => {
                     failed = Some(cause.to_string());
                     let cause: &dyn std::error::Error = &cause;
@@ -47,6 +57,27 @@ impl Retention {
             Some(reason) => self.health.raise(Condition::Retention, reason),
             None => self.health.clear(Condition::Retention),
         }
+        if self.looks_for_series {
+            self.forget_series();
+        }
+    }
+
+    /// Has some of the series forgotten that have no samples left; the others in the next run.
+    fn forget_series(&mut self) {
+        let now = self.clock.moment();
+        let Some(since) = retention::kept_since(self.store.granularities(), now) else { return };
+        let series = self.store.series_without_samples(since, FORGOTTEN_AT_ONCE);
+        self.looks_for_series = !series.is_empty();
+        if series.is_empty() {
+            return;
+        }
+        let writer = self.writer.clone();
+        actix::spawn(async move {
+            // The writer says itself when the journal cannot be written.
+            if let Err(fault) = writer.forget_series(series).await {
+                tracing::debug!(%fault, "no series were forgotten; the next run tries again");
+            }
+        });
     }
 }
 

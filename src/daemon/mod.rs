@@ -114,7 +114,7 @@ impl Daemon {
             let role = preallocator(&settings, &store, &clock, &observed, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
-        let role = retention(&settings, &store, &trusted, &health, &lifelines);
+        let role = retention(&settings, &store, &trusted, &health, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealer =
             Sealing::start(&settings, &store, &trusted, &health, &lifelines, &mut arbiters);
@@ -208,11 +208,18 @@ fn retention(
     store: &Store,
     clock: &TrustedClock,
     health: &Health,
+    writer: &WriterHandle,
     lifelines: &Lifelines,
 ) -> Retention {
-    let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
-    let lifeline = lifelines.for_role("retention");
-    Retention { store, clock, health, lifeline, interval: settings.retention_interval }
+    Retention {
+        store: store.clone(),
+        clock: clock.clone(),
+        health: health.clone(),
+        lifeline: lifelines.for_role("retention"),
+        interval: settings.retention_interval,
+        writer: writer.clone(),
+        looks_for_series: true,
+    }
 }
 
 /// The sealer, and what tells it to give up what it has begun.

@@ -13,6 +13,7 @@ use std::{
 use super::{
     dictionary::changes::{ChangeRefusal, SeriesChange},
     error::StoreError,
+    forgetting::Forgotten,
     handle::Store,
     journal::record,
     limits::StoreLimits,
@@ -25,9 +26,10 @@ use crate::model::{
 /// What commits groups; there is one for each store.
 #[derive(Debug)]
 pub struct Appender {
-    store: Store,
+    pub(super) store: Store,
     limits: StoreLimits,
     record: Vec<u8>,
+    pub(super) forgotten: Forgotten,
     /// No sender is idle before this.
     none_idle_before: UnixMillis,
 }
@@ -35,7 +37,8 @@ pub struct Appender {
 impl Appender {
     pub(crate) fn new(store: Store) -> Self {
         let limits = StoreLimits::default();
-        Self { store, limits, record: Vec::new(), none_idle_before: UnixMillis::MIN }
+        let (record, forgotten) = (Vec::new(), Forgotten::default());
+        Self { store, limits, record, forgotten, none_idle_before: UnixMillis::MIN }
     }
 
     /// Limits what is taken in from now on; what is there stays.
@@ -145,21 +148,13 @@ impl Appender {
         &mut self,
         change: &SeriesChange,
     ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
-        let inner = &*self.store.inner;
-        let (plan, series_count) = {
-            let dictionary = inner.dictionary.read();
-            (dictionary.plan(change), dictionary.id_count() as u32)
-        };
+        let plan = self.store.dictionary().plan(change);
         let updates = match plan {
             Ok(updates) => updates,
             Err(refusal) => return Ok(Err(refusal)),
         };
         if !updates.is_empty() {
-            let sequence = inner.catalog.read().applied() + 1;
-            inner.journal.change_series(sequence, series_count, &updates)?;
-            let mut dictionary = inner.dictionary.write();
-            dictionary.update(&updates);
-            inner.living_series.store(dictionary.len(), Ordering::Relaxed);
+            self.write_updates(&updates)?;
         }
         Ok(Ok(updates.len()))
     }

@@ -43,6 +43,8 @@ pub struct Counters {
     pub checkpoints: Count,
     /// Senders forgotten to make room for new ones, or on request.
     pub senders_forgotten: Count,
+    /// Series forgotten because no sample of theirs was left.
+    pub series_forgotten: Count,
     /// Partitions of which one segment was made.
     pub partitions_sealed: Count,
     /// Open documents sealed with them.

@@ -16,6 +16,7 @@ mod error;
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod faulty;
 mod file;
+mod forgetting;
 mod fuzzing;
 mod gathered;
 mod handle;

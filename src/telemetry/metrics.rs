@@ -29,7 +29,7 @@ pub const HOST_METRICS: [(&str, &str); 5] = [
 ];
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 65] = [
+pub const METRIC_NAMES: [(&str, &str); 66] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -58,6 +58,7 @@ pub const METRIC_NAMES: [(&str, &str); 65] = [
     ("granary_partition_file_bytes", "Bytes that partition files take, by granularity"),
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
     ("granary_documents_damaged", "Documents and head rows found damaged since the start"),
+    ("granary_series_forgotten_total", "Series forgotten: no sample of theirs was left"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     ("granary_partitions_sealed_total", "Partitions that were compressed"),
     ("granary_documents_sealed_total", "Open documents that were compressed with their partition"),
@@ -322,7 +323,7 @@ impl Metrics {
 
 impl Mirrored {
     fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 15] = [
+        let counters: [(&str, ReadStore); 16] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
@@ -331,6 +332,7 @@ impl Mirrored {
             ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),
             ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
+            ("granary_series_forgotten_total", |s| s.counters().series_forgotten.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
             ("granary_partitions_sealed_total", |s| s.counters().partitions_sealed.get()),
             ("granary_documents_sealed_total", |s| s.counters().documents_sealed.get()),

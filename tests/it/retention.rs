@@ -4,12 +4,15 @@
 use std::{collections::BTreeSet, path::Path};
 
 use granary::{
-    model::{Kind, UnixMillis},
-    policy::retention::is_expired,
+    model::{Kind, SeriesId, UnixMillis},
+    policy::retention::{is_expired, kept_since},
     query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
+    store::Store,
 };
 
-use crate::setup::{DAY, HOUR, MINUTE, define, open, samples, send, series};
+use crate::setup::{
+    DAY, HOUR, MINUTE, define, granularities, open, open_with, samples, send, series,
+};
 
 /// 2026-09-12T00:00:00Z
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
@@ -55,6 +58,57 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
     out
 }
 
+/// Drops the partitions that are expired.
+fn drop_expired(store: &Store, now: UnixMillis) {
+    for own in store.partitions() {
+        let granularity = store.granularity(own.id.granularity);
+        if is_expired(granularity, own.end, now) {
+            assert!(store.drop_partition(own.id).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_series_is_forgotten_with_the_last_partition_that_could_hold_a_sample_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = granularities(&[["1m", "1h", "1h", "2h"], ["5m", "1h", "2h", "6h"]]);
+    let (store, mut appender) = open_with(dir.path(), &set, START);
+    let all = ["silent", "going_on", "never_sampled"].map(|name| series(name, &[], Kind::Counter));
+    let ids = define(&mut appender, &all, START);
+    send(&mut appender, samples(ids[0], [(START.0, 1.0)]), START);
+    let mut now = START;
+    let mut forgotten_at = None;
+    while now.0 < START.0 + 12 * HOUR {
+        now = now.plus(10 * MINUTE);
+        send(&mut appender, samples(ids[1], [(now.0, 1.0)]), now);
+        store.checkpoint(now).unwrap();
+        drop_expired(&store, now);
+        let expected = usize::from(forgotten_at.is_none() && now.0 >= START.0 + 8 * HOUR);
+        let since = kept_since(store.granularities(), now).unwrap();
+        let candidates = store.series_without_samples(since, 9);
+        assert_eq!(candidates, ids[..expected], "at {now}");
+        // Those that still have samples, or may get some, are left, whoever asks.
+        let forgotten = appender.forget_series(&ids, since).unwrap();
+        assert_eq!(forgotten, expected, "at {now}");
+        if forgotten > 0 {
+            forgotten_at = Some(now);
+        }
+    }
+    assert_eq!(forgotten_at, Some(START.plus(8 * HOUR)));
+    let known = |store: &Store, index: usize| store.dictionary().find(&all[index].key);
+    let expected = [None, Some(ids[1]), Some(ids[2])];
+    assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
+    // A batch that was resolved before would vanish.
+    let late = samples(ids[0], [(now.0, 1.0)]);
+    assert!(appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)]), late]));
+    assert!(!appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)])]));
+    assert_eq!(define(&mut appender, &all[..1], now), [SeriesId(3)]);
+    drop((store, appender));
+    let (store, _) = open_with(dir.path(), &set, now);
+    let expected = [Some(SeriesId(3)), Some(ids[1]), Some(ids[2])];
+    assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
+}
+
 #[test]
 fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
     let dir = tempfile::tempdir().unwrap();
@@ -70,12 +124,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         now = now.plus(6 * HOUR);
         send(&mut appender, batch, now.minus(1));
         store.checkpoint(now.minus(1)).unwrap();
-        for own in store.partitions() {
-            let granularity = &store.granularities()[own.id.granularity];
-            if is_expired(granularity, own.end, now.minus(1)) {
-                assert!(store.drop_partition(own.id).unwrap());
-            }
-        }
+        drop_expired(&store, now.minus(1));
         assert_eq!(files(dir.path()), expected_files(now.minus(1)), "at {now}");
     }
     let selector = Selector { metric: Some("page_views".into()), tags: Vec::new() };

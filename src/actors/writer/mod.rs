@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use super::{CheckpointNow, Health, Lifeline};
 use crate::{
     clock::Clock,
-    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, SeriesInfo},
+    model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, SeriesId, SeriesInfo},
     store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store},
     telemetry::Metrics,
 };
@@ -31,6 +31,8 @@ use role::Role;
 /// Commands that may wait. Full: the request is refused as busy and the sender keeps it.
 const QUEUE_COMMANDS: usize = 1024;
 
+/// Why a batch is refused whose series had no samples left when it came.
+const FORGOTTEN: &str = "series of the batch were forgotten while it came; send it again";
 /// Why batches are refused until a checkpoint makes room.
 const BACKLOG: &str = "checkpoints do not keep up; too much waits for one";
 
@@ -63,6 +65,7 @@ enum Command {
 enum Alone {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
     Forget { senders: Vec<Arc<str>>, reply: Reply<usize> },
+    ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
 }
 
 /// The way to the writer. Cheap to clone.
@@ -160,6 +163,17 @@ impl WriterHandle {
     pub async fn forget(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alone(Alone::Forget { senders, reply }))?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Forgets those of some series, ascending, of which no sample is left; the answer, how many there
+    /// were, comes when that is durable.
+    ///
+    /// # Errors
+    /// When the queue is full or the journal cannot be written; none was forgotten then.
+    pub async fn forget_series(&self, series: Vec<SeriesId>) -> Result<usize, WriteFault> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Alone(Alone::ForgetSeries { series, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 

@@ -10,12 +10,14 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    Alone, BACKLOG, ChangeVerdict, Command, Pressure, Reply, WriteFault, WriterParts,
+    Alone, BACKLOG, ChangeVerdict, Command, FORGOTTEN, Pressure, Reply, WriteFault, WriterParts,
     group::{Group, deliver},
 };
 use crate::{
     actors::{CheckpointNow, Condition},
     clock::Stopwatch,
+    model::{AcceptedBatch, SeriesId},
+    policy::retention,
     store::{SeriesChange, StoreError},
 };
 
@@ -55,6 +57,7 @@ impl Role {
             match alone {
                 Some(Alone::Change { change, reply }) => self.change(&change, reply),
                 Some(Alone::Forget { senders, reply }) => self.forget(&senders, reply),
+                Some(Alone::ForgetSeries { series, reply }) => self.forget_series(&series, reply),
                 None => {}
             }
             if let Some(reply) = stop {
@@ -75,6 +78,10 @@ impl Role {
         let mut room = parts.store.room(&parts.bounds, now);
         if !room.take_easily(&group.batches) {
             group.refuse_unless(|batches| room.take(batches), &WriteFault::Busy(BACKLOG));
+        }
+        if parts.appender.names_forgotten(&group.batches) {
+            let is_current = |batches: &[AcceptedBatch]| !parts.appender.names_forgotten(batches);
+            group.refuse_unless(is_current, &WriteFault::Busy(FORGOTTEN));
         }
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
         parts.metrics.observe_commit(watch.seconds());
@@ -102,6 +109,20 @@ impl Role {
         let result = self.parts.appender.forget(senders, now).map_err(|cause| describe(&cause));
         if let Ok(senders) = result {
             tracing::info!(senders, "forgot senders");
+        }
+        self.note_health(result.as_ref().err());
+        deliver(reply, result);
+    }
+
+    fn forget_series(&mut self, series: &[SeriesId], reply: Reply<usize>) {
+        let (parts, watch) = (&mut self.parts, Stopwatch::start());
+        let kept_since = retention::kept_since(parts.store.granularities(), parts.clock.moment());
+        // While the time is doubted none is forgotten.
+        let result = kept_since.map_or(Ok(0), |since| parts.appender.forget_series(series, since));
+        let result = result.map_err(|cause| describe(&cause));
+        if let Ok(series @ 1..) = result {
+            let elapsed_ms = watch.millis();
+            tracing::info!(series, elapsed_ms, "forgot series that had no samples left");
         }
         self.note_health(result.as_ref().err());
         deliver(reply, result);

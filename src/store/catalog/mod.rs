@@ -102,6 +102,13 @@ impl Catalog {
         self.states.add(kind);
     }
 
+    /// Forgets what is remembered of series that have no more samples.
+    pub(crate) fn release(&mut self, series: &[SeriesId]) {
+        for id in series {
+            self.states.release(*id);
+        }
+    }
+
     /// What is remembered of the series, to be put back.
     pub(crate) fn states_mut(&mut self) -> &mut SeriesStates {
         &mut self.states

@@ -45,6 +45,18 @@ impl SeriesStates {
         self.states.push(SeriesState::new(kind));
     }
 
+    /// Forgets what is remembered of a series; the next checkpoint writes that.
+    pub(crate) fn release(&mut self, series: SeriesId) {
+        self.mark(series);
+        let index = series.0 as usize;
+        let state = &mut self.states[index];
+        self.counters -= usize::from(state.kind == Kind::Counter);
+        *state = SeriesState::new(state.kind);
+        if let Some(seen) = self.seen.get_mut(index) {
+            self.run_bytes -= std::mem::take(seen).run_bytes();
+        }
+    }
+
     /// Bytes of the states, and of the times seen, about.
     pub(crate) fn bytes(&self) -> (usize, usize) {
         let states = size_of_val(&self.states[..]) + self.counters * size_of::<Remembered>();
