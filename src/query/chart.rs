@@ -11,7 +11,9 @@ use super::{
     cell_reader::CellReader,
     coverage,
     grouping::{Group, Ranking, check_lines, group},
-    missing, zone_name,
+    missing,
+    select::{check_count, series_max},
+    zone_name,
 };
 use crate::{
     model::{Cell, SeriesId, SeriesInfo, UnixMillis},
@@ -57,7 +59,7 @@ impl ChartRequest {
         }
     }
 
-    /// The series of all metrics, in order.
+    /// The series of all metrics, in order; together no more than may match.
     fn select(
         &self,
         store: &Store,
@@ -69,9 +71,10 @@ impl ChartRequest {
         for metric in &self.others {
             let other = Selector { metric: Some(metric.clone()), ..self.selector.clone() };
             found.extend(other.select_within(store, budget, limits, merges)?);
+            found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
+            found.dedup_by_key(|(id, _)| *id);
+            check_count(found.len(), series_max(limits, merges))?;
         }
-        found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
-        found.dedup_by_key(|(id, _)| *id);
         Ok(found)
     }
 }

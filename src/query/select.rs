@@ -167,11 +167,7 @@ impl Selector {
         limits: &QueryLimits,
         merges: bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-        if merges {
-            let max = (limits.read_series_max, "promql.series_max");
-            return self.select_up_to(store, budget, max, |_| true);
-        }
-        self.select_where(store, budget, limits, |_| true)
+        self.select_up_to(store, budget, series_max(limits, merges), |_| true)
     }
 
     /// Those of them that `keep` keeps.
@@ -182,7 +178,7 @@ impl Selector {
         limits: &QueryLimits,
         keep: impl Fn(&SeriesInfo) -> bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-        self.select_up_to(store, budget, (limits.series_max, "limits.query_series_max"), keep)
+        self.select_up_to(store, budget, series_max(limits, false), keep)
     }
 
     fn select_up_to(
@@ -208,14 +204,28 @@ impl Selector {
             drop(dictionary);
             take(budget, &found[before..])?;
         }
-        if count > max {
-            return Err(QueryError::TooMuch(format!(
-                "{count} series match, more than {max}: name more tags or raise {setting}"
-            )));
-        }
+        check_count(count, (max, setting))?;
         found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
         Ok(found)
     }
+}
+
+/// How many series may match, when they become fewer lines or not, and the setting that says so.
+pub(super) fn series_max(limits: &QueryLimits, merges: bool) -> (usize, &'static str) {
+    if merges {
+        return (limits.read_series_max, "promql.series_max");
+    }
+    (limits.series_max, "limits.query_series_max")
+}
+
+/// Refuses more series than may match.
+pub(super) fn check_count(count: usize, (max, setting): (usize, &str)) -> Result<(), QueryError> {
+    if count <= max {
+        return Ok(());
+    }
+    Err(QueryError::TooMuch(format!(
+        "{count} series match, more than {max}: name more tags or raise {setting}"
+    )))
 }
 
 /// Takes the memory of series that are found.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use granary::{
     model::{Kind, Moment, UnixMillis},
     query::{
-        Budget, PromqlError, PromqlSettings, PromqlValue, QueryResources, Scheduler, evaluate,
+        Budget, ChartRequest, Merge, PromqlError, PromqlSettings, PromqlValue, QueryLimits,
+        QueryResources, Resolution, Scheduler, Selector, chart, evaluate,
     },
 };
 
@@ -48,4 +49,30 @@ fn a_role_evaluates_an_expression_within_a_budget() {
     assert!(matches!(late, Err(PromqlError::Timeout(_))), "{late:?}");
     let scarce = ask(&Budget::of_memory(100));
     assert!(matches!(scarce, Err(PromqlError::Busy(_))), "{scarce:?}");
+}
+
+#[test]
+fn the_metrics_of_a_chart_have_no_more_series_together_than_one_may_have() {
+    let mut bench = bench();
+    for (metric, host) in [("load", "a"), ("load", "b"), ("idle", "a"), ("idle", "b")] {
+        let id = bench.define(metric, &[("host", host)], Kind::Gauge);
+        bench.fill(id, MINUTE, |i| (i < 3).then_some(1.0));
+    }
+    let now = UnixMillis(DAY0 + 30 * MINUTE);
+    let ask = |others: &[&str], merge| {
+        let selector = Selector { metric: Some("load".into()), ..Selector::default() };
+        let range = UnixMillis(DAY0)..now;
+        let others = others.iter().map(|own| (*own).to_owned()).collect();
+        let request =
+            ChartRequest { others, merge, ..ChartRequest::new(selector, Resolution::Auto, range) };
+        let limits = QueryLimits::new(3, 10_000);
+        let answer = chart(bench.store(), &Budget::UNLIMITED, &request, &limits, now);
+        answer.map(|answer| answer.series.len()).map_err(|cause| cause.to_string())
+    };
+    assert_eq!(ask(&[], Merge::Nothing), Ok(2));
+    assert_eq!(ask(&["load"], Merge::Nothing), Ok(2), "a series counts once");
+    for merge in [Merge::Nothing, Merge::All] {
+        let refused = ask(&["idle"], merge).unwrap_err();
+        assert!(refused.contains("4 series match, more than 3"), "{refused}");
+    }
 }
