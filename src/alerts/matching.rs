@@ -3,7 +3,7 @@
 //!
 //! Must never know: what is silenced, routed or asked for by them.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct LabelMatcher {
     name: String,
     value: String,
     is_equal: bool,
-    pattern: Option<Regex>,
+    pattern: Option<Arc<Regex>>,
 }
 
 /// As Alertmanager's API has it.

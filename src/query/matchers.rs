@@ -1,17 +1,14 @@
-//! Matchers as Prometheus has them, and the series that they select.
+//! Matchers as Prometheus has them.
 //!
-//! Must never know: expressions, values. A tag that a series lacks counts as an empty one.
+//! Must never know: expressions, values, the store. A tag that a series lacks counts as an empty one.
+
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
 use super::{PromqlError, PromqlLimits, go_regex};
-use crate::{
-    model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
-    store::{Matcher, Store},
-};
+use crate::model::{METRIC_TAG, SeriesKey};
 
-/// Series or values looked at in one hold of the dictionary's lock.
-const CHUNK: usize = 512;
 /// Bytes that most compiled patterns stay below.
 const PATTERN_BYTES: usize = 128 << 10;
 /// What a pattern remembers of texts that it was tried on takes so many times what it takes itself.
@@ -25,9 +22,9 @@ pub enum MatchOperator {
     /// `!=`
     NotEqual(String),
     /// `=~`, the whole value
-    Pattern(Regex),
+    Pattern(Arc<Regex>),
     /// `!~`, the whole value
-    NotPattern(Regex),
+    NotPattern(Arc<Regex>),
 }
 
 /// What a series must fulfil. The metric's name is the tag `__name__`.
@@ -55,7 +52,7 @@ impl SeriesMatcher {
         }
     }
 
-    fn matches_key(&self, key: &SeriesKey) -> bool {
+    pub(super) fn matches_key(&self, key: &SeriesKey) -> bool {
         if self.tag == METRIC_TAG {
             return self.matches(key.metric());
         }
@@ -64,11 +61,25 @@ impl SeriesMatcher {
 }
 
 /// Compiles a pattern that must match whole values. It takes memory before it is built: as little
-/// as it needs, up to the bound of one pattern.
+/// as it needs, up to the bound of one pattern. One that was compiled lately is taken as it is.
 ///
 /// # Errors
 /// When it is no pattern, too large, or there is no memory left for it.
-pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Regex, PromqlError> {
+pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Regex>, PromqlError> {
+    let remembered = limits.budget.remembered();
+    if let Some(known) = remembered.and_then(|own| own.pattern(pattern)) {
+        return Ok(known);
+    }
+    let (compiled, bytes) = compile(pattern, limits)?;
+    let compiled = Arc::new(compiled);
+    if let Some(remembered) = remembered.filter(|_| bytes <= PATTERN_BYTES) {
+        remembered.keep_pattern(pattern, compiled.clone());
+    }
+    Ok(compiled)
+}
+
+/// Compiles a pattern; says what it may take.
+fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), PromqlError> {
     let whole = format!("^(?s:{})$", go_regex::translated(pattern));
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
@@ -90,101 +101,12 @@ pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Regex, 
                 )));
             }
             other => {
-                return other.map_err(|cause| {
+                return other.map(|compiled| (compiled, bytes)).map_err(|cause| {
                     PromqlError::BadData(format!("error parsing regexp: {cause}"))
                 });
             }
         }
     }
-}
-
-/// The series that match all matchers, in order of their ids, with what is known of them.
-///
-/// The dictionary is held for a few hundred series at a time.
-///
-/// # Errors
-/// When more than the limits' `series_max` match, the time is over, or there is no memory left.
-pub fn select_series(
-    store: &Store,
-    matchers: &[SeriesMatcher],
-    limits: &PromqlLimits<'_>,
-) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
-    let candidates = candidates(store, matchers, limits)?;
-    let series_max = limits.series_max;
-    let mut found = Vec::new();
-    for chunk in candidates.chunks(CHUNK) {
-        check_time(limits)?;
-        let before = found.len();
-        let dictionary = store.dictionary();
-        for id in chunk {
-            let matches = |key| matchers.iter().all(|matcher| matcher.matches_key(key));
-            if dictionary.key(*id).is_some_and(matches) {
-                found.extend(dictionary.info(*id).map(|info| (*id, info)));
-            }
-        }
-        drop(dictionary);
-        if found.len() > series_max {
-            return Err(PromqlError::TooMuch(format!(
-                "more than {series_max} series match: name more labels or raise \
-                 promql.series_max"
-            )));
-        }
-        limits.take((found.len() - before) * size_of::<(SeriesId, SeriesInfo)>())?;
-    }
-    Ok(found)
-}
-
-/// Series that may match: by the index where a matcher names a value, else by the values of one
-/// tag that must be there, else all.
-fn candidates(
-    store: &Store,
-    matchers: &[SeriesMatcher],
-    limits: &PromqlLimits<'_>,
-) -> Result<Vec<SeriesId>, PromqlError> {
-    let equal: Vec<_> = matchers
-        .iter()
-        .filter_map(|matcher| match &matcher.operator {
-            MatchOperator::Equal(value) if !value.is_empty() => {
-                Some(Matcher { tag: matcher.tag.clone(), value: value.clone() })
-            }
-            MatchOperator::Equal(_)
-            | MatchOperator::NotEqual(_)
-            | MatchOperator::Pattern(_)
-            | MatchOperator::NotPattern(_) => None,
-        })
-        .collect();
-    let present = matchers.iter().filter(|matcher| !matcher.matches(""));
-    let by_values = present.min_by_key(|matcher| matcher.tag != METRIC_TAG);
-    let Some(matcher) = by_values.filter(|_| equal.is_empty()) else {
-        return Ok(store.dictionary().select(&equal));
-    };
-    let mut ids = Vec::new();
-    let mut after: Option<Box<str>> = None;
-    loop {
-        check_time(limits)?;
-        let values = store.dictionary().values_after(&matcher.tag, after.as_deref(), CHUNK);
-        let matching: Vec<_> = values.iter().filter(|value| matcher.matches(value)).collect();
-        let dictionary = store.dictionary();
-        for value in matching {
-            ids.extend(dictionary.with_tag(&matcher.tag, value));
-        }
-        drop(dictionary);
-        let Some(last) = values.into_iter().next_back() else { break };
-        after = Some(last);
-    }
-    ids.sort_unstable();
-    Ok(ids)
-}
-
-fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    if limits.budget.check().is_err() {
-        return Err(PromqlError::Timeout(
-            "query timed out in series selection: name more labels or raise \
-             promql.timeout"
-                .to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -193,7 +115,7 @@ mod tests {
     use crate::query::Budget;
 
     /// Patterns of this bound.
-    fn compiled(pattern: &str, budget: &Budget) -> Result<Regex, PromqlError> {
+    fn compiled(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, PromqlError> {
         let limits = PromqlLimits {
             series_max: 1,
             points_max: 1,

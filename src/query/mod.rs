@@ -21,10 +21,12 @@ mod hosts;
 mod levels;
 mod listing;
 mod matchers;
+mod matching;
 mod missing;
 mod nested;
 mod pipeline;
 mod promql;
+mod remembered;
 mod resolution;
 mod retry;
 mod select;
@@ -51,7 +53,8 @@ pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{
     ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,
 };
-pub use matchers::{MatchOperator, SeriesMatcher, select_series, whole_pattern};
+pub use matchers::{MatchOperator, SeriesMatcher, whole_pattern};
+pub use matching::select_series;
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
 pub(crate) use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};

@@ -25,6 +25,7 @@ use std::{
 pub use memory::Reservation;
 pub use scheduler::Scheduler;
 
+use super::remembered::Remembered;
 use crate::clock::Stopwatch;
 use memory::MemoryPool;
 use scheduler::Turn;
@@ -34,12 +35,14 @@ use scheduler::Turn;
 pub struct QueryResources {
     scheduler: Scheduler,
     memory: MemoryPool,
+    remembered: Remembered,
 }
 
 impl QueryResources {
-    /// Turns as they are given out there, and so many bytes.
+    /// Turns as they are given out there, and so many bytes; for the queries of one store.
     pub fn new(scheduler: Scheduler, memory_max: usize) -> Self {
-        Self { scheduler, memory: MemoryPool::new(memory_max) }
+        let (memory, remembered) = (MemoryPool::new(memory_max), Remembered::new());
+        Self { scheduler, memory, remembered }
     }
 
     /// What one query may take, which has so much time from now on, its wait for a turn included.
@@ -47,6 +50,7 @@ impl QueryResources {
         Budget(Some(Limited {
             turn: self.scheduler.turn(),
             memory: self.memory.reservation(),
+            remembered: self.remembered.clone(),
             watch: Stopwatch::start(),
             time_max,
             is_abandoned: Arc::default(),
@@ -67,6 +71,7 @@ pub struct Budget(Option<Limited>);
 struct Limited {
     turn: Turn,
     memory: Reservation,
+    remembered: Remembered,
     watch: Stopwatch,
     time_max: Duration,
     is_abandoned: Arc<AtomicBool>,
@@ -134,6 +139,11 @@ impl Budget {
         if let Some(own) = &self.0 {
             own.memory.keep(bytes);
         }
+    }
+
+    /// What queries before this one found out.
+    pub(super) fn remembered(&self) -> Option<&Remembered> {
+        self.0.as_ref().map(|own| &own.remembered)
     }
 
     /// Lets the query end when nobody waits for it any more.

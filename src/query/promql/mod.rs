@@ -70,6 +70,7 @@ mod value;
 
 use promql_parser::parser::Expr;
 
+pub(super) use parse::Parsed;
 pub use parse::{
     format::format_promql,
     rules::{check_rule_promql, measured_promql},
@@ -98,8 +99,8 @@ pub fn promql(
         step: request.step_ms as f64 / 1000.0,
         range: request.end.0.saturating_sub(request.start.0) as f64 / 1000.0,
     };
-    let expression = parse::parse(&request.query, Some(times), limits)?;
-    evaluate::answer(store, &expression, request, limits, now)
+    let parsed = parse::parse_at(&request.query, times, limits)?;
+    evaluate::answer(store, &parsed, request, limits, now)
 }
 
 /// A quantile of a classic histogram, as `histogram_quantile` has it: of upper bounds, ascending, the
@@ -114,7 +115,7 @@ pub fn quantile_of_buckets(quantile: f64, buckets: &[(f64, f64)]) -> f64 {
 /// # Errors
 /// When it is no expression.
 pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
-    parse::parse(query, None, limits)
+    parse::parse(query, limits)
 }
 
 #[cfg(test)]

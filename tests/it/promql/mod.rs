@@ -3,6 +3,7 @@
 mod answers;
 mod info;
 mod notes;
+mod remembered;
 mod semantics;
 mod windows;
 

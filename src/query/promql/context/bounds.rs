@@ -3,7 +3,7 @@
 //! Where an evaluation asks for its turn and for memory; selecting and reading ask the query's budget
 //! themselves. Must never know: the tree, what is computed.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 use regex::Regex;
 
@@ -92,7 +92,7 @@ impl<'a> Bounds<'a> {
     }
 
     /// Compiles a pattern that must match whole values.
-    pub(crate) fn pattern(&self, pattern: &str) -> Result<Regex, PromqlError> {
+    pub(crate) fn pattern(&self, pattern: &str) -> Result<Arc<Regex>, PromqlError> {
         whole_pattern(pattern, self.limits)
     }
 }

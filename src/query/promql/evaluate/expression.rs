@@ -28,7 +28,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) bounds: &'a Bounds<'a>,
     pub(super) notes: Notes<'a>,
     pub(super) query: QueryRange,
-    pub(super) positions: Positions,
+    pub(super) positions: &'a Positions,
     /// Whether metrics' names that no longer fit are dropped at the end only.
     pub(super) delayed_name_removal: bool,
 }

@@ -16,7 +16,7 @@ use crate::{
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        parse::positions::Positions,
+        parse::Parsed,
         request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
         value::{
@@ -38,12 +38,12 @@ const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
 /// Evaluates an expression at the request's times.
 pub(crate) fn answer(
     store: &Store,
-    expression: &Expr,
+    parsed: &Parsed,
     request: &PromqlRequest,
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let steps = steps(request, limits)?;
+    let (expression, steps) = (&*parsed.tree, steps(request, limits)?);
     let query = QueryRange {
         start: steps.start,
         end: if request.step_ms > 0 { request.end.0 } else { steps.start },
@@ -56,7 +56,7 @@ pub(crate) fn answer(
         bounds: &bounds,
         notes,
         query,
-        positions: Positions::of(expression, &request.query),
+        positions: &parsed.positions,
         delayed_name_removal: request.delayed_name_removal,
     };
     let value = if request.step_ms > 0 {

@@ -79,7 +79,7 @@ mod tests {
             ("max_over_time(up[5m:1m] @ 10)", true),
             ("max_over_time((up @ 10)[5m:1m])", false),
         ] {
-            let expression = parse::parse(text, None, &LIMITS).unwrap();
+            let expression = parse::parse(text, &LIMITS).unwrap();
             assert_eq!(is_step_invariant(&expression), expected, "{text}");
         }
     }

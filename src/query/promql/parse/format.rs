@@ -12,7 +12,7 @@ use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 /// # Errors
 /// When it is no expression.
 pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, PromqlError> {
-    Ok(shown(&parse(query, None, limits)?))
+    Ok(shown(&parse(query, limits)?))
 }
 
 /// The same of what is parsed.

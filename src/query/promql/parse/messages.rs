@@ -59,7 +59,7 @@ mod tests {
             ),
             ("up{__name__=\"up\"}", r#"metric name must not be set twice: "up" or "up""#),
         ] {
-            let error = parse::parse(query, None, &LIMITS).unwrap_err().to_string();
+            let error = parse::parse(query, &LIMITS).unwrap_err().to_string();
             let (place, error) = error.split_once("parse error: ").unwrap();
             assert_eq!(error, expected);
             // Of calls the place is known.

@@ -16,8 +16,9 @@ pub(crate) mod rules;
 pub(crate) mod selector;
 
 use std::{
+    borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Once,
+    sync::{Arc, Once},
 };
 
 use promql_parser::parser::{self, Expr, Function, register_extra_functions, value::ValueType};
@@ -26,14 +27,47 @@ use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 use durations::QueryTimes;
 use extensions::resolve;
 use guard::{MARKS, mark_patterns};
+use positions::Positions;
 
-/// Parses a query within bounds; with the times of a query also lengths of time that are calculated.
-/// The values of other matchers than `=` come marked (`guard.rs`).
-pub(crate) fn parse(
+/// Parses a query within bounds, without lengths of time that are calculated. The values of other
+/// matchers than `=` come marked (`guard.rs`).
+pub(crate) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
+    check_length(text, limits)?;
+    parse_within_depth(text, text)
+}
+
+/// A query that was parsed.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) tree: Arc<Expr>,
+    pub(crate) positions: Positions,
+}
+
+/// The same of a query at these times, with the places of its calls; one that was parsed lately is
+/// taken as it is.
+pub(crate) fn parse_at(
     text: &str,
-    times: Option<QueryTimes>,
+    times: QueryTimes,
     limits: &PromqlLimits<'_>,
-) -> Result<Expr, PromqlError> {
+) -> Result<Arc<Parsed>, PromqlError> {
+    check_length(text, limits)?;
+    let resolved = resolve(text, times)?;
+    let is_plain = *resolved == *text;
+    let key = if is_plain { Cow::Borrowed(text) } else { format!("{resolved}\0{text}").into() };
+    let remembered = limits.budget.remembered();
+    if let Some(known) = remembered.and_then(|own| own.query(&key)) {
+        return Ok(known);
+    }
+    let tree = Arc::new(parse_within_depth(&resolved, text)?);
+    let positions = Positions::of(&tree, text);
+    let parsed = Arc::new(Parsed { tree, positions });
+    if let Some(remembered) = remembered {
+        remembered.keep_query(&key, parsed.clone());
+    }
+    Ok(parsed)
+}
+
+fn check_length(text: &str, limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
     if text.len() > limits.query_bytes_max {
         return Err(PromqlError::BadData(format!(
             "the query has {} bytes, more than {}: shorten it or raise promql.query_bytes_max",
@@ -41,8 +75,7 @@ pub(crate) fn parse(
             limits.query_bytes_max
         )));
     }
-    let resolved = times.map_or(Ok(text.into()), |times| resolve(text, times))?;
-    parse_within_depth(&resolved, text)
+    Ok(())
 }
 
 /// The same for a text whose length is bounded; complaints name places in the original.
@@ -89,7 +122,7 @@ mod tests {
 
     #[test]
     fn text_is_bounded_before_it_is_parsed() {
-        let check = |text: &str| parse(text, None, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
+        let check = |text: &str| parse(text, &LIMITS).map(|_| ()).map_err(|e| e.to_string());
         for text in ["(", "-", "sum(", "!", "a[", "1+", "1 or ", "1-(", "a[1m:"] {
             for times in [1000, 100_000] {
                 let refused = check(&text.repeat(times)).unwrap_err();
@@ -120,7 +153,7 @@ mod tests {
             "x =~ 1",
             "{a=~\".*\"}}",
         ] {
-            assert!(parse(text, None, &LIMITS).is_err(), "{text}");
+            assert!(parse(text, &LIMITS).is_err(), "{text}");
         }
         assert!(series_matchers("{a=~\".*\"}", &LIMITS).is_err());
     }

@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(calls(text).into_iter().map(shown).collect::<Vec<_>>(), expected, "{text}");
         }
         let text = "sum(rate(x[5m])) / sum(rate(y[5m]))";
-        let tree = parse::parse(text, None, &LIMITS).unwrap();
+        let tree = parse::parse(text, &LIMITS).unwrap();
         assert_eq!(Positions::of(&tree, text).0.len(), 4);
         assert!(Positions::of(&tree, "sum(x)").0.is_empty());
         for odd in ["(", "rate(", "{", "\"", "[", "é(", "a(,", "))", "@ start("] {

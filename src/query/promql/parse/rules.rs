@@ -19,7 +19,7 @@ use crate::query::promql::{request::PromqlLimits, value::error::PromqlError};
 /// # Errors
 /// When it is no expression, or none that has one value for each series.
 pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    let parsed = parse(query, None, limits)?;
+    let parsed = parse(query, limits)?;
     let kind = match parsed.value_type() {
         ValueType::Vector | ValueType::Scalar => {
             return walk_expr(&mut Selectors(limits), &parsed).map(drop);
@@ -39,7 +39,7 @@ pub fn measured_promql(
     query: &str,
     limits: &PromqlLimits<'_>,
 ) -> Result<Option<String>, PromqlError> {
-    let parsed = parse(query, None, limits)?;
+    let parsed = parse(query, limits)?;
     let Expr::Binary(compared) = without_parens(&parsed) else { return Ok(None) };
     let is_number = matches!(without_parens(&compared.rhs), Expr::NumberLiteral(_));
     let is_filter = compared.op.is_comparison_operator() && !compared.return_bool();

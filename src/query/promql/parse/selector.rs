@@ -33,7 +33,7 @@ pub fn series_matchers(
     selector: &str,
     limits: &PromqlLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
-    let expression = parse(selector, None, limits)?;
+    let expression = parse(selector, limits)?;
     let Expr::VectorSelector(selector) = &expression else {
         return Err(PromqlError::BadData(format!(
             "parse error: {selector} is no series selector: write metric{{label=\"value\"}}"

@@ -16,6 +16,7 @@ use crate::{
     },
     query::{
         SeriesMatcher, coverage,
+        matching::{CHUNK, select_again},
         promql::{
             parse::selector::matchers_of,
             value::{
@@ -25,7 +26,6 @@ use crate::{
                 range_vector::{CellMatrix, CellSeries},
             },
         },
-        select_series,
     },
     store::{Slot, View},
 };
@@ -103,7 +103,7 @@ impl Selectors<'_> {
         if let Some((_, cells)) = self.read.borrow().iter().find(|(own, _)| *own == key) {
             return Ok(cells.clone());
         }
-        let found = self.select(matchers()?, span.start)?;
+        let found = self.select(&key.selector, matchers, span.start)?;
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
@@ -133,31 +133,27 @@ impl Selectors<'_> {
     /// The series that match a selector and have samples at or after a time.
     fn select(
         &self,
-        sets: Vec<Vec<SeriesMatcher>>,
+        text: &str,
+        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
         from: UnixMillis,
     ) -> Result<Vec<Selected>, PromqlError> {
         let limits = self.bounds.limits;
+        let ids = select_again(self.store, text, matchers, limits)?;
         let mut found = Vec::new();
-        for matchers in sets {
-            found.extend(select_series(self.store, &matchers, limits)?);
-        }
-        found.sort_by_key(|(id, _)| *id);
-        found.dedup_by_key(|(id, _)| *id);
-        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-        let mut last = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(SERIES_PER_VIEW) {
+        for ids in ids.chunks(CHUNK) {
             self.bounds.check_time()?;
-            last.extend(self.store.last_samples(ids));
-        }
-        let with_last = found.into_iter().zip(last);
-        let found: Vec<_> = with_last
-            .filter_map(|((id, info), last)| {
+            let last = self.store.last_samples(ids);
+            let before = found.len();
+            let dictionary = self.store.dictionary();
+            found.extend(ids.iter().zip(last).filter_map(|(id, last)| {
                 let last = last.filter(|last| last.at >= from)?;
                 let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
-                Some(Selected { id, info, ended_at })
-            })
-            .collect();
-        limits.take(found.iter().map(|own| Labels::bytes_of_key(&own.info.key)).sum())?;
+                Some(Selected { id: *id, info: dictionary.info(*id)?, ended_at })
+            }));
+            drop(dictionary);
+            let labels = found[before..].iter().map(|own| Labels::bytes_of_key(&own.info.key));
+            limits.take(size_of_val(&found[before..]) + labels.sum::<usize>())?;
+        }
         Ok(found)
     }
 
