@@ -49,11 +49,19 @@ fn run_since(history: &[(i64, Seen)], is: impl Fn(Seen) -> bool) -> Option<usize
     (run > 0).then(|| history.len() - run)
 }
 
+/// What a rule says of times, at an evaluation: for how long pending, and how long it fires on.
+type Times = (i64, i64);
+
+fn with_times(policy: &AlertPolicy, (for_ms, keep_firing_ms): Times) -> AlertPolicy {
+    AlertPolicy { for_ms, keep_firing_ms, ..policy.clone() }
+}
+
 /// What the alert is after all that was found, told without remembering anything but what it was
-/// just before.
-fn naive(policy: &AlertPolicy, history: &[(i64, Seen)]) -> AlertState {
+/// just before; the rule's times may have been others at each evaluation.
+fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertState {
     let Some((&(now, seen), before)) = history.split_last() else { return AlertState::Inactive };
-    let was = naive(policy, before);
+    let policy = &with_times(rule, times[before.len()]);
+    let was = naive(rule, times, before);
     match seen {
         Seen::Active => {
             // Pending since the series is there, not counting what no data interrupted when that
@@ -68,7 +76,7 @@ fn naive(policy: &AlertPolicy, history: &[(i64, Seen)]) -> AlertState {
             // It began with a series, and after the last time at which no data was told or ended it.
             let mut at = since;
             while at < before.len() {
-                let state = naive(policy, &history[..=at]);
+                let state = naive(rule, times, &history[..=at]);
                 if matches!(state, AlertState::NoData | AlertState::Inactive) {
                     since = at + 1;
                 }
@@ -143,7 +151,8 @@ fn policies() -> impl Strategy<Value = AlertPolicy> {
 }
 
 proptest! {
-    /// Any sequence of values, gaps, evaluations that nobody made and restarts.
+    /// Any sequence of values, gaps, evaluations that nobody made, restarts and changes of the
+    /// rule's times.
     #[test]
     fn alerts_are_what_a_naive_model_says(
         policy in policies(),
@@ -157,15 +166,19 @@ proptest! {
                 ],
                 1..4_i64,
                 any::<bool>(),
+                prop::option::weighted(0.2, (0..=4_i64, 0..=3_i64)),
             ),
             1..11,
         ),
     ) {
         let (mut alerts, mut history, mut at) = (Vec::new(), Vec::new(), 0);
-        for (seen, minutes, is_restarted) in steps {
+        let (mut times, mut now) = (Vec::new(), (policy.for_ms, policy.keep_firing_ms));
+        for (seen, minutes, is_restarted, changed) in steps {
             at += minutes * 60_000;
             history.push((at, seen));
-            alerts = step(&policy, alerts, found(seen), at);
+            now = changed.map_or(now, |(pending, keeping)| (pending * 60_000, keeping * 60_000));
+            times.push(now);
+            alerts = step(&with_times(&policy, now), alerts, found(seen), at);
             if is_restarted {
                 let mut state = GroupState::default();
                 state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone() });
@@ -174,7 +187,7 @@ proptest! {
                 prop_assert_eq!(format!("{:?}", &read.rules["own"].alerts), format!("{alerts:?}"));
                 alerts.clone_from(&read.rules["own"].alerts);
             }
-            prop_assert_eq!(state_of(&alerts, "a"), naive(&policy, &history), "{:?}", history);
+            prop_assert_eq!(state_of(&alerts, "a"), naive(&policy, &times, &history), "{:?}", history);
         }
     }
 }
