@@ -12,9 +12,6 @@ use crate::setup::{HOUR, MINUTE, define, granularities, open_with, send, series}
 
 const HOSTS: usize = 20;
 const METRICS: usize = 100;
-/// How long the run is, and how often there is a checkpoint.
-const RUN_MS: i64 = 12 * HOUR;
-const CHECKPOINT_MS: i64 = 10 * MINUTE;
 /// 2026-09-12T00:00:00Z
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
 
@@ -62,8 +59,15 @@ impl Values {
     }
 }
 
+/// How long a run is, and how often there is a checkpoint.
+#[derive(Clone, Copy)]
+struct Run {
+    length_ms: i64,
+    checkpoint_ms: i64,
+}
+
 /// Sends a sample a minute of all series, with what a daemon does besides.
-fn run(store: &Store, appender: &mut Appender) {
+fn run(store: &Store, appender: &mut Appender, Run { length_ms, checkpoint_ms }: Run) {
     let all: Vec<_> = (0..HOSTS * METRICS)
         .map(|index| {
             let kind = if Values::is_counter(index) { Kind::Counter } else { Kind::Gauge };
@@ -74,34 +78,34 @@ fn run(store: &Store, appender: &mut Appender) {
     let ids: Vec<SeriesId> = all.chunks(500).flat_map(|own| define(appender, own, START)).collect();
     let mut values = Values::new();
     let mut waiting = AcceptedBatch::default();
-    for minute in 0..RUN_MS / MINUTE {
+    for minute in 0..length_ms / MINUTE {
         let at = START.plus(minute * MINUTE);
         waiting.series.extend_from_slice(&ids);
         waiting.values.extend_from_slice(values.step());
         waiting.times.resize(waiting.series.len(), at.0);
         let now = at.plus(MINUTE);
-        if now.0 % CHECKPOINT_MS == 0 {
+        if now.0 % checkpoint_ms == 0 {
             send(appender, std::mem::take(&mut waiting), now);
             store.checkpoint(now).unwrap();
-            store.seal(now, CHECKPOINT_MS, &|_| true).unwrap();
+            store.seal(now, checkpoint_ms, &|_| true).unwrap();
         }
     }
     // What is over is written and sealed.
     for later in 1..4 {
-        let now = START.plus(RUN_MS + later * CHECKPOINT_MS);
+        let now = START.plus(length_ms + later * checkpoint_ms);
         store.checkpoint(now).unwrap();
-        store.seal(now, CHECKPOINT_MS, &|_| true).unwrap();
+        store.seal(now, checkpoint_ms, &|_| true).unwrap();
     }
 }
 
-fn plan(set: &GranularitySet) -> Plan {
+fn plan(set: &GranularitySet, run: Run) -> Plan {
     let fleet = Fleet { hosts: HOSTS as u64, metrics: METRICS as u64, interval_ms: MINUTE };
     let bounds = PlanBounds {
-        checkpoint_interval_ms: CHECKPOINT_MS,
+        checkpoint_interval_ms: run.checkpoint_ms,
         cell_bytes_max: 32 << 20,
         cache_bytes_max: 64 << 20,
     };
-    Plan::new(&fleet, set, &bounds, Some(RUN_MS))
+    Plan::new(&fleet, set, &bounds, Some(run.length_ms))
 }
 
 #[test]
@@ -109,8 +113,9 @@ fn a_run_takes_the_disk_that_was_planned_within_a_tenth() {
     let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &set, START);
-    run(&store, &mut appender);
-    let planned = plan(&set);
+    let length = Run { length_ms: 12 * HOUR, checkpoint_ms: 10 * MINUTE };
+    run(&store, &mut appender, length);
+    let planned = plan(&set, length);
     let mut wrong = Vec::new();
     let mut compare = |what: &str, planned: u64, used: u64| {
         let share = planned as f64 / used as f64;
@@ -126,4 +131,16 @@ fn a_run_takes_the_disk_that_was_planned_within_a_tenth() {
     compare("the journal", planned.journal, of_file("journal.redb"));
     compare("all", planned.disk(), used(dir.path()));
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_journal_takes_what_was_planned_when_more_waits_for_a_checkpoint() {
+    let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open_with(dir.path(), &set, START);
+    let length = Run { length_ms: 2 * HOUR, checkpoint_ms: 30 * MINUTE };
+    run(&store, &mut appender, length);
+    let used = std::fs::metadata(dir.path().join("journal.redb")).unwrap().blocks() * 512;
+    let share = plan(&set, length).journal as f64 / used as f64;
+    assert!((0.9..=1.1).contains(&share), "planned {share} of {used}");
 }
