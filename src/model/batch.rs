@@ -107,7 +107,7 @@ impl AcceptedBatch {
         retain(&mut self.values, samples, &kept);
     }
 
-    /// About how many bytes the batch takes in the journal and in queues.
+    /// About how many bytes the batch takes in queues, and in the journal before it is packed.
     pub fn weight(&self) -> usize {
         64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8
     }

@@ -132,7 +132,8 @@ impl Appender {
             let sequence = inner.catalog.read().applied() + 1;
             let series_count = inner.dictionary.read().id_count() as u32;
             inner.journal.append(sequence, &self.record, series_count, &[])?;
-            inner.journal_pending.fetch_add(self.record.len(), Ordering::Relaxed);
+            let weight: usize = forgotten.iter().map(AcceptedBatch::weight).sum();
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             inner.counters.senders_forgotten.add(forgotten.len() as u64);
             inner.catalog.write().apply(sequence, forgotten.iter(), now);
         }

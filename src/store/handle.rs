@@ -54,7 +54,7 @@ pub(crate) struct Inner {
     pub(crate) catalog: RwLock<Catalog>,
     /// Bytes of cells in memory, readable without waiting for the writer.
     pub(crate) catalog_bytes: AtomicUsize,
-    /// Bytes of journal records that no checkpoint has taken up yet.
+    /// Bytes of journal records, before they were packed, that no checkpoint has taken up yet.
     pub(crate) journal_pending: AtomicUsize,
     /// Series that are not deleted.
     pub(crate) living_series: AtomicUsize,

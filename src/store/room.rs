@@ -12,7 +12,7 @@ use crate::model::{AcceptedBatch, Cell, UnixMillis};
 pub struct CheckpointBounds {
     /// Bytes of cells in memory, or two slots of all series if those are more.
     pub cell_bytes_max: usize,
-    /// Bytes of journal records.
+    /// Bytes of journal records, before they are packed.
     pub journal_bytes_max: usize,
 }
 
