@@ -21,7 +21,7 @@ const SENDER: &str = "golden";
 const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
 
 /// The format that is written now.
-const PRESENT: u64 = 5;
+const PRESENT: u64 = 6;
 
 fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
@@ -34,6 +34,18 @@ fn batch(seq: u64, at: i64) -> AcceptedBatch {
         times: vec![at],
         starts: vec![NOW.0 - 50 * HOUR],
         values: vec![(seq % 13) as f64 - 4.5, (seq * 7 % 1000) as f64, 1.0],
+    }
+}
+
+/// Of a sender that does not number its batches, hours old: times of their own, series descending.
+fn late(hours: i64) -> AcceptedBatch {
+    let at = NOW.0 - hours * HOUR;
+    AcceptedBatch {
+        counts_once: CountsOnce::Never,
+        series: (0..3).rev().map(SeriesId).collect(),
+        times: vec![at, at - 1000, at + 77],
+        starts: vec![at - 5000, at - 6000, 0],
+        values: vec![0.1, -3.0, 1e300],
     }
 }
 
@@ -145,14 +157,14 @@ fn write_the_data_directory_of_this_format() {
         let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
         SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
     });
-    // The first documents are sealed with a checkpoint, others with their partition.
+    // The first documents are sealed with a checkpoint, others with their partition, some behind those.
     store.set_segment_documents_min(1);
     define(&mut appender, &each, NOW);
     for seq in 1..=500 {
         // Two and a half days, the oldest beyond what 1m keeps.
         let at = NOW.0 - (500 - seq as i64) * 450_000;
         appender.commit(&[], &[batch(seq, at)], NOW).unwrap();
-        if seq == 200 || seq == 400 {
+        if [200, 400, 440].contains(&seq) {
             store.checkpoint(NOW).unwrap();
         }
         if seq == 400 {
@@ -162,9 +174,15 @@ fn write_the_data_directory_of_this_format() {
                 "not seen yet"
             );
             assert!(store.seal(NOW.plus(20 * HOUR), 20 * HOUR, &|_| true).unwrap().partitions > 0);
+        }
+        if seq == 440 {
             store.set_segment_documents_min(512);
+            // Some are late then: open beside the sealed ones of their partition.
+            appender.commit(&[], &[late(30)], NOW).unwrap();
+            store.checkpoint(NOW).unwrap();
         }
     }
+    appender.commit(&[], &[late(3)], NOW).unwrap();
     let shells = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
     store.preallocate(GranularityIndex(0), shells, &[SeriesId(0), SeriesId(1)]).unwrap();
     store.put_object(ObjectKind::Dashboard, "hosts", None, OBJECT, NOW).unwrap().unwrap();
