@@ -133,6 +133,8 @@ fn functions(is_html: bool) -> FuncMap {
         Ok(text(&parts.join(&separator)))
     });
     add("trimSpace", |args| Ok(text(string(args, 0)?.trim())));
+    add("date", methods::date);
+    add("tz", methods::tz);
     add("stringSlice", |args| Ok(Value::List(args.into())));
     if is_html {
         add("safeHtml", |args| Ok(html::HTML::from(string(args, 0)?.as_str()).into()));
@@ -247,6 +249,11 @@ mod tests {
             "true 1795309200",
         );
         check("{{ $a := index .Alerts 0 }}{{ $a.StartsAt.Format \"2006-01-02\" }}", "2026-11-22");
+        let of_first = |own: &str| format!("{{{{ (index .Alerts 0).StartsAt | {own} }}}}");
+        check(&of_first("date \"15:04\""), "00:00");
+        check(&of_first("tz \"Europe/Paris\""), "2026-11-22 01:00:00 +0100 CET");
+        check(&of_first("tz \"Europe/Paris\" | date \"15:04 MST -0700\""), "01:00 CET +0100");
+        check(&of_first("tz \"Europe/Paris\" | tz \"UTC\""), "2026-11-22 00:00:00 +0000 UTC");
         check("{{ .CommonAnnotations.summary }}{{ .CommonLabels.none }}", "");
         check("{{ (index .Alerts 0).AcknowledgedBy }}", "ann");
         check("{{ match \"te.m\" .Receiver }}", "true");
@@ -289,6 +296,10 @@ mod tests {
         check("{{ .Status", "");
         check("{{ define \"x\" }}{{ end }}", "files");
         assert!(MessageTemplates::new(&["{{ define \"x\" }}{{ y }}{{ end }}".to_owned()]).is_err());
+        assert!(
+            templates.expand("{{ (index .Alerts 0).StartsAt | tz \"Mars\" }}", &message()).is_err()
+        );
+        check("{{ since .StartsAt }}", "since");
         let endless = "{{ range 100000 }}{{ printf \"%0200d\" 1 }}{{ end }}";
         assert!(templates.expand(endless, &message()).is_err());
     }

@@ -10,7 +10,7 @@ use gotmpl::{
     FuncMap, Value,
     parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode, Pos, SmolStr, TemplateNode},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 use super::{
     functions::{argument, fault, string},
@@ -69,6 +69,7 @@ const LAYOUT: [(&str, &str); 26] = [
 ];
 /// How Go shows a time.
 pub(super) const SHOWN: &str = "%Y-%m-%d %H:%M:%S%.f +0000 UTC";
+const SHOWN_IN_ZONE: &str = "%Y-%m-%d %H:%M:%S%.f %z %Z";
 /// And one that is not there.
 pub(super) const NO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
@@ -223,10 +224,10 @@ pub(super) fn functions() -> FuncMap {
     add("Values", |args| Ok(Value::List(pairs(args)?.into_iter().map(|own| own.1).collect())));
     add("Remove", remove);
     add("Format", formatted);
-    add("UTC", |args| argument(args, 0));
-    add("Local", |args| argument(args, 0));
+    add("UTC", |args| in_zone(args, TimeZone::UTC));
+    add("Local", |args| in_zone(args, TimeZone::UTC));
     add("String", |args| argument(args, 0));
-    add("Unix", |args| Ok(Value::Int(time(args)?.map_or(0, Timestamp::as_second))));
+    add("Unix", |args| Ok(Value::Int(time(args)?.map_or(0, |own| own.0.timestamp().as_second()))));
     add("IsZero", |args| Ok(Value::Bool(time(args)?.is_none())));
     map
 }
@@ -267,31 +268,55 @@ fn remove(args: &[Value]) -> gotmpl::Result<Value> {
     Ok(Value::Map(std::sync::Arc::new(kept.collect())))
 }
 
-/// `None` when it is the one that stands for none.
-fn time(args: &[Value]) -> gotmpl::Result<Option<Timestamp>> {
+/// A time, and the short name of its zone; `None` when it is the one that stands for none.
+fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
     let shown = string(args, 0)?;
     if shown == NO_TIME {
         return Ok(None);
     }
-    let civil = jiff::civil::DateTime::strptime(SHOWN, &shown);
-    let read = civil.and_then(|civil| civil.to_zoned(TimeZone::UTC));
-    Ok(Some(read.map_err(|_| fault("this is no time"))?.timestamp()))
+    let read = || {
+        let (shown, name) = shown.rsplit_once(' ')?;
+        let read = jiff::fmt::strtime::parse("%Y-%m-%d %H:%M:%S%.f %z", shown).ok()?;
+        let zone = TimeZone::fixed(read.offset()?);
+        Some((read.to_timestamp().ok()?.to_zoned(zone), name.to_owned()))
+    };
+    read().map(Some).ok_or_else(|| fault("this is no time"))
+}
+
+fn in_zone(args: &[Value], zone: TimeZone) -> gotmpl::Result<Value> {
+    let Some((at, _)) = time(args)? else { return argument(args, 0) };
+    Ok(text(&at.with_time_zone(zone).strftime(SHOWN_IN_ZONE).to_string()))
+}
+
+/// A zone's name and a time: the time in that zone.
+pub(super) fn tz(args: &[Value]) -> gotmpl::Result<Value> {
+    let zone = TimeZone::get(&string(args, 0)?).map_err(|cause| fault(format!("tz: {cause}")))?;
+    in_zone(args.get(1..).unwrap_or_default(), zone)
+}
+
+/// A layout and a time: the time as it says.
+pub(super) fn date(args: &[Value]) -> gotmpl::Result<Value> {
+    formatted(&[argument(args, 1)?, argument(args, 0)?])
 }
 
 fn formatted(args: &[Value]) -> gotmpl::Result<Value> {
+    let utc = || (Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC), "UTC".to_owned());
+    let (at, zone) = time(args)?.unwrap_or_else(utc);
     let layout = string(args, 1)?;
     let mut rest = layout.as_str();
     let mut own = String::new();
     while let Some(next) = rest.chars().next() {
         let found = LAYOUT.iter().find_map(|(go, word)| Some((rest.strip_prefix(go)?, *word)));
-        (rest, own) = if let Some((after, word)) = found {
-            (after, own + word)
-        } else {
-            own.push(next);
-            (rest.strip_prefix(next).unwrap_or_default(), own)
+        (rest, own) = match found {
+            // An offset alone does not say what it is called.
+            Some((after, "%Z")) => (after, own + &zone),
+            Some((after, word)) => (after, own + word),
+            None => {
+                own.push(next);
+                (rest.strip_prefix(next).unwrap_or_default(), own)
+            }
         };
     }
-    let at = time(args)?.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
     let shown = jiff::fmt::strtime::format(&own, &at);
     shown.map(|own| text(&own)).map_err(|cause| fault(format!("Format: {cause}")))
 }
