@@ -22,8 +22,10 @@ use crate::{
     clock::Stopwatch,
 };
 
-/// Bytes of what it says that are read; behind them nobody reads.
-const SAID_BYTES_MAX: u64 = 4096;
+/// Bytes of what it says that are kept.
+const SAID_BYTES_MAX: usize = 4096;
+/// Reads of what it says, each time that is looked.
+const READS_MAX: usize = 64;
 /// How often is looked whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -60,14 +62,21 @@ struct Said {
 }
 
 impl Said {
-    /// Reads what is there; after enough it is heard no more.
+    /// Reads what is there, so that it can go on, and keeps the beginning. No more at once than a pipe
+    /// holds a few times over.
     fn read(&mut self) {
-        let Some(from) = &mut self.from else { return };
-        let left = SAID_BYTES_MAX.saturating_sub(self.text.len() as u64);
-        // It ends when there is nothing more now, and what was read until then is kept.
-        let read = from.take(left).read_to_end(&mut self.text);
-        if read.is_ok() {
-            self.from = None;
+        let mut some = [0; 4096];
+        for _ in 0..READS_MAX {
+            let Some(from) = &mut self.from else { return };
+            match from.read(&mut some) {
+                Ok(0) => self.from = None,
+                Ok(count) => {
+                    let left = SAID_BYTES_MAX.saturating_sub(self.text.len());
+                    self.text.extend(some.iter().take(count.min(left)));
+                }
+                // There is nothing more now.
+                Err(_) => return,
+            }
         }
     }
 }
@@ -171,6 +180,17 @@ mod tests {
         let outcome = shell("setsid sleep 60 & echo left >&2; exit 1", 10_000);
         assert_eq!(outcome, Err(Outcome::Failed("it ended badly: left".to_owned())));
         assert!(watch.seconds() < 30.0, "{}", watch.seconds());
+    }
+
+    #[test]
+    fn a_command_that_says_much_is_not_disturbed_by_that() {
+        let much = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
+                    i=$((i+1)); done";
+        assert_eq!(shell(much, 30_000), Ok(()));
+        let Err(Outcome::Failed(said)) = shell(&format!("{much}; exit 1"), 30_000) else {
+            panic!()
+        };
+        assert!((4000..5000).contains(&said.len()), "{}", said.len());
     }
 
     #[test]
