@@ -96,7 +96,7 @@ fn shown(faults: &[RuleFault]) -> String {
 }
 
 impl RuleSources {
-    /// Reads all files. A file or folder that is named must be there; a pattern may match none.
+    /// Reads all files. A file or folder that is named must be there, also in a pattern, which may match none.
     ///
     /// # Errors
     /// When anything cannot be used.
@@ -153,18 +153,24 @@ impl RuleSources {
         unread: &mut Vec<PathBuf>,
     ) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
-        let mut patterns = Vec::new();
+        let (mut folders, mut patterns) = (Vec::new(), Vec::new());
         for path in &self.paths {
             let plain = Path::new(path);
             if plain.is_dir() {
-                patterns.extend(["*.yml", "*.yaml"].map(|kind| folder_pattern(plain, kind)));
+                folders.extend(["*.yml", "*.yaml"].map(|kind| folder_pattern(plain, kind)));
             } else if path.contains(['*', '?', '[']) {
                 patterns.push(path.clone());
             } else {
                 files.insert(plain.to_owned());
             }
         }
-        for pattern in patterns {
+        for folder in patterns.iter().filter_map(|own| fixed_folder(own)) {
+            if let Err(cause) = fs::metadata(&folder) {
+                unread.push(folder.clone());
+                fault.get_or_insert(SourceFault::Read { path: folder, cause });
+            }
+        }
+        for pattern in folders.into_iter().chain(patterns) {
             match matching(&pattern) {
                 Ok(found) => files.extend(found),
                 Err(cause) => {
@@ -193,6 +199,14 @@ fn any_file() -> Vec<PathBuf> {
 fn folder_pattern(folder: &Path, kind: &str) -> String {
     let folder = glob::Pattern::escape(&folder.to_string_lossy());
     format!("{}/{kind}", folder.trim_end_matches('/'))
+}
+
+/// The folder below which all is that fits a pattern, as far as its name is fixed: one that is not
+/// there is no folder without files.
+fn fixed_folder(pattern: &str) -> Option<PathBuf> {
+    let fixed = pattern.split(['*', '?', '[']).next()?;
+    let (folder, _) = fixed.rsplit_once('/')?;
+    Some(PathBuf::from(if folder.is_empty() { "/" } else { folder }))
 }
 
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceFault> {
@@ -274,6 +288,7 @@ mod tests {
         };
         assert_eq!(unread(&[at("good.yml")]), [false; 4]);
         assert_eq!(unread(&[at("*.yml"), at("gone")]), [false, true, true, false]);
+        assert_eq!(unread(&[at("gone/*.yml"), at("good.yml")]), [false, false, true, false]);
         assert_eq!(unread(&[at("[")]), [true; 4]);
     }
 }
