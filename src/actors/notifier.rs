@@ -63,7 +63,8 @@ impl Notifier {
     /// Tells what is to be told.
     fn tell(&mut self) {
         let now = self.parts.clock.now();
-        if now < self.next_at {
+        // A clock that was set back makes nobody wait for longer.
+        if (1..=backoff_ms(u32::MAX)).contains(&self.next_at.since(now)) {
             return;
         }
         let told_changes = self.parts.rules.told_changes();

@@ -19,7 +19,7 @@ use crate::{
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     answer(&request, parts, |view, params| {
         let mut shown = BTreeMap::new();
-        // Two with the same labels are one, the last to change.
+        // Two with the same labels are one.
         for own in view.asked(params) {
             let told: Vec<_> = view.told(&own).into_iter().map(|(receiver, _)| receiver).collect();
             if params.receiver.is_none() || told.iter().any(|name| is_asked(params, name)) {
@@ -127,8 +127,8 @@ struct View<'a> {
 #[derive(Debug, Clone)]
 struct Shown<'a> {
     alert: &'a Alert,
-    interval_ms: i64,
     updated_at: UnixMillis,
+    ends_at: UnixMillis,
     fingerprint: String,
     silenced_by: Vec<String>,
     inhibited_by: Vec<String>,
@@ -152,8 +152,12 @@ impl<'a> View<'a> {
             }
             asked.push(Shown {
                 alert,
-                interval_ms,
                 updated_at,
+                ends_at: match fires_until(interval_ms, updated_at) {
+                    // It is not evaluated now, and goes on.
+                    past if past <= self.now => fires_until(interval_ms, self.now),
+                    future => future,
+                },
                 fingerprint: fingerprint(&alert.labels),
                 silenced_by: silenced_by.into_iter().map(str::to_owned).collect(),
                 inhibited_by: inhibiting.map(fingerprint).into_iter().collect(),
@@ -164,10 +168,14 @@ impl<'a> View<'a> {
 
     /// The names of who is told, each with its group.
     fn told(&self, own: &Shown<'_>) -> Vec<(String, GroupKey<'a>)> {
-        let (Some(routing), Some(alert)) = (self.routing, MessageAlert::new(own.alert)) else {
+        let (Some(routing), Some(mut alert)) = (self.routing, MessageAlert::new(own.alert)) else {
             return Vec::new();
         };
-        let told = routing.told(&alert, self.now).into_iter();
+        // Who was told before somebody looked after it is told of its end, too.
+        alert.acknowledged_by = None;
+        let acknowledged = own.alert.acknowledged.as_ref();
+        let at = acknowledged.map_or(self.now, |own| UnixMillis(own.at).min(self.now));
+        let told = routing.told(&alert, at).into_iter();
         told.map(|(receiver, group)| (receiver.name.clone(), group)).collect()
     }
 }
@@ -181,7 +189,7 @@ impl Shown<'_> {
             "labels": own.labels,
             "annotations": own.annotations,
             "startsAt": time(UnixMillis(own.fired_at.unwrap_or(own.active_at))),
-            "endsAt": time(fires_until(self.interval_ms, self.updated_at)),
+            "endsAt": time(self.ends_at),
             "updatedAt": time(self.updated_at),
             "fingerprint": self.fingerprint,
             "generatorURL": "",
