@@ -266,3 +266,39 @@ fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
 fn count(set: &RuleSet) -> i64 {
     set.groups.iter().map(|group| group.rules.len() as i64).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{alerts::RuleState, config};
+
+    #[test]
+    fn changes_are_counted_when_people_would_be_told_something_else() {
+        let settings = config::load(None, &config::Overrides::default()).unwrap();
+        let metrics = Metrics::new().unwrap();
+        let known = KnownRules::open(RuleSources::default(), settings.promql, metrics);
+        let alert = |state: &str, value: &str, summary: &str| -> Alert {
+            serde_json::from_value(serde_json::json!({
+                "labels": { "alertname": "A" }, "annotations": { "summary": summary },
+                "state": state, "value": value, "active_at": 1000,
+            }))
+            .unwrap()
+        };
+        let mut counts = Vec::new();
+        for alerts in [
+            vec![],
+            vec![alert("pending", "1", "x")],
+            vec![alert("firing", "1", "x")],
+            vec![alert("firing", "2", "x")],
+            vec![alert("firing", "2", "y")],
+            vec![],
+        ] {
+            let rules = [("r".to_owned(), RuleState { alerts })].into();
+            let state = GroupState { rules, ..GroupState::default() };
+            known.note("g", GroupStatus { state, ..GroupStatus::default() });
+            counts.push(known.told_changes());
+        }
+        let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(steps, [0, 1, 0, 1, 1]);
+    }
+}

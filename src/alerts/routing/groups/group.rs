@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::placing::bytes;
+use super::{
+    placing::bytes,
+    way::{Deciding, Now, Told, Way},
+};
 use crate::alerts::{LabelSet, MessageAlert, routing::Integration};
 
-/// How long the end of alerts is owed, in milliseconds.
+/// How long the end of an alert is owed, in milliseconds.
 const ENDS_OWED_MS: i64 = 24 * 3_600_000;
 
 /// A group, as it is stored.
@@ -22,6 +25,9 @@ pub(super) struct Group {
     /// Which of the route's escalations it is, if one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) escalation: Option<usize>,
+    /// The name of the receiver whose ways these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) receiver: Option<String>,
     /// What its alerts have in common.
     pub(super) labels: LabelSet,
     /// When its notifications were decided last, Unix milliseconds; 0: never.
@@ -55,50 +61,6 @@ pub(super) struct Member {
     pub(super) is_seen: bool,
 }
 
-/// One way in which the receiver is told.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Way {
-    /// What it confirmed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) told: Option<Told>,
-    /// What it has not confirmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) owed: Option<Owed>,
-}
-
-/// What was confirmed, by fingerprints.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Told {
-    /// When it was decided.
-    pub(super) at: i64,
-    pub(super) firing: BTreeSet<String>,
-    pub(super) resolved: BTreeSet<String>,
-}
-
-/// What is to be told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Owed {
-    /// Since when something is.
-    pub(super) since: i64,
-    /// When it was decided last.
-    pub(super) decided_at: i64,
-    /// Of which alerts.
-    pub(super) alerts: BTreeSet<String>,
-    /// Whether it was refused since.
-    #[serde(default)]
-    pub(super) is_refused: bool,
-}
-
-/// By what notifications are decided.
-pub(super) struct Deciding<'a> {
-    pub(super) ways: &'a [Integration],
-    pub(super) group_interval_ms: i64,
-    pub(super) repeat_interval_ms: i64,
-    /// Whether nobody is told of an alert now.
-    pub(super) is_muted: &'a dyn Fn(&LabelSet) -> bool,
-    pub(super) now: i64,
-}
-
 impl Member {
     fn new(alert: &MessageAlert) -> Self {
         let (is_end_decided, ended_for) = (false, BTreeSet::new());
@@ -120,6 +82,7 @@ impl Group {
         Self {
             route: route.to_owned(),
             escalation,
+            receiver: None,
             labels,
             flushed_at: 0,
             next_flush,
@@ -150,6 +113,25 @@ impl Group {
         if member.alert != *alert {
             member.alert.clone_from(alert);
         }
+    }
+
+    /// Begins anew with another receiver: it was told nothing.
+    pub(super) fn adopt(&mut self, receiver: &str) {
+        if self.receiver.as_deref() == Some(receiver) {
+            return;
+        }
+        if self.receiver.replace(receiver.to_owned()).is_some() {
+            self.ways.clear();
+            self.members.values_mut().for_each(|own| own.ended_for.clear());
+        }
+        self.is_changed = true;
+    }
+
+    /// What fires on in another group by now is no member, and has not ended.
+    pub(super) fn forget_moved(&mut self, fires: impl Fn(&str) -> bool) {
+        let count = self.members.len();
+        self.members.retain(|key, own| own.is_seen || !own.is_firing() || !fires(key));
+        self.is_changed |= self.members.len() < count;
     }
 
     /// What is not there any more has ended.
@@ -237,7 +219,7 @@ impl Group {
             }
         }
         let Some(way) = self.ways.get_mut(&integration.key) else { return };
-        if let Some(owed) = way.owed.take().filter(|owed| owed.decided_at > decided_at) {
+        if let Some(owed) = way.owed.take().filter(|owed| owed.decided_at != decided_at) {
             // Meanwhile something else was decided; part of it may be told.
             let own = |is_firing: bool| -> BTreeSet<String> {
                 let is_so = |key: &&String| {
@@ -258,23 +240,14 @@ impl Group {
     }
 
     /// Notes that a way refused what it was told, as that was decided at a time: it is told again with
-    /// what is decided next.
+    /// what is decided next, an end as long as it is owed.
     pub(super) fn refuse(&mut self, way: &str, decided_at: i64) {
-        let Some(owed) = self.ways.get_mut(way).and_then(|way| way.owed.as_mut()) else { return };
-        // Something else was decided meanwhile, which nobody has refused.
-        if owed.decided_at > decided_at {
-            return;
+        let owed = self.ways.get_mut(way).and_then(|way| way.owed.as_mut());
+        // Something else may have been decided meanwhile, which nobody has refused.
+        if let Some(owed) = owed.filter(|owed| owed.decided_at == decided_at) {
+            owed.is_refused = true;
+            self.is_changed = true;
         }
-        owed.is_refused = true;
-        let alerts = &owed.alerts;
-        let fires = |key: &String| self.members.get(key).is_some_and(Member::is_firing);
-        if !alerts.iter().any(fires)
-            && let Some(way) = self.ways.get_mut(way)
-        {
-            way.owed = None;
-            self.prune();
-        }
-        self.is_changed = true;
     }
 
     /// Forgets what has ended and is owed to nobody: when it fires again, that is news, also to a way
@@ -314,57 +287,5 @@ impl Group {
         }
         self.is_changed = true;
         true
-    }
-}
-
-/// What is so now, without what is muted.
-struct Now {
-    firing: BTreeSet<String>,
-    resolved: BTreeSet<String>,
-    /// Whether somebody has seen all that fires.
-    is_acknowledged: bool,
-}
-
-impl Now {
-    /// Whether it is to be told, as Alertmanager decides it (`notify.DedupStage`); the same is told
-    /// again only when it was told at that time or before.
-    fn is_news(&self, told: Option<&Told>, send_resolved: bool, again: Option<i64>) -> bool {
-        let Some(told) = told else { return !self.firing.is_empty() };
-        if !self.firing.is_subset(&told.firing) {
-            return true;
-        }
-        if self.firing.is_empty() {
-            return !told.firing.is_empty();
-        }
-        (send_resolved && !self.resolved.is_subset(&told.resolved))
-            || (!self.is_acknowledged && again.is_some_and(|again| told.at <= again))
-    }
-}
-
-impl Way {
-    fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
-        let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
-        let before = self.owed.take();
-        if before.is_none() && !seen.is_news(self.told.as_ref(), send_resolved, Some(again)) {
-            return;
-        }
-        // What fired while the way was away is told, though it is over.
-        let was_owed = |key: &&String| before.as_ref().is_some_and(|own| own.alerts.contains(*key));
-        let was_told =
-            |key: &&String| self.told.as_ref().is_some_and(|own| own.firing.contains(*key));
-        let ended =
-            seen.resolved.iter().filter(|key| send_resolved || (was_owed(key) && !was_told(key)));
-        let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
-        if alerts.is_empty() {
-            let (at, resolved) = (deciding.now, seen.resolved.clone());
-            self.told = Some(Told { at, firing: BTreeSet::new(), resolved });
-            return;
-        }
-        let since = before.map_or(deciding.now, |own| own.since);
-        if seen.firing.is_empty() && deciding.now.saturating_sub(since) > ENDS_OWED_MS {
-            return;
-        }
-        let decided_at = deciding.now;
-        self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
     }
 }

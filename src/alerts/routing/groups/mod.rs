@@ -8,12 +8,14 @@ mod group;
 mod placing;
 #[cfg(test)]
 mod tests;
+mod way;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
 use crate::{alerts::LabelSet, model::UnixMillis};
-use group::{Deciding, Group};
+use group::Group;
+use way::{Deciding, Owed};
 
 /// The groups.
 #[derive(Debug, Default)]
@@ -38,6 +40,8 @@ pub struct Owing {
     pub way: String,
     /// Since when something is owed.
     pub since: UnixMillis,
+    /// When the last of what is told began or ended.
+    pub newest: UnixMillis,
     /// When it was decided last.
     pub decided_at: UnixMillis,
     /// Whether it was refused, and waits for what is decided next.
@@ -126,6 +130,7 @@ impl Groups {
         is_muted: &dyn Fn(&LabelSet) -> bool,
         now: UnixMillis,
     ) {
+        let before = self.members();
         let firing = || alerts.iter().filter(|own| own.is_firing()).map(|own| &own.labels);
         // Made when the first group is due.
         let mut inhibitors = None;
@@ -150,7 +155,15 @@ impl Groups {
                 now: now.0,
             });
         }
+        if self.members() < before {
+            self.make_room();
+        }
         self.forget_empty();
+    }
+
+    /// Alerts of all groups.
+    fn members(&self) -> usize {
+        self.all.values().map(|group| group.members.len()).sum()
     }
 
     /// What was left out may have room by now.
@@ -172,22 +185,28 @@ impl Groups {
         });
     }
 
-    /// What is to be told, the newest first.
+    /// What is to be told, the group first in which something began or ended last.
     pub fn owing(&self, routing: &Routing) -> Vec<Owing> {
         let mut owing = Vec::new();
         for (id, group) in &self.all {
             let Some((_, receiver)) = settings(routing, group) else { continue };
+            let newest = |owed: &Owed| {
+                let members = owed.alerts.iter().filter_map(|key| group.members.get(key));
+                let times = members.map(|own| own.alert.ends_at.unwrap_or(own.alert.starts_at));
+                UnixMillis(times.max().unwrap_or(owed.since))
+            };
             let owed = group.ways.iter().filter_map(|(way, own)| Some((way, own.owed.as_ref()?)));
             owing.extend(owed.map(|(way, owed)| Owing {
                 group: id.clone(),
                 receiver: receiver.name.clone(),
                 way: way.clone(),
                 since: UnixMillis(owed.since),
+                newest: newest(owed),
                 decided_at: UnixMillis(owed.decided_at),
                 is_refused: owed.is_refused,
             }));
         }
-        owing.sort_by_key(|own| std::cmp::Reverse(own.decided_at));
+        owing.sort_by_key(|own| std::cmp::Reverse(own.newest));
         owing
     }
 
@@ -223,6 +242,10 @@ impl Groups {
     pub fn confirm(&mut self, routing: &Routing, owing: &Owing, message: &Message) {
         let Some(group) = self.all.get_mut(&owing.group) else { return };
         let Some((_, receiver)) = settings(routing, group) else { return };
+        // Another one is told by now.
+        if group.receiver.as_ref().is_some_and(|own| *own != owing.receiver) {
+            return;
+        }
         let mut ways = receiver.integrations.iter();
         if let Some(integration) = ways.find(|own| own.key == owing.way) {
             group.confirm(integration, &message.alerts, owing.decided_at.0);
@@ -232,7 +255,8 @@ impl Groups {
 
     /// Notes that a message was refused, and would be again.
     pub fn refuse(&mut self, owing: &Owing) {
-        if let Some(group) = self.all.get_mut(&owing.group) {
+        let group = self.all.get_mut(&owing.group);
+        if let Some(group) = group.filter(|own| own.receiver.as_ref() == Some(&owing.receiver)) {
             group.refuse(&owing.way, owing.decided_at.0);
         }
         self.make_room();

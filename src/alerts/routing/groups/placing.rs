@@ -2,7 +2,7 @@
 //!
 //! Must never know: what is told, and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -38,7 +38,8 @@ impl Groups {
             group.members.values_mut().for_each(|member| member.is_seen = false);
         }
         self.forget_unrouted(routing);
-        let mut count: usize = self.all.values().map(|group| group.members.len()).sum();
+        let mut count = self.members();
+        let mut firing = BTreeSet::new();
         for alert in merged(alerts) {
             let key = fingerprint(&alert.labels);
             for place in routing.routes_of(&alert.labels) {
@@ -48,8 +49,15 @@ impl Groups {
                     self.place(route, Some(at), &key, alert, &mut count, now);
                 }
             }
+            if alert.is_firing() {
+                firing.insert(key);
+            }
         }
         for group in self.all.values_mut() {
+            if let Some((_, receiver)) = settings(routing, group) {
+                group.adopt(&receiver.name);
+            }
+            group.forget_moved(|key| firing.contains(key));
             group.end_unseen(now.0);
         }
     }

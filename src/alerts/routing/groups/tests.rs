@@ -12,6 +12,7 @@ use crate::alerts::routing::file::check_routing;
 
 const STEP_MS: i64 = 10_000;
 const INTERVAL_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 3_600_000;
 
 fn routing(more: &str, send_resolved: bool) -> Routing {
     let text = format!(
@@ -198,12 +199,9 @@ fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
                 world.crash();
             }
         }
-        // The newest is told first.
-        let newest = world.groups.owing(&world.routing);
-        assert!(newest.windows(2).all(|pair| pair[0].decided_at >= pair[1].decided_at));
-        let mut told: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
-        told.sort();
-        let expected = [(names(""), names("a")), (names("b"), names("")), (names("c"), names(""))];
+        // The one in which something happened last is told first, whatever was decided again since.
+        let told: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
+        let expected = [(names("c"), names("")), (names(""), names("a")), (names("b"), names(""))];
         assert_eq!(told, expected);
         // Nothing that was confirmed comes again, also after a crash.
         world.crash();
@@ -275,7 +273,7 @@ fn inhibition_and_times_keep_a_group_silent_and_what_goes_on_is_told_after() {
 }
 
 #[test]
-fn what_is_refused_waits_for_the_next_decision_and_an_end_is_given_up() {
+fn what_is_refused_waits_for_the_next_decision_and_an_end_is_told_again_for_a_day() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     world.run(20_000);
@@ -294,10 +292,89 @@ fn what_is_refused_waits_for_the_next_decision_and_an_end_is_given_up() {
     world.step();
     assert!(!world.groups.owing(&world.routing)[0].is_refused);
     world.end("a");
+    let end = world.now;
+    while world.now - end < DAY_MS - INTERVAL_MS {
+        world.now += INTERVAL_MS;
+        world.step();
+        assert!(!world.groups.owing(&world.routing)[0].is_refused);
+        assert_eq!(refuse(&mut world), 1);
+    }
+    world.now += 2 * INTERVAL_MS;
+    world.step();
+    assert!(world.groups.is_empty());
+}
+
+#[test]
+fn an_end_is_owed_however_long_the_receiver_was_away_before() {
+    let mut world = World::new(routing("", true));
+    world.fire("a");
+    assert_eq!(world.run(60_000).len(), 1);
+    // It is repeated to nobody for more than a day.
+    for _ in 0..25 * 60 {
+        world.now += INTERVAL_MS;
+        world.step();
+    }
+    world.end("a");
     world.now += INTERVAL_MS;
     world.step();
-    assert_eq!(refuse(&mut world), 1);
-    assert!(world.groups.is_empty());
+    assert_eq!(world.tell(), [("one".to_owned(), (names(""), names("a")))]);
+}
+
+#[test]
+fn another_receiver_was_told_nothing_and_what_fires_in_another_group_has_not_ended() {
+    let mut world = World::new(routing("", true));
+    world.fire("a");
+    assert_eq!(world.run(60_000).len(), 1);
+    let reload = |world: &mut World, routing: Routing| {
+        (world.routing, world.seen) = (routing, None);
+        world.crash();
+    };
+    // What is under way to the one of before says nothing of the other one.
+    world.end("a");
+    world.fire("b");
+    world.now += INTERVAL_MS;
+    world.step();
+    let before = world.groups.owing(&world.routing)[0].clone();
+    let text = "route: {receiver: boss, group_wait: 30s, group_interval: 1m}\n\
+                receivers:\n- name: boss\n  webhook_configs: [{url: 'http://y'}]\n";
+    let other = check_routing("own.yml", Path::new(""), text).unwrap();
+    let (message, _) = world.groups.message(&world.routing, &before).unwrap();
+    reload(&mut world, other);
+    world.step();
+    world.groups.confirm(&world.routing, &before, &message);
+    world.now += INTERVAL_MS;
+    world.step();
+    assert_eq!(world.tell(), [("boss".to_owned(), (names("b"), names("a")))]);
+    // Each in a group of its own now.
+    let text = text.replace("group_wait", "group_by: [alertname], group_wait");
+    reload(&mut world, check_routing("own.yml", Path::new(""), &text).unwrap());
+    let told: Vec<_> = world.run(200_000).into_iter().map(|(_, said)| said).collect();
+    assert_eq!(told, [(names("b"), names(""))]);
+}
+
+#[test]
+fn what_was_left_out_is_told_once_there_is_room() {
+    let mut world = World::new(routing("", false));
+    let now = |world: &World| UnixMillis(world.now);
+    let all: Vec<_> = (0..501).map(|own| alert(&format!("n{own}"), 0, None)).collect();
+    let step = |world: &mut World, are_changed: bool, all: &[MessageAlert]| {
+        let at = now(world);
+        let mut ask = || Some(all.to_vec());
+        world.groups.step(&world.routing, are_changed, &mut ask, &|_| false, at);
+    };
+    step(&mut world, true, &all);
+    assert_eq!(world.groups.left_out(), 1);
+    world.tell();
+    // Half of them end; nothing changes after.
+    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(500_000), ..own.clone() };
+    let half: Vec<_> = all[..250].iter().cloned().chain(all[250..].iter().map(ended)).collect();
+    step(&mut world, true, &half);
+    for _ in 0..3 {
+        world.now += INTERVAL_MS;
+        step(&mut world, false, &half);
+        world.tell();
+    }
+    assert_eq!(world.groups.left_out(), 0);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! One way in which a receiver is told of a group: what it confirmed, and what it is owed.
+//!
+//! Must never know: other ways, how anything is sent.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::alerts::{LabelSet, routing::Integration};
+
+/// One way in which the receiver is told.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Way {
+    /// What it confirmed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Told>,
+    /// What it has not confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owed: Option<Owed>,
+}
+
+/// What was confirmed, by fingerprints.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// When it was decided.
+    pub(super) at: i64,
+    pub(super) firing: BTreeSet<String>,
+    pub(super) resolved: BTreeSet<String>,
+}
+
+/// What is to be told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Owed {
+    /// Since when something is.
+    pub(super) since: i64,
+    /// When it was decided last.
+    pub(super) decided_at: i64,
+    /// Of which alerts.
+    pub(super) alerts: BTreeSet<String>,
+    /// Whether it was refused since.
+    #[serde(default)]
+    pub(super) is_refused: bool,
+}
+
+/// By what notifications are decided.
+pub(super) struct Deciding<'a> {
+    pub(super) ways: &'a [Integration],
+    pub(super) group_interval_ms: i64,
+    pub(super) repeat_interval_ms: i64,
+    /// Whether nobody is told of an alert now.
+    pub(super) is_muted: &'a dyn Fn(&LabelSet) -> bool,
+    pub(super) now: i64,
+}
+
+/// What is so now, without what is muted.
+pub(super) struct Now {
+    pub(super) firing: BTreeSet<String>,
+    pub(super) resolved: BTreeSet<String>,
+    /// Whether somebody has seen all that fires.
+    pub(super) is_acknowledged: bool,
+}
+
+impl Now {
+    /// Whether it is to be told, as Alertmanager decides it (`notify.DedupStage`); the same is told
+    /// again only when it was told at that time or before.
+    pub(super) fn is_news(
+        &self,
+        told: Option<&Told>,
+        send_resolved: bool,
+        again: Option<i64>,
+    ) -> bool {
+        let Some(told) = told else { return !self.firing.is_empty() };
+        if !self.firing.is_subset(&told.firing) {
+            return true;
+        }
+        if self.firing.is_empty() {
+            return !told.firing.is_empty();
+        }
+        (send_resolved && !self.resolved.is_subset(&told.resolved))
+            || (!self.is_acknowledged && again.is_some_and(|again| told.at <= again))
+    }
+}
+
+impl Way {
+    pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
+        let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
+        let before = self.owed.take();
+        if before.is_none() && !seen.is_news(self.told.as_ref(), send_resolved, Some(again)) {
+            return;
+        }
+        // What fired while the way was away is told, though it is over.
+        let was_owed = |key: &&String| before.as_ref().is_some_and(|own| own.alerts.contains(*key));
+        let was_told =
+            |key: &&String| self.told.as_ref().is_some_and(|own| own.firing.contains(*key));
+        let ended =
+            seen.resolved.iter().filter(|key| send_resolved || (was_owed(key) && !was_told(key)));
+        let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
+        if alerts.is_empty() {
+            let (at, resolved) = (deciding.now, seen.resolved.clone());
+            self.told = Some(Told { at, firing: BTreeSet::new(), resolved });
+            return;
+        }
+        let since = before.map_or(deciding.now, |own| own.since);
+        let decided_at = deciding.now;
+        self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
+    }
+}
