@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Series that are forgotten in one run: batches wait meanwhile.
-const FORGOTTEN_AT_ONCE: usize = 20_000;
+const FORGOTTEN_AT_ONCE: usize = 4096;
 
 /// The role.
 #[derive(Debug)]

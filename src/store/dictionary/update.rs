@@ -83,7 +83,7 @@ impl Dictionary {
 fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> usize {
     let Some(values) = postings.get_mut(name) else { return 0 };
     let Some(list) = values.get_mut(value) else { return 0 };
-    list.retain(|id| ids.binary_search(id).is_err());
+    remove_all(list, ids);
     if !list.is_empty() {
         return 0;
     }
@@ -95,9 +95,37 @@ fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> 
     freed
 }
 
+/// Removes ids, ascending, from a list that ascends: what lies between them is moved whole.
+fn remove_all(list: &mut Vec<SeriesId>, leaving: &[SeriesId]) {
+    let (mut kept, mut from) = (0, 0);
+    for id in leaving {
+        let Ok(at) = list[from..].binary_search(id) else { continue };
+        list.copy_within(from..from + at, kept);
+        (kept, from) = (kept + at, from + at + 1);
+    }
+    list.copy_within(from.., kept);
+    list.truncate(list.len() - (from - kept));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_that_leave_a_list_are_gone_and_the_others_stay_in_order() {
+        for (leaving, expected) in [
+            (&[][..], &[1, 3, 5, 7, 9][..]),
+            (&[1, 9], &[3, 5, 7]),
+            (&[3, 5], &[1, 7, 9]),
+            (&[0, 2, 5, 10], &[1, 3, 7, 9]),
+            (&[1, 3, 5, 7, 9], &[]),
+        ] {
+            let mut list = [1, 3, 5, 7, 9].map(SeriesId).to_vec();
+            let leaving: Vec<_> = leaving.iter().copied().map(SeriesId).collect();
+            remove_all(&mut list, &leaving);
+            assert_eq!(list.iter().map(|id| id.0).collect::<Vec<_>>(), expected);
+        }
+    }
     use crate::{
         model::Kind,
         store::dictionary::{METRIC_TAG, Matcher, tests::info},
