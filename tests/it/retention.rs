@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use granary::{
-    model::{Kind, SeriesId, UnixMillis},
+    model::{AcceptedBatch, CountsOnce, Kind, SeriesId, UnixMillis},
     policy::retention::{is_expired, kept_since},
     query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
     store::Store,
@@ -75,7 +75,11 @@ fn a_series_is_forgotten_with_the_last_partition_that_could_hold_a_sample_of_it(
     let (store, mut appender) = open_with(dir.path(), &set, START);
     let all = ["silent", "going_on", "never_sampled"].map(|name| series(name, &[], Kind::Counter));
     let ids = define(&mut appender, &all, START);
-    send(&mut appender, samples(ids[0], [(START.0, 1.0)]), START);
+    let counts_once = CountsOnce::ByTime { window_ms: 600_000 };
+    let silent = AcceptedBatch { counts_once, ..samples(ids[0], [(START.0, 1.0)]) };
+    appender.commit(&[], &[silent], START).unwrap();
+    let times_seen = |store: &Store| store.memory().into_iter().find(|own| own.0 == "times_seen");
+    assert!(times_seen(&store).is_some_and(|(_, bytes)| bytes > 0));
     let mut now = START;
     let mut forgotten_at = None;
     while now.0 < START.0 + 12 * HOUR {
@@ -107,6 +111,9 @@ fn a_series_is_forgotten_with_the_last_partition_that_could_hold_a_sample_of_it(
     let (store, _) = open_with(dir.path(), &set, now);
     let expected = [Some(SeriesId(3)), Some(ids[1]), Some(ids[2])];
     assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
+    // What was remembered of it does not come back.
+    assert_eq!(times_seen(&store), Some(("times_seen", 0)));
+    assert_eq!(store.last_samples(&ids[..1]), [None]);
 }
 
 #[test]

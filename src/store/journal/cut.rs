@@ -116,9 +116,11 @@ impl CutPart {
                 let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
                 for EncodedRow { row, states: own, seen: times } in rows {
                     states.insert(row, own.as_slice()).map_err(fail(OPERATION))?;
-                    if !times.is_empty() {
-                        seen.insert(row, times.as_slice()).map_err(fail(OPERATION))?;
+                    match times.as_slice() {
+                        [] => seen.remove(row),
+                        times => seen.insert(row, times),
                     }
+                    .map_err(fail(OPERATION))?;
                 }
                 set(STATES_THROUGH_KEY, *through)?;
                 set(STATES_ROWS_KEY, u64::from(*end))
