@@ -53,6 +53,7 @@ const KINDS: &[&str] = &[
     "sealed partitions",
     "preallocations",
     "deleted series",
+    "forgotten series",
     "renamed series",
     "snapshots",
     "restores",

@@ -81,6 +81,29 @@ impl History {
     pub(crate) fn drop_expired(&mut self) {
         self.clock.judge();
         self.upkeep(&Upkeep::Drop);
+        self.forget_series();
+    }
+
+    /// Series of which no sample is left are deleted.
+    fn forget_series(&mut self) {
+        let now = self.now();
+        let Some(since) = retention::kept_since(&self.levels.current, now) else { return };
+        let series = self.store().series_without_samples(since, 9);
+        if series.is_empty() {
+            return;
+        }
+        let request = Request::Change(series.iter().map(|id| (*id, None)).collect());
+        match self.appender().forget_series(&series, since) {
+            Ok(forgotten) => {
+                self.tally.count("forgotten series", forgotten as u64);
+                self.tell(|| format!("forgot {series:?}"));
+                self.worlds.succeeded(&request, &Outcome::Changed(forgotten));
+            }
+            Err(cause) => {
+                self.worlds.failed(request);
+                self.expect_fault(&cause, "failed upkeep");
+            }
+        }
     }
 
     pub(crate) fn seal(&mut self) {
