@@ -232,3 +232,19 @@ pub(crate) fn cursor(first: Document) -> Document {
     let ns = "local.oplog.rs";
     doc! { "cursor": { "firstBatch": [first], "id": 0_i64, "ns": ns }, "ok": 1.0 }
 }
+
+/// The same server, so much later and with so much done.
+pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
+    let mut status = status.clone();
+    let uptime = status.get_i64("uptimeMillis").unwrap() + seconds * 1000;
+    status.insert("uptimeMillis", uptime);
+    for (folder, field, by) in changes {
+        let mut inner = &mut status;
+        for name in folder.split('.') {
+            inner = inner.get_document_mut(name).unwrap();
+        }
+        let before = inner.get_i64(field).unwrap();
+        inner.insert(*field, before + by);
+    }
+    status
+}

@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
@@ -222,35 +222,102 @@ fn table() -> BTreeMap<String, [String; 3]> {
     .collect()
 }
 
+/// What MMS and Ops Manager show of a MongoDB server, by their names: groups of a begin and its ends.
+const SHOWN_BY_MMS: [(&str, &[&str]); 27] = [
+    ("ASSERT_", &["REGULAR", "WARNING", "MSG", "USER"]),
+    ("OPCOUNTER_", &["CMD", "QUERY", "INSERT", "UPDATE", "DELETE", "GETMORE", "TTL_DELETED"]),
+    ("OPCOUNTER_REPL_", &["CMD", "INSERT", "UPDATE", "DELETE"]),
+    ("DOCUMENT_METRICS_", &["RETURNED", "INSERTED", "UPDATED", "DELETED"]),
+    ("QUERY_EXECUTOR_SCANNED", &["", "_OBJECTS"]),
+    ("QUERY_TARGETING_SCANNED_", &["PER_RETURNED", "OBJECTS_PER_RETURNED"]),
+    ("OPERATIONS_SCAN_AND_ORDER", &[""]),
+    ("QUERY_SPILL_TO_DISK_DURING_SORT", &[""]),
+    ("OP_EXECUTION_TIME_", &["READS", "WRITES", "COMMANDS"]),
+    ("CONNECTIONS", &["", "_PERCENT"]),
+    ("CURSORS_", &["TOTAL_OPEN", "TOTAL_TIMED_OUT", "CLIENT_SIZE"]),
+    ("GLOBAL_LOCK_CURRENT_QUEUE_", &["TOTAL", "READERS", "WRITERS"]),
+    ("MEMORY_", &["RESIDENT", "VIRTUAL", "MAPPED"]),
+    ("COMPUTED_MEMORY", &[""]),
+    ("NETWORK_", &["BYTES_IN", "BYTES_OUT", "NUM_REQUESTS"]),
+    ("CACHE_", &["BYTES_READ_INTO", "BYTES_WRITTEN_FROM", "DIRTY_BYTES", "USED_BYTES"]),
+    ("CACHE_", &["FILL_RATIO", "DIRTY_FILL_RATIO"]),
+    ("TICKETS_AVAILABLE_", &["READS", "WRITE"]),
+    ("OPLOG_", &["SLAVE_LAG_MASTER_TIME", "REPLICATION_LAG", "MASTER_TIME"]),
+    ("OPLOG_", &["MASTER_LAG_TIME_DIFF", "RATE_GB_PER_HOUR"]),
+    ("EXTRA_INFO_PAGE_FAULTS", &[""]),
+    ("GLOBAL_", &["ACCESSES_NOT_IN_MEMORY", "PAGE_FAULT_EXCEPTIONS_THROWN"]),
+    ("JOURNALING_", &["COMMITS_IN_WRITE_LOCK", "MB", "WRITE_DATA_FILES_MB"]),
+    ("BACKGROUND_FLUSH_AVG", &[""]),
+    ("INDEX_COUNTERS_BTREE_", &["ACCESSES", "HITS", "MISSES", "MISS_RATIO"]),
+    ("DB_", &["STORAGE_TOTAL", "DATA_SIZE_TOTAL", "INDEX_SIZE_TOTAL"]),
+    (
+        "DATABASE_",
+        &[
+            "DATA_SIZE",
+            "STORAGE_SIZE",
+            "INDEX_SIZE",
+            "FILE_SIZE",
+            "AVERAGE_OBJECT_SIZE",
+            "OBJECT_COUNT",
+            "COLLECTION_COUNT",
+            "INDEX_COUNT",
+            "EXTENT_COUNT",
+            "VIEW_COUNT",
+        ],
+    ),
+];
+
+/// Of `dbStats`, what only `MMAPv1` said.
+fn with_files(mut answer: Document) -> Document {
+    if answer.contains_key("avgObjSize") {
+        answer.extend(doc! { "fileSize": 67_108_864.0, "numExtents": 4 });
+    }
+    answer
+}
+
 #[test]
-fn the_table_has_every_metric_as_it_is_emitted_and_no_other() {
+fn each_row_of_the_table_and_each_metric_of_mms_is_seen_as_the_table_says() {
     let table = table();
-    let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5")];
+    let asked = AtomicI64::new(0);
+    let old = Responder::start(move |_, command| {
+        let mut answer = with_files(answer("primary", "4.4.29", command));
+        if command.contains_key("serverStatus") {
+            let rounds = asked.fetch_add(1, Ordering::SeqCst);
+            let latency = |kind| (kind, "latency", 30_000 * rounds);
+            let ops = |kind| (kind, "ops", 20 * rounds);
+            let kinds = ["opLatencies.reads", "opLatencies.writes", "opLatencies.commands"];
+            let mut changes = [kinds.map(latency), kinds.map(ops)].concat();
+            changes.push(("metrics.queryExecutor", "scanned", 500 * rounds));
+            changes.push(("metrics.queryExecutor", "scannedObjects", 50 * rounds));
+            answer = shapes::later(&answer, 60 * rounds, &changes);
+        }
+        Some(answer)
+    });
+    let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5"), old];
     let addresses = servers.each_ref().map(|server| &*server.address);
     let mut agent = agent(&addresses, PATIENT);
-    let mut old = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
+    let mut oldest = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
     let mut memory = status::Memory::default();
-    status::read(&shapes::server_status_of_mmap(), NOW_MS, None, &mut memory, &mut old);
-    for readings in [round(&mut agent, NOW_MS), round(&mut agent, NOW_MS + 60_000), old] {
+    status::read(&shapes::server_status_of_mmap(), NOW_MS, None, &mut memory, &mut oldest);
+    let mut seen = BTreeSet::new();
+    for readings in [round(&mut agent, NOW_MS), round(&mut agent, NOW_MS + 60_000), oldest] {
         for reading in readings.as_slice() {
             let keys: Vec<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
             let unit = if reading.unit.is_empty() { "-" } else { &reading.unit };
             let emitted = [reading.kind.to_string(), unit.to_owned(), keys.join(", ")];
             assert_eq!(table.get(reading.metric.as_ref()), Some(&emitted), "{}", reading.metric);
+            seen.insert(reading.metric.to_string());
         }
     }
-    let sources = [
-        include_str!("lib.rs"),
-        include_str!("target.rs"),
-        include_str!("questions.rs"),
-        include_str!("databases.rs"),
-        include_str!("replication.rs"),
-        include_str!("status/mod.rs"),
-        include_str!("status/rows.rs"),
-        include_str!("status/intervals.rs"),
-    ];
-    for metric in table.keys() {
-        let quoted = format!("\"{metric}\"");
-        assert!(sources.iter().any(|source| source.contains(&quoted)), "{metric}");
+    let rows: BTreeSet<_> = table.into_keys().collect();
+    assert_eq!(rows.difference(&seen).collect::<Vec<_>>(), Vec::<&String>::new(), "never seen");
+    let ends =
+        SHOWN_BY_MMS.iter().flat_map(|(begin, ends)| ends.iter().map(move |end| (begin, end)));
+    let mut shown = 0;
+    for (begin, end) in ends.chain([(&"LOGICAL_", &"SIZE"), (&"RESTARTS_IN_", &"LAST_HOUR")]) {
+        let metric = format!("mongodb_{}{}", begin.to_lowercase(), end.to_lowercase());
+        assert!(seen.contains(&metric), "{metric}");
+        shown += 1;
     }
+    assert_eq!(shown, 82, "metrics of MMS");
 }

@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, Document, doc};
 use proptest::prelude::*;
 
 use super::*;
-use crate::shapes::{server_status, server_status_of_mmap};
+use crate::shapes::{later, server_status, server_status_of_mmap};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -139,22 +139,6 @@ fn what_only_old_servers_have_is_read_of_them() {
     ] {
         assert_eq!(values.get(metric), Some(&expected), "{metric}");
     }
-}
-
-/// The same server, so much later and with so much done.
-fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
-    let mut status = status.clone();
-    let uptime = number(&status, "uptimeMillis").unwrap() as i64 + seconds * 1000;
-    status.insert("uptimeMillis", uptime);
-    for (folder, field, by) in changes {
-        let mut inner = &mut status;
-        for name in folder.split('.') {
-            inner = inner.get_document_mut(name).unwrap();
-        }
-        let before = inner.get_i64(field).unwrap();
-        inner.insert(*field, before + by);
-    }
-    status
 }
 
 #[test]
