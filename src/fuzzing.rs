@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use granary_protocol::{JsonBatch, decode_batch, decode_json, encode_batch, split_batches};
+use granary_protocol::{
+    JsonBatch, decode_batch, decode_json, encode_batch, pack, split_batches, unpack,
+};
 
 use crate::{
     api, config,
@@ -42,7 +44,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -59,6 +61,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("promql", promql),
     ("settings", settings),
     ("sealed", sealed),
+    ("packed", packed),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -67,6 +70,22 @@ pub fn batch(bytes: &[u8]) {
         decode_bodies(&plain);
     }
     decode_bodies(bytes);
+}
+
+/// A packed body: what can be read can be packed again, and is as it was.
+pub fn packed(bytes: &[u8]) {
+    let Ok(batches) = unpack(bytes) else { return };
+    let again = unpack(&pack(&batches)).expect("what was packed can be read");
+    let plain = |batches: &[granary_protocol::Batch]| {
+        let mut plain = Vec::new();
+        for batch in batches {
+            encode_batch(batch, &mut plain);
+        }
+        plain
+    };
+    let bodies = plain(&batches);
+    assert_eq!(plain(&again), bodies);
+    decode_bodies(&bodies);
 }
 
 fn decode_bodies(bytes: &[u8]) {

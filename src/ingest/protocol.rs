@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use granary_protocol::{
     BatchView, DecodeError, JsonBatch, Unread, decode_batch, decode_json, encode_batch,
-    split_batches,
+    split_batches, unpack,
 };
 
 use super::{
@@ -22,6 +22,9 @@ use super::{
 };
 use crate::model::UnixMillis;
 
+/// What a byte of a packed body becomes at most: two are a tag of a series, three a sample.
+const PACKED_FACTOR: usize = 48;
+
 /// How the batches of the native protocol are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchEncoding {
@@ -29,6 +32,8 @@ pub enum BatchEncoding {
     Bson,
     /// A JSON object or array.
     Json,
+    /// All in columns, in few bytes.
+    Packed,
 }
 
 impl BatchEncoding {
@@ -37,23 +42,27 @@ impl BatchEncoding {
         match self {
             Self::Bson => 2 * body.len(),
             Self::Json => json_bytes(body),
+            Self::Packed => PACKED_FACTOR * body.len(),
         }
     }
 
-    /// The body as BSON, with what could not be read of each batch. JSON takes the same way as BSON:
+    /// The body as BSON, with what could not be read of each batch. All take the same way as BSON:
     /// there is one path to test and to trust.
     ///
     /// # Errors
     /// With the place of what cannot be read.
     pub fn bson(self, body: Bytes, now: UnixMillis) -> Result<(Bytes, Vec<Unread>), DecodeError> {
-        if self == Self::Bson {
-            return Ok((body, Vec::new()));
-        }
-        let mut bson = Vec::with_capacity(body.len());
+        let mut bson = Vec::new();
         let mut all = Vec::new();
-        for JsonBatch { batch, unread } in decode_json(&body, now.0)? {
-            encode_batch(&batch, &mut bson);
-            all.push(unread);
+        match self {
+            Self::Bson => return Ok((body, all)),
+            Self::Json => {
+                for JsonBatch { batch, unread } in decode_json(&body, now.0)? {
+                    encode_batch(&batch, &mut bson);
+                    all.push(unread);
+                }
+            }
+            Self::Packed => unpack(&body)?.iter().for_each(|batch| encode_batch(batch, &mut bson)),
         }
         Ok((bson.into(), all))
     }

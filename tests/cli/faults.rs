@@ -94,6 +94,8 @@ fn bad_requests_get_the_place_of_the_fault_and_lose_nothing_else() {
     check("application/json", b"{\"samples\": 3}", 400, "an array of samples");
     check("application/bson", b"\x05\0\0\0\0", 400, "agent: missing");
     check("application/bson", b"\xff\xff\xff\x7f\0", 400, "batch 0 at byte 0");
+    check("application/vnd.granary.packed", b"GP\x02\x01", 400, "packed body at byte 4");
+    check("application/vnd.granary.packed", b"GP\x09\x01", 400, "version 9");
     check("application/json", &[b' '; 5000], 413, "ingest.request_bytes_max");
     let unknown = json!({"agent": "a", "epoch": 1, "seq": 1, "samples": [{"ref": 3, "value": 1}]});
     check("application/json", unknown.to_string().as_bytes(), 409, "ref 3");

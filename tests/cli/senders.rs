@@ -2,6 +2,9 @@
 
 use std::process::Output;
 
+use granary_protocol::{
+    BSON_MEDIA_TYPE, Batch, Kind, PACKED_MEDIA_TYPE, SeriesDefinition, encode_batch, pack,
+};
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, client, granary};
@@ -83,4 +86,50 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     assert_eq!(delete("").0, 400, "all at once is asked for with idle=0ms");
     assert_eq!(delete("?agent=c").1["total"], 1);
     assert_eq!(listed(&daemon), ["a", "new"]);
+}
+
+/// As older agents send them.
+fn bson(batches: &[&Batch]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for batch in batches {
+        encode_batch(batch, &mut body);
+    }
+    body
+}
+
+#[test]
+fn a_batch_counts_once_whether_it_is_packed_or_not() {
+    let daemon = Daemon::start("");
+    let metric = "events".to_owned();
+    let defined =
+        SeriesDefinition { reference: 7, metric, kind: Kind::Delta, ..SeriesDefinition::default() };
+    let first = Batch {
+        agent: "web1".to_owned(),
+        epoch: 5,
+        seq: 1,
+        series: vec![defined],
+        refs: vec![7, 7],
+        times: vec![jiff::Timestamp::now().as_millisecond()],
+        values: vec![1.0, 2.5],
+        ..Batch::default()
+    };
+    let next = Batch { seq: 2, series: vec![], ..first.clone() };
+    let counts = |media_type: &str, body: &[u8]| {
+        let answer = daemon.post(media_type, body);
+        (answer.status, answer.body["accepted"].clone(), answer.body["duplicates"].clone())
+    };
+    // The worker that takes it may not have seen what it defines.
+    let body = pack(std::slice::from_ref(&next));
+    assert_eq!(counts(PACKED_MEDIA_TYPE, &body).0, 409);
+    let body = pack(std::slice::from_ref(&first));
+    assert_eq!(counts(PACKED_MEDIA_TYPE, &body), (200, json!(2), json!(0)));
+    assert_eq!(counts(BSON_MEDIA_TYPE, &bson(&[&first, &next])), (200, json!(2), json!(2)));
+    let both = pack(&[first, next]);
+    assert_eq!(counts(PACKED_MEDIA_TYPE, &both), (200, json!(0), json!(4)));
+    let chart = ["chart", "--metric", "events", "--display", "total", "--range", "2d"];
+    let answer = daemon.query(&[&chart[..], &["--resolution", "1d"]].concat());
+    let points = answer["series"][0]["points"].as_array().unwrap();
+    assert_eq!(points.iter().filter_map(|point| point[1].as_f64()).sum::<f64>(), 7.0);
+    let answer = client().post(format!("{}/api/v1/ingest", daemon.url)).send_empty().unwrap();
+    assert_eq!(answer.headers()["accept-post"], PACKED_MEDIA_TYPE, "{}", answer.status());
 }

@@ -4,6 +4,8 @@ use std::{env, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
+/// Later than that is of no use to whoever looks.
+const LINGER_MAX: Duration = Duration::from_secs(300);
 const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Flags shared by all agents; an agent flattens them into its own.
@@ -34,6 +36,11 @@ pub struct AgentArgs {
     /// How often to sample, such as 10s or 1m; samples are taken at multiples of it.
     #[arg(long, default_value = "10s", value_parser = parse_interval)]
     pub interval: Duration,
+
+    /// Hold what is sampled for so long, so that several rounds go in one request: fewer bytes, later
+    /// data.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_linger)]
+    pub linger: Duration,
 
     /// Folder for what is not delivered yet (default: `$STATE_DIRECTORY`, else
     /// `$XDG_STATE_HOME/granary-agent-<NAME>`, else `~/.local/state/granary-agent-<NAME>`).
@@ -135,6 +142,11 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     Ok(interval)
 }
 
+fn parse_linger(text: &str) -> Result<Duration, String> {
+    let span = humantime::parse_duration(text).map_err(|cause| format!("{cause}; use 20s"))?;
+    if span > LINGER_MAX { Err("must be up to 5m".to_owned()) } else { Ok(span) }
+}
+
 fn parse_age(text: &str) -> Result<Duration, String> {
     let age = humantime::parse_duration(text).map_err(|cause| format!("{cause}; use 12h or 7d"))?;
     if age < Duration::from_secs(1) { Err("must be 1s or more".to_owned()) } else { Ok(age) }
@@ -180,5 +192,7 @@ mod tests {
         assert!(parse_url("ftp://x").is_err());
         assert_eq!(parse_age("7d"), Ok(Duration::from_secs(7 * 86_400)));
         assert!(parse_age("0s").is_err());
+        assert_eq!(parse_linger("0s"), Ok(Duration::ZERO));
+        assert!(parse_linger("6m").is_err());
     }
 }

@@ -7,20 +7,21 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use granary_protocol::{
-    BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, PING_PATH, Ping, PingAnswer, PingBody,
+    ACCEPT_POST, BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, PACKED_MEDIA_TYPE,
+    PING_PATH, Ping, PingAnswer, PingBody,
 };
 use ureq::{
     http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
     tls::TlsConfig,
 };
 
-use crate::request::Body;
+use crate::request::{Body, Form};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest answer that is read.
@@ -55,6 +56,8 @@ pub(crate) struct Client {
     http: ureq::Agent,
     daemons: Vec<String>,
     current: AtomicUsize,
+    /// The daemon said with its last answer that it reads packed bodies.
+    reads_packed: AtomicBool,
     token: Option<Token>,
 }
 
@@ -95,23 +98,34 @@ impl Client {
             .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Self { http, daemons: daemons.to_vec(), current: AtomicUsize::new(0), token }
+        let (current, reads_packed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { http, daemons: daemons.to_vec(), current, reads_packed, token }
     }
 
-    /// The daemon that it talks to.
-    pub(crate) fn url(&self) -> &str {
+    /// The daemon that it talks to, as it may be shown.
+    pub(crate) fn url(&self) -> String {
+        without_password(self.daemon())
+    }
+
+    fn daemon(&self) -> &str {
         let current = self.current.load(Ordering::Relaxed);
         self.daemons.get(current).map_or("", String::as_str)
     }
 
     /// Talks to the next daemon from now on; false when there is no other.
     pub(crate) fn take_next(&self) -> bool {
+        self.reads_packed.store(false, Ordering::Relaxed);
         let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
         self.current.swap(next, Ordering::Relaxed) != next
     }
 
+    /// How the daemon is to be sent batches: as it said, in fewer bytes if it did.
+    pub(crate) fn form(&self) -> Form {
+        if self.reads_packed.load(Ordering::Relaxed) { Form::Packed } else { Form::Bson }
+    }
+
     fn url_of(&self, path: &str) -> String {
-        format!("{}{path}", self.url())
+        format!("{}{path}", self.daemon())
     }
 
     /// Posts pings and waits for the answer, at most `timeout`; why the daemon did not take one.
@@ -139,8 +153,11 @@ impl Client {
 
     /// Posts the body and waits for the answer, at most `timeout`.
     pub(crate) fn post(&self, body: &Body, timeout: Duration) -> Outcome {
-        let mut request =
-            self.http.post(self.url_of(INGEST_PATH)).header(CONTENT_TYPE, BSON_MEDIA_TYPE);
+        let media_type = match body.form {
+            Form::Bson => BSON_MEDIA_TYPE,
+            Form::Packed => PACKED_MEDIA_TYPE,
+        };
+        let mut request = self.http.post(self.url_of(INGEST_PATH)).header(CONTENT_TYPE, media_type);
         if body.is_zstd {
             request = request.header(CONTENT_ENCODING, "zstd");
         }
@@ -153,6 +170,9 @@ impl Client {
             Err(cause) => return without_answer(&cause),
         };
         let status = answer.status().as_u16();
+        let reads_packed =
+            answer.headers().get(ACCEPT_POST).is_some_and(|value| value == PACKED_MEDIA_TYPE);
+        self.reads_packed.store(reads_packed, Ordering::Relaxed);
         let after = answer
             .headers()
             .get(RETRY_AFTER)
@@ -166,6 +186,15 @@ impl Client {
             Err(cause) => Outcome::Retry { after, cause: format!("status {status}: {cause}") },
         }
     }
+}
+
+/// An address without the user and password that it may have, for a proxy before the daemon.
+pub(crate) fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
 }
 
 /// What it means that there is no answer: nothing was sent, or nobody knows.
@@ -221,6 +250,19 @@ pub(crate) fn read_token(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_for_a_proxy_is_not_shown() {
+        for (url, expected) in [
+            ("https://eve:s3cret@x:1/a@b", "https://x:1/a@b"),
+            ("http://eve:s3@cret@x", "http://x"),
+            ("http://x:7117", "http://x:7117"),
+        ] {
+            assert_eq!(without_password(url), expected);
+            let client = Client::new(&[url.to_owned()], None, TlsConfig::default());
+            assert_eq!((client.url().as_str(), client.daemon()), (expected, url));
+        }
+    }
 
     #[test]
     fn each_status_has_its_meaning() {

@@ -2,49 +2,60 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use granary_protocol::{Batch, DecodeError, SeriesDefinition, decode_batch, encode_batch};
+use granary_protocol::{Batch, DecodeError, SeriesDefinition, decode_batch, encode_batch, pack};
 
 use crate::spool::StoredBatch;
 
 /// Bodies longer than this are compressed.
-const COMPRESS_ABOVE_BYTES: usize = 1024;
-/// The fastest level: metrics are small, the agent must not be felt.
-const ZSTD_LEVEL: i32 = 1;
+const COMPRESS_ABOVE_BYTES: usize = 256;
+/// A fast level: metrics are small, the agent must not be felt.
+const ZSTD_LEVEL: i32 = 3;
+
+/// How batches are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// As every daemon reads it.
+    #[default]
+    Bson,
+    /// In fewer bytes.
+    Packed,
+}
 
 /// A request body.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
+    pub(crate) form: Form,
     pub(crate) is_zstd: bool,
 }
 
 /// The batches one after the other, all of `epoch`. The first one says when it was sent; with `definitions`, the
 /// first batch of each agent defines all refs that the request uses.
 pub(crate) fn build_body(
-    batches: &[StoredBatch],
+    stored: &[StoredBatch],
     epoch: i64,
     sent_ms: i64,
     definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
+    form: Form,
 ) -> Result<Body, DecodeError> {
-    let mut bytes = Vec::new();
-    let mut used = if definitions.is_some() { refs_by_agent(batches)? } else { BTreeMap::new() };
-    for (index, stored) in batches.iter().enumerate() {
-        let view = decode_batch(&stored.bytes)?;
-        let to_define = used.remove(view.agent);
-        if index > 0 && to_define.is_none() && view.epoch == epoch {
-            bytes.extend_from_slice(&stored.bytes);
-            continue;
-        }
-        let mut batch = Batch { epoch, ..Batch::from(&view) };
+    let mut batches = Vec::with_capacity(stored.len());
+    let mut used = if definitions.is_some() { refs_by_agent(stored)? } else { BTreeMap::new() };
+    for (index, stored) in stored.iter().enumerate() {
+        let mut batch = Batch { epoch, ..Batch::from(&decode_batch(&stored.bytes)?) };
         if index == 0 {
             batch.sent = sent_ms;
         }
-        if let (Some(refs), Some(definitions)) = (to_define, definitions) {
+        if let (Some(refs), Some(definitions)) = (used.remove(&batch.agent), definitions) {
             batch.series = refs.iter().filter_map(|r| definitions.get(r)).cloned().collect();
         }
-        encode_batch(&batch, &mut bytes);
+        batches.push(batch);
     }
-    Ok(compress(bytes))
+    let mut bytes = Vec::new();
+    match form {
+        Form::Bson => batches.iter().for_each(|batch| encode_batch(batch, &mut bytes)),
+        Form::Packed => bytes = pack(&batches),
+    }
+    Ok(compress(bytes, form))
 }
 
 /// The refs that each agent's batches use, so that they can be defined again.
@@ -62,18 +73,18 @@ pub(crate) fn refs_in(batches: &[StoredBatch]) -> Result<BTreeSet<u32>, DecodeEr
     Ok(refs_by_agent(batches)?.into_values().flatten().collect())
 }
 
-fn compress(bytes: Vec<u8>) -> Body {
+fn compress(bytes: Vec<u8>, form: Form) -> Body {
     if bytes.len() > COMPRESS_ABOVE_BYTES
         && let Ok(compressed) = zstd::bulk::compress(&bytes, ZSTD_LEVEL)
     {
-        return Body { bytes: compressed, is_zstd: true };
+        return Body { bytes: compressed, form, is_zstd: true };
     }
-    Body { bytes, is_zstd: false }
+    Body { bytes, form, is_zstd: false }
 }
 
 #[cfg(test)]
 mod tests {
-    use granary_protocol::split_batches;
+    use granary_protocol::{split_batches, unpack};
 
     use super::*;
 
@@ -92,6 +103,13 @@ mod tests {
         StoredBatch { seq, bytes }
     }
 
+    /// The batches of a body of BSON.
+    fn parts(body: &Body) -> Vec<Vec<u8>> {
+        let plain = || zstd::bulk::decompress(&body.bytes, 100_000).unwrap();
+        let plain = if body.is_zstd { plain() } else { body.bytes.clone() };
+        split_batches(&plain).unwrap().into_iter().map(<[u8]>::to_vec).collect()
+    }
+
     fn definition(reference: u32) -> SeriesDefinition {
         SeriesDefinition {
             reference,
@@ -103,8 +121,8 @@ mod tests {
     #[test]
     fn the_first_batch_says_when_it_was_sent_and_samples_stay_as_stored() {
         let batches = [stored("a", 1, &[1, 2]), stored("a", 2, &[2])];
-        let body = build_body(&batches, 5, 777, None).unwrap();
-        let parts = split_batches(&body.bytes).unwrap();
+        let body = build_body(&batches, 5, 777, None, Form::Bson).unwrap();
+        let parts = parts(&body);
         let views: Vec<_> = parts.iter().map(|part| decode_batch(part).unwrap()).collect();
         assert_eq!(views.iter().map(|v| (v.seq, v.sent)).collect::<Vec<_>>(), [(1, 777), (2, 0)]);
         assert_eq!(views[0].values().collect::<Vec<_>>(), [1.0, 2.0]);
@@ -114,8 +132,8 @@ mod tests {
     #[test]
     fn batches_of_an_epoch_that_ended_are_sent_under_the_new_one() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
-        let body = build_body(&batches, 6, 0, None).unwrap();
-        let parts = split_batches(&body.bytes).unwrap();
+        let body = build_body(&batches, 6, 0, None, Form::Bson).unwrap();
+        let parts = parts(&body);
         let numbers: Vec<_> = parts
             .iter()
             .map(|part| decode_batch(part).map(|view| (view.epoch, view.seq, view.len())).unwrap())
@@ -127,8 +145,8 @@ mod tests {
     fn definitions_of_all_refs_go_into_the_first_batch_of_each_agent() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
-        let body = build_body(&batches, 5, 777, Some(&definitions)).unwrap();
-        let parts = split_batches(&body.bytes).unwrap();
+        let body = build_body(&batches, 5, 777, Some(&definitions), Form::Bson).unwrap();
+        let parts = parts(&body);
         let defined: Vec<Vec<u32>> = parts
             .iter()
             .map(|part| decode_batch(part).unwrap().series.iter().map(|s| s.reference).collect())
@@ -137,10 +155,24 @@ mod tests {
     }
 
     #[test]
+    fn a_packed_body_has_the_same_batches() {
+        let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
+        let definitions = (1..5).map(|r| (r, definition(r))).collect();
+        let body = |form| build_body(&batches, 6, 777, Some(&definitions), form).unwrap();
+        let of = |bytes: &Vec<u8>| Batch::from(&decode_batch(bytes).unwrap());
+        let plain: Vec<_> = parts(&body(Form::Bson)).iter().map(of).collect();
+        let packed = body(Form::Packed);
+        assert_eq!((packed.form, packed.is_zstd), (Form::Packed, false));
+        assert_eq!(unpack(&packed.bytes).unwrap(), plain);
+    }
+
+    #[test]
     fn only_long_bodies_are_compressed() {
-        assert!(!build_body(&[stored("a", 1, &[1])], 5, 1, None).unwrap().is_zstd);
+        let short = stored("a", 1, &[1]);
+        let short = build_body(&[short], 5, 1, None, Form::Packed).unwrap();
+        assert!(!short.is_zstd && short.bytes.len() < 40);
         let long = stored("a", 1, &(0..500).collect::<Vec<_>>());
-        let body = build_body(std::slice::from_ref(&long), 5, 0, None).unwrap();
+        let body = build_body(std::slice::from_ref(&long), 5, 0, None, Form::Bson).unwrap();
         assert!(body.is_zstd);
         assert_eq!(zstd::bulk::decompress(&body.bytes, 100_000).unwrap(), long.bytes);
     }

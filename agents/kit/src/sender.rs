@@ -7,13 +7,14 @@ mod refusals;
 mod waiting;
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, mpsc::Receiver},
     time::Duration,
 };
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use granary_protocol::IngestAnswer;
+use granary_protocol::{IngestAnswer, SeriesDefinition};
 use tracing::{debug, info, warn};
 
 use self::{refusals::Refusals, waiting::wait};
@@ -22,7 +23,7 @@ use crate::{
     clock::{Stopwatch, unix_ms},
     pinger::Pinger,
     report::{Totals, write_report},
-    request::{build_body, refs_in},
+    request::{Form, build_body, refs_in},
     spool::{Spool, SpoolError, StoredBatch},
 };
 
@@ -291,30 +292,41 @@ impl Sender {
 
     /// Posts the batches; when the daemon has forgotten refs, once more with their definitions.
     fn post(&self, batches: &[StoredBatch], timeout: Duration) -> Result<Outcome, SpoolError> {
-        let epoch = self.spool.epoch();
-        let body = match build_body(batches, epoch, unix_ms(), None) {
-            Ok(body) => body,
-            Err(cause) => return Ok(Outcome::Refused(format!("cannot be read back: {cause}"))),
-        };
-        self.totals.requests.add(1);
-        let outcome = self.client.post(&body, timeout);
+        let outcome = self.post_with(batches, None, timeout);
         if outcome != Outcome::UnknownRefs {
             return Ok(outcome);
         }
         debug!("the daemon does not know our refs; sending their definitions");
         let refs = refs_in(batches).unwrap_or_default();
         let definitions = self.spool.definitions(&refs)?;
-        let body = match build_body(batches, epoch, unix_ms(), Some(&definitions)) {
-            Ok(body) => body,
-            Err(cause) => return Ok(Outcome::Refused(format!("cannot be read back: {cause}"))),
-        };
-        self.totals.requests.add(1);
-        let outcome = self.client.post(&body, timeout);
+        let outcome = self.post_with(batches, Some(&definitions), timeout);
         if outcome == Outcome::UnknownRefs && definitions.len() < refs.len() {
             let missing = refs.len() - definitions.len();
             return Ok(Outcome::Refused(format!("{missing} refs have no definition in the spool")));
         }
         Ok(outcome)
+    }
+
+    /// Posts the batches as the daemon reads them. What is refused in fewer bytes is sent as every
+    /// daemon reads it before it is believed: an older one may listen here by now.
+    fn post_with(
+        &self,
+        batches: &[StoredBatch],
+        definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
+        timeout: Duration,
+    ) -> Outcome {
+        let post =
+            |form| match build_body(batches, self.spool.epoch(), unix_ms(), definitions, form) {
+                Ok(body) => {
+                    self.totals.requests.add(1);
+                    self.client.post(&body, timeout)
+                }
+                Err(cause) => Outcome::Refused(format!("cannot be read back: {cause}")),
+            };
+        let form = self.client.form();
+        let outcome = post(form);
+        let is_believed = form == Form::Bson || !matches!(outcome, Outcome::Refused(_));
+        if is_believed { outcome } else { post(Form::Bson) }
     }
 
     /// Counts an answer, but for samples that are sent again.
@@ -372,7 +384,7 @@ impl Sender {
         let delay = own.max(after.unwrap_or_default()).min(RETRY_MAX);
         // The daemon is asked for what is live first when it is back.
         self.is_live_next = true;
-        let failed = self.client.url().to_owned();
+        let failed = self.client.url();
         if after.is_none() && self.client.take_next() {
             let url = self.client.url();
             info!(failed, url, cause, "taking the next daemon");

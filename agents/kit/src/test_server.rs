@@ -7,7 +7,9 @@ use std::{
     thread::JoinHandle,
 };
 
-use granary_protocol::{Ping, decode_batch, decode_pings, split_batches};
+use granary_protocol::{
+    Batch, PACKED_MEDIA_TYPE, Ping, decode_batch, decode_pings, split_batches, unpack,
+};
 
 /// What a request held: number, refs defined and number of samples of each batch.
 pub(crate) type Seen = Vec<(u64, Vec<u32>, usize)>;
@@ -78,12 +80,15 @@ fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
 }
 
 fn request(pings: Vec<Ping>, head: String, body: &[u8]) -> Request {
-    let parts = split_batches(body).unwrap();
-    let views: Vec<_> = parts.into_iter().map(|bytes| decode_batch(bytes).unwrap()).collect();
-    let batches = views
-        .iter()
-        .map(|view| (view.seq, view.series.iter().map(|s| s.reference).collect(), view.len()))
-        .collect();
-    let epochs = views.iter().map(|view| view.epoch).collect();
+    let batches = if head.contains(PACKED_MEDIA_TYPE) {
+        unpack(body).unwrap()
+    } else {
+        let parts = split_batches(body).unwrap().into_iter();
+        parts.map(|bytes| Batch::from(&decode_batch(bytes).unwrap())).collect()
+    };
+    let epochs = batches.iter().map(|batch| batch.epoch).collect();
+    let refs = |batch: &Batch| batch.series.iter().map(|s| s.reference).collect();
+    let batches =
+        batches.iter().map(|batch| (batch.seq, refs(batch), batch.values.len())).collect();
     Request { pings, batches, epochs, head }
 }

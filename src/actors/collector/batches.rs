@@ -74,7 +74,7 @@ impl BatchCollector {
         memory.grow(encoding.memory(&body))?;
         let (body, unread) = encoding.bson(body, now)?;
         let counted_as = match encoding {
-            BatchEncoding::Bson => Protocol::Native,
+            BatchEncoding::Bson | BatchEncoding::Packed => Protocol::Native,
             BatchEncoding::Json => Protocol::Json,
         };
         let views = protocol::batches(&body)?;

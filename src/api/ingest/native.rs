@@ -1,7 +1,11 @@
 //! `POST /api/v1/ingest`.
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use granary_protocol::IngestAnswer;
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{HeaderName, HeaderValue},
+    web,
+};
+use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_MEDIA_TYPE};
 
 use super::{IngestParts, counted};
 use crate::{
@@ -19,7 +23,12 @@ pub(super) async fn ingest(
         let answer = accept(&request, payload, &parts).await?;
         Ok(HttpResponse::Ok().json(answer))
     };
-    counted(&parts.metrics, accepted, Refusal::response).await
+    let mut response = counted(&parts.metrics, accepted, Refusal::response).await;
+    // Agents pack for daemons that say that they read it.
+    response
+        .headers_mut()
+        .insert(HeaderName::from_static(ACCEPT_POST), HeaderValue::from_static(PACKED_MEDIA_TYPE));
+    response
 }
 
 async fn accept(
@@ -30,6 +39,7 @@ async fn accept(
     let encoding = match body::media_type(request).as_deref() {
         Some("application/json") => BatchEncoding::Json,
         Some("application/bson" | "application/octet-stream") => BatchEncoding::Bson,
+        Some(PACKED_MEDIA_TYPE) => BatchEncoding::Packed,
         other => {
             return Err(Refusal::UnknownMediaType(format!(
                 "Content-Type: {} does not say how the batches are written; use application/json \

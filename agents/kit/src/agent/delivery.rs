@@ -66,7 +66,7 @@ impl Delivery {
         let spool = Spool::open(&folder, agent, args.spool_max_bytes, unix_ms()).map_err(fault)?;
         let spool = Arc::new(spool.with_age_max(args.spool_max_age));
         let totals = Arc::new(Totals::default());
-        let delay = Schedule::new(args.interval).send_delay(agent);
+        let delay = Schedule::new(args.interval).send_delay(agent) + args.linger;
         let (own, counts) = (Arc::clone(&spool), Arc::clone(&totals));
         let sender = Sender::new(own, client, counts, agent.to_owned(), report, delay);
         let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);

@@ -14,6 +14,8 @@ use ureq::tls::TlsConfig;
 use super::*;
 use crate::{client::Token, test_server::serve, watched::Watched};
 
+mod forms;
+
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn accepted(samples: u64) -> (u16, &'static str, String) {

@@ -1,0 +1,27 @@
+//! How batches are written for daemons of each age.
+
+use super::*;
+
+/// An answer of a daemon that reads packed bodies.
+fn reads_packed((status, _, body): (u16, &'static str, String)) -> (u16, &'static str, String) {
+    (status, "Accept-Post: application/vnd.granary.packed\r\n", body)
+}
+
+#[test]
+fn batches_are_packed_for_a_daemon_that_says_that_it_reads_them_so() {
+    let (_folder, spool) = spool(200);
+    let answers = [accepted(128), accepted(128), accepted(128)];
+    let [first, second, third] = answers;
+    // An older one takes its place, and does not know what it gets.
+    let refusal = refused(400, "malformed");
+    let (url, server) =
+        serve(vec![reads_packed(first), reads_packed(second), refusal, third, accepted(16)]);
+    let (mut sender, totals) = sender(&spool, &url, None);
+    while sender.step(TIMEOUT).unwrap() == Step::Progress {}
+    let requests = server.join().unwrap();
+    let packed: Vec<bool> =
+        requests.iter().map(|own| own.head.contains("application/vnd.granary.packed")).collect();
+    assert_eq!(packed, [false, true, true, false, false]);
+    assert_eq!(requests[2].batches, requests[3].batches);
+    assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 0));
+}

@@ -1,0 +1,329 @@
+//! Batches in few bytes: all of a request in one body, in columns, before it is compressed.
+//!
+//! It is another way to write what BSON says, and is read back to the same bits. Series of a batch
+//! are steps from one ref to the next, times and starts steps from one to the next, and a value that
+//! is a short decimal is its digits as an integer, as a step from the same ref's value in the batch
+//! before, if one is in the same body. Nothing is remembered from one body to the next.
+//!
+//! The body, all numbers as LEB128, signed ones in zigzag:
+//!
+//! 1. `GP`, the version 2, the number of batches
+//! 2. of each batch: flags, name of the sender unless it is that of the batch before; steps of epoch
+//!    and seq; sent minus epoch, if it is given; the number of definitions, if there are any, and
+//!    these; the number of samples
+//! 3. refs of all batches, then times, starts, the forms of all values, their digits, and last the
+//!    values that are no short decimals as they are
+
+use std::collections::HashMap;
+
+use self::bytes::Reader;
+use crate::{AGENT_BYTES_MAX, BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, SeriesDefinition};
+
+mod bytes;
+
+/// Media type of a packed body.
+pub const PACKED_MEDIA_TYPE: &str = "application/vnd.granary.packed";
+
+const HEAD: [u8; 3] = [b'G', b'P', 2];
+/// The batch says when it was sent.
+const SENT: u8 = 1;
+/// Times are one per sample, else one for all.
+const TIMES_EACH: u8 = 1 << 1;
+/// Starts are one for all.
+const STARTS_ONE: u8 = 1 << 2;
+/// Starts are one per sample.
+const STARTS_EACH: u8 = 1 << 3;
+/// It is of the sender of the batch before.
+const SAME_AGENT: u8 = 1 << 4;
+/// It defines series.
+const DEFINES: u8 = 1 << 5;
+
+/// The form of a value that is no short decimal; others are their number of decimals.
+const RAW: u8 = 15;
+const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+/// Integers below are exact as `f64`.
+const DIGITS_BELOW: f64 = 9_007_199_254_740_992.0;
+
+/// A value as `digits / 10^decimals`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Decimal {
+    digits: i64,
+    decimals: u8,
+}
+
+impl Decimal {
+    /// The value with so many decimals, if that is it to the bit.
+    fn with(value: f64, decimals: u8) -> Option<Self> {
+        let digits = (value * POWERS.get(usize::from(decimals))?).round();
+        if digits.abs() >= DIGITS_BELOW || digits.is_nan() {
+            return None;
+        }
+        let own = Self { digits: digits as i64, decimals };
+        (own.value().to_bits() == value.to_bits()).then_some(own)
+    }
+
+    /// The value as the ref's value before was written, else with the fewest decimals.
+    fn of(value: f64, before: Option<Self>) -> Option<Self> {
+        let as_before = before.and_then(|before| Self::with(value, before.decimals));
+        as_before.or_else(|| (0..10).find_map(|decimals| Self::with(value, decimals)))
+    }
+
+    fn value(self) -> f64 {
+        self.digits as f64 / POWERS.get(usize::from(self.decimals)).copied().unwrap_or(f64::NAN)
+    }
+
+    /// What it is a step from, given the ref's value before.
+    fn base(self, before: Option<Self>) -> i64 {
+        before.filter(|before| before.decimals == self.decimals).map_or(0, |before| before.digits)
+    }
+}
+
+/// What comes before the first of each column.
+#[derive(Debug, Default)]
+struct Before {
+    epoch: i64,
+    seq: u64,
+    time: i64,
+    start: i64,
+    values: HashMap<u32, Decimal>,
+}
+
+/// Writes batches as one body.
+pub fn pack(batches: &[Batch]) -> Vec<u8> {
+    let mut out = HEAD.to_vec();
+    bytes::unsigned(batches.len() as u64, &mut out);
+    let mut before = Before::default();
+    let mut agent = None;
+    for batch in batches {
+        head(batch, agent == Some(&batch.agent), &mut before, &mut out);
+        agent = Some(&batch.agent);
+    }
+    for batch in batches {
+        let mut next = 0;
+        for reference in &batch.refs {
+            bytes::signed(i64::from(*reference).wrapping_sub(next), &mut out);
+            next = i64::from(*reference) + 1;
+        }
+    }
+    let first = batches.first().map_or(0, |batch| batch.epoch);
+    (before.time, before.start) = (first, first);
+    let steps = |column: &[i64], last: &mut i64, out: &mut Vec<u8>| {
+        for item in column {
+            bytes::signed(item.wrapping_sub(*last), out);
+            *last = *item;
+        }
+    };
+    for batch in batches {
+        steps(&batch.times, &mut before.time, &mut out);
+    }
+    for batch in batches {
+        steps(&batch.starts, &mut before.start, &mut out);
+    }
+    values(batches, &mut before.values, &mut out);
+    out
+}
+
+fn head(batch: &Batch, is_same_agent: bool, before: &mut Before, out: &mut Vec<u8>) {
+    let is = |fact: bool, flag: u8| if fact { flag } else { 0 };
+    let samples = batch.values.len();
+    out.push(
+        is(batch.sent != 0, SENT)
+            | is(batch.times.len() != 1, TIMES_EACH)
+            | is(batch.starts.len() == 1, STARTS_ONE)
+            | is(batch.starts.len() > 1, STARTS_EACH)
+            | is(is_same_agent, SAME_AGENT)
+            | is(!batch.series.is_empty(), DEFINES),
+    );
+    if !is_same_agent {
+        bytes::text(&batch.agent, out);
+    }
+    bytes::signed(batch.epoch.wrapping_sub(before.epoch), out);
+    bytes::unsigned(batch.seq.wrapping_sub(before.seq), out);
+    (before.epoch, before.seq) = (batch.epoch, batch.seq);
+    if batch.sent != 0 {
+        bytes::signed(batch.sent.wrapping_sub(batch.epoch), out);
+    }
+    if !batch.series.is_empty() {
+        bytes::unsigned(batch.series.len() as u64, out);
+        batch.series.iter().for_each(|definition| define(definition, out));
+    }
+    bytes::unsigned(samples as u64, out);
+}
+
+fn define(definition: &SeriesDefinition, out: &mut Vec<u8>) {
+    bytes::unsigned(definition.reference.into(), out);
+    out.push(definition.kind.code());
+    bytes::text(&definition.metric, out);
+    bytes::text(&definition.unit, out);
+    bytes::unsigned(definition.tags.len() as u64, out);
+    for (name, value) in &definition.tags {
+        bytes::text(name, out);
+        bytes::text(value, out);
+    }
+}
+
+fn values(batches: &[Batch], before: &mut HashMap<u32, Decimal>, out: &mut Vec<u8>) {
+    let (mut digits, mut raw) = (Vec::new(), Vec::new());
+    for (reference, value) in batches.iter().flat_map(|batch| batch.refs.iter().zip(&batch.values))
+    {
+        let last = before.get(reference).copied();
+        if let Some(decimal) = Decimal::of(*value, last) {
+            out.push(decimal.decimals);
+            bytes::signed(decimal.digits - decimal.base(last), &mut digits);
+            before.insert(*reference, decimal);
+        } else {
+            out.push(RAW);
+            raw.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+    out.append(&mut digits);
+    out.append(&mut raw);
+}
+
+/// A batch of which the columns are still to come.
+struct Open {
+    batch: Batch,
+    flags: u8,
+    samples: usize,
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// What is wrong, and at which byte.
+pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
+    let mut reader = Reader::new(body);
+    if reader.take(2)? != &HEAD[..2] {
+        return Err(reader.fault("no packed batches"));
+    }
+    let version = reader.byte()?;
+    if version != HEAD[2] {
+        return Err(reader.fault(&format!("version {version} is not known; this daemon reads 2")));
+    }
+    let count = reader.count(BATCHES_PER_REQUEST_MAX)?;
+    let mut open: Vec<Open> = Vec::new();
+    for _ in 0..count {
+        let next = read_head(&mut reader, open.last().map(|open| &open.batch))?;
+        // Each sample takes a byte at least, so no more are made than the body may hold.
+        let samples: usize = open.iter().map(|open| open.samples).sum();
+        if samples + next.samples > reader.left() {
+            return Err(reader.fault("more samples than the body has bytes"));
+        }
+        open.push(next);
+    }
+    columns(&mut reader, &mut open)?;
+    read_values(&mut reader, &mut open)?;
+    if reader.left() > 0 {
+        return Err(reader.fault("more bytes than the batches have"));
+    }
+    Ok(open.into_iter().map(|open| open.batch).collect())
+}
+
+fn read_head(reader: &mut Reader<'_>, before: Option<&Batch>) -> Result<Open, DecodeError> {
+    let flags = reader.byte()?;
+    let mut batch = Batch::default();
+    if flags & SAME_AGENT == 0 {
+        reader.text()?.clone_into(&mut batch.agent);
+    } else if let Some(before) = before {
+        batch.agent.clone_from(&before.agent);
+    }
+    if batch.agent.is_empty() || batch.agent.len() > AGENT_BYTES_MAX {
+        return Err(reader.fault(&format!("a sender's name has 1 to {AGENT_BYTES_MAX} bytes")));
+    }
+    batch.epoch = before.map_or(0, |before| before.epoch).wrapping_add(reader.signed()?);
+    batch.seq = before.map_or(0, |before| before.seq).wrapping_add(reader.unsigned()?);
+    if flags & SENT != 0 {
+        batch.sent = batch.epoch.wrapping_add(reader.signed()?);
+    }
+    if flags & DEFINES != 0 {
+        let count = reader.count(usize::MAX)?;
+        for _ in 0..count {
+            batch.series.push(read_definition(reader)?);
+        }
+    }
+    let samples = reader.count(usize::MAX)?;
+    Ok(Open { batch, flags, samples })
+}
+
+fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeError> {
+    let reference = u32::try_from(reader.unsigned()?);
+    let reference = reference.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
+    let code = reader.byte()?;
+    let kind = Kind::from_code(code).ok_or_else(|| reader.fault("no kind has this code"))?;
+    let (metric, unit) = (reader.text()?.to_owned(), reader.text()?.to_owned());
+    let mut tags = Vec::new();
+    for _ in 0..reader.count(usize::MAX)? {
+        tags.push((reader.text()?.to_owned(), reader.text()?.to_owned()));
+    }
+    Ok(SeriesDefinition { reference, metric, tags, kind, unit })
+}
+
+/// Refs, times and starts.
+fn columns(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError> {
+    for Open { batch, samples, .. } in &mut *open {
+        let mut next = 0_i64;
+        for _ in 0..*samples {
+            let own = u32::try_from(next.wrapping_add(reader.signed()?));
+            let own = own.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
+            batch.refs.push(own);
+            next = i64::from(own) + 1;
+        }
+    }
+    let first = open.first().map_or(0, |open| open.batch.epoch);
+    let (mut time, mut start) = (first, first);
+    for Open { batch, samples, flags } in &mut *open {
+        let count = if *flags & TIMES_EACH == 0 { 1 } else { *samples };
+        for _ in 0..count {
+            time = time.wrapping_add(reader.signed()?);
+            batch.times.push(time);
+        }
+    }
+    for Open { batch, samples, flags } in open {
+        let count = match (*flags & STARTS_EACH != 0, *flags & STARTS_ONE != 0) {
+            (true, _) => *samples,
+            (false, is_one) => usize::from(is_one),
+        };
+        for _ in 0..count {
+            start = start.wrapping_add(reader.signed()?);
+            batch.starts.push(start);
+        }
+    }
+    Ok(())
+}
+
+fn read_values(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError> {
+    let samples: usize = open.iter().map(|open| open.samples).sum();
+    let forms = reader.take(samples)?;
+    let mut digits = Vec::new();
+    for form in forms.iter().filter(|form| **form != RAW) {
+        if usize::from(*form) >= POWERS.len() {
+            return Err(reader.fault("no value has this form"));
+        }
+        digits.push(reader.signed()?);
+    }
+    let (mut forms, mut digits) = (forms.iter(), digits.into_iter());
+    let mut before: HashMap<u32, Decimal> = HashMap::new();
+    for Open { batch, .. } in open {
+        for reference in &batch.refs {
+            let decimals = forms.next().copied().unwrap_or(RAW);
+            let value = if decimals == RAW {
+                f64::from_le_bytes(reader.eight()?)
+            } else {
+                let own = Decimal { digits: 0, decimals };
+                let base = own.base(before.get(reference).copied());
+                let digits = base.wrapping_add(digits.next().unwrap_or(0));
+                if digits.unsigned_abs() >= DIGITS_BELOW as u64 {
+                    return Err(reader.fault("a value has more than 53 bits"));
+                }
+                let own = Decimal { digits, decimals };
+                before.insert(*reference, own);
+                own.value()
+            };
+            batch.values.push(value);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

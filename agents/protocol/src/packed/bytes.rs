@@ -1,0 +1,102 @@
+//! Numbers and texts of a packed body.
+
+use crate::DecodeError;
+
+/// Bytes of a number, at most.
+const NUMBER_BYTES_MAX: usize = 10;
+
+/// Appends a number, seven bits a byte, lowest first.
+pub(super) fn unsigned(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Appends a number, small ones in few bytes whatever their sign.
+pub(super) fn signed(number: i64, out: &mut Vec<u8>) {
+    unsigned(((number << 1) ^ (number >> 63)) as u64, out);
+}
+
+pub(super) fn text(text: &str, out: &mut Vec<u8>) {
+    unsigned(text.len() as u64, out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// A body, from the front to the back.
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    length: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Self {
+        Self { rest: body, length: body.len() }
+    }
+
+    /// Bytes that are left.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub(super) fn fault(&self, problem: &str) -> DecodeError {
+        DecodeError::new(format!("packed body at byte {}", self.length - self.rest.len()), problem)
+    }
+
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or_else(|| self.fault("it ends too early"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, DecodeError> {
+        self.take(1).map(|bytes| bytes.first().copied().unwrap_or_default())
+    }
+
+    pub(super) fn eight(&mut self) -> Result<[u8; 8], DecodeError> {
+        let fault = self.fault("it ends too early");
+        self.take(8)?.try_into().map_err(|_| fault)
+    }
+
+    pub(super) fn unsigned(&mut self) -> Result<u64, DecodeError> {
+        let mut number = 0_u64;
+        for index in 0..NUMBER_BYTES_MAX {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            // Of the last byte only the lowest bit has room.
+            if index == NUMBER_BYTES_MAX - 1 && bits > 1 {
+                break;
+            }
+            number |= bits << (7 * index);
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(self.fault("a number has more than 64 bits"))
+    }
+
+    pub(super) fn signed(&mut self) -> Result<i64, DecodeError> {
+        let number = self.unsigned()?;
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    /// A number of things that take a byte each at least.
+    pub(super) fn count(&mut self, most: usize) -> Result<usize, DecodeError> {
+        let count = usize::try_from(self.unsigned()?).unwrap_or(usize::MAX);
+        if count > most {
+            return Err(self.fault(&format!("{count} where at most {most} may be")));
+        }
+        if count > self.left() {
+            return Err(self.fault(&format!("{count} where {} bytes are left", self.left())));
+        }
+        Ok(count)
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, DecodeError> {
+        let length = self.count(usize::MAX)?;
+        let bytes = self.take(length)?;
+        std::str::from_utf8(bytes).map_err(|_| self.fault("a text is no UTF-8"))
+    }
+}

@@ -1,0 +1,127 @@
+//! Packed and read back, and what cannot be.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::STALE_MARKER;
+
+fn batch(seq: u64, values: &[f64]) -> Batch {
+    let refs: Vec<u32> = (0..).take(values.len()).collect();
+    let (agent, epoch) = ("web1".to_owned(), 1_700_000_000_000);
+    let times = vec![epoch + 10_000 * seq as i64];
+    Batch { agent, epoch, seq, refs, times, values: values.to_vec(), ..Batch::default() }
+}
+
+/// Every bit is the same.
+fn same(one: &[Batch], other: &[Batch]) {
+    let bits = |batches: &[Batch]| -> Vec<Vec<u64>> {
+        let of = |batch: &Batch| batch.values.iter().map(|value| value.to_bits()).collect();
+        batches.iter().map(of).collect()
+    };
+    let rest = |batches: &[Batch]| -> Vec<Batch> {
+        batches.iter().map(|batch| Batch { values: vec![], ..batch.clone() }).collect()
+    };
+    assert_eq!(bits(one), bits(other));
+    assert_eq!(rest(one), rest(other));
+}
+
+#[test]
+fn every_value_comes_back_to_the_bit() {
+    let values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        41811.98,
+        0.1 + 0.2,
+        1e-9,
+        1e-10,
+        1e300,
+        5e-324,
+        f64::MAX,
+        f64::NAN,
+        STALE_MARKER,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        9_007_199_254_740_991.0,
+        9_007_199_254_740_992.0,
+        1_234_567.123_456_789,
+    ];
+    let mut reversed = values;
+    reversed.reverse();
+    let batches = [batch(1, &values), batch(2, &values), batch(3, &reversed)];
+    same(&unpack(&pack(&batches)).unwrap(), &batches);
+}
+
+#[test]
+fn a_value_that_stays_or_steps_takes_two_bytes_or_three() {
+    let first: Vec<f64> = (0..100).map(|at| f64::from(at * 1_000_003) + 0.25).collect();
+    let next: Vec<f64> = first.iter().map(|value| value + 0.5).collect();
+    let one = pack(&[batch(1, &first)]).len();
+    // A byte for the ref, one for the form, one for the step.
+    let step = pack(&[batch(1, &first), batch(2, &next)]).len() - one;
+    assert!((300..320).contains(&step), "{step}");
+}
+
+#[test]
+fn what_is_wrong_has_its_place() {
+    let whole = pack(&[batch(1, &[1.0, f64::NAN])]);
+    for length in 0..whole.len() {
+        let fault = unpack(&whole[..length]).unwrap_err();
+        assert!(fault.place.starts_with("packed body at byte "), "{fault}");
+    }
+    let check = |body: &[u8], expected: &str| {
+        let fault = unpack(body).unwrap_err().to_string();
+        assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
+    };
+    check(&[&whole[..], &[0]].concat(), "more bytes");
+    check(b"\x05\0\0\0\0", "no packed batches");
+    check(b"GP\x03\x01", "version 3 is not known");
+    check(b"GP\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "64 bits");
+    check(b"GP\x02\x81\x08", "at most 1024");
+    check(b"GP\x02\x01\x10\x00\x00\x00", "a sender's name");
+    check(b"GP\x02\x01\x00\x01a\x00\x00\x7f", "127 where 0 bytes are left");
+}
+
+fn any_batch() -> impl Strategy<Value = Batch> {
+    let value = prop_oneof![
+        any::<f64>(),
+        (-1_000_000_i64..1_000_000, 0..5).prop_map(|(n, e)| n as f64 / 10_f64.powi(e)),
+        Just(STALE_MARKER),
+    ];
+    let definition = (any::<u32>(), ".{0,5}", prop::collection::vec((".{0,3}", ".{0,3}"), 0..3));
+    let define = |(reference, metric, tags)| SeriesDefinition {
+        reference,
+        metric,
+        tags,
+        kind: Kind::Counter,
+        unit: "s".to_owned(),
+    };
+    let samples = prop::collection::vec((0_u32..9, value, any::<i64>(), any::<i64>()), 0..20);
+    let columns = (samples, 0_usize..3, any::<bool>());
+    let series = prop::collection::vec(definition.prop_map(define), 0..3);
+    (("[ab]", any::<i64>(), any::<u64>(), any::<i64>()), series, columns).prop_map(
+        |((agent, epoch, seq, sent), series, (samples, starts, each))| {
+            let refs = samples.iter().map(|own| own.0).collect();
+            let values = samples.iter().map(|own| own.1).collect();
+            let times: Vec<i64> = samples.iter().map(|own| own.2).collect();
+            let times = if each || times.is_empty() { times } else { vec![times[0]] };
+            let all: Vec<i64> = samples.iter().map(|own| own.3).collect();
+            let starts = all.into_iter().take([0, 1, 100][starts]).collect();
+            Batch { agent, epoch, seq, sent, series, refs, times, values, starts }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_batches_come_back(batches in prop::collection::vec(any_batch(), 0..6)) {
+        same(&unpack(&pack(&batches)).unwrap(), &batches);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        drop(unpack(&bytes));
+        drop(unpack(&[b"GP\x02", &bytes[..]].concat()));
+    }
+}
