@@ -118,7 +118,7 @@ impl View {
         self.documents.slots(series, slots)?;
         let in_documents = slots.len();
         if let Ok(place) = self.series.binary_search(&series) {
-            // The newest behind, as they are to be.
+            // Most often the newest are behind; what came late is put in its place below.
             slots.extend_from_slice(self.head.of(place));
             slots.extend_from_slice(self.memory.of(place));
         }

@@ -8,16 +8,16 @@
 pub(crate) mod cache;
 mod reader;
 mod row;
+mod writer;
 
 use std::{ops::Range, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 pub(crate) use reader::HeadReader;
 
 use super::{
-    catalog::cell_map::SlotCells,
     error::StoreError,
     file::{
         checksum::checksum,
@@ -33,6 +33,7 @@ use super::{
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
 use row::Row;
+use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
@@ -286,49 +287,4 @@ fn slots(
         from = key(slot_start + 1000, 0);
     }
     Ok(found)
-}
-
-/// Changes one granularity of the head.
-pub(crate) struct HeadWriter<'t> {
-    damage: &'t Damage,
-    rows: Table<'t, u64, &'static [u8]>,
-    /// Told of each slot that is changed.
-    note_change: &'t dyn Fn(i64),
-    buffer: Vec<u8>,
-}
-
-impl HeadWriter<'_> {
-    /// Starts of all slots that have rows, ascending.
-    pub(crate) fn slots(&self) -> Result<Vec<i64>, StoreError> {
-        slots(&self.rows, 0..i64::MAX)
-    }
-
-    /// Removes the rows of a slot.
-    pub(crate) fn remove_slot(&mut self, slot_start: i64) -> Result<(), StoreError> {
-        (self.note_change)(slot_start);
-        let rows = key(slot_start, 0)..key(slot_start + 1000, 0);
-        self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
-    }
-
-    /// Merges cells into the rows of a slot.
-    pub(crate) fn merge_slot(
-        &mut self,
-        slot_start: i64,
-        cells: &SlotCells,
-    ) -> Result<(), StoreError> {
-        (self.note_change)(slot_start);
-        for row in cells.row_numbers() {
-            let Some(mut merged) = cells.copy_row(row) else { continue };
-            let key = key(slot_start, row);
-            if let Some(guard) = self.rows.get(key).map_err(fail("write"))?
-                && let Ok(Some(before)) = read_row(self.damage, key, guard.value())
-            {
-                before.merge_into(&mut merged);
-            }
-            if row::encode(&merged, key, &mut self.buffer) {
-                self.rows.insert(key, &*self.buffer).map_err(fail("write"))?;
-            }
-        }
-        Ok(())
-    }
 }

@@ -1,0 +1,53 @@
+//! Changes of one granularity of the head, within one transaction.
+//!
+//! Must never know: what is to be changed, and when.
+
+use redb::{ReadableTable, Table};
+
+use super::{fail, key, read_row, row::encode, slots};
+use crate::store::{catalog::cell_map::SlotCells, error::StoreError, file::damage::Damage};
+
+/// Changes one granularity of the head.
+pub(crate) struct HeadWriter<'t> {
+    pub(super) damage: &'t Damage,
+    pub(super) rows: Table<'t, u64, &'static [u8]>,
+    /// Told of each slot that is changed.
+    pub(super) note_change: &'t dyn Fn(i64),
+    pub(super) buffer: Vec<u8>,
+}
+
+impl HeadWriter<'_> {
+    /// Starts of all slots that have rows, ascending.
+    pub(crate) fn slots(&self) -> Result<Vec<i64>, StoreError> {
+        slots(&self.rows, 0..i64::MAX)
+    }
+
+    /// Removes the rows of a slot.
+    pub(crate) fn remove_slot(&mut self, slot_start: i64) -> Result<(), StoreError> {
+        (self.note_change)(slot_start);
+        let rows = key(slot_start, 0)..key(slot_start + 1000, 0);
+        self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
+    }
+
+    /// Merges cells into the rows of a slot.
+    pub(crate) fn merge_slot(
+        &mut self,
+        slot_start: i64,
+        cells: &SlotCells,
+    ) -> Result<(), StoreError> {
+        (self.note_change)(slot_start);
+        for row in cells.row_numbers() {
+            let Some(mut merged) = cells.copy_row(row) else { continue };
+            let key = key(slot_start, row);
+            if let Some(guard) = self.rows.get(key).map_err(fail("write"))?
+                && let Ok(Some(before)) = read_row(self.damage, key, guard.value())
+            {
+                before.merge_into(&mut merged);
+            }
+            if encode(&merged, key, &mut self.buffer) {
+                self.rows.insert(key, &*self.buffer).map_err(fail("write"))?;
+            }
+        }
+        Ok(())
+    }
+}
