@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, alert::value};
+use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, Revision, alert::value};
 
 /// Times that are kept of a group, at most: the oldest make room.
 const EPISODES_MAX: usize = 200;
@@ -35,6 +35,15 @@ pub struct Episode {
     /// Who looked after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Acknowledgement>,
+    /// Since when it was pending, or nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_at: Option<i64>,
+    /// What its rule said, as a hash, when it was evaluated at all times; else 0.
+    #[serde(default)]
+    pub version: u64,
+    /// What would have been another one with the samples that came after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revised: Option<Revision>,
 }
 
 /// What is kept of a group, the oldest end first.
@@ -54,6 +63,9 @@ impl Episode {
             resolved_at: None,
             value: alert.value,
             acknowledged: alert.acknowledged.clone(),
+            active_at: Some(alert.active_at),
+            version: 0,
+            revised: None,
         })
     }
 }
@@ -79,11 +91,26 @@ impl GroupHistory {
         }
     }
 
+    /// What is kept, the oldest end first.
+    pub fn episodes(&self) -> &[Episode] {
+        &self.episodes
+    }
+
+    /// Marks the episode at a place.
+    pub fn revise(&mut self, place: usize, revision: Revision) {
+        if let Some(own) = self.episodes.get_mut(place) {
+            own.revised = Some(revision);
+        }
+    }
+
     /// What ended by an evaluation and is not kept yet: the same evaluation may be made again.
     pub fn ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
         let mut ended = Vec::new();
         for (rule, state) in &before.rules {
-            let now = after.rules.get(rule).map_or(&[][..], |own| &own.alerts);
+            let own = after.rules.get(rule);
+            let version =
+                |since: i64| own.filter(|own| own.since <= since).map_or(0, |own| own.version);
+            let now = own.map_or(&[][..], |own| &own.alerts);
             let now: BTreeMap<_, _> = now.iter().map(|alert| (&alert.labels, alert)).collect();
             for was in &state.alerts {
                 let Some(episode) = Episode::of(rule, was) else { continue };
@@ -94,7 +121,8 @@ impl GroupHistory {
                     .get(&was.labels)
                     .is_some_and(|own| own.state.is_told() && own.fired_at == was.fired_at);
                 if !goes_on && !self.episodes.iter().any(is_known) {
-                    ended.push(Episode { resolved_at: Some(after.last), ..episode });
+                    let (resolved_at, version) = (Some(after.last), version(was.active_at));
+                    ended.push(Episode { resolved_at, version, ..episode });
                 }
             }
         }
@@ -134,7 +162,7 @@ mod tests {
             ..Alert::inactive([("host".to_owned(), (*host).to_owned())].into())
         };
         let alerts = alerts.iter().map(alert).collect();
-        let rules = [("r".to_owned(), RuleState { alerts })].into();
+        let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
         GroupState { last, rules, ..GroupState::default() }
     }
 

@@ -10,6 +10,7 @@ mod file;
 mod history;
 mod machine;
 mod matching;
+mod revision;
 mod routing;
 mod rule;
 mod schedule;
@@ -24,6 +25,7 @@ pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, sta
 pub use file::{RuleFault, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
+pub use revision::{ReviewTerms, Revision, next_to_review, review};
 pub use routing::{
     Command, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
     MessageAlert, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::LabelSet;
 
@@ -29,6 +29,12 @@ impl RuleGroup {
     /// Which group it is, however its rules change: a hash of its file and name.
     pub fn id(&self) -> String {
         format!("{:032x}", xxh3_128(format!("{}\0{}", self.file, self.name).as_bytes()))
+    }
+
+    /// Changes when what one of its rules finds may change: a hash of what the rule says.
+    pub(super) fn version_of(&self, rule: &Rule) -> u64 {
+        let text = format!("{rule:?} {} {}", self.interval_ms, self.query_offset_ms);
+        xxh3_64(text.as_bytes())
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Alert, RuleGroup, Written, evaluation};
+use super::{Action, Alert, Due, RuleGroup, Written, evaluation};
 use crate::model::UnixMillis;
 
 /// What is remembered of a group.
@@ -28,6 +28,12 @@ pub struct GroupState {
 pub struct RuleState {
     /// Its alerts, in order of their labels.
     pub alerts: Vec<Alert>,
+    /// What it says, as a hash.
+    #[serde(default)]
+    pub version: u64,
+    /// Since when it says so and no evaluation of it was missed or failed, Unix milliseconds.
+    #[serde(default)]
+    pub since: i64,
 }
 
 impl GroupState {
@@ -61,9 +67,17 @@ impl GroupState {
         evaluation::series_of_alerts(alerts).into_iter().map(|(labels, _)| labels).collect()
     }
 
-    /// Forgets rules that the group does not have any more.
-    pub fn keep_rules_of(&mut self, group: &RuleGroup) {
+    /// Goes on with the rules of a group at an evaluation: forgets those that are gone, and notes
+    /// which are new or another one, or were not evaluated in time.
+    pub fn follow(&mut self, group: &RuleGroup, due: Due) {
         let keys: BTreeSet<_> = group.rules.iter().map(|rule| &rule.key).collect();
         self.rules.retain(|key, _| keys.contains(key));
+        for rule in group.rules.iter().filter(|rule| matches!(rule.action, Action::Alert(_))) {
+            let own = self.rules.entry(rule.key.clone()).or_default();
+            let version = group.version_of(rule);
+            if own.version != version || due.missed > 0 {
+                (own.version, own.since) = (version, due.at.0);
+            }
+        }
     }
 }

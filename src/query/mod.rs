@@ -60,8 +60,8 @@ pub(crate) use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, Points, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest,
-    PromqlValue, VectorSample, check_promql, check_rule_promql, format_promql, measured_promql,
-    promql, quantile_of_buckets, series_matchers,
+    PromqlValue, VectorSample, check_promql, check_rule_promql, format_promql,
+    lengths_of_plain_promql, measured_promql, promql, quantile_of_buckets, series_matchers,
 };
 pub use resolution::Resolution;
 pub use retry::run_until_settled;

@@ -41,7 +41,7 @@ pub(crate) fn set(daemon: &Daemon, level: f64) {
     daemon.accept(&json!([{ "metric": "level", "tags": { "host": "a" }, "value": level }]));
 }
 
-fn ask(daemon: &Daemon, path: &str) -> Value {
+pub(crate) fn ask(daemon: &Daemon, path: &str) -> Value {
     let (status, answer) = request(&daemon.url, "GET", path, &[], "").unwrap();
     assert_eq!(status, 200, "{answer}");
     answer["data"].clone()
@@ -68,7 +68,7 @@ pub(crate) fn alert(daemon: &Daemon, state: &str) -> Value {
     })
 }
 
-fn values(daemon: &Daemon, query: &str) -> Vec<f64> {
+pub(crate) fn values(daemon: &Daemon, query: &str) -> Vec<f64> {
     let escape = |byte: u8| format!("%{byte:02X}");
     let query: String = query.bytes().map(escape).collect();
     let path = format!("/api/v1/query?query={query}");

@@ -41,6 +41,7 @@ mod protobuf;
 mod protocols;
 mod reference_cases;
 mod remote_write;
+mod revised;
 mod self_samples;
 mod senders;
 mod settings;

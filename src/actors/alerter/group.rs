@@ -55,6 +55,8 @@ pub(super) struct Running {
     written: Vec<Written>,
     missed: u64,
     is_failing: bool,
+    /// The episode that is looked at next.
+    pub(super) review_from: usize,
 }
 
 impl Running {
@@ -99,6 +101,7 @@ impl Running {
             written,
             missed: 0,
             is_failing: false,
+            review_from: 0,
         }
     }
 
@@ -131,7 +134,7 @@ impl Running {
     ) -> GroupStatus {
         let watch = Stopwatch::start();
         let mut state = self.state.clone();
-        state.keep_rules_of(&self.group);
+        state.follow(&self.group, due);
         let mut reports: Vec<(RuleReport, f64)> = Vec::new();
         let mut lost = None;
         for (stage, rules) in self.stages.iter().cloned().enumerate() {
@@ -182,6 +185,16 @@ impl Running {
         }
         let mut history = GroupHistory::clone(&self.history);
         history.keep(ended, after.last);
+        self.keep_history(history, now, store);
+    }
+
+    /// Keeps what alerts were. When that fails it is kept in memory.
+    pub(super) fn keep_history(
+        &mut self,
+        mut history: GroupHistory,
+        now: UnixMillis,
+        store: &Store,
+    ) {
         let (name, bytes) = (format!("{HISTORIES}{}", self.id), history.to_bytes());
         self.history = Arc::new(history);
         match store.put_object(ObjectKind::Rule, &name, self.history_version, &bytes, now) {

@@ -173,6 +173,15 @@ impl KnownRules {
         self.0.told_changes.load(Ordering::Acquire)
     }
 
+    /// Notes what is known now of what a group's alerts were.
+    pub(super) fn note_history(&self, id: &str, history: &Arc<GroupHistory>) {
+        let mut statuses = self.0.statuses.write();
+        if let Some(status) = statuses.get_mut(id) {
+            let history = history.clone();
+            *status = Arc::new(GroupStatus { history, ..GroupStatus::clone(status) });
+        }
+    }
+
     /// Notes what became of a group.
     pub(super) fn note(&self, id: &str, status: GroupStatus) {
         let status = Arc::new(status);

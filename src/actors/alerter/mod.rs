@@ -8,6 +8,7 @@ mod group;
 mod hosts;
 mod known;
 mod recording;
+mod reviewing;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,6 +28,7 @@ use crate::{
 use group::{HISTORIES, Running, STATES};
 use hosts::HostSeries;
 use recording::{Recording, STAGES_MAX, number};
+use reviewing::Reviewed;
 
 /// How often is looked for rules that were read again, at least.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -76,6 +78,7 @@ struct Groups {
     generation: u64,
     all: Vec<Running>,
     hosts: HostSeries,
+    reviewed: Reviewed,
 }
 
 impl Alerter {
@@ -141,6 +144,7 @@ impl Shared {
         if is_any {
             self.rules.count_alerts();
         }
+        self.review(&mut groups);
         groups
     }
 
@@ -180,7 +184,7 @@ impl Shared {
 
     /// Goes on with the rules that were read: groups that are still there keep what is remembered.
     async fn adopt(&self, before: Groups, loaded: known::Loaded) -> Groups {
-        let Groups { all: mut before, hosts, .. } = before;
+        let Groups { all: mut before, hosts, reviewed, .. } = before;
         let mut all = Vec::new();
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {
@@ -209,7 +213,7 @@ impl Shared {
         }
         self.rules.note_unread(self.forget_orphans(&all, &loaded.set, now));
         self.rules.retain(|id| all.iter().any(|own| own.id == id));
-        Groups { generation: loaded.generation, all, hosts }
+        Groups { generation: loaded.generation, all, hosts, reviewed }
     }
 
     /// Deletes the states of groups that are in no file for long: a file that is missing by mistake

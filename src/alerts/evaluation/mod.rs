@@ -97,7 +97,12 @@ pub fn evaluate(
                 report.series = given.len();
                 run.samples.extend(given);
             }
-            Err(cause) => report.error = Some(cause),
+            Err(cause) => {
+                if let Some(own) = state.rules.get_mut(&rule.key) {
+                    own.since = at.0 + group.interval_ms;
+                }
+                report.error = Some(cause);
+            }
         }
         run.reports.push(report);
     }
@@ -119,6 +124,16 @@ pub(super) fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
         series.push((labels(ALERTS_FOR_STATE, None), (alert.active_at as f64 / 1000.0).floor()));
     }
     series
+}
+
+/// What an evaluation of a rule of alerts finds at a time.
+pub(super) fn found(
+    group: &RuleGroup,
+    (rule, policy): (&Rule, &AlertPolicy),
+    at: UnixMillis,
+    ask: &Ask<'_>,
+) -> Result<Found, String> {
+    Evaluation { group, at, ask }.find(rule, policy)
 }
 
 struct Evaluation<'a> {

@@ -29,6 +29,16 @@ pub(super) struct Found {
     pub(super) whole: LabelSet,
 }
 
+impl Found {
+    /// Whether something is measured of an alert, or of the whole when it is that.
+    pub(super) fn is_measured(&self, labels: &LabelSet) -> bool {
+        let is_something = !self.measured.is_empty() || !self.active.is_empty();
+        self.active.contains_key(labels)
+            || self.measured.contains(labels)
+            || (*labels == self.whole && is_something)
+    }
+}
+
 /// The alerts after an evaluation, in order of their labels.
 pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i64) -> Vec<Alert> {
     let Found { active, measured, recovered, whole } = found;

@@ -181,7 +181,7 @@ proptest! {
             alerts = step(&with_times(&policy, now), alerts, found(seen), at);
             if is_restarted {
                 let mut state = GroupState::default();
-                state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone() });
+                state.rules.insert("own".to_owned(), RuleState { alerts: alerts.clone(), ..RuleState::default() });
                 let read = GroupState::from_bytes(&state.to_bytes()).unwrap();
                 // NaN is not equal to itself.
                 prop_assert_eq!(format!("{:?}", &read.rules["own"].alerts), format!("{alerts:?}"));

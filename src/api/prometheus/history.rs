@@ -64,5 +64,9 @@ fn entry(group: &RuleGroup, own: &Episode) -> Value {
         "seconds": own.resolved_at.map(|at| (at - own.fired_at) as f64 / 1000.0),
         "value": exponent(own.value),
         "acknowledged": own.acknowledged,
+        "revised": own.revised.map(|own| json!({
+            "at": time(Some(UnixMillis(own.at))),
+            "active": own.active,
+        })),
     })
 }

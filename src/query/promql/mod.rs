@@ -73,7 +73,7 @@ use promql_parser::parser::Expr;
 pub(super) use parse::Parsed;
 pub use parse::{
     format::format_promql,
-    rules::{check_rule_promql, measured_promql},
+    rules::{check_rule_promql, lengths_of_plain_promql, measured_promql},
     selector::series_matchers,
 };
 pub use request::{PromqlLimits, PromqlRequest};

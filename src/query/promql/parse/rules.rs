@@ -46,6 +46,44 @@ pub fn measured_promql(
     Ok((is_filter && is_number).then(|| shown(&compared.lhs)))
 }
 
+/// The lengths of time by which an expression looks back, in milliseconds, when each of its series is
+/// found however many others there are, and at the evaluation's time only; else `None`.
+///
+/// # Errors
+/// When it is no expression.
+pub fn lengths_of_plain_promql(
+    query: &str,
+    limits: &PromqlLimits<'_>,
+) -> Result<Option<Vec<i64>>, PromqlError> {
+    let mut lengths = Vec::new();
+    let parsed = parse(query, limits)?;
+    Ok(is_plain(&parsed, &mut lengths).then_some(lengths))
+}
+
+fn is_plain(expression: &Expr, lengths: &mut Vec<i64>) -> bool {
+    let is_now = |selector: &VectorSelector| selector.at.is_none() && selector.offset.is_none();
+    match expression {
+        Expr::Paren(inner) => is_plain(&inner.expr, lengths),
+        Expr::Unary(inner) => is_plain(&inner.expr, lengths),
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) => true,
+        Expr::VectorSelector(selector) => is_now(selector),
+        Expr::MatrixSelector(selector) => {
+            lengths.push(selector.range.as_millis() as i64);
+            is_now(&selector.vs)
+        }
+        Expr::Call(call) => {
+            let looks_at_all = call.func.name.starts_with("absent") || call.func.name == "info";
+            let all = &call.args.args;
+            !looks_at_all && all.iter().all(|own| is_plain(own, lengths))
+        }
+        Expr::Binary(binary) => {
+            let is_set = binary.op.is_set_operator();
+            !is_set && is_plain(&binary.lhs, lengths) && is_plain(&binary.rhs, lengths)
+        }
+        Expr::Aggregate(_) | Expr::Subquery(_) | Expr::Extension(_) => false,
+    }
+}
+
 /// Compiles the patterns of every selector.
 struct Selectors<'a>(&'a PromqlLimits<'a>);
 
@@ -73,6 +111,30 @@ impl ExprVisitor for Selectors<'_> {
 mod tests {
     use super::*;
     use crate::query::promql::tests::LIMITS;
+
+    #[test]
+    fn what_more_series_could_hide_or_another_time_decides_is_not_plain() {
+        let check = |text: &str, expected: Option<&[i64]>| {
+            let found = lengths_of_plain_promql(text, &LIMITS).unwrap();
+            assert_eq!(found.as_deref(), expected, "{text}");
+        };
+        check("level > 5", Some(&[]));
+        check("-(rate(a[1m]) / on (x) delta(b[2m])) > 5", Some(&[60_000, 120_000]));
+        for text in [
+            "absent(a)",
+            "absent_over_time(a[1m])",
+            "count(a) < 3",
+            "a unless b",
+            "a or b",
+            "a and b",
+            "a offset 5s > 1",
+            "a @ 10 > 1",
+            "max_over_time(a[5m:1m]) > 1",
+            "abs(sum(a)) > 1",
+        ] {
+            check(text, None);
+        }
+    }
 
     #[test]
     fn what_is_measured_stands_before_the_comparison() {

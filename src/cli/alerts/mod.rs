@@ -1,12 +1,14 @@
 //! `granary alerts`: what is pending and what fires, and who looks after it. Knows nothing of rules.
 
+mod history;
+
 use std::{collections::BTreeMap, process::ExitCode};
 
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{
+use crate::cli::{
     flags::{AskArgs, who},
     http::read,
     screen,
@@ -19,6 +21,7 @@ use super::{
 Examples:
   granary alerts
   granary alerts --firing
+  granary alerts history DiskFull
   granary alerts ack alertname=DiskFull host=web1 --comment \"a new disk is on its way\"")]
 pub(super) struct AlertsArgs {
     #[command(flatten)]
@@ -43,6 +46,14 @@ enum What {
         /// What there is to say
         #[arg(long, default_value = "")]
         comment: String,
+    },
+    /// List the times in which alerts fired
+    History {
+        /// Only those of alerts of this name
+        rule: Option<String>,
+        /// How many, at most
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
     },
     /// Say that nobody does any more
     Unack {
@@ -96,6 +107,9 @@ pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
     let (path, asked, word) = match &args.what {
         None => return list(args),
+        Some(What::History { rule, limit }) => {
+            return history::list(&args.ask, rule.as_deref(), *limit);
+        }
         Some(What::Ack { labels, by, comment }) => {
             let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
             let asked = json!({ "labels": labels, "by": by, "comment": comment });
@@ -124,6 +138,17 @@ fn list(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The labels besides the name.
+fn other_labels(labels: &BTreeMap<String, String>) -> String {
+    let labels = labels.iter().filter(|(name, _)| *name != "alertname");
+    labels.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A number without an exponent.
+fn plain(value: &str) -> String {
+    value.parse().map_or_else(|_| value.to_owned(), |own: f64| own.to_string())
+}
+
 fn shown(alerts: &[Shown]) -> String {
     let firing = alerts.iter().filter(|own| own.state == "firing").count();
     let totals = format!("{firing} firing, {} pending", alerts.len() - firing);
@@ -134,16 +159,13 @@ fn shown(alerts: &[Shown]) -> String {
     let mut table = table(names.map(str::to_owned));
     for own in alerts {
         let name = own.labels.get("alertname").map_or("", String::as_str);
-        let labels = own.labels.iter().filter(|(name, _)| *name != "alertname");
-        let labels: Vec<_> = labels.map(|(name, value)| format!("{name}={value}")).collect();
         let state = if own.no_data { "no data" } else { &own.state };
-        let value =
-            own.value.parse().map_or_else(|_| own.value.clone(), |own: f64| own.to_string());
+        let (value, labels) = (plain(&own.value), other_labels(&own.labels));
         let by = own.acknowledged.as_ref().map_or_else(String::new, |own| {
             let comment = if own.comment.is_empty() { "" } else { ": " };
             format!("{}{comment}{}", own.by, own.comment)
         });
-        let cells = [name, state, &own.active_at, &value, &labels.join(" "), &by];
+        let cells = [name, state, &own.active_at, &value, &labels, &by];
         table.add_row(cells.map(screen::text));
     }
     format!("{table}\n{totals}")

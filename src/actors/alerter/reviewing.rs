@@ -1,0 +1,89 @@
+//! Episodes that ended are looked at again, one at a time: samples may have come that their evaluations
+//! had not.
+//!
+//! Must never know: which evaluations are made again, and what they say of an episode.
+
+use std::time::Duration;
+
+use super::{Groups, Shared, group::Running};
+use crate::{
+    alerts::{Ask, GroupHistory, ReviewTerms, next_to_review, review},
+    clock::Stopwatch,
+    model::{GranularityIndex, UnixMillis},
+    store::Store,
+};
+
+/// How often an episode of one group is looked at again, at most, in milliseconds.
+const REVIEW_EVERY_MS: i64 = 5000;
+/// How long that may take: by as much evaluations may be late.
+const REVIEW_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// When an episode was looked at again last, and how many were.
+#[derive(Debug, Default)]
+pub(super) struct Reviewed {
+    at: UnixMillis,
+    count: usize,
+    /// Of the series, and since when.
+    generation: Option<u64>,
+    since: UnixMillis,
+}
+
+impl Shared {
+    /// Looks at one episode of one group again: samples may have come that it had not.
+    pub(super) fn review(&self, groups: &mut Groups) {
+        let now = self.clock.now();
+        let reviewed = &mut groups.reviewed;
+        if groups.all.is_empty() || now.since(reviewed.at).abs() < REVIEW_EVERY_MS {
+            return;
+        }
+        let store = &self.recording.store;
+        let generation = store.dictionary().generation();
+        if reviewed.generation != Some(generation) {
+            // What is deleted or renamed is not found where it was.
+            (reviewed.generation, reviewed.since) = (Some(generation), now);
+        }
+        (reviewed.at, reviewed.count) = (now, reviewed.count + 1);
+        let since = reviewed.since;
+        let place = reviewed.count % groups.all.len();
+        let running = &mut groups.all[place];
+        let finest = store.granularity(GranularityIndex::FINEST);
+        let lookback_ms = self.promql.lookback.as_millis() as i64;
+        let kept_since = finest.retention.before(now).plus(lookback_ms);
+        let known_since = kept_since.max(since).0;
+        let terms = ReviewTerms { slot_ms: finest.width_ms, lookback_ms, known_since };
+        let watch = Stopwatch::start();
+        let vector = |expression: &str, at: UnixMillis| {
+            self.vector(expression, at, REVIEW_TIME_MAX.saturating_sub(watch.elapsed()))
+        };
+        let ask = Ask { vector: &vector, query: None };
+        if running.review(terms, &ask, now, store) {
+            self.rules.note_history(&running.id, &running.history);
+        }
+    }
+}
+
+impl Running {
+    /// Makes evaluations of one episode again, and marks it when they would have been others with
+    /// the samples that came after it. Says whether it did.
+    fn review(
+        &mut self,
+        terms: ReviewTerms,
+        ask: &Ask<'_>,
+        now: UnixMillis,
+        store: &Store,
+    ) -> bool {
+        let known = (&self.state, &*self.history);
+        let Some(place) = next_to_review(&self.group, known, terms, self.review_from) else {
+            return false;
+        };
+        self.review_from = place + 1;
+        // One that fails now comes again.
+        let Ok(Some(revision)) = review(&self.group, known, terms, place, ask) else {
+            return false;
+        };
+        let mut history = GroupHistory::clone(&self.history);
+        history.revise(place, revision);
+        self.keep_history(history, now, store);
+        true
+    }
+}

@@ -1,0 +1,216 @@
+//! Whether an episode would have been another one with the samples that came after it.
+//!
+//! Some of its evaluations are made again: at whole slots of the finest granularity, where what is
+//! stored says exactly which sample was the newest. What lies within an evaluation of an end is left
+//! out: a sample that is late by less moves an end by one evaluation. A series that came back is no
+//! longer known to have been ended before, so what is missing counts after the lookback only. Must
+//! never know: where episodes are stored, when they are looked at.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Action, AlertPolicy, AlertState, Ask, Episode, GroupHistory, GroupState, NoData, Rule,
+    RuleGroup, evaluation,
+};
+use crate::{
+    model::UnixMillis,
+    query::{Budget, PromqlLimits, lengths_of_plain_promql},
+};
+
+/// Evaluations of a part of an episode that are made again, at most.
+const EVALUATIONS_MAX: usize = 16;
+/// An expression of a rule was checked before.
+const LIMITS: PromqlLimits<'static> = PromqlLimits {
+    series_max: 1,
+    points_max: 1,
+    steps_max: 1,
+    query_bytes_max: usize::MAX,
+    regex_bytes_max: 1 << 20,
+    budget: &Budget::UNLIMITED,
+};
+/// How long after its end an episode is looked at, in milliseconds.
+const REVIEWED_MS: i64 = 24 * 3_600_000;
+
+/// What is another one than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    /// Of an evaluation: the first that was made again and found to be another one.
+    pub at: i64,
+    /// Whether the alert, which was over, would have fired by then; else it would not have been active.
+    pub active: bool,
+}
+
+/// What decides at which times an evaluation can be made again.
+#[derive(Debug, Clone, Copy)]
+pub struct ReviewTerms {
+    /// Width of the finest slots, in milliseconds.
+    pub slot_ms: i64,
+    /// How old a sample may be that still counts, in milliseconds.
+    pub lookback_ms: i64,
+    /// Since when these slots are there, and series are as they are, Unix milliseconds.
+    pub known_since: i64,
+}
+
+/// The evaluations of an episode that are made again.
+#[derive(Debug, PartialEq)]
+struct Plan<'a> {
+    rule: &'a Rule,
+    policy: &'a AlertPolicy,
+    /// The alert was active.
+    active: Vec<i64>,
+    /// Nothing was measured.
+    missing: Vec<i64>,
+    /// It was over: it would fire if it were active at all of them.
+    over: Vec<i64>,
+}
+
+/// The place of the next episode, from one on, that can be looked at now.
+pub fn next_to_review(
+    group: &RuleGroup,
+    (state, history): (&GroupState, &GroupHistory),
+    terms: ReviewTerms,
+    from: usize,
+) -> Option<usize> {
+    let count = history.episodes().len();
+    let places = (0..count).map(|index| (from + index) % count);
+    let mut places = places.filter(|place| history.episodes()[*place].revised.is_none());
+    places.find(|place| plan(group, (state, history), terms, *place).is_some())
+}
+
+/// Makes evaluations of an episode again: says what would have been another one.
+///
+/// # Errors
+/// When an evaluation fails.
+pub fn review(
+    group: &RuleGroup,
+    (state, history): (&GroupState, &GroupHistory),
+    terms: ReviewTerms,
+    place: usize,
+    ask: &Ask<'_>,
+) -> Result<Option<Revision>, String> {
+    let Some(plan) = plan(group, (state, history), terms, place) else { return Ok(None) };
+    let labels = &history.episodes()[place].labels;
+    let found = |at: i64| evaluation::found(group, (plan.rule, plan.policy), UnixMillis(at), ask);
+    for at in plan.active {
+        if !found(at)?.active.contains_key(labels) {
+            return Ok(Some(Revision { at, active: false }));
+        }
+    }
+    for at in plan.missing {
+        if found(at)?.is_measured(labels) {
+            return Ok(Some(Revision { at, active: false }));
+        }
+    }
+    for at in &plan.over {
+        if !found(*at)?.active.contains_key(labels) {
+            return Ok(None);
+        }
+    }
+    Ok(plan.over.last().map(|at| Revision { at: *at, active: true }))
+}
+
+/// Which evaluations of an episode can be made again; `None` when there are none, or not yet.
+fn plan<'a>(
+    group: &'a RuleGroup,
+    (state, history): (&GroupState, &GroupHistory),
+    terms: ReviewTerms,
+    place: usize,
+) -> Option<Plan<'a>> {
+    let episode = history.episodes().get(place)?;
+    let (active_at, resolved_at) = (episode.active_at?, episode.resolved_at?);
+    let known = state.rules.get(&episode.rule)?;
+    let rule = group.rules.iter().find(|own| own.key == episode.rule)?;
+    let Action::Alert(policy) = &rule.action else { return None };
+    // What templates ask is that of one time.
+    let is_same = episode.version != 0
+        && episode.version == group.version_of(rule)
+        && !rule.labels.values().any(|text| text.contains("query"));
+    let (interval_ms, slot_ms) = (group.interval_ms, terms.slot_ms);
+    if !is_same
+        || group.query_offset_ms % slot_ms != 0
+        || state.last - resolved_at > REVIEWED_MS
+        || active_at < terms.known_since
+    {
+        return None;
+    }
+    let step_ms = interval_ms / gcd(interval_ms, slot_ms) * slot_ms;
+    let before_end = resolved_at - 2 * interval_ms;
+    let mut plan = Plan { rule, policy, active: Vec::new(), missing: Vec::new(), over: Vec::new() };
+    if episode.state == AlertState::NoData {
+        plan.missing = times(active_at + terms.lookback_ms..=before_end, step_ms);
+    } else {
+        let always = policy.no_data == NoData::Ok && policy.keep_firing_ms == 0;
+        let until = if always && policy.recover.is_none() {
+            before_end
+        } else {
+            episode.fired_at.min(before_end)
+        };
+        // While it is pending it is active, unless what is missing keeps it.
+        let from = if policy.no_data == NoData::Ok { active_at } else { episode.fired_at };
+        plan.active = times(from..=until, step_ms);
+        let over = resolved_at + terms.lookback_ms;
+        plan.over = times(over..=over + policy.for_ms + step_ms - 1, step_ms);
+    }
+    let last = plan.over.last().copied().unwrap_or(resolved_at);
+    // It is told from having been active by each evaluation, all since its end.
+    let is_each = step_ms == interval_ms && plan.over.len() < EVALUATIONS_MAX;
+    if !is_each || known.since > resolved_at || began_again(episode, known, history, last) {
+        plan.over.clear();
+    }
+    let first = active_at - terms.known_since;
+    if state.last < last + 2 * interval_ms || !is_exact(rule, policy, slot_ms, first) {
+        return None;
+    }
+    let is_something = [&plan.active, &plan.missing, &plan.over].iter().any(|own| !own.is_empty());
+    is_something.then_some(plan)
+}
+
+/// Whether the past says exactly what a rule's expressions had found: each looks back by whole slots,
+/// no further than so long, and a series that came back hides none.
+fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) -> bool {
+    let is_whole = |length: &i64| length % slot_ms == 0 && *length <= longest_ms;
+    let mut all = [Some(&rule.expression), policy.measured.as_ref()].into_iter().flatten();
+    all.all(|text| {
+        let lengths = lengths_of_plain_promql(text, &LIMITS).ok().flatten();
+        lengths.is_some_and(|lengths| lengths.iter().all(is_whole))
+    })
+}
+
+/// Whether the alert was there again between an episode's end and a time.
+fn began_again(
+    episode: &Episode,
+    known: &super::RuleState,
+    history: &GroupHistory,
+    until: i64,
+) -> bool {
+    let after = episode.resolved_at..=Some(until);
+    let episodes = history.episodes().iter().filter(|own| {
+        own.rule == episode.rule && own.labels == episode.labels && after.contains(&own.active_at)
+    });
+    let present = known
+        .alerts
+        .iter()
+        .filter(|own| own.is_active() && own.labels == episode.labels && own.active_at <= until);
+    episodes.count() + present.count() > 0
+}
+
+/// The multiples of a step within a range: all, or some that are as far from each other.
+fn times(range: RangeInclusive<i64>, step_ms: i64) -> Vec<i64> {
+    let (from, to) = range.into_inner();
+    let first = from + (-from).rem_euclid(step_ms);
+    if first > to {
+        return Vec::new();
+    }
+    let count = ((to - first) / step_ms + 1) as usize;
+    let stride = count.div_ceil(EVALUATIONS_MAX);
+    (0..count).step_by(stride).map(|index| first + index as i64 * step_ms).collect()
+}
+
+fn gcd(one: i64, other: i64) -> i64 {
+    if other == 0 { one.max(1) } else { gcd(other, one % other) }
+}

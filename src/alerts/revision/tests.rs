@@ -1,0 +1,221 @@
+//! Reviews beside a naive model, which evaluates everything afresh with all samples.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    alerts::{Due, Written, evaluate},
+    query::{Labels, VectorSample},
+};
+
+const MINUTE: i64 = 60_000;
+const LOOKBACK: i64 = 2;
+/// Samples come with times before this, and evaluations are made up to the end.
+const MEASURED: i64 = 14;
+const END: i64 = 40;
+const TERMS: ReviewTerms =
+    ReviewTerms { slot_ms: MINUTE, lookback_ms: LOOKBACK * MINUTE, known_since: 0 };
+
+/// A sample: the minute that it is of, its value, and the minute in which it comes.
+type Sample = (i64, f64, i64);
+
+/// The newest value at a minute of the samples that have come by another one.
+fn value(samples: &[Sample], at: i64, now: i64) -> Option<f64> {
+    let is_seen = |own: &&Sample| own.0 <= at && own.0 > at - LOOKBACK && own.2 <= now;
+    samples.iter().filter(is_seen).max_by_key(|own| own.0).map(|own| own.1)
+}
+
+/// The series of `x`, or of `x > N`.
+fn answer(expression: &str, value: Option<f64>, at: i64) -> Vec<VectorSample> {
+    let above = expression.strip_prefix("x > ").map(|text| text.parse::<f64>().unwrap());
+    let value = value.filter(|value| above.is_none_or(|above| *value > above));
+    let sample = |value| VectorSample { labels: Labels::default(), at, value };
+    value.map(sample).into_iter().collect()
+}
+
+fn group(policy: &AlertPolicy, above: i64) -> RuleGroup {
+    let rule = Rule {
+        key: "High".into(),
+        name: "High".into(),
+        expression: format!("x > {above}"),
+        labels: BTreeMap::new(),
+        action: Action::Alert(policy.clone()),
+    };
+    let (file, name) = ("own.yml".into(), "own".into());
+    let rules = vec![rule];
+    RuleGroup { file, name, interval_ms: MINUTE, query_offset_ms: 0, limit: 0, rules }
+}
+
+/// What an evaluation found, and by which threshold.
+#[derive(Debug, Clone, Copy)]
+struct Logged {
+    above: i64,
+    value: Option<f64>,
+}
+
+impl Logged {
+    fn is_active(self) -> bool {
+        self.value.is_some_and(|value| value > self.above as f64)
+    }
+}
+
+/// What happened, evaluation by evaluation.
+struct Run {
+    group: RuleGroup,
+    state: GroupState,
+    history: GroupHistory,
+    log: BTreeMap<i64, Logged>,
+}
+
+/// Evaluates each minute but those that are missed; the rule is another one from a minute on, and
+/// after each evaluation state and history are read anew, as after a restart.
+fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed: i64) -> Run {
+    let group_at = |minute: i64| group(policy, if minute < changed { 5 } else { 6 });
+    let mut state = GroupState::new(&group_at(0));
+    let (mut history, mut log) = (GroupHistory::default(), BTreeMap::new());
+    let mut written = vec![Written::default()];
+    let mut skipped = 0;
+    for minute in 1..=END {
+        if missed.contains(&minute) {
+            skipped += 1;
+            continue;
+        }
+        let group = group_at(minute);
+        let seen = value(samples, minute, minute);
+        log.insert(minute, Logged { above: if minute < changed { 5 } else { 6 }, value: seen });
+        let vector = |expression: &str, at: UnixMillis| Ok(answer(expression, seen, at.0));
+        let ask = Ask { vector: &vector, query: None };
+        let at = UnixMillis(minute * MINUTE);
+        let before = state.clone();
+        state.follow(&group, Due { at, missed: skipped });
+        evaluate(&group, 0..1, &mut state, &mut written, at, &ask);
+        state.last = at.0;
+        let ended = history.ended(&before, &state);
+        history.keep(ended, at.0);
+        state = GroupState::from_bytes(&state.to_bytes()).unwrap();
+        history = GroupHistory::from_bytes(&history.to_bytes()).unwrap();
+        skipped = 0;
+    }
+    Run { group: group_at(END), state, history, log }
+}
+
+/// Looks at each episode again, with all samples.
+fn review_all(run: &mut Run, samples: &[Sample]) {
+    let vector = |expression: &str, at: UnixMillis| {
+        Ok(answer(expression, value(samples, at.0 / MINUTE, i64::MAX), at.0))
+    };
+    let ask = Ask { vector: &vector, query: None };
+    for place in 0..run.history.episodes().len() {
+        let known = (&run.state, &run.history);
+        if next_to_review(&run.group, known, TERMS, place) == Some(place) {
+            let found = review(&run.group, known, TERMS, place, &ask).unwrap();
+            if let Some(revision) = found {
+                run.history.revise(place, revision);
+            }
+        }
+    }
+}
+
+/// Whether the evaluation of a minute would have been another one.
+fn is_another(run: &Run, samples: &[Sample], minute: i64) -> bool {
+    let logged = run.log[&minute];
+    let afresh = Logged { value: value(samples, minute, i64::MAX), ..logged };
+    logged.is_active() != afresh.is_active() || logged.value.is_some() != afresh.value.is_some()
+}
+
+fn policies() -> impl Strategy<Value = AlertPolicy> {
+    let no_data =
+        prop_oneof![3 => Just(NoData::Ok), 1 => Just(NoData::Keep), 1 => Just(NoData::Alerting)];
+    (0..3_i64, prop_oneof![2 => Just(0), 1 => 1..3_i64], no_data).prop_map(
+        |(pending, keeping, no_data)| AlertPolicy {
+            for_ms: pending * MINUTE,
+            keep_firing_ms: keeping * MINUTE,
+            no_data,
+            measured: (no_data != NoData::Ok).then(|| "x".to_owned()),
+            ..AlertPolicy::default()
+        },
+    )
+}
+
+fn samples() -> impl Strategy<Value = Vec<Sample>> {
+    let delay = prop_oneof![4 => Just(0), 1 => 1..12_i64];
+    let value = prop_oneof![3 => Just(9.0), 1 => Just(6.0), 2 => Just(1.0)];
+    let own = prop::option::weighted(0.8, (value, delay));
+    prop::collection::vec(own, MEASURED as usize).prop_map(|all| {
+        let sample = |(at, own): (i64, Option<(f64, i64)>)| {
+            own.map(|(value, delay)| (at, value, at + delay))
+        };
+        (1..).zip(all).filter_map(sample).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    /// Values, gaps, late samples, evaluations that nobody made, changed rules and restarts.
+    #[test]
+    fn an_episode_is_marked_exactly_when_an_evaluation_of_it_would_have_been_another_one(
+        policy in policies(),
+        samples in samples(),
+        missed in prop_oneof![2 => Just(BTreeSet::new()), 1 => prop::collection::btree_set(1..END, 1..3)],
+        changed in prop_oneof![2 => Just(0), 1 => 1..END],
+    ) {
+        let mut run = run(&policy, &samples, &missed, changed);
+        review_all(&mut run, &samples);
+        let minutes = |at: i64| at / MINUTE;
+        let is_plain = policy.no_data == NoData::Ok && policy.keep_firing_ms == 0;
+        for episode in run.history.episodes() {
+            let begin = minutes(episode.active_at.unwrap());
+            let end = minutes(episode.resolved_at.unwrap());
+            if let Some(revision) = episode.revised {
+                let at = minutes(revision.at);
+                prop_assert!(run.log.contains_key(&at), "{:?} was never evaluated", episode);
+                // It is active for as long as it is pending, and was not all the time.
+                let since = if revision.active { at - minutes(policy.for_ms) } else { at };
+                let differs = (since..=at).any(|at| is_another(&run, &samples, at));
+                prop_assert!(differs, "{:?} {:?}", episode, run.log);
+            }
+            let made = (begin..=end + LOOKBACK + 2).all(|at| run.log.contains_key(&at));
+            let is_short = end - begin <= EVALUATIONS_MAX as i64;
+            let is_same = made && is_short && run.log[&begin].above == run.log[&END].above;
+            if is_plain && is_same && missed.iter().all(|at| *at < begin) {
+                let differs = (begin..end - 1).any(|at| is_another(&run, &samples, at));
+                let over = episode.revised.is_some_and(|own| own.active);
+                prop_assert_eq!(differs, episode.revised.is_some() && !over, "{:?}", episode);
+            }
+        }
+    }
+}
+
+fn marks(policy: &AlertPolicy, samples: &[Sample]) -> Vec<(AlertState, Option<(i64, bool)>)> {
+    let mut run = run(policy, samples, &BTreeSet::new(), 0);
+    review_all(&mut run, samples);
+    let mark = |own: &Episode| (own.state, own.revised.map(|own| (own.at / MINUTE, own.active)));
+    run.history.episodes().iter().map(mark).collect()
+}
+
+#[test]
+fn samples_that_were_late_revise_what_fired_what_ended_and_what_was_missed() {
+    let plain = AlertPolicy::default();
+    let high = |at: i64| (at, 9.0, at);
+    let on_time: Vec<_> = (1..8).map(high).chain([(8, 1.0, 8)]).collect();
+    assert_eq!(marks(&plain, &on_time), [(AlertState::Firing, None)]);
+    // It was well meanwhile.
+    let mut well = on_time.clone();
+    well[3] = (4, 1.0, 12);
+    assert_eq!(marks(&plain, &well), [(AlertState::Firing, Some((4, false)))]);
+    // It went on while nothing came.
+    let mut away: Vec<_> = (1..5).map(high).collect();
+    away.extend((5..20).map(|at| (at, 9.0, 25)));
+    assert_eq!(marks(&plain, &away), [(AlertState::Firing, Some((8, true)))]);
+    let watched = AlertPolicy {
+        no_data: NoData::Alerting,
+        measured: Some("x".to_owned()),
+        ..AlertPolicy::default()
+    };
+    let mut late: Vec<_> = (1..5).map(|at| (at, 1.0, at)).collect();
+    late.extend((5..20).map(|at| (at, 1.0, 15)));
+    late.extend((20..40).map(|at| (at, 1.0, at)));
+    assert_eq!(marks(&watched, &late), [(AlertState::NoData, Some((8, false)))]);
+}

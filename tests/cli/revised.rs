@@ -1,0 +1,51 @@
+//! Samples that come after the evaluations which they change.
+
+use serde_json::{Value, json};
+
+use crate::{
+    alerts::{RULES, alert, ask, until, values},
+    daemon::{Daemon, SECONDS, granary, granularities},
+};
+
+fn episodes(daemon: &Daemon) -> Vec<Value> {
+    ask(daemon, "/api/v1/alerts/history?rule=High")["history"].as_array().unwrap().clone()
+}
+
+fn set(daemon: &Daemon, host: &str, level: f64) {
+    daemon.accept(&json!([{ "metric": "level", "tags": { "host": host }, "value": level }]));
+}
+
+#[test]
+fn a_late_sample_marks_the_episode_that_it_would_have_ended_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
+    let path = dir.path().join("*.yml");
+    let rules =
+        format!("promql.lookback = \"4s\"\nalerts.rules = [{:?}]\n", path.to_str().unwrap());
+    let mut daemon = Daemon::start_in(dir, &(rules + &granularities(&SECONDS)));
+    // `b` ends by itself, `a` by a sample that is late.
+    set(&daemon, "a", 7.0);
+    set(&daemon, "b", 7.0);
+    let active_at = alert(&daemon, "firing")["activeAt"].clone();
+    until(&daemon, "a few evaluations", || {
+        let ages = values(&daemon, "time() - ALERTS_FOR_STATE");
+        (ages.len() == 2 && ages.iter().all(|age| *age >= 3.0)).then_some(())
+    });
+    let late =
+        json!([{ "metric": "level", "tags": { "host": "a" }, "value": 1, "time": active_at }]);
+    daemon.accept(&late);
+    set(&daemon, "b", 1.0);
+    let revised = until(&daemon, "a revision", || {
+        episodes(&daemon).into_iter().find(|own| !own["revised"].is_null())
+    });
+    assert_eq!(revised["labels"]["host"], "a", "{revised}");
+    assert_eq!(revised["revised"], json!({ "at": active_at, "active": false }));
+    daemon.kill();
+    daemon.restart();
+    let kept = until(&daemon, "what was", || Some(episodes(&daemon)).filter(|own| own.len() == 2));
+    let marked: Vec<_> = kept.iter().filter(|own| !own["revised"].is_null()).collect();
+    assert_eq!(marked, [&revised]);
+    let listed = granary().args(["alerts", "history", "--url", &daemon.url]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("not active at 20") && listed.contains("2 episodes"), "{listed}");
+}
