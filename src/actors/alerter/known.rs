@@ -302,7 +302,7 @@ mod tests {
             vec![alert("firing", "2", "y")],
             vec![],
         ] {
-            let rules = [("r".to_owned(), RuleState { alerts })].into();
+            let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
             let state = GroupState { rules, ..GroupState::default() };
             known.note("g", GroupStatus { state, ..GroupStatus::default() });
             counts.push(known.told_changes());
