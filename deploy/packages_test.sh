@@ -13,9 +13,9 @@ cargo deb --version >/dev/null 2>&1 || skip "cargo-deb is not installed; cargo i
 work=$(mktemp -d)
 pid=
 cleanup() {
-    [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
+    [ -z "$pid" ] || { kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; } || true
     umount "$work/root/proc" 2>/dev/null || true
-    rm -rf "$work"
+    rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
 

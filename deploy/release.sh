@@ -19,19 +19,25 @@ if [ -z "${SKIP_BUILD:-}" ]; then
             { say "the target is missing: rustup target add $target"; exit 1; }
         ;;
     esac
-    [ -f src/web/dist/index.html ] || say "the page is not built: npm ci && npm run build in src/web"
+    [ -f src/web/dist/index.html ] ||
+        { say "the page is not built: npm ci && npm run build in src/web"; exit 1; }
     # Also where the C library would be loaded: one file that runs anywhere.
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" cargo build --release --locked \
         --target "$target" -p granary -p granary-agent
 fi
 
-rm -rf "$out"
 mkdir -p "$out"
+[ -z "$(ls -A "$out")" ] || { say "$out is not empty"; exit 1; }
+# The same bytes of the same content.
+umask 022
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+LC_ALL=C
+export SOURCE_DATE_EPOCH LC_ALL
 version=$(cargo metadata --no-deps --format-version 1 --locked |
     sed -n 's/.*"name":"granary","version":"\([^"]*\)".*/\1/p')
 for program in granary granary-agent; do
     binary=target/$target/release/$program
-    if ldd "$binary" 2>/dev/null | grep -q '=>'; then
+    if readelf -d "$binary" | grep -q NEEDED; then
         say "$binary is not static"
         exit 1
     fi
@@ -39,8 +45,7 @@ for program in granary granary-agent; do
     mkdir "$out/$folder"
     cp "$binary" LICENSE LICENSE-APACHE LICENSE-MIT CHANGELOG.md "$out/$folder/"
     cp "deploy/$program.service" "$out/$folder/"
-    # The same bytes of the same content.
-    tar --sort=name --owner=0 --group=0 --mtime="@$(git log -1 --format=%ct)" -C "$out" \
+    tar --sort=name --owner=0 --group=0 --mode=go-w,a+rX --mtime="@$SOURCE_DATE_EPOCH" -C "$out" \
         -cf - "$folder" | gzip -n >"$out/$folder.tar.gz"
     rm -r "${out:?}/$folder"
     cargo deb --no-build --locked --target "$target" -p "$program" --output "$out/" >/dev/null
