@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use clap::Parser;
 use granary_agent_kit::{
-    AgentArgs, read_small,
+    AgentArgs, fault_in, read_small,
     relabel::{RULES_MAX, Rule},
     some_span,
 };
@@ -131,7 +131,10 @@ impl Settings {
     }
 
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
-        let written: Written = toml::from_str(text).map_err(|cause| cause.to_string())?;
+        // The whole of the error shows the line, which may hold a password.
+        let written: Written = toml::from_str(text).map_err(|cause| {
+            fault_in(text, cause.span().map(|span| span.start), cause.message())
+        })?;
         if written.rules.len() > RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules"));
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, fs, path::Path, time::Duration};
 
+use granary_agent_kit::fault_in;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// Servers of one agent.
@@ -104,9 +105,7 @@ impl Settings {
         let text = fs::read_to_string(path).map_err(|cause| fault(&cause))?;
         // The whole of the error shows the line, which may hold a password.
         let settings: Self = toml::from_str(&text).map_err(|cause| {
-            let start = cause.span().map_or(0, |span| span.start);
-            let line = text.get(..start).map_or(0, |before| before.matches('\n').count()) + 1;
-            fault(&format!("line {line}: {}", without_quotes(cause.message())))
+            fault(&fault_in(&text, cause.span().map(|span| span.start), cause.message()))
         })?;
         Ok(settings)
     }
@@ -130,12 +129,6 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-/// A message without what it quotes of the input.
-fn without_quotes(message: &str) -> String {
-    let parts = message.split('"').enumerate();
-    parts.map(|(index, part)| if index % 2 == 0 { part } else { "..." }).collect()
 }
 
 /// The hosts of a URI, which is all of it that is ever shown.

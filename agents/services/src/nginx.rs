@@ -31,6 +31,8 @@ impl Nginx {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(service.timeout))
             .max_redirects(0)
+            // The password is for this server, and for no other.
+            .proxy(None)
             .tls_config(tls)
             .build();
         Ok(Self { agent: config.into(), service: service.clone() })

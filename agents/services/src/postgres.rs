@@ -136,15 +136,10 @@ impl Postgres {
         Ok(Self { service: service.clone(), runtime, open: None, sizes_next_ms: i64::MIN })
     }
 
-    /// Whether it is time to ask for sizes. Whatever becomes of it, it is not asked again before the
-    /// next time.
-    fn is_time_for_sizes(&mut self, now_ms: i64) -> bool {
+    /// Whether it is time to ask for sizes.
+    fn is_time_for_sizes(&self, now_ms: i64) -> bool {
         // A clock that steps back asks again.
-        let is_due = now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS;
-        if is_due {
-            self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
-        }
-        is_due
+        now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS
     }
 }
 
@@ -154,6 +149,10 @@ impl Ask for Postgres {
         let kept = self.open.take();
         let asked = round(&self.service, kept, with_sizes, readings);
         self.open = Some(self.runtime.block_on(asked)?);
+        // Whatever became of it, it is not asked again before the next time.
+        if with_sizes {
+            self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
+        }
         Ok(())
     }
 }

@@ -188,7 +188,7 @@ mod tests {
         let file = folder.path().join("password");
         std::fs::write(&file, "secret\n").unwrap();
         let ok = || "+OK\r\n".to_owned();
-        let refused = || "-WRONGPASS invalid password\r\n".to_owned();
+        let refused = || "-ERR unknown command 'AUTH', with args: 'secret'\r\n".to_owned();
         let address = server(vec![vec![ok(), info(), info()], vec![ok(), info()], vec![refused()]]);
         let mut redis = Redis::new(&Service { password_file: Some(file), ..service(address) });
         for _ in 0..3 {
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(readings.len(), 10);
         }
         let fault = redis.ask(0, &mut Readings::default()).unwrap_err();
-        assert_eq!(fault, "WRONGPASS invalid password");
+        assert_eq!(fault, "AUTH is refused: ERR");
     }
 
     #[test]

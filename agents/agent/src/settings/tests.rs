@@ -71,3 +71,16 @@ fn the_example_can_be_used() {
     let settings = Settings::read(&path).unwrap();
     assert!(settings.host.is_some() && settings.scrape.is_some() && settings.statsd.is_some());
 }
+
+#[test]
+fn what_a_line_holds_is_not_told() {
+    for text in [
+        "[[redis]]\naddress = 'a'\npassword = 's3cret'\n",
+        "[[redis]]\naddress = 'a'\ninterval = 's3cret'\n",
+        "[[redis]]\naddress = 'a'\npassword_file = s3cret\n",
+        "[statsd]\nlisten = 1\nseries_max = 's3cret'\n",
+    ] {
+        let fault = parse(text).unwrap_err();
+        assert!(fault.starts_with("line ") && !fault.contains("s3cret"), "{fault}");
+    }
+}

@@ -119,7 +119,9 @@ impl Connection {
             let user = service.user.as_deref();
             let words: Vec<&str> =
                 ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
-            own.ask(&words)?;
+            // A server that does not know the command repeats what was sent.
+            let word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
+            own.ask(&words).map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
         }
         Ok(own)
     }
