@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""What agents take side by side on one machine: CPU, memory, series and bytes sent.
+
+    benches/agents_peers.py DAEMON AGENT_HOST AGENT [--seconds 600] [--mongodb host:port]
+
+Granary's host agent, its agent of several collectors (this host, ten targets, MongoDB if named),
+Prometheus in agent mode and vmagent with node exporter, collectd and Netdata, those that are
+installed. All sample each 10 s (Netdata each second, as it does by default) and send to one daemon;
+Netdata sends to nobody. CPU is of user and system, from half a minute after the start. Bytes are those
+that a peer says it has sent; of Granary's agents `agents.py wire` measures them.
+Needs Python 3.9 and nothing else.
+"""
+import argparse, json, os, re, shutil, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+
+PORT, EXPORTER, TICKS = 7396, 7397, os.sysconf("SC_CLK_TCK")
+TARGETS = 10
+COLLECTD = """
+Hostname "collectd"
+Interval 10
+PluginDir "/usr/lib/collectd"
+TypesDB "/usr/share/collectd/types.db"
+PIDFile "{folder}/collectd.pid"
+BaseDir "{folder}"
+LoadPlugin cpu
+LoadPlugin df
+LoadPlugin disk
+LoadPlugin interface
+LoadPlugin load
+LoadPlugin memory
+LoadPlugin processes
+LoadPlugin swap
+LoadPlugin uptime
+LoadPlugin vmem
+LoadPlugin write_http
+<Plugin write_http>
+  <Node "granary">
+    URL "http://127.0.0.1:{port}/collectd"
+    Format "JSON"
+  </Node>
+</Plugin>
+"""
+
+
+def ask(port, path, **query):
+    query = urllib.parse.urlencode(query)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?{query}", timeout=30) as answer:
+        return answer.read().decode()
+
+
+def of_all(root):
+    """A process and those that it started."""
+    parents = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parents[int(pid)] = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            pass
+    found, new = {root}, {root}
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def cpu(root):
+    seconds = 0
+    for pid in of_all(root):
+        try:
+            seconds += sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:15]))
+        except OSError:
+            pass
+    return seconds / TICKS
+
+
+def resident(root):
+    total = 0
+    for pid in of_all(root):
+        try:
+            total += int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1])
+        except (OSError, TypeError):
+            pass
+    return total / 1024
+
+
+def metric(port, name):
+    """The sum of a metric, of whatever labels."""
+    lines = re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", ask(port, "/metrics"), re.M)
+    return sum(map(float, lines))
+
+
+class Peer:
+    """Processes that are counted together, and how many bytes they say that they have sent."""
+
+    def __init__(self, name, commands, folder, sent=None):
+        self.name, self.sent = name, sent
+        log = open(f"{folder}/{name.replace(' ', '-')}.log", "w")
+        self.processes = [subprocess.Popen(words, stdout=log, stderr=log) for words in commands]
+
+    def look(self):
+        for process in self.processes:
+            if process.poll() is not None:
+                sys.exit(f"{self.name} has ended: {process.args}")
+        return sum(cpu(one.pid) for one in self.processes), self.sent() if self.sent else None
+
+    def memory(self):
+        return sum(resident(one.pid) for one in self.processes)
+
+    def end(self):
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait()
+
+
+def write(folder, name, text):
+    path = f"{folder}/{name}"
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def scrape_config(label, count):
+    """A prometheus.yml of so many targets, all of them the one exporter."""
+    own = [{"targets": [f"127.0.0.1:{EXPORTER}"], "labels": {"via": f"{label}-{k}"}} for k in range(count)]
+    return json.dumps({
+        "global": {"scrape_interval": "10s"},
+        "remote_write": [{"url": f"http://127.0.0.1:{PORT}/api/v1/write"}],
+        "scrape_configs": [{"job_name": label, "static_configs": own}],
+    })
+
+
+def own_agents(args, folder):
+    url, spool = f"http://127.0.0.1:{PORT}", f"{folder}/spool"
+    yield Peer("granary host", [[
+        args.agent_host, "--url", url, "--interval", "10s", "--spool-dir", f"{spool}-host",
+        "--agent-id", "beside-host",
+    ]], folder)
+    config = json.loads(scrape_config("granary", TARGETS))
+    del config["remote_write"]
+    write(folder, "scrape.yml", json.dumps(config))
+    text = f'[agent]\nurl = "{url}"\ninterval = "10s"\nagent_id = "beside-all"\n'
+    text += f'spool_dir = "{spool}-all"\n[host]\n'
+    text += '[scrape]\nconfig = "scrape.yml"\n'
+    if args.mongodb:
+        write(folder, "mongodb.toml", f'[[target]]\nuri = "mongodb://{args.mongodb}"\n')
+        text += '[mongodb]\ntargets = "mongodb.toml"\ninterval = "10s"\n'
+    yield Peer("granary all", [[args.agent, "--config", write(folder, "agent.toml", text)]], folder)
+
+
+def others(folder):
+    for count in (1, TARGETS):
+        exporter = lambda port: [["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"]]
+        if shutil.which("vmagent"):
+            config = json.loads(scrape_config("vmagent", count))
+            del config["remote_write"]
+            port = 7400 + count
+            yield Peer(f"vmagent {count}", (exporter(7430) if count == 1 else []) + [[
+                "vmagent", f"-promscrape.config={write(folder, f'vm{count}.yml', json.dumps(config))}",
+                f"-remoteWrite.url=http://127.0.0.1:{PORT}/api/v1/write",
+                f"-remoteWrite.tmpDataPath={folder}/vmagent{count}", f"-httpListenAddr=127.0.0.1:{port}",
+            ]], folder, lambda port=port: metric(port, "vmagent_remotewrite_conn_bytes_written_total"))
+        if shutil.which("prometheus"):
+            port = 7414 + count
+            yield Peer(f"prometheus {count}", (exporter(7431) if count == 1 else []) + [[
+                "prometheus", "--enable-feature=agent", f"--storage.agent.path={folder}/prometheus{count}",
+                f"--config.file={write(folder, f'prom{count}.yml', scrape_config('prometheus', count))}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ]], folder, lambda port=port: metric(port, "prometheus_remote_storage_bytes_total"))
+    if os.path.exists("/usr/sbin/collectd"):
+        config = write(folder, "collectd.conf", COLLECTD.format(folder=folder, port=PORT))
+        yield Peer("collectd", [["/usr/sbin/collectd", "-f", "-C", config]], folder)
+    if os.path.exists("/usr/sbin/netdata"):
+        yield Peer("netdata", [["/usr/sbin/netdata", "-D", "-p", "7429"]], folder)
+
+
+def report(peers, first, last, seconds):
+    print(f"{'':15} {'% of a core':>11} {'MiB':>7} {'bytes/s':>9}")
+    for peer, (cpu0, sent0), (cpu1, sent1) in zip(peers, first, last):
+        rate = "" if sent0 is None else f"{(sent1 - sent0) / seconds:9.0f}"
+        print(f"{peer.name:15} {100 * (cpu1 - cpu0) / seconds:11.3f} {peer.memory():7.1f} {rate:>9}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("daemon")
+    parser.add_argument("agent_host")
+    parser.add_argument("agent")
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--mongodb", help="a server that is asked, too")
+    args = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="granary-beside-")
+    daemon = Peer("daemon", [[args.daemon, "serve", "--data-dir", f"{folder}/data", "--listen", f"127.0.0.1:{PORT}"]], folder)
+    exporter = Peer("exporter", [["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{EXPORTER}"]], folder)
+    peers = []
+    try:
+        time.sleep(3)
+        peers += [*own_agents(args, folder), *others(folder)]
+        time.sleep(30)
+        first, began = [peer.look() for peer in peers], time.monotonic()
+        time.sleep(args.seconds)
+        last, seconds = [peer.look() for peer in peers], time.monotonic() - began
+        report(peers, first, last, seconds)
+        for sender in json.loads(ask(PORT, "/api/v1/status"))["senders"]["top"]:
+            print(f"series of {sender['agent']}: {sender['series']}")
+    finally:
+        for peer in [*peers, exporter, daemon]:
+            peer.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
