@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use redb::{Builder, TableDefinition};
+use redb::{Builder, ReadableDatabase, TableDefinition};
 use serde_json::{Value, json};
 
 use crate::{
@@ -178,6 +178,14 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
     assert_eq!(total(&daemon, "1d"), Some(2000.0));
 }
 
+/// The version that a partition says of itself.
+fn version_of(partition: &Path) -> u8 {
+    let db = Builder::new().open(partition).unwrap();
+    let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+    let meta = db.begin_read().unwrap().open_table(table).unwrap();
+    u8::try_from(meta.get("format_version").unwrap().unwrap().value()).unwrap()
+}
+
 #[test]
 fn a_newer_format_is_refused_with_the_remedy() {
     let mut daemon = Daemon::start("");
@@ -196,16 +204,18 @@ fn a_newer_format_is_refused_with_the_remedy() {
         }
         txn.commit().unwrap();
     };
-    set_version(&partition, false, 6);
+    let own = version_of(&partition);
+    let newer = format!("format version {}", own + 1);
+    set_version(&partition, false, own + 1);
     let said = daemon.refuses_to_start();
-    assert!(said.contains("partitions/1h/") && said.contains("format version 6"), "{said}");
-    set_version(&partition, false, 5);
+    assert!(said.contains("partitions/1h/") && said.contains(&newer), "{said}");
+    set_version(&partition, false, own);
     for file in ["journal.redb", "head.redb"] {
-        set_version(&daemon.data(file), true, 6);
+        set_version(&daemon.data(file), true, own + 1);
         let said = daemon.refuses_to_start();
-        let expected = format!("{file}: format version 6; this granary reads 5");
+        let expected = format!("{file}: {newer}; this granary reads {own}");
         assert!(said.contains(&expected), "{said}");
-        set_version(&daemon.data(file), true, 5);
+        set_version(&daemon.data(file), true, own);
     }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));
