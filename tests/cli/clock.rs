@@ -81,7 +81,8 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     let last = now.minus(MONTH);
     let daemon = Daemon::start_in(used_at(last), SETTINGS);
     let before = files(&daemon.data(""));
-    assert!(before >= 2, "{before}");
+    // One or two: where the hour of samples began in its own hour.
+    assert!(before > 0, "{before}");
     let_retention_run(&daemon);
     assert_eq!(files(&daemon.data("")), before, "{}", daemon.log());
     let state = readiness(&daemon);
