@@ -50,7 +50,8 @@ pub(crate) fn serve(
     (url, thread)
 }
 
-fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
+/// Sends an answer, and ends the connection.
+pub(crate) fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
     let length = body.len();
     write!(
         stream,
@@ -61,7 +62,7 @@ fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
 }
 
 /// Head and body, decompressed.
-fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
+pub(crate) fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -79,13 +80,17 @@ fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
+/// The batches of a body, by what its head says of it.
+pub(crate) fn batches_of(head: &str, body: &[u8]) -> Vec<Batch> {
+    if head.contains(PACKED_MEDIA_TYPE) {
+        return unpack(body).unwrap();
+    }
+    let parts = split_batches(body).unwrap().into_iter();
+    parts.map(|bytes| Batch::from(&decode_batch(bytes).unwrap())).collect()
+}
+
 fn request(pings: Vec<Ping>, head: String, body: &[u8]) -> Request {
-    let batches = if head.contains(PACKED_MEDIA_TYPE) {
-        unpack(body).unwrap()
-    } else {
-        let parts = split_batches(body).unwrap().into_iter();
-        parts.map(|bytes| Batch::from(&decode_batch(bytes).unwrap())).collect()
-    };
+    let batches = batches_of(&head, body);
     let epochs = batches.iter().map(|batch| batch.epoch).collect();
     let refs = |batch: &Batch| batch.series.iter().map(|s| s.reference).collect();
     let batches =

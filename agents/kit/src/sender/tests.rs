@@ -14,6 +14,7 @@ use ureq::tls::TlsConfig;
 use super::*;
 use crate::{client::Token, test_server::serve, watched::Watched};
 
+mod fleet;
 mod forms;
 
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,0 +1,203 @@
+//! Fifty agents whose daemon is away for half an hour, by a clock that is simulated: what they do is
+//! real, from the spool's file to the socket, but nobody waits.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+    net::{SocketAddr, TcpStream},
+    sync::Mutex,
+    thread::JoinHandle,
+};
+
+use super::*;
+use crate::test_server::{answer, batches_of, read_request};
+
+const AGENTS: usize = 50;
+/// Milliseconds of the simulated clock.
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+const INTERVAL: u64 = 20 * SECOND;
+const LEFT_AT: u64 = 2 * MINUTE;
+const BACK_AT: u64 = LEFT_AT + 30 * MINUTE;
+const END: u64 = BACK_AT + 5 * MINUTE;
+/// What a request takes.
+const REQUEST: u64 = 20;
+
+/// How often the daemon has taken each batch, by its agent and number.
+type Taken = Arc<Mutex<HashMap<(String, u64), u64>>>;
+
+/// A daemon that knows what it was sent before, as the real one does, until it is told to leave.
+struct Daemon {
+    address: SocketAddr,
+    thread: JoinHandle<()>,
+}
+
+impl Daemon {
+    fn listen(address: &str, taken: Taken) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let thread = std::thread::spawn(move || {
+            loop {
+                let (stream, _) = listener.accept().unwrap();
+                let (head, body) = read_request(&stream);
+                if head.starts_with("POST /leave ") {
+                    return answer(stream, 200, "", "{}");
+                }
+                let (mut accepted, mut duplicates) = (0, 0);
+                for batch in batches_of(&head, &body) {
+                    let mut taken = taken.lock().unwrap();
+                    let times = taken.entry((batch.agent, batch.seq)).or_default();
+                    *times += 1;
+                    let count = if *times == 1 { &mut accepted } else { &mut duplicates };
+                    *count += batch.values.len();
+                }
+                let said = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates}}}"#);
+                answer(stream, 200, "", &said);
+            }
+        });
+        Self { address, thread }
+    }
+
+    fn leave(self) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.write_all(b"POST /leave HTTP/1.1\r\nContent-Length: 0\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        self.thread.join().unwrap();
+    }
+}
+
+struct Agent {
+    spool: Arc<Spool>,
+    sender: Sender,
+    totals: Arc<Totals>,
+    name: String,
+    rounds: u64,
+    is_idle: bool,
+    /// When the daemon first had the newest round after its return.
+    live_at: Option<u64>,
+    _folder: TempDir,
+}
+
+impl Agent {
+    fn new(number: usize, url: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("agent{number}");
+        let spool = Arc::new(Spool::open(folder.path(), &name, 1 << 30, 5).unwrap());
+        let (sender, totals) = sender(&spool, url, None);
+        Self {
+            spool,
+            sender,
+            totals,
+            name,
+            rounds: 0,
+            is_idle: true,
+            live_at: None,
+            _folder: folder,
+        }
+    }
+
+    fn sample(&mut self) {
+        let series = if self.rounds == 0 { vec![define(0), define(1)] } else { Vec::new() };
+        self.rounds += 1;
+        let (agent, values) = (self.name.clone(), vec![1.0, 2.0]);
+        let times = vec![i64::try_from(self.rounds * INTERVAL).unwrap()];
+        let mut batch =
+            Batch { agent, series, refs: vec![0, 1], times, values, ..Batch::default() };
+        self.spool.append(&mut batch).unwrap();
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Leave,
+    Return,
+    Round(usize),
+    Step(usize),
+}
+
+struct Fleet {
+    agents: Vec<Agent>,
+    url: String,
+    daemon: Option<Daemon>,
+    taken: Taken,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    requests_a_second: HashMap<u64, usize>,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let taken = Taken::default();
+        let daemon = Daemon::listen("127.0.0.1:0", Arc::clone(&taken));
+        let url = format!("http://{}", daemon.address);
+        let agents = (0..AGENTS).map(|number| Agent::new(number, &url)).collect();
+        let mut events =
+            BinaryHeap::from([Reverse((LEFT_AT, Event::Leave)), Reverse((BACK_AT, Event::Return))]);
+        // Machines were started at different times.
+        let spread = INTERVAL / AGENTS as u64;
+        events.extend((0..AGENTS).map(|k| Reverse((k as u64 * spread, Event::Round(k)))));
+        let requests_a_second = HashMap::new();
+        Self { agents, url, daemon: Some(daemon), taken, events, requests_a_second }
+    }
+
+    fn run(&mut self) {
+        while let Some(Reverse((now, event))) = self.events.pop() {
+            match event {
+                Event::Leave => self.daemon.take().unwrap().leave(),
+                Event::Return => {
+                    let address = self.url.strip_prefix("http://").unwrap();
+                    self.daemon = Some(Daemon::listen(address, Arc::clone(&self.taken)));
+                }
+                Event::Round(k) if now < END => self.round(now, k),
+                Event::Round(_) => {}
+                Event::Step(k) => self.step(now, k),
+            }
+        }
+        self.daemon.take().unwrap().leave();
+    }
+
+    fn round(&mut self, now: u64, k: usize) {
+        let agent = &mut self.agents[k];
+        agent.sample();
+        self.events.push(Reverse((now + INTERVAL, Event::Round(k))));
+        if std::mem::take(&mut agent.is_idle) {
+            self.events.push(Reverse((now, Event::Step(k))));
+        }
+    }
+
+    fn step(&mut self, now: u64, k: usize) {
+        let agent = &mut self.agents[k];
+        let pause = match agent.sender.step(TIMEOUT).unwrap() {
+            Step::Progress => Some(REQUEST),
+            Step::Retry { delay, .. } => Some(u64::try_from(delay.as_millis()).unwrap()),
+            Step::Idle => None,
+        };
+        if pause == Some(REQUEST) {
+            *self.requests_a_second.entry(now / SECOND).or_default() += 1;
+        }
+        let newest = (agent.name.clone(), agent.rounds);
+        if now >= BACK_AT && self.taken.lock().unwrap().contains_key(&newest) {
+            agent.live_at.get_or_insert(now);
+        }
+        agent.is_idle = pause.is_none();
+        self.events.extend(pause.map(|pause| Reverse((now + pause, Event::Step(k)))));
+    }
+}
+
+#[test]
+fn a_fleet_whose_daemon_was_away_brings_all_once_and_what_is_live_first() {
+    let mut fleet = Fleet::new();
+    fleet.run();
+    let taken = fleet.taken.lock().unwrap();
+    let rounds: u64 = fleet.agents.iter().map(|agent| agent.rounds).sum();
+    assert_eq!(taken.len() as u64, rounds);
+    assert!(taken.values().all(|times| *times == 1), "{taken:?}");
+    for agent in &fleet.agents {
+        assert_eq!(agent.totals.samples_acknowledged.get(), 2 * agent.rounds, "{}", agent.name);
+        assert_eq!(waiting(&agent.spool), 0, "{}", agent.name);
+        let after = agent.live_at.unwrap() - BACK_AT;
+        assert!(after <= 10 * SECOND, "{} brought what is live after {after} ms", agent.name);
+    }
+    // They come back each at a time of its own.
+    let most = fleet.requests_a_second.values().max().unwrap();
+    assert!(*most <= 2 * AGENTS, "{most} requests in a second");
+}
