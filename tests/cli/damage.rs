@@ -24,6 +24,21 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
 }
 
+/// Samples of yesterday that cannot be packed into little, and their sum, which is exact.
+fn noise(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
+    let time = yesterday().parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    let mut sum = 0.0;
+    let samples: Vec<_> = (0..2000)
+        .map(|i| {
+            let value = rng.u32(..1 << 30);
+            sum += f64::from(value);
+            let time = time + rng.i64(0..600_000);
+            json!({"metric": format!("m{}", i % 20), "kind": "delta", "value": value, "time": time})
+        })
+        .collect();
+    (json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples}), sum)
+}
+
 /// `GRANARY_DAMAGE_SEED` replays the damage of an earlier run.
 fn seeded() -> fastrand::Rng {
     let given = std::env::var("GRANARY_DAMAGE_SEED").ok().and_then(|text| text.parse().ok());
@@ -225,6 +240,21 @@ fn a_newer_format_is_refused_with_the_remedy() {
 struct Tmpfs(tempfile::TempDir);
 
 impl Tmpfs {
+    /// Bytes that are free.
+    fn free(&self) -> usize {
+        let words = ["--output=avail", "--block-size=1"];
+        let output = Command::new("df").args(words).arg(self.0.path()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().last().unwrap().trim().parse().unwrap()
+    }
+
+    /// Fills it with a file, but for half a mebibyte.
+    fn fill(&self) -> PathBuf {
+        let ballast = self.0.path().join("ballast");
+        fs::write(&ballast, vec![1; self.free() - (512 << 10)]).unwrap();
+        ballast
+    }
+
     fn mount(mib: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("mount");
@@ -252,32 +282,35 @@ impl Drop for Tmpfs {
 #[ignore = "needs to mount a file system; .ci/run runs this where it may"]
 fn on_a_full_disk_reads_go_on_and_writes_resume_when_space_returns() {
     let small = Tmpfs::mount(16);
-    let ballast = small.0.path().join("ballast");
-    fs::write(&ballast, vec![1; 8 << 20]).unwrap();
     fs::create_dir(small.0.path().join("data")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(small.0.path().join("data"), dir.path().join("data")).unwrap();
     let mut daemon = Daemon::start_in(dir, "");
-    let mut seq = 1;
-    let mut answer = daemon.post_json(&batch(seq));
-    while answer.status == 200 {
-        seq += 1;
-        assert!(seq < 20_000, "the disk does not fill");
-        answer = daemon.post_json(&batch(seq));
-    }
-    assert_eq!(answer.status, 507, "{}", answer.body);
-    let before = total(&daemon, "1d");
-    assert_eq!(before, Some((seq - 1) as f64 * 100.0));
+    let ballast = small.fill();
+    let mut rng = seeded();
+    let (mut seq, mut accepted) = (1, 0.0);
+    let (refused, more) = loop {
+        let (batch, sum) = noise(seq, &mut rng);
+        let answer = daemon.post_json(&batch);
+        if answer.status != 200 {
+            assert_eq!(answer.status, 507, "{}", answer.body);
+            break (batch, sum);
+        }
+        assert_eq!(answer.body["accepted"], 2000, "{}", answer.body);
+        (seq, accepted) = (seq + 1, accepted + sum);
+        assert!(seq < 3000, "the disk does not fill: {}", small.free());
+    };
+    assert_eq!(total(&daemon, "1d"), Some(accepted));
     let ready = ureq::get(format!("{}/readyz", daemon.url)).call();
     assert!(ready.is_err(), "not ready while the disk is full");
     fs::remove_file(&ballast).unwrap();
-    let answer = daemon.post_json(&batch(seq));
+    let answer = daemon.post_json(&refused);
     assert_eq!(answer.status, 200, "writes resume: {}", answer.body);
     daemon.kill();
     daemon.restart();
     // The batch may have been kept when it was refused; it counts once in any case.
-    assert_eq!(daemon.post_json(&batch(seq)).body["duplicates"], 100);
-    assert_eq!(total(&daemon, "1d"), Some(seq as f64 * 100.0));
+    assert_eq!(daemon.post_json(&refused).body["duplicates"], 2000);
+    assert_eq!(total(&daemon, "1d"), Some(accepted + more));
     assert_eq!(daemon.stop(), Some(0));
     let verified = daemon.verify();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
