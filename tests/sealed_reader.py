@@ -208,8 +208,9 @@ def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, 
     return sums, *sides
 
 
-def main():
-    data = open(sys.argv[1], "rb").read()
+def blocks(data):
+    """Of each series and span: its id, when the span begins, slot width, the times of its slots, the
+    bytes of its block, and those of the group's head."""
     magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
     assert (magic, version) == (b"granseal", 1)
     for at in range(index, index + count * 24, 24):
@@ -220,14 +221,20 @@ def main():
         times = []
         for _ in range(r.byte()):
             times.append(read_times(r, slots, times[0] if times else {}))
-        blocks = [(lane, r.byte() if len(times) > 1 else 0, r.varint()) for lane in lanes]
-        at = length
-        for lane, shared, size in blocks:
-            cells = read_block(Reader(r.data[at:at + size]), times[shared], width)
-            at += size
-            for (slot, own), values in zip(times[shared].items(), cells):
-                bits = (f"{bits_of(value):016x}" for value in values)
-                print(row * 64 + lane, start + seconds * 1000 + slot * width, *own, *bits)
+        sizes = [(lane, r.byte() if len(times) > 1 else 0, r.varint()) for lane in lanes]
+        block = length
+        for lane, shared, size in sizes:
+            begin = start + seconds * 1000
+            yield row * 64 + lane, begin, width, times[shared], r.data[block:block + size], r.data[:length]
+            block += size
 
 
-main()
+def main():
+    for series, begin, width, times, block, _ in blocks(open(sys.argv[1], "rb").read()):
+        for (slot, own), values in zip(times.items(), read_block(Reader(block), times, width)):
+            bits = (f"{bits_of(value):016x}" for value in values)
+            print(series, begin + slot * width, *own, *bits)
+
+
+if __name__ == "__main__":
+    main()

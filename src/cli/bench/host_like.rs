@@ -167,7 +167,7 @@ impl HostLike {
         let load = busy.at(now) * 1.1;
         for (metric, behind) in [("system_load_1m", 30.0), ("system_load_5m", 150.0)] {
             let value = f64::midpoint(load, busy.at(now - behind) * 1.1);
-            lines.push(gauge(metric, None, "", value));
+            lines.push(gauge(metric, None, "", (value * 100.0).floor() / 100.0));
         }
     }
 
@@ -182,7 +182,7 @@ impl HostLike {
             ("system_memory_cached", cached),
             ("system_memory_free", total - used - cached),
         ] {
-            lines.push(gauge(metric, None, "bytes", bytes.floor()));
+            lines.push(gauge(metric, None, "bytes", whole(bytes, 1024.0)));
         }
     }
 
@@ -192,8 +192,8 @@ impl HostLike {
             let period = DAY_S * (6.0 + 30.0 * own(self.host, salt));
             let filled = (now / period + own(self.host, salt + 10)).fract();
             let least = 0.1 + 0.35 * own(self.host, salt + 20);
-            let used =
-                (total * (least + filled * (0.97 - least) * own(self.host, salt + 30))).floor();
+            let used = total * (least + filled * (0.97 - least) * own(self.host, salt + 30));
+            let used = whole(used, 4096.0);
             let tag = Some(("mount", mount));
             for (what, unit, value) in [
                 ("total", "bytes", total),
@@ -212,8 +212,8 @@ impl HostLike {
             for (what, unit, value) in [
                 ("iops_read", "operations", reads),
                 ("iops_write", "operations", writes),
-                ("bytes_read", "bytes", reads * 16_384.0),
-                ("bytes_written", "bytes", writes * 12_288.0),
+                ("bytes_read", "bytes", whole(reads * 16_384.0, 512.0)),
+                ("bytes_written", "bytes", whole(writes * 12_288.0, 512.0)),
                 ("utilization", "seconds", (reads + writes) * 0.000_4),
             ] {
                 let metric = format!("system_disk_{what}");
@@ -245,6 +245,11 @@ fn gauge(
     value: f64,
 ) -> Line {
     Line { metric: metric.to_owned(), tag, kind: Kind::Gauge, unit, value }
+}
+
+/// As much of it as comes in whole pieces: the kernel counts memory and blocks so.
+fn whole(bytes: f64, piece: f64) -> f64 {
+    (bytes / piece).floor() * piece
 }
 
 fn counter(

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What a slot takes on disk, compressed, by metric: a day of what the host agent sends, made up by
+`granary bench --like host`, a sample each 10 s, sent as fast as it is accepted.
+
+usage: benches/disk_kinds.py [HOSTS]        GRANARY=target/release/granary, PORT=7119
+
+Prints a row a metric: its kind, how many series, and the bytes a slot of the minutes and of the five
+minutes that are sealed, with each series' share of what its group has in common. Segments are read by
+tests/sealed_reader.py. Needs `cargo build --release`.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests"))
+import sealed_reader  # noqa: E402
+
+GRANARY = os.environ.get("GRANARY", str(ROOT / "target/release/granary"))
+PORT = os.environ.get("PORT", "7119")
+URL = f"http://127.0.0.1:{PORT}"
+HOSTS = sys.argv[1] if len(sys.argv) > 1 else "20"
+GRANULARITIES = ["1m", "5m"]
+SETTINGS = {"GRANARY__STORAGE__SEAL_AFTER": "10s", "GRANARY__TELEMETRY__SELF": "false"}
+
+
+def ask(path, **params):
+    return json.load(urllib.request.urlopen(f"{URL}{path}?{urllib.parse.urlencode(params)}"))
+
+
+def start(data_dir):
+    command = [GRANARY, "serve", "--data-dir", data_dir, "--listen", f"127.0.0.1:{PORT}"]
+    daemon = subprocess.Popen(command, env=os.environ | SETTINGS, stderr=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL)
+    while daemon.poll() is None:
+        try:
+            urllib.request.urlopen(f"{URL}/healthz")
+            return daemon
+        except urllib.error.URLError:
+            time.sleep(0.05)
+    raise SystemExit(f"the daemon ended with {daemon.returncode}")
+
+
+def metrics_by_id():
+    """Of each series' id: its metric and kind."""
+    found = {}
+    for metric in ask("/api/v1/label/__name__/values")["data"]:
+        for series in ask("/api/v1/series", metric=metric)["series"]:
+            if "bench" in series["tags"]:
+                tags = ",".join(f"{name}={value}" for name, value in series["tags"].items())
+                document = ask("/api/v1/storage/document", metric=metric, tags=tags, resolution="1m")
+                found[document["series"]["id"]] = (metric, series["kind"])
+    return found
+
+
+def count(data_dir, granularity, known):
+    """Of each metric: slots and bytes in the sealed documents of a granularity."""
+    slots, sizes = collections.Counter(), collections.Counter()
+    for segment in pathlib.Path(data_dir, "partitions", granularity).glob("*.sealed"):
+        for series, _, _, times, block, head in sealed_reader.blocks(segment.read_bytes()):
+            metric = known.get(series)
+            lanes = int.from_bytes(head[:8], "little").bit_count()
+            slots[metric] += len(times)
+            sizes[metric] += len(block) + len(head) / lanes
+    return slots, sizes
+
+
+def main():
+    with tempfile.TemporaryDirectory() as data_dir:
+        daemon = start(data_dir)
+        send = ["bench", "--url", URL, "--like", "host", "--hosts", HOSTS, "--interval", "10s"]
+        subprocess.run([GRANARY, *send, "--history", "26h", "--pace", "max", "--keep", "--json"],
+                       check=True, stdout=subprocess.DEVNULL)
+        known = metrics_by_id()
+        daemon.terminate()
+        daemon.wait()
+        counted = [count(data_dir, granularity, known) for granularity in GRANULARITIES]
+        series = collections.Counter(known.values())
+        print(f"{'metric':36}{'kind':>8}{'series':>8}" + "".join(f"{g:>8}" for g in GRANULARITIES))
+        for metric in sorted(series):
+            per_slot = (sizes[metric] / max(slots[metric], 1) for slots, sizes in counted)
+            print(f"{metric[0]:36}{metric[1]:>8}{series[metric]:>8}" +
+                  "".join(f"{value:>8.2f}" for value in per_slot))
+        for granularity, (slots, sizes) in zip(GRANULARITIES, counted):
+            total = sum(sizes.values()) / max(sum(slots.values()), 1)
+            print(f"all, {granularity}: {total:.2f} bytes a slot, {sum(slots.values())} slots")
+
+
+main()
