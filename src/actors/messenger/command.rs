@@ -131,29 +131,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::alerts::{LabelSet, MessageAlert};
-
-    fn message() -> Message {
-        let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();
-        let alert = MessageAlert {
-            labels: labels.clone(),
-            annotations: LabelSet::new(),
-            starts_at: 0,
-            ends_at: None,
-            acknowledged_by: None,
-        };
-        Message {
-            receiver: "team".to_owned(),
-            alerts: vec![alert],
-            group_labels: labels,
-            group_key: "key".to_owned(),
-            left_out: 0,
-        }
-    }
+    use crate::actors::messenger::delivery::message_of_tests;
 
     fn shell(script: &str, timeout_ms: i64) -> Result<(), Outcome> {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        run(&Command { command, timeout_ms }, &message())
+        run(&Command { command, timeout_ms }, &message_of_tests())
     }
 
     #[test]
@@ -163,12 +145,12 @@ mod tests {
         let script = format!("cat > {0}; echo $GRANARY_STATUS >> {0}", path.display());
         assert_eq!(shell(&script, 10_000), Ok(()));
         let written = fs::read_to_string(&path).unwrap();
-        assert_eq!(written, message().to_json(0) + "firing\n");
+        assert_eq!(written, message_of_tests().to_json(0) + "firing\n");
         let failed = shell("echo no >&2; exit 3", 10_000);
         assert_eq!(failed, Err(Outcome::Failed("it ended badly: no".to_owned())));
         let none = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
         assert!(
-            matches!(run(&none, &message()), Err(Outcome::Failed(own)) if own.contains("/nowhere"))
+            matches!(run(&none, &message_of_tests()), Err(Outcome::Failed(own)) if own.contains("/nowhere"))
         );
     }
 
@@ -195,7 +177,7 @@ mod tests {
 
     #[test]
     fn labels_that_no_environment_can_hold_are_told_all_the_same() {
-        let mut own = message();
+        let mut own = message_of_tests();
         own.group_key = "a\0b".to_owned() + &"\u{e4}".repeat(200_000);
         let command =
             ["/bin/sh", "-c", "test ${#GRANARY_GROUP_KEY} -gt 16000"].map(str::to_owned).to_vec();

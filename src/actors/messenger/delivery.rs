@@ -3,6 +3,8 @@
 //! Must never know: groups, what happens after.
 
 use super::{command, http, mail};
+#[cfg(test)]
+use crate::alerts::{LabelSet, MessageAlert};
 use crate::alerts::{Message, MessageTemplates, Target};
 
 /// What became of a message.
@@ -40,4 +42,24 @@ pub(super) fn expand(
 /// Something of this machine's that may be mended.
 pub(super) fn failed(cause: impl std::fmt::Display) -> Outcome {
     Outcome::Failed(cause.to_string())
+}
+
+/// A message of one alert that fires.
+#[cfg(test)]
+pub(super) fn message_of_tests() -> Message {
+    let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();
+    let alert = MessageAlert {
+        labels: labels.clone(),
+        annotations: LabelSet::new(),
+        starts_at: 0,
+        ends_at: None,
+        acknowledged_by: None,
+    };
+    Message {
+        receiver: "team".to_owned(),
+        alerts: vec![alert],
+        group_labels: labels,
+        group_key: "key".to_owned(),
+        left_out: 0,
+    }
 }

@@ -175,25 +175,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::alerts::{LabelSet, MessageAlert, Secret};
+    use crate::{actors::messenger::delivery::message_of_tests, alerts::Secret};
 
     fn webhook_at(url: Secret) -> Result<(), Outcome> {
-        let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();
-        let alert = MessageAlert {
-            labels: labels.clone(),
-            annotations: LabelSet::new(),
-            starts_at: 0,
-            ends_at: None,
-            acknowledged_by: None,
-        };
-        let message = Message {
-            receiver: "team".to_owned(),
-            alerts: vec![alert],
-            group_labels: labels,
-            group_key: "key".to_owned(),
-            left_out: 0,
-        };
-        webhook(&Webhook { url, max_alerts: 0, http: Http::default() }, &message)
+        webhook(&Webhook { url, max_alerts: 0, http: Http::default() }, &message_of_tests())
     }
 
     /// What becomes of a message to which a server gives this answer, and any other one if it is
