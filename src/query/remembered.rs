@@ -119,12 +119,17 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let remembered = Remembered::new();
         let ids: Arc<[_]> = (0..100_000).map(SeriesId).collect();
+        let parsed = Arc::new(Parsed::of("up", "up").unwrap());
         let pattern = Arc::new(Regex::new("a").unwrap());
         for number in 0..100 {
             let selection = Selection { generation: 1, looked_at: 9, ids: ids.clone() };
             remembered.keep_selection(&number.to_string(), selection);
             remembered.keep_pattern(&number.to_string(), pattern.clone());
+            remembered.keep_query(&format!("{number:20000}"), parsed.clone());
         }
+        assert!(remembered.0.patterns.lock().len() <= PATTERNS_MAX);
+        assert!(remembered.pattern("99").is_some());
+        assert!((1..=QUERY_BYTES).contains(&remembered.0.queries.lock().weight()));
         assert!(remembered.0.selections.lock().weight() <= SELECTION_BYTES);
         assert!(remembered.selection("99").is_some());
         let kept = (0..100).filter(|number| remembered.selection(&number.to_string()).is_some());
