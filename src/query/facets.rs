@@ -11,11 +11,9 @@ use std::{
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, QueryError, Selector, missing};
+use super::{Budget, QueryError, Selector, missing, select::CHUNK};
 use crate::{model::SeriesKey, store::Store};
 
-/// Series looked at in one hold of the dictionary's lock: new ones wait meanwhile.
-const CHUNK: usize = 512;
 /// Tags of an answer, at most: those that most series have.
 const TAGS_MAX: usize = 200;
 /// Values of a tag in an answer, at most.

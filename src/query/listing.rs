@@ -2,14 +2,11 @@
 //!
 //! Must never know: HTTP, cells. The dictionary's lock is held for a part of a list at a time.
 
-use super::{PromqlError, PromqlLimits};
+use super::{PromqlError, PromqlLimits, select::CHUNK};
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
     store::Store,
 };
-
-/// Values looked at in one hold of the dictionary's lock.
-const CHUNK: usize = 512;
 
 /// A metric, as its first series knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

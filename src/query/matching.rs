@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use super::{MatchOperator, PromqlError, PromqlLimits, SeriesMatcher, remembered::Selection};
+use super::{
+    MatchOperator, PromqlError, PromqlLimits, SeriesMatcher, remembered::Selection, select::CHUNK,
+};
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
     store::{Matcher, Store},
 };
 
-/// Series or values looked at in one hold of the dictionary's lock.
-pub(super) const CHUNK: usize = 512;
 /// Sets of matchers, of which a series must fulfil one.
 type MatcherSets = Vec<Vec<SeriesMatcher>>;
 

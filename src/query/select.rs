@@ -10,8 +10,8 @@ use crate::{
     store::{Matcher, Store},
 };
 
-/// Series looked at in one hold of the dictionary's lock: new ones wait meanwhile.
-const CHUNK: usize = 512;
+/// Series or values looked at in one hold of the dictionary's lock: new ones wait meanwhile.
+pub(super) const CHUNK: usize = 512;
 /// What an entry takes besides its texts, about.
 const ENTRY_BYTES: usize = 768;
 

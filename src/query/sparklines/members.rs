@@ -6,12 +6,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     model::{METRIC_TAG, SeriesId},
-    query::{Budget, QueryError},
+    query::{Budget, QueryError, select::CHUNK},
     store::{Matcher, Store},
 };
-
-/// Series looked at in one hold of the dictionary's lock: new ones wait meanwhile.
-const CHUNK: usize = 512;
 
 /// What a series adds to the lines of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::{
     },
     query::{
         SeriesMatcher, coverage,
-        matching::{CHUNK, select_again},
+        matching::select_again,
         promql::{
             parse::selector::matchers_of,
             value::{
@@ -26,6 +26,7 @@ use crate::{
                 range_vector::{CellMatrix, CellSeries},
             },
         },
+        select::CHUNK,
     },
     store::{Slot, View},
 };
