@@ -9,11 +9,12 @@ use gotmpl::{
     FuncMap, TemplateError, Value, html,
     parse::{ListNode, Parser},
 };
+use jiff::tz::TimeZone;
 
 use super::{
     Bounded, NOTHING, TURNS_MAX,
     functions::{self, argument, fault, string},
-    methods::{self, NO_TIME, Rewriting, SHOWN},
+    methods::{self, NO_TIME, Rewriting},
     text,
 };
 use crate::{
@@ -171,8 +172,8 @@ fn alert(own: &MessageAlert) -> Value {
 }
 
 fn shown(at: Option<i64>) -> String {
-    let at = at.map(|at| UnixMillis(at).civil());
-    at.map_or_else(|| NO_TIME.to_owned(), |civil| civil.strftime(SHOWN).to_string())
+    let at = at.map(|at| UnixMillis(at).timestamp().to_zoned(TimeZone::UTC));
+    at.map_or_else(|| NO_TIME.to_owned(), |at| methods::shown(&at))
 }
 
 fn labels_of(own: &LabelSet) -> Value {

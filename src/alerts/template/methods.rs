@@ -67,9 +67,8 @@ const LAYOUT: [(&str, &str); 26] = [
     ("3", "%-I"),
     ("%", "%%"),
 ];
-/// How Go shows a time.
-pub(super) const SHOWN: &str = "%Y-%m-%d %H:%M:%S%.f +0000 UTC";
-const SHOWN_IN_ZONE: &str = "%Y-%m-%d %H:%M:%S%.f %z %Z";
+/// How Go shows a time, before the name of its zone.
+const SHOWN: &str = "%Y-%m-%d %H:%M:%S%.f %z";
 /// And one that is not there.
 pub(super) const NO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
@@ -276,16 +275,21 @@ fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
     }
     let read = || {
         let (shown, name) = shown.rsplit_once(' ')?;
-        let read = jiff::fmt::strtime::parse("%Y-%m-%d %H:%M:%S%.f %z", shown).ok()?;
+        let read = jiff::fmt::strtime::parse(SHOWN, shown).ok()?;
         let zone = TimeZone::fixed(read.offset()?);
         Some((read.to_timestamp().ok()?.to_zoned(zone), name.to_owned()))
     };
     read().map(Some).ok_or_else(|| fault("this is no time"))
 }
 
+/// A time as Go shows it.
+pub(super) fn shown(at: &Zoned) -> String {
+    at.strftime(&format!("{SHOWN} %Z")).to_string()
+}
+
 fn in_zone(args: &[Value], zone: TimeZone) -> gotmpl::Result<Value> {
     let Some((at, _)) = time(args)? else { return argument(args, 0) };
-    Ok(text(&at.with_time_zone(zone).strftime(SHOWN_IN_ZONE).to_string()))
+    Ok(text(&shown(&at.with_time_zone(zone))))
 }
 
 /// A zone's name and a time: the time in that zone.
