@@ -96,7 +96,8 @@ fn shown(faults: &[RuleFault]) -> String {
 }
 
 impl RuleSources {
-    /// Reads all files. A file or folder that is named must be there, also in a pattern, which may match none.
+    /// Reads all files. A file or folder that is named must be there, also in a pattern, which may
+    /// match none.
     ///
     /// # Errors
     /// When anything cannot be used.

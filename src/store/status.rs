@@ -90,7 +90,8 @@ impl Store {
         self.inner.documents.is_sealed(id).unwrap_or(false)
     }
 
-    /// Bytes of journal records, before they were packed, that wait for a checkpoint, and about how many records they are.
+    /// Bytes of journal records, before they were packed, that wait for a checkpoint, and about how
+    /// many records they are.
     pub fn journal_waiting(&self) -> (usize, u64) {
         let before = self.inner.journal.checkpointed_through().unwrap_or(0);
         let records = self.last_record().saturating_sub(before);

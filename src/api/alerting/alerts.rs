@@ -1,7 +1,7 @@
 //! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: what fires, who is told of it, and in which groups,
 //! as Alertmanager shows it. Nobody else may send alerts here.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn is_asked(params: &Params, receiver: &str) -> bool {
 /// An alert, with the interval of its group in milliseconds, and when that was evaluated.
 type Firing<'a> = (&'a Alert, i64, UnixMillis);
 
-fn firing(groups: &[(i64, std::sync::Arc<GroupStatus>)]) -> Vec<Firing<'_>> {
+fn firing(groups: &[(i64, Arc<GroupStatus>)]) -> Vec<Firing<'_>> {
     let mut firing = Vec::new();
     for (interval_ms, status) in groups {
         let alerts = status.state.rules.values().flat_map(|rule| &rule.alerts);
