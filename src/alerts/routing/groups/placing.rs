@@ -118,10 +118,12 @@ impl Groups {
         let group = self.all.entry(id).or_insert_with(|| {
             Group::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
         });
-        while group.left_out == 0 && !has_room(group, alert) && group.evict() {
+        let mut is_room = has_room(group, alert);
+        while !is_room && group.left_out == 0 && group.evict() {
             *count -= 1;
+            is_room = has_room(group, alert);
         }
-        if group.left_out > 0 || !has_room(group, alert) {
+        if group.left_out > 0 || !is_room {
             group.left_out += 1;
             self.left_out += 1;
             return;
