@@ -100,9 +100,9 @@ function drawThresholds(u: uPlot, thresholds: readonly Threshold[], colours: Mar
 
 function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColours): void {
   const { ctx, bbox } = u;
-  const y = Math.round(u.valToPos(value, "y", true)) + 0.5;
-  // At the ends of the axis half a pixel beyond is there still.
-  if (y < bbox.top || y > bbox.top + bbox.height + 1) return;
+  const row = Math.round(u.valToPos(value, "y", true));
+  if (row < bbox.top || row > bbox.top + bbox.height) return;
+  const y = row + 0.5;
   ctx.strokeStyle = colours.threshold;
   ctx.lineWidth = 1.5 * devicePixelRatio;
   ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
