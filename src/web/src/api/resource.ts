@@ -15,17 +15,20 @@ export interface Resource<T> {
   reload: () => void;
 }
 
+export interface Following {
+  /** How often it is asked again while the page is seen; never when `undefined`. */
+  everyMs?: number | undefined;
+  /** Whether what was said of another key stays until there is an answer to this one. */
+  isKeptBetween?: boolean;
+}
+
 type State<T> = Signal<Resource<T>>;
 
-/**
- * Asks once for each `key`, and again every `everyMs` while the page is seen. What was said of another
- * key is no answer to this one: it is forgotten, unless `isKeptBetween` keys until the new one is there.
- */
+/** Asks once for each `key`, and follows it. What was said of another key is no answer to this one. */
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
-  everyMs?: number,
-  isKeptBetween = false,
+  { everyMs, isKeptBetween = false }: Following = {},
 ): ReadonlySignal<Resource<T>> {
   const state: State<T> = useMemo(
     () => signal({ data: undefined, error: undefined, loading: true, reload: () => {} }),

@@ -23,8 +23,12 @@ const place = param("show", "alerts");
 const named = param("rule");
 
 export function Alerts() {
-  const rules = useResource("rules", (signal) => api.rules(signal), RULES_EVERY_MS).value;
-  const silences = useResource("silences", (signal) => api.silences(signal), SILENCES_EVERY_MS);
+  const rules = useResource("rules", (signal) => api.rules(signal), {
+    everyMs: RULES_EVERY_MS,
+  }).value;
+  const silences = useResource("silences", (signal) => api.silences(signal), {
+    everyMs: SILENCES_EVERY_MS,
+  });
   const { data: kept = [], error, reload } = silences.value;
   const change = () => {
     reload();

@@ -17,7 +17,7 @@ import { NameDialog } from "./dashboard/name-dialog";
 type Open = { dialog: "new" | "import" } | { dialog: "delete"; entry: DashboardEntry };
 
 export function Dashboards() {
-  const found = useResource("dashboards", (signal) => api.dashboards(signal), 30_000);
+  const found = useResource("dashboards", (signal) => api.dashboards(signal), { everyMs: 30_000 });
   const open = useSignal<Open | undefined>(undefined);
   const words = useSignal("");
   useEffect(() => {

@@ -22,8 +22,10 @@ const HOSTS_EVERY_MS = 10_000;
 const LINES_EVERY_MS = 20_000;
 
 export function Fleet() {
-  const hosts = useResource("hosts", (signal) => api.hosts({}, signal), HOSTS_EVERY_MS).value;
-  const lines = useResource("lines", api.sparklines, LINES_EVERY_MS).value;
+  const hosts = useResource("hosts", (signal) => api.hosts({}, signal), {
+    everyMs: HOSTS_EVERY_MS,
+  }).value;
+  const lines = useResource("lines", api.sparklines, { everyMs: LINES_EVERY_MS }).value;
   const removing = useSignal<string | undefined>(undefined);
   useEffect(() => {
     document.title = "Fleet · Granary";

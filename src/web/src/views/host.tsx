@@ -74,7 +74,7 @@ function Metrics({ frame, name }: MetricsProps) {
       know(tags, answer.series);
       return answer;
     },
-    SERIES_EVERY_MS,
+    { everyMs: SERIES_EVERY_MS },
   ).value;
   // While it is rendered: the answers are on their way before anything is drawn. Behind the question
   // for the series, without which nothing is: a browser asks for six things at a time.

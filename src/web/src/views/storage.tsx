@@ -15,7 +15,7 @@ import "./storage/document.css";
 const EVERY_MS = 10_000;
 
 export function Storage() {
-  const answer = useResource("storage", api.storage, EVERY_MS).value;
+  const answer = useResource("storage", api.storage, { everyMs: EVERY_MS }).value;
   return (
     <Page
       class="storage-view"

@@ -25,7 +25,7 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
   const { data, error, reload } = useResource(
     JSON.stringify(asked),
     (signal) => api.alertHistory(asked, signal),
-    EVERY_MS,
+    { everyMs: EVERY_MS },
   ).value;
   const shown = data?.data.history;
   return (

@@ -44,7 +44,9 @@ export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
 
 /** Rules that fire, by the daemon's own rules. */
 function Alerts() {
-  const { data, error } = useResource("rules", (signal) => api.alertingRules(signal), 15_000).value;
+  const { data, error } = useResource("rules", (signal) => api.alertingRules(signal), {
+    everyMs: 15_000,
+  }).value;
   const rules = data?.data.groups.flatMap((group) => group.rules);
   const [firing, pending] = (["firing", "pending"] as const).map(
     (state) =>

@@ -19,11 +19,9 @@ interface HeadProps {
 }
 
 export function HostHead({ name, children }: HeadProps) {
-  const answer = useResource(
-    `host ${name}`,
-    (signal) => api.hosts({ host: name }, signal),
-    EVERY_MS,
-  );
+  const answer = useResource(`host ${name}`, (signal) => api.hosts({ host: name }, signal), {
+    everyMs: EVERY_MS,
+  });
   const host = answer.value.data?.hosts.find((one) => one.host === name);
   return (
     <header class="host-head">

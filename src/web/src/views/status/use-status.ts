@@ -20,7 +20,7 @@ export function useStatus(everyMs: number): LiveStatus {
   const rates = useSignal<Map<string, number> | null>(null);
   const before = useRef<StatusAnswer[]>([]);
   const pause = rates.value ? everyMs : SECOND_ANSWER_MS;
-  const { value } = useResource("status", api.status, pause);
+  const { value } = useResource("status", api.status, { everyMs: pause });
   useEffect(() => {
     if (!value.data) return;
     const oldest = before.current[0];

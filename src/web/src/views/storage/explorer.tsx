@@ -126,8 +126,7 @@ function OneSeries({ choice }: { choice: Choice }) {
   const facets = useResource(
     `${metric}\n${tags}`,
     async (signal) => ({ asked: tags, ...(await api.facets({ metric, tags }, signal)) }),
-    undefined,
-    true,
+    { isKeptBetween: true },
   ).value;
   // The answer before is of other tags: what it counts is not what would be shown.
   const count = facets.data?.asked === tags ? facets.data.series : undefined;
@@ -168,8 +167,7 @@ function Stored({ choice }: { choice: Choice }) {
   const found = useResource(
     key,
     (signal) => api.storedDocument({ metric, tags, resolution, time: time ?? daemonNow() }, signal),
-    time === undefined ? 10_000 : undefined,
-    true,
+    { everyMs: time === undefined ? 10_000 : undefined, isKeptBetween: true },
   ).value;
   // While the daemon is away what was there stays; the page says so.
   if (found.error && (found.error.status !== 0 || !found.data)) {
