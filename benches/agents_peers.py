@@ -119,13 +119,13 @@ def write(folder, name, text):
     return path
 
 
-def scrape_config(label, count):
-    """A prometheus.yml of so many targets, all of them the one exporter."""
+def scrape_config(label, count, **more):
+    """A prometheus.yml of so many targets, all of them the one exporter, and what else is said."""
     own = [{"targets": [f"127.0.0.1:{EXPORTER}"], "labels": {"via": f"{label}-{k}"}} for k in range(count)]
     return json.dumps({
         "global": {"scrape_interval": "10s"},
-        "remote_write": [{"url": f"http://127.0.0.1:{PORT}/api/v1/write"}],
         "scrape_configs": [{"job_name": label, "static_configs": own}],
+        **more,
     })
 
 
@@ -135,9 +135,7 @@ def own_agents(args, folder):
         args.agent_host, "--url", url, "--interval", "10s", "--spool-dir", f"{spool}-host",
         "--agent-id", "beside-host",
     ]], folder)
-    config = json.loads(scrape_config("granary", TARGETS))
-    del config["remote_write"]
-    write(folder, "scrape.yml", json.dumps(config))
+    write(folder, "scrape.yml", scrape_config("granary", TARGETS))
     text = f'[agent]\nurl = "{url}"\ninterval = "10s"\nagent_id = "beside-all"\n'
     text += f'spool_dir = "{spool}-all"\n[host]\n'
     text += '[scrape]\nconfig = "scrape.yml"\n'
@@ -151,19 +149,19 @@ def others(folder):
     for count in (1, TARGETS):
         exporter = lambda port: [["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"]]
         if shutil.which("vmagent"):
-            config = json.loads(scrape_config("vmagent", count))
-            del config["remote_write"]
             port = 7400 + count
             yield Peer(f"vmagent {count}", (exporter(7430) if count == 1 else []) + [[
-                "vmagent", f"-promscrape.config={write(folder, f'vm{count}.yml', json.dumps(config))}",
+                "vmagent", f"-promscrape.config={write(folder, f'vm{count}.yml', scrape_config('vmagent', count))}",
                 f"-remoteWrite.url=http://127.0.0.1:{PORT}/api/v1/write",
                 f"-remoteWrite.tmpDataPath={folder}/vmagent{count}", f"-httpListenAddr=127.0.0.1:{port}",
             ]], folder, lambda port=port: metric(port, "vmagent_remotewrite_conn_bytes_written_total"))
         if shutil.which("prometheus"):
             port = 7414 + count
+            writes = [{"url": f"http://127.0.0.1:{PORT}/api/v1/write"}]
+            config = scrape_config("prometheus", count, remote_write=writes)
             yield Peer(f"prometheus {count}", (exporter(7431) if count == 1 else []) + [[
                 "prometheus", "--enable-feature=agent", f"--storage.agent.path={folder}/prometheus{count}",
-                f"--config.file={write(folder, f'prom{count}.yml', scrape_config('prometheus', count))}",
+                f"--config.file={write(folder, f'prom{count}.yml', config)}",
                 f"--web.listen-address=127.0.0.1:{port}",
             ]], folder, lambda port=port: metric(port, "prometheus_remote_storage_bytes_total"))
     if os.path.exists("/usr/sbin/collectd"):
