@@ -1,4 +1,5 @@
 /** A field whose text stands in the address, and narrows what is listed. */
+import { useEffect, useRef } from "preact/hooks";
 import { setParams } from "../app/address";
 import { Icon } from "./icon";
 
@@ -9,19 +10,36 @@ interface Props {
   param: string;
   text: string;
   class?: string;
+  /** The key that leads here, from where nothing is written. */
+  shortcut?: string;
 }
 
-export function Search({ label, placeholder, param, text, class: own = "" }: Props) {
+export function Search({ label, placeholder, param, text, class: own = "", shortcut }: Props) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const focus = (event: KeyboardEvent) => {
+      const target = event.target instanceof HTMLElement ? event.target : undefined;
+      const isWriting = target?.closest("input, textarea, select, dialog, [contenteditable]");
+      if (event.key !== shortcut || isWriting || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      input.current?.focus();
+    };
+    addEventListener("keydown", focus);
+    return () => removeEventListener("keydown", focus);
+  }, [shortcut]);
   return (
-    <span class={`search ${own}`}>
+    <label class={`search ${own}`}>
       <Icon name="search" />
       <input
+        ref={input}
         type="search"
         aria-label={label}
         placeholder={placeholder}
         value={text}
+        aria-keyshortcuts={shortcut}
         onInput={(event) => setParams({ [param]: event.currentTarget.value }, { replace: true })}
       />
-    </span>
+      {shortcut && <kbd aria-hidden="true">{shortcut}</kbd>}
+    </label>
   );
 }

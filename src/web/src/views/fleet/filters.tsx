@@ -1,8 +1,9 @@
 /** Search, and tags to choose from: each says how many hosts it would show. */
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { setParams } from "../../app/address";
 import { Icon } from "../../parts/icon";
+import { Search } from "../../parts/search";
 import { nextSort, withTag } from "./choice";
 import { COLUMNS, tagCounts, type Choice, type Row, type TagCounts } from "./order";
 import { COLUMN_NAMES } from "./columns";
@@ -18,42 +19,18 @@ export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
   return (
     <>
       <div class="fleet-filters">
-        <Search choice={choice} />
+        <Search
+          label="Search hosts"
+          placeholder="Name or tag"
+          param="q"
+          text={choice.q}
+          shortcut="/"
+        />
         <SortBy choice={choice} />
         {tags.length > 0 && <Chips tags={tags} choice={choice} isOpen={isOpen} />}
       </div>
       {isOpen.value && <AllTags tags={tags} choice={choice} />}
     </>
-  );
-}
-
-function Search({ choice }: { choice: Choice }) {
-  const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const focus = (event: KeyboardEvent) => {
-      const target = event.target instanceof HTMLElement ? event.target : undefined;
-      const isWriting = target?.closest("input, textarea, select, dialog, [contenteditable]");
-      if (event.key !== "/" || isWriting || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      input.current?.focus();
-    };
-    addEventListener("keydown", focus);
-    return () => removeEventListener("keydown", focus);
-  }, []);
-  return (
-    <label class="search">
-      <Icon name="search" />
-      <span class="hidden-text">Search hosts</span>
-      <input
-        ref={input}
-        type="search"
-        placeholder="Name or tag"
-        value={choice.q}
-        aria-keyshortcuts="/"
-        onInput={(event) => setParams({ q: event.currentTarget.value }, { replace: true })}
-      />
-      <kbd aria-hidden="true">/</kbd>
-    </label>
   );
 }
 
