@@ -79,8 +79,8 @@ impl Notifier {
                 rules.flat_map(|own| &own.alerts).map(|alert| (alert, *interval_ms))
             })
         };
-        let (due, next) = self.telling.due(alerts(), now);
-        let mut told = 0;
+        let (due, mut next) = self.telling.due(alerts(), now);
+        let (mut told, mut tried) = (0, 0);
         for some in due.chunks(ALERTS_PER_REQUEST) {
             let outcome = match self.send(some) {
                 Ok(()) => "sent",
@@ -90,22 +90,29 @@ impl Notifier {
                     tracing::warn!(url, count, %cause, "an Alertmanager refuses some of these alerts");
                     "failed"
                 }
-                Err(cause) => return self.fail(&cause, due.len() - told, now),
+                // It may be about these alerts: the others need not wait.
+                Err(cause) if is_answer(&cause) => {
+                    self.fail(&cause, some.len());
+                    tried += some.len();
+                    next = next.min(self.telling.note_failed(some, now));
+                    continue;
+                }
+                Err(cause) => {
+                    self.next_at = now.plus(backoff_ms(self.failures));
+                    return self.fail(&cause, due.len() - tried);
+                }
             };
+            tried += some.len();
             told += some.len();
             self.telling.note(some, now);
-            self.parts
-                .metrics
-                .notifications
-                .with_label_values(&[outcome])
-                .inc_by(some.len() as u64);
+            self.count(outcome, some.len());
         }
-        if told > 0 {
+        if tried > 0 {
             let known: BTreeSet<_> = alerts().map(|(alert, _)| &alert.labels).collect();
             self.telling.retain(|labels| known.contains(labels));
-            if self.failures > 0 {
-                tracing::info!(url = self.parts.url, "the Alertmanager takes alerts again");
-            }
+        }
+        if told > 0 && self.failures > 0 && !self.telling.has_failed() {
+            tracing::info!(url = self.parts.url, "the Alertmanager takes alerts again");
             self.failures = 0;
         }
         self.quiet = Some(Quiet { told_changes, times: now..next });
@@ -119,14 +126,17 @@ impl Notifier {
     }
 
     /// They are told later, as they are then.
-    fn fail(&mut self, cause: &ureq::Error, count: usize, now: UnixMillis) {
+    fn fail(&mut self, cause: &ureq::Error, count: usize) {
         if self.failures == 0 {
             let url = &self.parts.url;
             tracing::warn!(url, %cause, "cannot tell an Alertmanager; it will be tried again");
         }
-        self.parts.metrics.notifications.with_label_values(&["failed"]).inc_by(count as u64);
-        self.next_at = now.plus(backoff_ms(self.failures));
+        self.count("failed", count);
         self.failures = self.failures.saturating_add(1);
+    }
+
+    fn count(&self, outcome: &str, count: usize) {
+        self.parts.metrics.notifications.with_label_values(&[outcome]).inc_by(count as u64);
     }
 }
 
@@ -137,6 +147,11 @@ pub(super) fn taken<B>(
 ) -> Result<ureq::http::Response<B>, ureq::Error> {
     let status = answer.status();
     if status.is_success() { Ok(answer) } else { Err(ureq::Error::StatusCode(status.as_u16())) }
+}
+
+/// Whether there was an answer at all.
+fn is_answer(cause: &ureq::Error) -> bool {
+    matches!(cause, ureq::Error::StatusCode(_))
 }
 
 /// Whether what was sent is wrong, and not the time.

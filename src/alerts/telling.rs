@@ -51,6 +51,18 @@ struct Told {
     fires_at: Option<i64>,
     /// The end that was told, by its evaluation.
     ended: Option<i64>,
+    /// How often in a row it could not be told.
+    failures: u32,
+    /// It waits until then after the last of them.
+    waits_until: UnixMillis,
+}
+
+impl Told {
+    /// Until when it is not told again. A clock that was set back makes nobody wait for longer.
+    fn waits(&self, now: UnixMillis) -> Option<UnixMillis> {
+        let is_so = (1..=backoff_ms(u32::MAX)).contains(&self.waits_until.since(now));
+        is_so.then_some(self.waits_until)
+    }
 }
 
 impl Telling {
@@ -80,6 +92,10 @@ impl Telling {
                 }
                 (Some(resolved), UnixMillis(resolved))
             };
+            if let Some(until) = told.waits(now) {
+                next = next.min(until);
+                continue;
+            }
             due.push(ToldAlert {
                 labels: alert.labels.clone(),
                 annotations: alert.annotations.clone(),
@@ -96,11 +112,30 @@ impl Telling {
     pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
         for own in told {
             let told = self.told.entry(own.labels.clone()).or_default();
+            told.failures = 0;
             match own.resolved_at {
                 Some(_) => told.ended = own.resolved_at,
                 None => told.fires_at = Some(at.0),
             }
         }
+    }
+
+    /// Notes of what it could not be told at a time: these wait, each time for longer, and no others.
+    /// Returns when the first of them are to be told again.
+    pub fn note_failed(&mut self, untold: &[ToldAlert], at: UnixMillis) -> UnixMillis {
+        let mut next = UnixMillis::MAX;
+        for own in untold {
+            let told = self.told.entry(own.labels.clone()).or_default();
+            told.waits_until = at.plus(backoff_ms(told.failures));
+            told.failures = told.failures.saturating_add(1);
+            next = next.min(told.waits_until);
+        }
+        next
+    }
+
+    /// Whether there are alerts that it could not be told.
+    pub fn has_failed(&self) -> bool {
+        self.told.values().any(|told| told.failures > 0)
     }
 
     /// Forgets alerts that are remembered no more.
@@ -169,6 +204,35 @@ mod tests {
         assert_eq!(tell(&ended, 66_000), 0);
         let again = Alert { fired_at: Some(67_000), ..alert(AlertState::Firing, None) };
         assert_eq!(tell(&again, 70_000), 1);
+    }
+
+    #[test]
+    fn what_was_answered_by_an_error_waits_and_nothing_else_does() {
+        let mut telling = Telling::default();
+        let named = |name: &str| Alert {
+            labels: [("alertname".to_owned(), name.to_owned())].into(),
+            ..alert(AlertState::Firing, None)
+        };
+        let alerts = [named("A"), named("B")];
+        let due = |telling: &Telling, at: i64| {
+            let (due, next) = telling.due(alerts.iter().map(|own| (own, 15_000)), UnixMillis(at));
+            let names: String = due.iter().map(|own| &*own.labels["alertname"]).collect();
+            (names, next.0, due)
+        };
+        let (_, _, all) = due(&telling, 10_000);
+        let (first, second) = all.split_at(1);
+        assert_eq!(telling.note_failed(first, UnixMillis(10_000)), UnixMillis(11_000));
+        let (names, next, _) = due(&telling, 10_001);
+        assert_eq!((&*names, next), ("B", 11_000));
+        telling.note(second, UnixMillis(10_001));
+        assert_eq!(due(&telling, 11_000).0, "A");
+        assert_eq!(telling.note_failed(first, UnixMillis(11_000)), UnixMillis(13_000));
+        assert_eq!(due(&telling, 12_999).0, "");
+        // The clock was set back.
+        assert_eq!(due(&telling, 12_999 - 3_600_000).0, "A");
+        assert!(telling.has_failed());
+        telling.note(first, UnixMillis(13_000));
+        assert!(!telling.has_failed());
     }
 
     #[test]

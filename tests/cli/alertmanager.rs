@@ -67,6 +67,25 @@ fn all_alertmanagers_are_told_and_one_that_is_away_holds_up_none() {
     assert_eq!((status, answer["data"]["activeAlertmanagers"].as_array().unwrap().len()), (200, 2));
 }
 
+#[test]
+fn alerts_that_an_alertmanager_answers_by_an_error_hold_up_no_others() {
+    let own = Hook::start_failing(None, Some("\"h00\""));
+    let daemon = start(&[format!("http://{}", own.address)]);
+    let high = |host: usize| json!({ "metric": "level", "tags": { "host": format!("h{host:02}") }, "value": 7 });
+    // More than one request has room for; the first one is never taken.
+    daemon.accept(&(0..80).map(high).collect());
+    until(&daemon, "the others", || {
+        alerts(&own).iter().any(|told| told["labels"]["host"] == "h79").then_some(())
+    });
+    assert!(alerts(&own).iter().all(|told| told["labels"]["host"] != "h00"));
+    until(&daemon, "what failed is tried again", || {
+        let metrics = daemon.metrics();
+        let failed = "granary_notifications_total{outcome=\"failed\"} ";
+        let count = metrics.lines().find_map(|line| line.strip_prefix(failed))?;
+        (count.parse::<f64>().unwrap() > 64.0).then_some(())
+    });
+}
+
 /// A real Alertmanager.
 pub(crate) struct Real {
     process: Child,

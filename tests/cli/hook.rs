@@ -18,6 +18,11 @@ pub(crate) struct Hook {
 impl Hook {
     /// At an address of before, or at any.
     pub(crate) fn start(address: Option<SocketAddr>) -> Self {
+        Self::start_failing(address, None)
+    }
+
+    /// It answers by an error, each time, where this text is in a body.
+    pub(crate) fn start_failing(address: Option<SocketAddr>, text: Option<&'static str>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(address.unwrap_or(any)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -26,7 +31,7 @@ impl Hook {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 // Who was killed sends half of it, which is nothing.
-                take(stream.unwrap(), &all);
+                take(stream.unwrap(), text, &all);
             }
         });
         Self { address, taken }
@@ -48,8 +53,12 @@ impl Hook {
     }
 }
 
-/// Answers one request, after it is remembered.
-fn take(mut stream: TcpStream, all: &Mutex<Vec<(String, Value)>>) -> Option<()> {
+/// Answers one request, after it is remembered; one with a text in its body by an error.
+fn take(
+    mut stream: TcpStream,
+    failing: Option<&str>,
+    all: &Mutex<Vec<(String, Value)>>,
+) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
     reader.read_line(&mut first).ok()?;
@@ -62,8 +71,13 @@ fn take(mut stream: TcpStream, all: &Mutex<Vec<(String, Value)>>) -> Option<()> 
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
+    let body = String::from_utf8(body).ok()?;
+    if failing.is_some_and(|text| body.contains(text)) {
+        let answer = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        return stream.write_all(answer.as_bytes()).ok();
+    }
     let path = first.split(' ').nth(1)?.to_owned();
-    all.lock().unwrap().push((path, serde_json::from_slice(&body).ok()?));
+    all.lock().unwrap().push((path, serde_json::from_str(&body).ok()?));
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     stream.write_all(answer.as_bytes()).ok()
 }
