@@ -25,7 +25,7 @@ pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, sta
 pub use file::{RuleFault, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
-pub use revision::{ReviewTerms, Revision, next_to_review, review};
+pub use revision::{Review, ReviewTerms, Revision, next_to_review};
 pub use routing::{
     Command, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
     MessageAlert, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,

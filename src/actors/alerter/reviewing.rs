@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Groups, Shared, group::Running};
 use crate::{
-    alerts::{Ask, GroupHistory, ReviewTerms, next_to_review, review},
+    alerts::{Ask, GroupHistory, ReviewTerms, next_to_review},
     clock::Stopwatch,
     model::{GranularityIndex, UnixMillis},
     store::Store,
@@ -73,14 +73,13 @@ impl Running {
         store: &Store,
     ) -> bool {
         let known = (&self.state, &*self.history);
-        let Some(place) = next_to_review(&self.group, known, terms, self.review_from) else {
+        let Some(review) = next_to_review(&self.group, known, terms, self.review_from) else {
             return false;
         };
+        let place = review.place;
         self.review_from = place + 1;
         // One that fails now comes again.
-        let Ok(Some(revision)) = review(&self.group, known, terms, place, ask) else {
-            return false;
-        };
+        let Ok(Some(revision)) = review.make(ask) else { return false };
         let mut history = GroupHistory::clone(&self.history);
         history.revise(place, revision);
         self.keep_history(history, now, store);

@@ -14,8 +14,8 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, AlertPolicy, AlertState, Ask, Episode, GroupHistory, GroupState, NoData, Rule,
-    RuleGroup, evaluation,
+    Action, AlertPolicy, AlertState, Ask, Episode, GroupHistory, GroupState, LabelSet, NoData,
+    Rule, RuleGroup, evaluation,
 };
 use crate::{
     model::UnixMillis,
@@ -69,49 +69,57 @@ struct Plan<'a> {
     over: Vec<i64>,
 }
 
-/// The place of the next episode, from one on, that can be looked at now.
-pub fn next_to_review(
-    group: &RuleGroup,
-    (state, history): (&GroupState, &GroupHistory),
-    terms: ReviewTerms,
-    from: usize,
-) -> Option<usize> {
-    let count = history.episodes().len();
-    let places = (0..count).map(|index| (from + index) % count);
-    let mut places = places.filter(|place| history.episodes()[*place].revised.is_none());
-    places.find(|place| plan(group, (state, history), terms, *place).is_some())
+/// An episode that is looked at again.
+#[derive(Debug)]
+pub struct Review<'a> {
+    /// Its place in the history.
+    pub place: usize,
+    group: &'a RuleGroup,
+    labels: &'a LabelSet,
+    plan: Plan<'a>,
 }
 
-/// Makes evaluations of an episode again: says what would have been another one.
-///
-/// # Errors
-/// When an evaluation fails.
-pub fn review(
-    group: &RuleGroup,
-    (state, history): (&GroupState, &GroupHistory),
+/// The next episode, from a place on, that can be looked at now.
+pub fn next_to_review<'a>(
+    group: &'a RuleGroup,
+    (state, history): (&GroupState, &'a GroupHistory),
     terms: ReviewTerms,
-    place: usize,
-    ask: &Ask<'_>,
-) -> Result<Option<Revision>, String> {
-    let Some(plan) = plan(group, (state, history), terms, place) else { return Ok(None) };
-    let labels = &history.episodes()[place].labels;
-    let found = |at: i64| evaluation::found(group, (plan.rule, plan.policy), UnixMillis(at), ask);
-    for at in plan.active {
-        if !found(at)?.active.contains_key(labels) {
-            return Ok(Some(Revision { at, active: false }));
+    from: usize,
+) -> Option<Review<'a>> {
+    let count = history.episodes().len();
+    (0..count).map(|index| (from + index) % count).find_map(|place| {
+        let episode = history.episodes().get(place).filter(|own| own.revised.is_none())?;
+        let plan = plan(group, (state, history), terms, episode)?;
+        Some(Review { place, group, labels: &episode.labels, plan })
+    })
+}
+
+impl Review<'_> {
+    /// Makes evaluations of the episode again: says what would have been another one.
+    ///
+    /// # Errors
+    /// When an evaluation fails.
+    pub fn make(&self, ask: &Ask<'_>) -> Result<Option<Revision>, String> {
+        let Self { group, labels, plan, .. } = self;
+        let found =
+            |at: i64| evaluation::found(group, (plan.rule, plan.policy), UnixMillis(at), ask);
+        for &at in &plan.active {
+            if !found(at)?.active.contains_key(*labels) {
+                return Ok(Some(Revision { at, active: false }));
+            }
         }
-    }
-    for at in plan.missing {
-        if found(at)?.is_measured(labels) {
-            return Ok(Some(Revision { at, active: false }));
+        for &at in &plan.missing {
+            if found(at)?.is_measured(labels) {
+                return Ok(Some(Revision { at, active: false }));
+            }
         }
-    }
-    for at in &plan.over {
-        if !found(*at)?.active.contains_key(labels) {
-            return Ok(None);
+        for &at in &plan.over {
+            if !found(at)?.active.contains_key(*labels) {
+                return Ok(None);
+            }
         }
+        Ok(plan.over.last().map(|at| Revision { at: *at, active: true }))
     }
-    Ok(plan.over.last().map(|at| Revision { at: *at, active: true }))
 }
 
 /// Which evaluations of an episode can be made again; `None` when there are none, or not yet.
@@ -119,23 +127,24 @@ fn plan<'a>(
     group: &'a RuleGroup,
     (state, history): (&GroupState, &GroupHistory),
     terms: ReviewTerms,
-    place: usize,
+    episode: &Episode,
 ) -> Option<Plan<'a>> {
-    let episode = history.episodes().get(place)?;
     let (active_at, resolved_at) = (episode.active_at?, episode.resolved_at?);
     let known = state.rules.get(&episode.rule)?;
     let rule = group.rules.iter().find(|own| own.key == episode.rule)?;
     let Action::Alert(policy) = &rule.action else { return None };
+    let (interval_ms, slot_ms) = (group.interval_ms, terms.slot_ms);
+    if group.query_offset_ms % slot_ms != 0
+        || state.last - resolved_at > REVIEWED_MS
+        || active_at < terms.known_since
+    {
+        return None;
+    }
     // What templates ask is that of one time.
     let is_same = episode.version != 0
         && episode.version == group.version_of(rule)
         && !rule.labels.values().any(|text| text.contains("query"));
-    let (interval_ms, slot_ms) = (group.interval_ms, terms.slot_ms);
-    if !is_same
-        || group.query_offset_ms % slot_ms != 0
-        || state.last - resolved_at > REVIEWED_MS
-        || active_at < terms.known_since
-    {
+    if !is_same {
         return None;
     }
     let step_ms = interval_ms / gcd(interval_ms, slot_ms) * slot_ms;

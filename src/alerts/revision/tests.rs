@@ -109,11 +109,10 @@ fn review_all(run: &mut Run, samples: &[Sample]) {
     let ask = Ask { vector: &vector, query: None };
     for place in 0..run.history.episodes().len() {
         let known = (&run.state, &run.history);
-        if next_to_review(&run.group, known, TERMS, place) == Some(place) {
-            let found = review(&run.group, known, TERMS, place, &ask).unwrap();
-            if let Some(revision) = found {
-                run.history.revise(place, revision);
-            }
+        let review = next_to_review(&run.group, known, TERMS, place);
+        let Some(review) = review.filter(|own| own.place == place) else { continue };
+        if let Some(revision) = review.make(&ask).unwrap() {
+            run.history.revise(place, revision);
         }
     }
 }
