@@ -2,7 +2,7 @@
 //!
 //! Must never know: files, time.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use super::{
     MessageAlert, Receiver, TimeInterval,
@@ -69,20 +69,25 @@ pub struct Escalation {
 /// Which group: the key of its route, which of its escalations, and the labels in common.
 pub type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
 
-impl Escalation {
-    /// When an alert is told to its receiver; `None`: never, as it is.
-    pub(super) fn begins_at(&self, alert: &MessageAlert) -> Option<UnixMillis> {
-        let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
-        is_told.then(|| UnixMillis(alert.starts_at.saturating_add(self.after_ms)))
-    }
-}
-
 impl Route {
     /// The labels by which an alert is told together with others.
     pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
         let Some(names) = &self.group_by else { return labels.clone() };
         let own = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
         names.iter().filter_map(own).collect()
+    }
+
+    /// The place of who is told by it, or by one of its escalations.
+    pub(super) fn receiver_of(&self, escalation: Option<usize>) -> Option<usize> {
+        let own = |at: usize| Some(self.escalations.get(at)?.receiver);
+        escalation.map_or(Some(self.receiver), own)
+    }
+
+    /// When an alert is told by one of its escalations; `None`: never, as it is.
+    pub(super) fn begins_at(&self, escalation: usize, alert: &MessageAlert) -> Option<UnixMillis> {
+        let own = self.escalations.get(escalation)?;
+        let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
+        is_told.then(|| UnixMillis(alert.starts_at.saturating_add(own.after_ms)))
     }
 
     /// Whether its times say that nobody is told now.
@@ -130,22 +135,26 @@ impl Routing {
     /// Who is told of an alert at a time, each with the key and the labels of the group in which it
     /// is: those of its routes, and who is told of what nobody acknowledges.
     pub fn told(&self, alert: &MessageAlert, now: UnixMillis) -> Vec<(&Receiver, GroupKey<'_>)> {
-        let mut told = Vec::new();
-        for place in self.routes_of(&alert.labels) {
-            let Some(route) = self.routes.get(place) else { continue };
-            let labels = route.group_of(&alert.labels);
-            let own = |receiver, escalation| {
-                let key = (route.key.as_str(), escalation, labels.clone());
-                Some((self.receivers.get(receiver)?, key))
-            };
-            told.extend(own(route.receiver, None));
-            for (at, escalation) in route.escalations.iter().enumerate() {
-                if escalation.begins_at(alert).is_some_and(|begin| begin <= now) {
-                    told.extend(own(escalation.receiver, Some(at)));
-                }
-            }
-        }
-        told
+        let told = self.routes_and_escalations_of(&alert.labels).filter(|(route, escalation)| {
+            escalation.is_none_or(|at| route.begins_at(at, alert).is_some_and(|begin| begin <= now))
+        });
+        told.filter_map(|(route, escalation)| {
+            let receiver = self.receivers.get(route.receiver_of(escalation)?)?;
+            Some((receiver, (route.key.as_str(), escalation, route.group_of(&alert.labels))))
+        })
+        .collect()
+    }
+
+    /// The routes to which an alert comes, each as such and then with each of its escalations.
+    pub(super) fn routes_and_escalations_of(
+        &self,
+        labels: &LabelSet,
+    ) -> impl Iterator<Item = (&Route, Option<usize>)> {
+        let routes = self.routes_of(labels).into_iter().filter_map(|at| self.routes.get(at));
+        routes.flat_map(|route| {
+            let escalations = (0..route.escalations.len()).map(Some);
+            iter::once(None).chain(escalations).map(move |escalation| (route, escalation))
+        })
     }
 
     /// The places of the routes to which an alert comes: the deepest ones.

@@ -266,9 +266,5 @@ impl Groups {
 /// The route and the receiver of a group; `None` when they are gone.
 fn settings<'a>(routing: &'a Routing, group: &Group) -> Option<(&'a Route, &'a Receiver)> {
     let route = routing.route(&group.route)?;
-    let receiver = match group.escalation {
-        None => route.receiver,
-        Some(at) => route.escalations.get(at)?.receiver,
-    };
-    Some((route, routing.receivers.get(receiver)?))
+    Some((route, routing.receivers.get(route.receiver_of(group.escalation)?)?))
 }

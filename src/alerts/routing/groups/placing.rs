@@ -42,12 +42,8 @@ impl Groups {
         let mut firing = BTreeSet::new();
         for alert in merged(alerts) {
             let key = fingerprint(&alert.labels);
-            for place in routing.routes_of(&alert.labels) {
-                let Some(route) = routing.routes.get(place) else { continue };
-                self.place(route, None, &key, alert, &mut count, now);
-                for at in 0..route.escalations.len() {
-                    self.place(route, Some(at), &key, alert, &mut count, now);
-                }
+            for (route, escalation) in routing.routes_and_escalations_of(&alert.labels) {
+                self.place(route, escalation, &key, alert, &mut count, now);
             }
             if alert.is_firing() {
                 firing.insert(key);
@@ -96,8 +92,7 @@ impl Groups {
             return;
         }
         if let Some(at) = escalation {
-            let begin = route.escalations.get(at).and_then(|own| own.begins_at(alert));
-            let Some(begin) = begin else { return };
+            let Some(begin) = route.begins_at(at, alert) else { return };
             if now < begin {
                 self.place_at = self.place_at.min(begin);
                 return;
