@@ -155,9 +155,9 @@ impl SeriesKey {
     /// Takes canonical bytes from disk; `None` when they are not canonical.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        let parts = text.split('\0').count();
-        // Metric, pairs, and the empty piece behind the last NUL.
-        (text.ends_with('\0') && parts >= 2 && parts.is_multiple_of(2)).then(|| Self(text.into()))
+        // Metric and pairs, each part ended by one.
+        let parts = text.bytes().filter(|byte| *byte == 0).count();
+        (text.ends_with('\0') && !parts.is_multiple_of(2)).then(|| Self(text.into()))
     }
 
     /// What is measured.

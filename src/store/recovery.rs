@@ -3,18 +3,24 @@
 //!
 //! Must never know: who opens it, and how batches come in.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    ops::ControlFlow,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
 };
 
+use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
 
 use super::{
     appender::Appender,
-    catalog::Catalog,
+    catalog::{Catalog, series_states::SeriesStates},
     counters::Counters,
-    dictionary::Dictionary,
+    dictionary::{Dictionary, changes::SeriesUpdate, filling::Filling},
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::{
@@ -23,14 +29,17 @@ use super::{
     },
     handle::{Inner, Store},
     head::Head,
-    journal::{Journal, granularities, register::Register},
+    journal::{Journal, granularities, register::Register, series_row},
     objects::Objects,
     rows::row_of,
 };
-use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
+use crate::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesKey, UnixMillis};
 
 /// How long the last run may have gone on after it last remembered the time.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;
+
+/// Chunks of series that are read ahead of the dictionary; full: the reader waits.
+const CHUNKS_AHEAD: usize = 8;
 
 /// What was found when the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,10 +68,8 @@ impl Store {
         let journal = Arc::new(Journal::open(&medium)?);
         let known = journal.granularities()?;
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
-        let mut dictionary = Dictionary::default();
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
-        load(&journal, &mut dictionary, &mut catalog)?;
-        journal.restore(catalog.states_mut())?;
+        let dictionary = load(&journal, catalog.states_mut())?;
         catalog.senders_mut().restore(journal.senders()?, now);
         let last_run = journal.last_run()?;
         let ran_until = last_run.or(catalog.latest());
@@ -204,31 +211,58 @@ impl Store {
     }
 }
 
-/// Fills the dictionary and the catalog with the series of the journal, as they are by now.
-fn load(
-    journal: &Journal,
-    dictionary: &mut Dictionary,
-    catalog: &mut Catalog,
-) -> Result<(), StoreError> {
-    let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
-    let mut changes = journal.changes()?.into_iter().peekable();
-    for (id, mut info) in (0..).map(SeriesId).zip(journal.series()?) {
-        catalog.add_series(info.kind);
-        match changes.next_if(|change| change.id == id).map(|change| change.key) {
-            Some(None) => {
-                dictionary.add_deleted(info.kind);
-                continue;
-            }
-            Some(Some(key)) => info.key = key,
-            None => {}
-        }
-        if dictionary.find(&info.key).is_some() {
-            return Err(damaged(format!("series {} is {}, which is another one", id.0, info.key)));
-        }
-        dictionary.add(info);
-    }
-    changes.next().map_or(Ok(()), |change| {
-        let count = dictionary.id_count();
-        Err(damaged(format!("series {} of {count} was changed", change.id.0)))
+/// Reads the series of the journal, as they are by now, and what is remembered of each. A thread of
+/// its own fills the dictionary meanwhile; the journal is read by this one alone, in order.
+fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, StoreError> {
+    let changes = journal.changes()?;
+    let count = journal.series_count()?;
+    states.reserve(count);
+    thread::scope(|scope| {
+        let (series_out, series_in) = bounded::<Vec<u8>>(CHUNKS_AHEAD);
+        let filling = scope.spawn(move || fill(series_in, changes, count));
+        let read = journal.load(states, |series| match series_out.send(series) {
+            Ok(()) => ControlFlow::Continue(()),
+            // It ended, and says why.
+            Err(_) => ControlFlow::Break(()),
+        });
+        drop(series_out);
+        let filled = filling.join().unwrap_or_else(|panic| resume_unwind(panic));
+        read.and(filled)
     })
+}
+
+/// Fills a dictionary with series as they were made known, and what became of them since.
+fn fill(
+    series: Receiver<Vec<u8>>,
+    changes: Vec<SeriesUpdate>,
+    count: usize,
+) -> Result<Dictionary, StoreError> {
+    let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
+    let mut filling = Filling::with_room(count);
+    let mut changes = changes.into_iter().peekable();
+    for chunk in series {
+        let mut rest = &*chunk;
+        while !rest.is_empty() {
+            let id = filling.next_id();
+            let unreadable = || damaged(format!("series {} cannot be read", id.0));
+            let own = series_row::take(&mut rest).ok_or_else(unreadable)?;
+            let key = match changes.next_if(|change| change.id == id).map(|change| change.key) {
+                Some(None) => {
+                    filling.add_deleted(own.kind);
+                    continue;
+                }
+                Some(Some(key)) => key,
+                None => SeriesKey::from_bytes(own.key).ok_or_else(unreadable)?,
+            };
+            if !filling.add(&key, own.kind, own.unit, own.sender) {
+                let problem = format!("series {} is {key}, which is another one", id.0);
+                return Err(damaged(problem));
+            }
+        }
+    }
+    let count = filling.next_id().0;
+    changes.next().map_or_else(
+        || Ok(filling.done()),
+        |change| Err(damaged(format!("series {} of {count} was changed", change.id.0))),
+    )
 }

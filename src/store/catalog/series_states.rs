@@ -39,6 +39,16 @@ pub(crate) struct EncodedRow {
 }
 
 impl SeriesStates {
+    /// Makes room for about as many series.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.states.reserve_exact(count);
+    }
+
+    /// How many series there are.
+    pub(crate) fn count(&self) -> usize {
+        self.states.len()
+    }
+
     /// Makes room for a new series; ids count up.
     pub(crate) fn add(&mut self, kind: Kind) {
         self.counters += usize::from(kind == Kind::Counter);

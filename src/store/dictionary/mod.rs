@@ -7,6 +7,7 @@
 //! Must never know: samples, and the files.
 
 pub(crate) mod changes;
+pub(crate) mod filling;
 mod pool;
 mod update;
 

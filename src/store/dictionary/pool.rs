@@ -26,8 +26,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
     /// The place of a value that one more has.
     pub(super) fn take(&mut self, value: T) -> u32 {
         if let Some(place) = self.places.get(&value) {
-            self.values[*place as usize].1 += 1;
-            return *place;
+            return self.take_again(*place);
         }
         let place = self.free.pop().unwrap_or(self.values.len() as u32);
         self.places.insert(value.clone(), place);
@@ -36,6 +35,12 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         } else {
             self.values[place as usize] = (value, 1);
         }
+        place
+    }
+
+    /// Notes that one more has the value at a place, which somebody has.
+    pub(super) fn take_again(&mut self, place: u32) -> u32 {
+        self.values[place as usize].1 += 1;
         place
     }
 

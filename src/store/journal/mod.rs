@@ -10,6 +10,7 @@ mod columns;
 mod cut;
 mod free;
 pub(crate) mod granularities;
+mod loading;
 pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;
@@ -20,7 +21,6 @@ use parking_lot::Mutex;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
-    catalog::series_states::SeriesStates,
     dictionary::changes::SeriesUpdate,
     error::StoreError,
     file::{
@@ -30,7 +30,7 @@ use super::{
         version::{self, FORMAT_VERSION, VERSION_KEY},
     },
 };
-use crate::model::{SenderWindow, SeriesId, SeriesInfo, UnixMillis};
+use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
 pub(crate) use cut::CutPart;
 use cut::Ride;
@@ -203,27 +203,9 @@ impl Journal {
         })
     }
 
-    /// All series in the order of their ids.
-    pub(crate) fn series(&self) -> Result<Vec<SeriesInfo>, StoreError> {
-        let mut next = 0;
-        let rows = self.rows(SERIES, |_, first, bytes| {
-            let row = series_row::decode(bytes).filter(|_| first == next)?;
-            next += row.len() as u32;
-            Some(row)
-        })?;
-        Ok(rows.into_iter().flatten().collect())
-    }
-
     /// What became of series since they were made known, by their ids.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
         self.rows(CHANGES, |_, id, row| SeriesUpdate::from_row(SeriesId(id), row))
-    }
-
-    /// Puts back what is remembered of the series.
-    pub(crate) fn restore(&self, states: &mut SeriesStates) -> Result<(), StoreError> {
-        self.rows(STATES, |_, row, bytes| states.restore_states(row, bytes))?;
-        self.rows(SEEN, |_, row, bytes| states.restore_seen(row, bytes))?;
-        Ok(())
     }
 
     /// All senders' windows.

@@ -15,16 +15,25 @@ pub(crate) fn encode(series: &[SeriesInfo]) -> Vec<u8> {
     row
 }
 
-/// Reads a row; `None` when it is damaged.
-pub(crate) fn decode(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
-    let mut series = Vec::new();
-    while !row.is_empty() {
-        let (length, rest) = row.split_first_chunk::<4>()?;
-        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        series.push(decode_series(bytes)?);
-        row = rest;
-    }
-    Some(series)
+/// A series as it lies in a row.
+#[derive(Debug)]
+pub(crate) struct SeriesBytes<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) unit: &'a str,
+    pub(crate) sender: &'a str,
+    /// The bytes of its key, which may be damaged.
+    pub(crate) key: &'a [u8],
+}
+
+/// Takes a series from the front of a row; `None` when it is damaged.
+pub(crate) fn take<'a>(row: &mut &'a [u8]) -> Option<SeriesBytes<'a>> {
+    let (length, rest) = row.split_first_chunk::<4>()?;
+    let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *row = rest;
+    let (kind, bytes) = bytes.split_first()?;
+    let (unit, bytes) = decode_text(bytes)?;
+    let (sender, key) = decode_text(bytes)?;
+    Some(SeriesBytes { kind: Kind::from_code(*kind)?, unit, sender, key })
 }
 
 /// The bytes of one series.
@@ -38,23 +47,21 @@ fn encode_series(info: &SeriesInfo) -> Vec<u8> {
     row
 }
 
-/// Reads one series; `None` when it is damaged.
-fn decode_series(row: &[u8]) -> Option<SeriesInfo> {
-    let (kind, rest) = row.split_first()?;
-    let (unit, rest) = decode_text(rest)?;
-    let (sender, key) = decode_text(rest)?;
-    Some(SeriesInfo {
-        kind: Kind::from_code(*kind)?,
-        unit: unit.into(),
-        sender: sender.into(),
-        key: SeriesKey::from_bytes(key)?,
-    })
-}
-
 fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
     Some((std::str::from_utf8(text).ok()?, rest))
+}
+
+/// All series of a row; `None` when it is damaged.
+fn decode(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
+    let mut series = Vec::new();
+    while !row.is_empty() {
+        let SeriesBytes { kind, unit, sender, key } = take(&mut row)?;
+        let key = SeriesKey::from_bytes(key)?;
+        series.push(SeriesInfo { key, kind, unit: unit.into(), sender: sender.into() });
+    }
+    Some(series)
 }
 
 /// For fuzzing: reads bytes as a row of series.

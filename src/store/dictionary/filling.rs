@@ -1,0 +1,220 @@
+//! Filling a dictionary at a start, with very many series one after the other.
+//!
+//! Neighbours have most of what they are in common: unit, sender, and all tags but one or two. So
+//! what was found for one is tried for the next before it is looked for, and trees are built at
+//! the end. Must never know: where series are kept, and what became of them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::BuildHasher,
+};
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashTable, hash_table::Entry as Place};
+
+use super::{Dictionary, Entry, VALUE_BYTES, key_bytes, pairs};
+use crate::model::{Kind, SeriesId, SeriesKey};
+
+/// A dictionary that is being filled.
+#[derive(Debug, Default)]
+pub(crate) struct Filling {
+    dictionary: Dictionary,
+    /// Places of the last series' kind and unit, and of its sender.
+    last: Option<(u32, u32)>,
+    tags: Vec<Tag>,
+    /// Places in `tags` by name.
+    names: HashMap<Box<str>, usize>,
+    /// Places in `tags` of the last series' tags, in their order.
+    last_tags: Vec<usize>,
+}
+
+/// The values of one tag, in the order in which they came.
+#[derive(Debug)]
+struct Tag {
+    name: Box<str>,
+    values: Vec<(Box<str>, Vec<SeriesId>)>,
+    /// Places of the values.
+    places: HashTable<u32>,
+    /// The place of the value that came last.
+    last: usize,
+}
+
+impl Filling {
+    /// A dictionary for about as many series.
+    pub(crate) fn with_room(count: usize) -> Self {
+        let mut dictionary = Dictionary::default();
+        dictionary.series.reserve_exact(count);
+        // Nothing is there that would have to be found again.
+        dictionary.by_key.reserve(count, |_| 0);
+        Self { dictionary, ..Self::default() }
+    }
+
+    /// The id that the next series gets.
+    pub(crate) fn next_id(&self) -> SeriesId {
+        SeriesId(self.dictionary.series.len() as u32)
+    }
+
+    /// Adds a series; false when there is one of this key.
+    pub(crate) fn add(&mut self, key: &SeriesKey, kind: Kind, unit: &str, sender: &str) -> bool {
+        let id = self.next_id();
+        if !self.index(key, id) {
+            return false;
+        }
+        for (place, (name, value)) in pairs(key).enumerate() {
+            let tag = match self.last_tags.get(place) {
+                Some(tag) if *self.tags[*tag].name == *name => *tag,
+                _ => self.find_tag(place, name),
+            };
+            self.tags[tag].push(value, id, &self.dictionary.hasher);
+        }
+        self.dictionary.key_bytes += key_bytes(key);
+        let (measure, sender) = self.take(kind, unit, sender);
+        self.dictionary.series.push(Entry { key: Some(key.clone()), measure, sender });
+        true
+    }
+
+    /// Gives the next id to a series that was deleted.
+    pub(crate) fn add_deleted(&mut self, kind: Kind) {
+        self.dictionary.add_deleted(kind);
+    }
+
+    /// The dictionary, with all that was added.
+    pub(crate) fn done(self) -> Dictionary {
+        let mut dictionary = self.dictionary;
+        for Tag { name, values, .. } in self.tags {
+            let bytes = |(value, ids): &(Box<str>, Vec<SeriesId>)| {
+                VALUE_BYTES + value.len() + ids.capacity() * size_of::<SeriesId>()
+            };
+            dictionary.index_bytes += values.iter().map(bytes).sum::<usize>();
+            dictionary.postings.insert(name, values.into_iter().collect::<BTreeMap<_, _>>());
+        }
+        dictionary
+    }
+
+    /// Makes a series found by its key; false when another one has it.
+    fn index(&mut self, key: &SeriesKey, id: SeriesId) -> bool {
+        let Dictionary { series, by_key, hasher, .. } = &mut self.dictionary;
+        let key_of = |id: &SeriesId| series[id.0 as usize].key.as_ref();
+        let hash = |id: &SeriesId| hasher.hash_one(key_of(id).map_or(&[][..], SeriesKey::as_bytes));
+        let own = hasher.hash_one(key.as_bytes());
+        match by_key.entry(own, |other| key_of(other) == Some(key), hash) {
+            Place::Occupied(_) => false,
+            Place::Vacant(place) => {
+                place.insert(id);
+                true
+            }
+        }
+    }
+
+    /// The places of what the last series had, if this one has the same, or others.
+    fn take(&mut self, kind: Kind, unit: &str, sender: &str) -> (u32, u32) {
+        let Dictionary { measures, senders, .. } = &mut self.dictionary;
+        let (last_measure, last_sender) = self.last.unzip();
+        let is_same = |place: &u32| {
+            let (last_kind, last_unit) = measures.get(*place);
+            *last_kind == kind && **last_unit == *unit
+        };
+        let measure = match last_measure.filter(is_same) {
+            Some(place) => measures.take_again(place),
+            None => measures.take((kind, unit.into())),
+        };
+        let sender = match last_sender.filter(|place| **senders.get(*place) == *sender) {
+            Some(place) => senders.take_again(place),
+            None => senders.take(sender.into()),
+        };
+        self.last = Some((measure, sender));
+        (measure, sender)
+    }
+
+    /// Looks for the tag at a place of a key, and notes it there for the next one.
+    fn find_tag(&mut self, place: usize, name: &str) -> usize {
+        let tag = self.names.get(name).copied().unwrap_or_else(|| {
+            self.names.insert(name.into(), self.tags.len());
+            self.tags.push(Tag::new(name));
+            self.tags.len() - 1
+        });
+        match self.last_tags.get_mut(place) {
+            Some(last) => *last = tag,
+            None => self.last_tags.push(tag),
+        }
+        tag
+    }
+}
+
+impl Tag {
+    fn new(name: &str) -> Self {
+        Self { name: name.into(), values: Vec::new(), places: HashTable::new(), last: 0 }
+    }
+
+    fn push(&mut self, value: &str, id: SeriesId, hasher: &RandomState) {
+        if self.values.get(self.last).is_none_or(|(last, _)| **last != *value) {
+            let values = &self.values;
+            let text = |place: &u32| &*values[*place as usize].0;
+            let own = hasher.hash_one(value);
+            let hash = |place: &u32| hasher.hash_one(text(place));
+            self.last = match self.places.entry(own, |place| text(place) == value, hash) {
+                Place::Occupied(place) => *place.get() as usize,
+                Place::Vacant(place) => {
+                    place.insert(values.len() as u32);
+                    self.values.push((value.into(), Vec::new()));
+                    self.values.len() - 1
+                }
+            };
+        }
+        self.values[self.last].1.push(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::SeriesInfo,
+        store::dictionary::{changes::SeriesUpdate, tests::info},
+    };
+
+    /// What a dictionary answers and counts.
+    fn answers(dictionary: &Dictionary) -> impl PartialEq + std::fmt::Debug + use<> {
+        let ids = || (0..dictionary.id_count() as u32).map(SeriesId);
+        let infos: Vec<_> = ids().map(|id| dictionary.info(id)).collect();
+        let found: Vec<_> = infos.iter().flatten().map(|info| dictionary.find(&info.key)).collect();
+        let kinds: Vec<_> = ids().map(|id| dictionary.kind(id)).collect();
+        let senders = dictionary.largest_senders(9);
+        let keys = (dictionary.len(), dictionary.key_bytes);
+        (infos, found, kinds, senders, keys, dictionary.postings.clone())
+    }
+
+    #[test]
+    fn a_dictionary_that_was_filled_is_as_if_each_series_had_been_added() {
+        let of = |unit: &str, sender: &str, info: SeriesInfo| {
+            let (unit, sender) = (unit.into(), sender.into());
+            SeriesInfo { unit, sender, ..info }
+        };
+        let all = [
+            of("", "a", info("cpu", &[("host", "a"), ("core", "0")])),
+            of("", "a", info("cpu", &[("host", "a"), ("core", "1")])),
+            of("bytes", "a", info("mem", &[("host", "a")])),
+            of("bytes", "b", info("mem", &[("host", "b"), ("zone", "0")])),
+            of("", "b", info("up", &[])),
+            of("", "a", info("cpu", &[("host", "b"), ("core", "0")])),
+        ];
+        let (mut filling, mut added) = (Filling::with_room(2), Dictionary::default());
+        for (index, info) in all.iter().enumerate() {
+            let add = |filling: &mut Filling, key: &SeriesKey| {
+                filling.add(key, info.kind, &info.unit, &info.sender)
+            };
+            assert_eq!(filling.next_id(), SeriesId(index as u32 * 2));
+            assert!(add(&mut filling, &info.key));
+            assert!(!add(&mut filling, &info.key), "it is there");
+            filling.add_deleted(Kind::Delta);
+            added.add(info.clone());
+            added.add_deleted(Kind::Delta);
+        }
+        let mut filled = filling.done();
+        assert_eq!(answers(&filled), answers(&added));
+        // It changes as that does, too.
+        let gone: Vec<_> = (0..12).map(|id| SeriesUpdate { id: SeriesId(id), key: None }).collect();
+        filled.update(&gone);
+        assert_eq!((filled.len(), filled.key_bytes, filled.index_bytes), (0, 0, 0));
+    }
+}
