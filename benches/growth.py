@@ -5,8 +5,9 @@ send as fast as they are answered, two connections.
 
 usage: benches/growth.py [SERIES ...]        GRANARY=target/release/granary, PORT=7119
 
-Prints a row a size. Queries ask the last minutes, while they are under way: medians of 20 answers over
-HTTP on a kept connection. A start is measured after an ordered stop, until /healthz answers.
+Prints a row a size. Queries ask the last minutes that were sent, which are under way: medians of 20
+answers over HTTP on a kept connection. A start is measured after an ordered stop, until /healthz answers.
+Bytes written are those of the whole process with its stop, so the folder (TMPDIR) must lie on a disk.
 """
 
 import http.client
@@ -54,8 +55,12 @@ def start(folder):
 
 
 def stop(daemon):
+    """Returns the bytes that the process had written to disks."""
     daemon.send_signal(signal.SIGTERM)
-    daemon.wait()
+    _, status, used = os.wait4(daemon.pid, 0)
+    daemon.returncode = os.waitstatus_to_exitcode(status)
+    assert daemon.returncode == 0, f"the daemon ended with {daemon.returncode}"
+    return used.ru_oublock * 512
 
 
 def get(path, connection=None):
@@ -75,8 +80,7 @@ def resident(daemon):
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def latency(query, length, connection):
-    end = int(time.time()) // 60 * 60
+def latency(query, length, end, connection):
     form = {"query": query, "time": end, "start": end - length, "end": end, "step": 15}
     path = "/api/v1/query_range?" if length else "/api/v1/query?"
     times = []
@@ -91,34 +95,43 @@ def latency(query, length, connection):
 def measure(series, folder):
     daemon, _ = start(folder)
     try:
+        # The last round lies a minute before this, however long sending takes.
+        end = int(time.time()) // 60 * 60
         load = ["--hosts", str(series // METRICS), "--metrics", str(METRICS), "--interval", "60s"]
         load += ["--rounds", str(ROUNDS), "--connections", "2", "--batches-per-request", "1"]
         command = [GRANARY, "bench", "--url", f"http://127.0.0.1:{PORT}", *load, "--keep", "--json"]
         report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         used, now = resident(daemon), metrics()
         connection = http.client.HTTPConnection("127.0.0.1", PORT)
-        queries = [latency(*query, connection) for query in QUERIES.values()]
-        stop(daemon)
+        queries = [latency(*query, end, connection) for query in QUERIES.values()]
+        written = stop(daemon)
         daemon, started = start(folder)
         after = resident(daemon)
     finally:
-        stop(daemon)
+        if daemon.returncode is None:
+            stop(daemon)
     parts = {name[len('granary_memory_bytes{part="'):-2]: float(value) / series
              for name, value in now.items() if name.startswith("granary_memory_bytes")}
-    return [f"{series:,}", f"{report['daemon_cpu_seconds_per_million_samples']:.2f}",
+    cpu = report["daemon_cpu_seconds_per_million_samples"]
+    return cpu, [f"{report['seconds']:.0f}", f"{written / report['samples_accepted']:.0f}",
             *(f"{query:.1f}" for query in queries), f"{started:.2f}",
             f"{used / series:.0f}", f"{after / series:.0f}",
             ", ".join(f"{name} {count:.0f}" for name, count in sorted(parts.items()))]
 
 
 def main():
-    columns = ["series", "CPU us a sample", *(f"{name}, ms" for name in QUERIES), "start, s",
+    columns = ["series", "CPU us a sample", "to the smallest", "s", "bytes written a sample",
+               *(f"{name}, ms" for name in QUERIES), "start, s",
                "bytes a series", "after a start", "parts"]
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    for series in SIZES:
+    smallest = None
+    for series in sorted(SIZES):
         root = tempfile.mkdtemp()
         try:
-            print("| " + " | ".join(measure(series, os.path.join(root, "data"))) + " |", flush=True)
+            cpu, others = measure(series, os.path.join(root, "data"))
+            smallest = smallest or cpu
+            row = [f"{series:,}", f"{cpu:.2f}", f"{cpu / smallest:.2f}", *others]
+            print("| " + " | ".join(row) + " |", flush=True)
         finally:
             shutil.rmtree(root)
 
