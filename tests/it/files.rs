@@ -111,6 +111,53 @@ fn files_that_vanished_are_said_to_be_missing_until_their_mark_is_removed() {
     }
 }
 
+/// Strikes a file out of the register.
+fn strike_out(dir: &Path, file: &str) {
+    let journal = Builder::new().open(dir.join("journal.redb")).unwrap();
+    let txn = journal.begin_write().unwrap();
+    assert!(txn.open_table(FILES).unwrap().remove(file).unwrap().is_some());
+    txn.commit().unwrap();
+}
+
+/// As after a kill between removing a partition's file and its segments, and after a loss.
+#[test]
+fn what_is_left_of_a_granularity_that_is_not_in_the_settings_goes_at_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let (store, mut appender) = open(dir.path());
+        store.set_segment_documents_min(1);
+        define(&mut appender);
+        assert!(try_commit(&mut appender, (0..1800).map(|minute| NOW.0 - minute * MINUTE)));
+        store.checkpoint(NOW).unwrap();
+    }
+    let folder = dir.path().join("partitions/1m");
+    let names = |end: &str| {
+        let names = fs::read_dir(&folder).unwrap().map(|own| own.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| name.ends_with(end));
+        names
+    };
+    let lost = "2026-11-20T1200.redb";
+    assert!(names(".sealed").len() > 3 && names(".redb").contains(&lost.to_owned()));
+    for name in names(".redb") {
+        if name != lost {
+            strike_out(dir.path(), &format!("partitions/1m/{name}"));
+        }
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    let coarser = GranularitySet::default().iter().skip(1).cloned().collect();
+    let coarser = GranularitySet::new(coarser).unwrap();
+    let reopen = || setup::open_with(dir.path(), &coarser, NOW).0.damaged_partitions();
+    // What may still be of use to an operator stays as long as the mark says so.
+    assert_eq!(reopen(), [format!("1m-{lost}.missing")]);
+    assert!(names("").iter().all(|name| name.starts_with("2026-11-20T1200.")), "{:?}", names(""));
+    assert!(!names("").is_empty());
+    assert!(!faults(dir.path()).iter().any(|fault| fault.contains("the journal knows it")));
+    fs::remove_file(dir.path().join(format!("damaged/1m-{lost}.missing"))).unwrap();
+    assert_eq!(reopen(), [""; 0]);
+    assert_eq!(names(""), [""; 0]);
+}
+
 /// As after a kill between making a file and registering it, or between striking it out and
 /// removing it.
 #[test]
@@ -118,12 +165,7 @@ fn a_file_that_is_not_registered_is_taken_as_it_is_found() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let file = "partitions/5m/2026-11-20.redb";
-    {
-        let journal = Builder::new().open(dir.path().join("journal.redb")).unwrap();
-        let txn = journal.begin_write().unwrap();
-        assert!(txn.open_table(FILES).unwrap().remove(file).unwrap().is_some());
-        txn.commit().unwrap();
-    }
+    strike_out(dir.path(), file);
     let before = count(&open(dir.path()).0, 1);
     assert_eq!(before, 1800);
     assert_eq!(faults(dir.path()), [""; 0]);

@@ -7,7 +7,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::medium::Medium;
 use crate::{
-    model::{Granularity, UnixMillis},
+    model::{Granularity, Span, UnixMillis},
     store::error::StoreError,
 };
 
@@ -94,6 +94,17 @@ pub(crate) fn granularities_with_files(
     failed.map_or(Ok(names), |cause| Err(fault(cause)))
 }
 
+/// Folders that a granularity's files were in and that hold no partition any more.
+pub(crate) fn folders_without_partitions(
+    medium: &Arc<dyn Medium>,
+) -> Result<Vec<String>, StoreError> {
+    let with_files = granularities_with_files(medium)?;
+    let fault = |cause| StoreError::Io { operation: "list", file: FOLDER.to_owned(), cause };
+    let names = medium.folders(FOLDER).map_err(fault)?.into_iter();
+    let was_one = |name: &String| name.parse::<Span>().is_ok() && !with_files.contains(name);
+    Ok(names.filter(was_one).map(|name| format!("{FOLDER}/{name}")).collect())
+}
+
 /// Names of the files besides the journal, the head first.
 pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let fault = |operation: &'static str, file: &str| {
@@ -119,11 +130,7 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{GranularityIndex, Span},
-        setup::NOW,
-        store::documents::place::Place,
-    };
+    use crate::{model::GranularityIndex, setup::NOW, store::documents::place::Place};
 
     #[test]
     fn every_partition_has_a_name_of_its_own_that_says_its_start() {

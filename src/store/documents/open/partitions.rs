@@ -15,7 +15,10 @@ use crate::{
         file::{
             database::UNFINISHED,
             medium::Medium,
-            names::{partition_file, partition_folder, partition_of_segment, partition_start},
+            names::{
+                folders_without_partitions, partition_file, partition_folder, partition_of_segment,
+                partition_start,
+            },
         },
         journal::register::Register,
     },
@@ -66,6 +69,10 @@ impl Partitions {
                     this.open.write().insert(id, Arc::new(partition));
                 }
             }
+            this.remove_orphans(&folder)?;
+        }
+        // Nobody looks into those of granularities that are not known any more.
+        for folder in folders_without_partitions(&this.medium)? {
             this.remove_orphans(&folder)?;
         }
         this.register.note(&files)?;
