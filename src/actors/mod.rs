@@ -58,7 +58,7 @@ pub use messenger::{Messenger, MessengerParts, Muting};
 pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
-pub use retention::Retention;
+pub use retention::{Dropped, Retention, drop_expired};
 pub use sealer::{SealSettings, Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
 pub use silences::{KnownSilences, SilencingFault};

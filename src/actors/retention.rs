@@ -8,9 +8,14 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Condition, Health, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{
+    clock::Stopwatch,
+    model::Moment,
     policy::retention,
-    store::{PartitionInfo, Store},
+    store::{PartitionInfo, Store, StoreError},
 };
+
+/// Series of which there never was a sample are looked for this often.
+const LOOKS_EVERY: Duration = Duration::from_secs(3600);
 
 /// Series that are forgotten in one run: batches wait meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 4096;
@@ -27,37 +32,53 @@ pub struct Retention {
     pub writer: WriterHandle,
     /// Whether there may be series without samples.
     pub looks_for_series: bool,
+    /// Since it looked for some.
+    pub looked_for_series: Stopwatch,
+}
+
+/// What became of the partitions whose time is over.
+#[derive(Debug, Default)]
+pub struct Dropped {
+    /// How many are gone.
+    pub partitions: u64,
+    /// Why some are not; the next run tries again.
+    pub failed: Option<StoreError>,
+}
+
+/// Drops the partitions that are past their retention: none, while the time is doubted.
+pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
+    let (now, mut dropped) = (now.into(), Dropped::default());
+    let mut expired = store.partitions();
+    expired
+        .retain(|own| retention::is_expired(store.granularity(own.id.granularity), own.end, now));
+    tracing::debug!(expired = expired.len(), "looked for expired partitions");
+    for PartitionInfo { id, .. } in expired {
+        let (granularity, start) = (&store.granularity(id.granularity).name, id.start);
+        match store.drop_partition(id) {
+            Ok(was_there) => {
+                dropped.partitions += u64::from(was_there);
+                tracing::info!(granularity, %start, "dropped a partition");
+            }
+            Err(fault) => {
+                let cause: &dyn std::error::Error = &fault;
+                tracing::error!(granularity, %start, cause, "cannot drop a partition");
+                dropped.failed = Some(fault);
+            }
+        }
+    }
+    dropped
 }
 
 impl Retention {
     fn run(&mut self) {
         self.clock.judge();
-        let now = self.clock.moment();
-        let mut expired = self.store.partitions();
-        expired.retain(|own| {
-            retention::is_expired(self.store.granularity(own.id.granularity), own.end, now)
-        });
-        tracing::debug!(expired = expired.len(), "looked for expired partitions");
-        let mut failed = None;
-        for PartitionInfo { id, .. } in expired {
-            let (granularity, start) = (&self.store.granularity(id.granularity).name, id.start);
-            match self.store.drop_partition(id) {
-                Ok(_) => {
-                    self.looks_for_series = true;
-                    tracing::info!(granularity, %start, "dropped a partition");
-                }
-                Err(cause) => {
-                    failed = Some(cause.to_string());
-                    let cause: &dyn std::error::Error = &cause;
-                    tracing::error!(granularity, %start, cause, "cannot drop a partition");
-                }
-            }
-        }
+        let Dropped { partitions, failed } = drop_expired(&self.store, self.clock.moment());
+        self.looks_for_series |= partitions > 0;
         match failed {
-            Some(reason) => self.health.raise(Condition::Retention, reason),
+            Some(fault) => self.health.raise(Condition::Retention, fault.to_string()),
             None => self.health.clear(Condition::Retention),
         }
-        if self.looks_for_series {
+        if self.looks_for_series || self.looked_for_series.elapsed() >= LOOKS_EVERY {
             self.forget_series();
         }
     }
@@ -66,7 +87,8 @@ impl Retention {
     fn forget_series(&mut self) {
         let now = self.clock.moment();
         let Some(since) = retention::kept_since(self.store.granularities(), now) else { return };
-        let series = self.store.series_without_samples(since, FORGOTTEN_AT_ONCE);
+        let series = self.store.series_without_samples(now.clock, since, FORGOTTEN_AT_ONCE);
+        self.looked_for_series = Stopwatch::start();
         self.looks_for_series = !series.is_empty();
         if series.is_empty() {
             return;

@@ -219,6 +219,7 @@ fn retention(
         interval: settings.retention_interval,
         writer: writer.clone(),
         looks_for_series: true,
+        looked_for_series: Stopwatch::start(),
     }
 }
 

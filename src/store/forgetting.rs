@@ -1,4 +1,4 @@
-//! Series whose samples are all dropped leave the dictionary.
+//! Series whose samples are all dropped leave the dictionary, and those that never had one.
 //!
 //! Must never know: when that is looked for.
 
@@ -9,6 +9,33 @@ use crate::model::{AcceptedBatch, SeriesId, UnixMillis};
 
 /// Series looked at in one hold of the catalog's lock.
 const CHUNK: usize = 4096;
+
+/// A series of which there was no sample for so long since it was made known is forgotten; what is
+/// found at the second of two looks was there at the first.
+const UNUSED_MS: i64 = 3_600_000;
+
+/// Which series have been known for long.
+#[derive(Debug, Default)]
+pub(super) struct KnownLong {
+    looked_at: Option<UnixMillis>,
+    /// Ids that were given then.
+    seen: u32,
+    /// Those below were given long ago.
+    below: u32,
+}
+
+impl KnownLong {
+    fn look(&mut self, now: UnixMillis, id_count: u32) {
+        // After a step back of the clock the time begins anew.
+        let passed = self.looked_at.map(|at| now.0.saturating_sub(at.0));
+        match passed {
+            Some(0..UNUSED_MS) => return,
+            Some(UNUSED_MS..) => self.below = self.seen,
+            Some(_) | None => {}
+        }
+        (self.looked_at, self.seen) = (Some(now), id_count);
+    }
+}
 
 /// The series that were forgotten since the start, a bit each: batches that were resolved before may
 /// still name them.
@@ -36,13 +63,21 @@ impl Forgotten {
 
 impl Store {
     /// Series of which no sample is left anywhere, at most `count`; samples from `kept_since` on have
-    /// a living partition. Those that never had one are not among them: theirs may be on its way.
-    pub fn series_without_samples(&self, kept_since: UnixMillis, count: usize) -> Vec<SeriesId> {
+    /// a living partition. Those that never had one are among them an hour after they were first
+    /// seen here, or two, by `now`: theirs may be on its way.
+    pub fn series_without_samples(
+        &self,
+        now: UnixMillis,
+        kept_since: UnixMillis,
+        count: usize,
+    ) -> Vec<SeriesId> {
         let before = self.samples_since(kept_since);
-        let ids: Vec<_> = (0..self.dictionary().id_count() as u32).map(SeriesId).collect();
+        let id_count = self.dictionary().id_count() as u32;
+        self.inner.known_long.lock().look(now, id_count);
         let mut found = Vec::new();
-        for ids in ids.chunks(CHUNK) {
-            self.retain_without_samples(ids, before, &mut found);
+        for first in (0..id_count).step_by(CHUNK) {
+            let ids = (first..id_count.min(first + CHUNK as u32)).map(SeriesId);
+            self.add_without_samples(ids, before, &mut found);
             if found.len() >= count {
                 found.truncate(count);
                 break;
@@ -57,19 +92,21 @@ impl Store {
         partitions.fold(kept_since, UnixMillis::min)
     }
 
-    /// Adds those of some series that have their last sample before a time.
-    fn retain_without_samples(
+    /// Adds those of some series that have their last sample before a time, or none for long.
+    fn add_without_samples(
         &self,
-        ids: &[SeriesId],
+        ids: impl Iterator<Item = SeriesId>,
         before: UnixMillis,
         out: &mut Vec<SeriesId>,
     ) {
+        let known_long = self.inner.known_long.lock().below;
         let catalog = self.inner.catalog.read();
         let is_over = |id: &SeriesId| {
-            let state = catalog.state(*id).filter(|state| !state.is_fresh());
-            state.is_some_and(|state| state.last_at < before)
+            catalog.state(*id).is_some_and(|state| {
+                if state.is_fresh() { id.0 < known_long } else { state.last_at < before }
+            })
         };
-        let over: Vec<_> = ids.iter().copied().filter(is_over).collect();
+        let over: Vec<_> = ids.filter(is_over).collect();
         drop(catalog);
         let dictionary = self.dictionary();
         out.extend(over.into_iter().filter(|id| dictionary.key(*id).is_some()));
@@ -89,13 +126,15 @@ impl Appender {
     ) -> Result<usize, StoreError> {
         let before = self.store.samples_since(kept_since);
         let mut gone = Vec::new();
-        self.store.retain_without_samples(series, before, &mut gone);
+        for series in series.chunks(CHUNK) {
+            self.store.add_without_samples(series.iter().copied(), before, &mut gone);
+        }
         if gone.is_empty() {
             return Ok(0);
         }
         let updates: Vec<_> = gone.iter().map(|id| SeriesUpdate { id: *id, key: None }).collect();
         self.write_updates(&updates)?;
-        self.store.inner.catalog.write().release(&gone);
+        self.store.inner.catalog.write().forget(&gone);
         self.store.inner.counters.series_forgotten.add(gone.len() as u64);
         for id in &gone {
             self.forgotten.add(*id);

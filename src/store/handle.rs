@@ -20,6 +20,7 @@ use super::{
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::medium::Medium,
+    forgetting::KnownLong,
     head::Head,
     journal::{Journal, register::Register},
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
@@ -58,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) journal_pending: AtomicUsize,
     /// Series that are not deleted.
     pub(crate) living_series: AtomicUsize,
+    /// Which series have been known for long.
+    pub(super) known_long: Mutex<KnownLong>,
     /// Batches were refused for want of room: a checkpoint is due.
     pub(crate) room_wanted: AtomicBool,
     /// Held through a checkpoint: there is one at a time.

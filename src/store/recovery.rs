@@ -108,6 +108,7 @@ impl Store {
             catalog_bytes: AtomicUsize::new(0),
             journal_pending: AtomicUsize::new(0),
             living_series,
+            known_long: Mutex::default(),
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
             sealing: Mutex::new(()),
@@ -165,20 +166,20 @@ impl Store {
         if begun_through > after && begun_through == applied {
             catalog.freeze();
         }
-        self.release_deleted(&mut catalog);
+        self.forget_deleted(&mut catalog);
         report.resumes_checkpoint = catalog.frozen().is_some();
         inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         Ok(report)
     }
 
     /// Forgets what was remembered of series that are deleted: their rows may be older than that.
-    fn release_deleted(&self, catalog: &mut Catalog) {
+    fn forget_deleted(&self, catalog: &mut Catalog) {
         let dictionary = self.inner.dictionary.read();
         let ids = (0..dictionary.id_count() as u32).map(SeriesId);
         let is_remembered = |id| catalog.state(id).is_some_and(|state| !state.is_fresh());
         let deleted: Vec<_> =
             ids.filter(|id| dictionary.key(*id).is_none() && is_remembered(*id)).collect();
-        catalog.release(&deleted);
+        catalog.forget(&deleted);
     }
 
     /// The last record that any file holds, and the file.

@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use granary::{
+    actors::drop_expired,
     model::{AcceptedBatch, CountsOnce, Kind, SeriesId, UnixMillis},
-    policy::retention::{is_expired, kept_since},
+    policy::retention::kept_since,
     query::{Budget, ChartRequest, Display, QueryLimits, Resolution, Selector, chart},
     store::Store,
 };
@@ -58,18 +59,8 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
     out
 }
 
-/// Drops the partitions that are expired.
-fn drop_expired(store: &Store, now: UnixMillis) {
-    for own in store.partitions() {
-        let granularity = store.granularity(own.id.granularity);
-        if is_expired(granularity, own.end, now) {
-            assert!(store.drop_partition(own.id).unwrap());
-        }
-    }
-}
-
 #[test]
-fn a_series_is_forgotten_with_the_last_partition_that_could_hold_a_sample_of_it() {
+fn a_series_is_forgotten_with_its_last_sample_or_an_hour_after_it_should_have_had_one() {
     let dir = tempfile::tempdir().unwrap();
     let set = granularities(&[["1m", "1h", "1h", "2h"], ["5m", "1h", "2h", "6h"]]);
     let (store, mut appender) = open_with(dir.path(), &set, START);
@@ -81,26 +72,34 @@ fn a_series_is_forgotten_with_the_last_partition_that_could_hold_a_sample_of_it(
     let times_seen = |store: &Store| store.memory().into_iter().find(|own| own.0 == "times_seen");
     assert!(times_seen(&store).is_some_and(|(_, bytes)| bytes > 0));
     let mut now = START;
-    let mut forgotten_at = None;
+    let mut forgotten_at = [None; 3];
     while now.0 < START.0 + 12 * HOUR {
         now = now.plus(10 * MINUTE);
         send(&mut appender, samples(ids[1], [(now.0, 1.0)]), now);
         store.checkpoint(now).unwrap();
-        drop_expired(&store, now);
-        let expected = usize::from(forgotten_at.is_none() && now.0 >= START.0 + 8 * HOUR);
+        assert!(drop_expired(&store, now).failed.is_none());
+        let is_over = |index: &usize| match index {
+            0 => now.0 >= START.0 + 8 * HOUR,
+            // An hour after the first look.
+            2 => now.0 >= START.0 + HOUR + 10 * MINUTE,
+            _ => false,
+        };
+        let is_left = |index: &usize| forgotten_at[*index].is_none();
+        let expected: Vec<_> = (0..3).filter(is_left).filter(is_over).collect();
         let since = kept_since(store.granularities(), now).unwrap();
-        let candidates = store.series_without_samples(since, 9);
-        assert_eq!(candidates, ids[..expected], "at {now}");
+        let candidates = store.series_without_samples(now, since, 9);
+        let expected_ids: Vec<_> = expected.iter().map(|index| ids[*index]).collect();
+        assert_eq!(candidates, expected_ids, "at {now}");
         // Those that still have samples, or may get some, are left, whoever asks.
         let forgotten = appender.forget_series(&ids, since).unwrap();
-        assert_eq!(forgotten, expected, "at {now}");
-        if forgotten > 0 {
-            forgotten_at = Some(now);
+        assert_eq!(forgotten, expected.len(), "at {now}");
+        for index in expected {
+            forgotten_at[index] = Some(now);
         }
     }
-    assert_eq!(forgotten_at, Some(START.plus(8 * HOUR)));
+    assert_eq!(forgotten_at[0], Some(START.plus(8 * HOUR)));
     let known = |store: &Store, index: usize| store.dictionary().find(&all[index].key);
-    let expected = [None, Some(ids[1]), Some(ids[2])];
+    let expected = [None, Some(ids[1]), None];
     assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
     // A batch that was resolved before would vanish.
     let late = samples(ids[0], [(now.0, 1.0)]);
@@ -109,7 +108,7 @@ fn a_series_is_forgotten_with_the_last_partition_that_could_hold_a_sample_of_it(
     assert_eq!(define(&mut appender, &all[..1], now), [SeriesId(3)]);
     drop((store, appender));
     let (store, _) = open_with(dir.path(), &set, now);
-    let expected = [Some(SeriesId(3)), Some(ids[1]), Some(ids[2])];
+    let expected = [Some(SeriesId(3)), Some(ids[1]), None];
     assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
     // What was remembered of it does not come back.
     assert_eq!(times_seen(&store), Some(("times_seen", 0)));
@@ -131,7 +130,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
         now = now.plus(6 * HOUR);
         send(&mut appender, batch, now.minus(1));
         store.checkpoint(now.minus(1)).unwrap();
-        drop_expired(&store, now.minus(1));
+        assert!(drop_expired(&store, now.minus(1)).failed.is_none());
         assert_eq!(files(dir.path()), expected_files(now.minus(1)), "at {now}");
     }
     let selector = Selector { metric: Some("page_views".into()), tags: Vec::new() };

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// All that is ever sent lies so near to the beginning.
-const REACH_MS: i64 = 600 * DAY;
+pub(crate) const REACH_MS: i64 = 600 * DAY;
 /// With more series, a look shows some of them.
 const SHOWN_MAX: usize = 24;
 

@@ -54,6 +54,7 @@ const KINDS: &[&str] = &[
     "preallocations",
     "deleted series",
     "forgotten series",
+    "forgotten series without a sample",
     "renamed series",
     "snapshots",
     "restores",

@@ -4,6 +4,7 @@
 use std::{fs, path::Path};
 
 use granary::{
+    actors::{Dropped, drop_expired},
     model::{GranularityIndex, Moment, SeriesId, SeriesLimits, UnixMillis},
     policy::retention,
     store::{ChangeAction, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
@@ -12,9 +13,10 @@ use tempfile::TempDir;
 
 use crate::{
     faulty::{Call, EIO, ENOSPC, Effect, Fault, FaultyMedium},
-    history::History,
+    history::{History, REACH_MS},
     levels::Levels,
     senders::Sent,
+    setup::NOW as BEGIN,
     stages,
     world::{Outcome, Request, Worlds},
 };
@@ -50,13 +52,8 @@ impl Upkeep {
                 store.preallocate(GranularityIndex(*level), *document, &ids).map(|_| 0)
             }
             Self::Drop => {
-                let mut dropped = 0;
-                for own in store.partitions() {
-                    if retention::is_expired(store.granularity(own.id.granularity), own.end, now) {
-                        dropped += u64::from(store.drop_partition(own.id)?);
-                    }
-                }
-                Ok(dropped)
+                let Dropped { partitions, failed } = drop_expired(store, now);
+                failed.map_or(Ok(partitions), Err)
             }
             Self::Seal => {
                 let report = store.seal(now, 0, &|_| true)?;
@@ -88,8 +85,11 @@ impl History {
     fn forget_series(&mut self) {
         let now = self.now();
         let Some(since) = retention::kept_since(&self.levels.current, now) else { return };
-        let series = self.store().series_without_samples(since, 9);
+        let series = self.store().series_without_samples(now.clock, since, 9);
         if series.is_empty() {
+            return;
+        }
+        if !self.hold_nothing(&series, since) {
             return;
         }
         let request = Request::Change(series.iter().map(|id| (*id, None)).collect());
@@ -104,6 +104,31 @@ impl History {
                 self.expect_fault(&cause, "failed upkeep");
             }
         }
+    }
+
+    /// Whether it is seen that series have no cell that is kept, or in a partition.
+    fn hold_nothing(&mut self, series: &[SeriesId], since: UnixMillis) -> bool {
+        let (store, mut slots) = (self.store(), Vec::new());
+        let starts = store.partitions().into_iter().map(|own| own.id.start);
+        let range = starts.fold(since, UnixMillis::min)..BEGIN.plus(REACH_MS);
+        for level in 0..store.all_granularities().len() {
+            let view = store.view(GranularityIndex(level), range.clone(), series);
+            let seen = view.and_then(|view| {
+                series.iter().try_for_each(|id| {
+                    view.slots_into(*id, &mut slots)?;
+                    let level = &store.all_granularities()[level].name;
+                    assert!(slots.is_empty(), "{id:?} has samples of {level}: {slots:?}");
+                    Ok(())
+                })
+            });
+            if let Err(cause) = seen {
+                self.expect_fault(&cause, "failed views");
+                return false;
+            }
+        }
+        let unsampled = store.last_samples(series).iter().filter(|last| last.is_none()).count();
+        self.tally.count("forgotten series without a sample", unsampled as u64);
+        true
     }
 
     pub(crate) fn seal(&mut self) {

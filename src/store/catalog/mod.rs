@@ -103,9 +103,9 @@ impl Catalog {
     }
 
     /// Forgets what is remembered of series that have no more samples.
-    pub(crate) fn release(&mut self, series: &[SeriesId]) {
+    pub(crate) fn forget(&mut self, series: &[SeriesId]) {
         for id in series {
-            self.states.release(*id);
+            self.states.forget(*id);
         }
     }
 

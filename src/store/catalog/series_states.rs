@@ -56,7 +56,7 @@ impl SeriesStates {
     }
 
     /// Forgets what is remembered of a series; the next checkpoint writes that.
-    pub(crate) fn release(&mut self, series: SeriesId) {
+    pub(crate) fn forget(&mut self, series: SeriesId) {
         self.mark(series);
         let index = series.0 as usize;
         let state = &mut self.states[index];
