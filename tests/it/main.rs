@@ -9,6 +9,8 @@ mod corpus;
 mod counters;
 mod files;
 mod finding;
+#[path = "../support/fleet.rs"]
+mod fleet;
 mod golden;
 mod head;
 mod long_series;
@@ -34,3 +36,4 @@ mod spans;
 mod tidy;
 mod verify;
 mod whereabouts;
+mod year;

@@ -1,0 +1,56 @@
+//! A fleet whose hosts come and go is kept for long: once every retention is reached nothing grows.
+//! `benches/year.rs` does the same with 10,000 series for a year.
+
+use std::collections::BTreeMap;
+
+use granary::model::UnixMillis;
+
+use crate::{
+    fleet::{Run, Simulation, sizes},
+    setup::{HOUR, MINUTE, granularities},
+};
+
+/// 2026-09-12T00:00:00Z
+const START: UnixMillis = UnixMillis(1_789_171_200_000);
+
+#[test]
+fn once_every_retention_is_reached_nothing_grows_though_hosts_come_and_go() {
+    let run = Run {
+        set: granularities(&[["10m", "1h", "2h", "4h"], ["1h", "4h", "4h", "12h"]]),
+        hosts: 8,
+        metrics: 25,
+        interval_ms: 10 * MINUTE,
+        samples_a_checkpoint: 3,
+        renewal_ms: 2 * HOUR,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut simulation = Simulation::new(dir.path(), run, START);
+    let settled = simulation.run.settled_ms();
+    // The most of each, until a time and from then on.
+    let mut most = [BTreeMap::new(), BTreeMap::new()];
+    while simulation.now.0 < START.0 + settled + 24 * HOUR {
+        simulation.step();
+        let since = simulation.now.0 - START.0 - settled;
+        if since >= 0 {
+            for (what, size) in sizes(&simulation.store, dir.path()) {
+                let most = most[usize::from(since >= 12 * HOUR)].entry(what).or_default();
+                *most = size.max(*most);
+            }
+        }
+    }
+    let [before, after] = most;
+    // Ids are not given again: what stays of each is its place in these.
+    assert_eq!(after["ids"] - before["ids"], 6 * 25);
+    let is_flat = |what: &str| after[what] <= before[what] + before[what] / 20;
+    let per_id = ["ids", "dictionary", "states", "times_seen", "journal", "senders"];
+    let flat = before.keys().filter(|what| !per_id.contains(what));
+    let grown: Vec<_> = flat.filter(|what| !is_flat(what)).collect();
+    assert!(grown.is_empty(), "{grown:?} grew: {before:?}, then {after:?}");
+    let known = simulation.store.dictionary().len();
+    let bytes_an_id = |what: &str| (after[what] - before[what]) / (6 * 25);
+    assert!(bytes_an_id("dictionary") <= 32 && bytes_an_id("states") <= 40, "{after:?}");
+    // Of the hosts that were there within the longest retention, and its partition, each has 25.
+    assert!(known <= (8 + 8 + 2) * 25, "{known}");
+    let (store, _) = simulation.restart(dir.path());
+    assert_eq!(store.dictionary().len(), known);
+}

@@ -1,0 +1,232 @@
+//! A simulated fleet whose hosts come and go, and a daemon without threads that keeps it: the store,
+//! and what the roles do with it in the same order, by a clock that is given. Months pass in minutes.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    sync::Arc,
+};
+
+use granary::{
+    actors::drop_expired,
+    clock::Stopwatch,
+    model::{
+        AcceptedBatch, BatchNumber, CountsOnce, GranularitySet, Kind, SeriesId, SeriesInfo,
+        UnixMillis,
+    },
+    policy::retention::kept_since,
+    store::{Appender, Store},
+};
+
+use crate::setup::{define, open_with, series};
+
+/// Series that are forgotten in one run, as the retention role has it.
+const FORGOTTEN_AT_ONCE: usize = 4096;
+
+/// The values of `benches/disk_peers.py`: three of five series are counters that grow by an irregular
+/// amount, two are gauges that wander with one decimal.
+pub(crate) struct Values {
+    random: fastrand::Rng,
+    metrics: usize,
+    now: Vec<f64>,
+}
+
+impl Values {
+    /// Of some hosts, each with as many metrics.
+    pub(crate) fn new(hosts: usize, metrics: usize, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let now = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();
+        Self { random, metrics, now }
+    }
+
+    /// How the values of a series are to be read.
+    pub(crate) fn kind(index: usize) -> Kind {
+        if index % 5 < 3 { Kind::Counter } else { Kind::Gauge }
+    }
+
+    /// The next values of all series.
+    pub(crate) fn step(&mut self) -> &[f64] {
+        for (index, value) in self.now.iter_mut().enumerate() {
+            // Box and Muller's normal distribution.
+            let (one, two) = (1.0 - self.random.f64(), self.random.f64());
+            let step = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos();
+            if Self::kind(index) == Kind::Counter {
+                *value += (10_000.0 * (index % self.metrics + 1) as f64 * step.abs()).floor();
+            } else {
+                *value = ((*value + step).clamp(0.0, 1000.0) * 10.0).round() / 10.0;
+            }
+        }
+        &self.now
+    }
+}
+
+/// The series of a host.
+pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
+    let host = format!("web{host}");
+    let one = |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
+    (0..metrics).map(|metric| SeriesInfo { sender: host.as_str().into(), ..one(metric) }).collect()
+}
+
+/// How a fleet sends, and what the daemon does with it.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) set: GranularitySet,
+    pub(crate) hosts: usize,
+    pub(crate) metrics: usize,
+    pub(crate) interval_ms: i64,
+    /// One after so many samples of a series.
+    pub(crate) samples_a_checkpoint: i64,
+    /// After so long a host is gone, and another one in its place.
+    pub(crate) renewal_ms: i64,
+}
+
+impl Run {
+    pub(crate) fn checkpoint_ms(&self) -> i64 {
+        self.interval_ms * self.samples_a_checkpoint
+    }
+
+    /// When every retention is reached, also of the series that go first.
+    pub(crate) fn settled_ms(&self) -> i64 {
+        let kept = self.set.iter().map(|own| {
+            own.retention.longest_ms() + 2 * own.partition.longest_ms() + self.checkpoint_ms()
+        });
+        kept.max().unwrap_or(0)
+    }
+}
+
+struct Host {
+    name: Arc<str>,
+    ids: Vec<SeriesId>,
+    values: Values,
+    sent: u64,
+}
+
+/// See the module.
+pub(crate) struct Simulation {
+    pub(crate) run: Run,
+    pub(crate) store: Store,
+    pub(crate) now: UnixMillis,
+    /// Seconds of the longest checkpoint since this was last set to nothing.
+    pub(crate) checkpoint_longest: f64,
+    appender: Appender,
+    /// Those that are there, the oldest first.
+    hosts: VecDeque<Host>,
+    born: usize,
+    /// Up to here the renewal went.
+    renewed: i64,
+}
+
+impl Simulation {
+    pub(crate) fn new(folder: &Path, run: Run, begin: UnixMillis) -> Self {
+        let (store, appender) = open_with(folder, &run.set, begin);
+        let (hosts, renewed) = (VecDeque::new(), begin.0);
+        let (born, checkpoint_longest) = (0, 0.0);
+        let mut this =
+            Self { run, store, now: begin, checkpoint_longest, appender, hosts, born, renewed };
+        (0..this.run.hosts).for_each(|_| this.add_host());
+        this
+    }
+
+    fn add_host(&mut self) {
+        let metrics = self.run.metrics;
+        let all = host_series(self.born, metrics);
+        let ids = define(&mut self.appender, &all, self.now);
+        let values = Values::new(1, metrics, self.born as u64);
+        self.hosts.push_back(Host { name: all[0].sender.clone(), ids, values, sent: 0 });
+        self.born += 1;
+    }
+
+    /// One interval passes: each host sends, and what is due is done.
+    pub(crate) fn step(&mut self) {
+        self.now = self.now.plus(self.run.interval_ms);
+        while self.now.0 - self.renewed >= self.run.renewal_ms {
+            self.renewed += self.run.renewal_ms;
+            self.hosts.pop_front();
+            self.add_host();
+        }
+        let batches: Vec<_> = self.hosts.iter_mut().map(|host| host.batch(self.now)).collect();
+        let verdicts = self.appender.commit(&[], &batches, self.now).unwrap().batches;
+        assert!(verdicts.iter().all(|verdict| verdict.is_accepted()), "{verdicts:?}");
+        if self.now.0 % self.run.checkpoint_ms() == 0 {
+            self.upkeep();
+        }
+    }
+
+    /// What checkpointer, sealer and retention do.
+    fn upkeep(&mut self) {
+        let watch = Stopwatch::start();
+        self.store.checkpoint(self.now).unwrap();
+        self.checkpoint_longest = self.checkpoint_longest.max(watch.seconds());
+        let sealed = self.store.seal(self.now, self.run.checkpoint_ms(), &|_| true).unwrap();
+        assert_eq!(sealed.refused, 0);
+        let dropped = drop_expired(&self.store, self.now);
+        assert!(dropped.failed.is_none(), "{dropped:?}");
+        let since = kept_since(&self.run.set, self.now).unwrap();
+        let gone = self.store.series_without_samples(self.now, since, FORGOTTEN_AT_ONCE);
+        if !gone.is_empty() {
+            self.appender.forget_series(&gone, since).unwrap();
+        }
+    }
+
+    /// Closes the store, and opens it again; returns how many seconds that took.
+    pub(crate) fn restart(self, folder: &Path) -> (Store, f64) {
+        let Self { run, store, now, appender, .. } = self;
+        drop((store, appender));
+        let watch = Stopwatch::start();
+        let (store, _) = open_with(folder, &run.set, now);
+        (store, watch.seconds())
+    }
+}
+
+impl Host {
+    fn batch(&mut self, at: UnixMillis) -> AcceptedBatch {
+        self.sent += 1;
+        let number = BatchNumber { sender: self.name.clone(), epoch: 1, seq: self.sent };
+        AcceptedBatch {
+            counts_once: CountsOnce::ByNumber(number),
+            series: self.ids.clone(),
+            times: vec![at.0],
+            values: self.values.step().to_vec(),
+            ..AcceptedBatch::default()
+        }
+    }
+}
+
+/// Bytes that files take on the disk, those of the folders in it too, and how many there are.
+pub(crate) fn used(folder: &Path) -> (u64, usize) {
+    let (mut bytes, mut files) = (0, 0);
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let (own_bytes, own_files) = if path.is_dir() {
+            used(&path)
+        } else {
+            (fs::metadata(&path).map_or(0, |own| own.blocks() * 512), 1)
+        };
+        bytes += own_bytes;
+        files += own_files;
+    }
+    (bytes, files)
+}
+
+/// What a store takes of one thing and another, by name.
+pub(crate) fn sizes(store: &Store, folder: &Path) -> BTreeMap<&'static str, u64> {
+    let (series, ids) = {
+        let dictionary = store.dictionary();
+        (dictionary.len() as u64, dictionary.id_count() as u64)
+    };
+    let (partitions, files) = used(&folder.join("partitions"));
+    let sizes = [
+        ("series", series),
+        ("ids", ids),
+        ("senders", store.sender_count() as u64),
+        ("files", files as u64),
+        ("partitions", partitions),
+        ("head", store.head_bytes()),
+        ("journal", store.journal_bytes()),
+        ("objects", store.objects_bytes()),
+    ];
+    let memory = store.memory().map(|(part, bytes)| (part, bytes as u64));
+    sizes.into_iter().chain(memory).collect()
+}
