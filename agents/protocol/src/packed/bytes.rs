@@ -56,8 +56,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn eight(&mut self) -> Result<[u8; 8], DecodeError> {
-        let fault = self.fault("it ends too early");
-        self.take(8)?.try_into().map_err(|_| fault)
+        self.take(8)?.try_into().map_err(|_| self.fault("it ends too early"))
     }
 
     pub(super) fn unsigned(&mut self) -> Result<u64, DecodeError> {
