@@ -100,8 +100,10 @@ mod tests {
             std::thread::yield_now();
         };
         exec.sample(2000, &mut Readings::default()).unwrap();
+        let turns = Arc::clone(&exec.turns);
         drop(exec);
         assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "{pid} is still there");
+        assert!(turns.take().is_none() && turns.end(Duration::ZERO), "one may begin after the end");
         assert!(!later.exists(), "one began after the end");
     }
 }
