@@ -17,7 +17,8 @@ use self::{
 };
 use crate::{
     AgentArgs, Readings, Source, TlsFiles,
-    client::{Client, Token, without_password},
+    address::without_user,
+    client::{Client, Token},
     clock::unix_ms,
     logging,
     own_metrics::OwnMetrics,
@@ -134,9 +135,8 @@ fn deliver(
     let also = also.map(|url| start(std::slice::from_ref(url), folder.join(folder_of(url)), None));
     let deliveries: Vec<_> =
         std::iter::once(Ok(first)).chain(also).collect::<Result<_, AgentError>>()?;
-    let all = |urls: &[String]| {
-        urls.iter().map(|url| without_password(url)).collect::<Vec<_>>().join(",")
-    };
+    let all =
+        |urls: &[String]| urls.iter().map(|url| without_user(url)).collect::<Vec<_>>().join(",");
     let (url, also) = (all(&args.url), all(&args.also));
     info!(agent, url, also, interval = ?args.interval, sources = sources.len(), "started");
     let mut sampler = Sampler {
@@ -164,7 +164,7 @@ fn folder_of(url: &str) -> String {
     let safe = |letter: char| {
         if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '_' }
     };
-    let url = without_password(url);
+    let url = without_user(url);
     let (_, address) = url.split_once("://").unwrap_or(("", &url));
     format!("also-{}", address.chars().map(safe).collect::<String>())
 }

@@ -21,7 +21,10 @@ use ureq::{
     tls::TlsConfig,
 };
 
-use crate::request::{Body, Form};
+use crate::{
+    address::without_user,
+    request::{Body, Form},
+};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest answer that is read.
@@ -104,7 +107,7 @@ impl Client {
 
     /// The daemon that it talks to, as it may be shown.
     pub(crate) fn url(&self) -> String {
-        without_password(self.daemon())
+        without_user(self.daemon())
     }
 
     fn daemon(&self) -> &str {
@@ -188,15 +191,6 @@ impl Client {
     }
 }
 
-/// An address without the user and password that it may have, for a proxy before the daemon.
-pub(crate) fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let end = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
-}
-
 /// What it means that there is no answer: nothing was sent, or nobody knows.
 fn without_answer(fault: &ureq::Error) -> Outcome {
     use ureq::{Error, Timeout};
@@ -252,13 +246,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_for_a_proxy_is_not_shown() {
-        for (url, expected) in [
-            ("https://eve:s3cret@x:1/a@b", "https://x:1/a@b"),
-            ("http://eve:s3@cret@x", "http://x"),
-            ("http://x:7117", "http://x:7117"),
-        ] {
-            assert_eq!(without_password(url), expected);
+    fn a_password_for_a_proxy_is_sent_and_not_shown() {
+        for (url, expected) in
+            [("https://eve:s3cret@x:1/a@b", "https://x:1/a@b"), ("http://x:7117", "http://x:7117")]
+        {
             let client = Client::new(&[url.to_owned()], None, TlsConfig::default());
             assert_eq!((client.url().as_str(), client.daemon()), (expected, url));
         }

@@ -5,6 +5,7 @@
 //! the spool's batches, oldest first, and removes them when the daemon has acknowledged them.
 //! This crate knows the protocol, never the daemon, and never what a source measures.
 
+mod address;
 mod agent;
 mod args;
 mod client;
@@ -35,6 +36,7 @@ mod test_server;
 mod tls;
 mod watched;
 
+pub use address::hosts_of;
 pub use agent::{AgentError, run, run_planned};
 pub use args::{AgentArgs, LogFormat};
 pub use clock::{Stopwatch, unix_ms};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use granary_agent_kit::Stopwatch;
+use granary_agent_kit::{Stopwatch, hosts_of};
 use mongodb::{
     Client,
     bson::{Document, doc},
@@ -13,7 +13,7 @@ use mongodb::{
     options::{ClientOptions, ServerAddress, ServerMonitoringMode},
 };
 
-use crate::settings::{SettingsError, TargetSettings, hosts_of};
+use crate::settings::{SettingsError, TargetSettings};
 
 /// The code of what a user may not do.
 const UNAUTHORIZED: i32 = 13;

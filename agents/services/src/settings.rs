@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use granary_agent_kit::{read_small, some_span, span};
+use granary_agent_kit::{hosts_of, read_small, some_span, span};
 use serde::Deserialize;
 
 use crate::Kind;
@@ -72,7 +72,7 @@ pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     for (index, service) in services.iter().enumerate() {
         if service.address.contains('@') && !service.address.starts_with('/') {
             // It would be shown, and be a tag.
-            let hosts = service.address.rsplit_once('@').map_or("", |(_, hosts)| hosts);
+            let hosts = hosts_of(&service.address);
             return Err(format!(
                 "\"...@{hosts}\": an address has no user and password; use user and password_file"
             ));
