@@ -43,6 +43,8 @@ pub(crate) enum Outcome {
     Unknown {
         /// Why.
         cause: String,
+        /// Whether there was something, but not the daemon's answer.
+        answered: bool,
     },
     /// Not now; try again, not before `after` if it is given.
     Retry {
@@ -50,6 +52,8 @@ pub(crate) enum Outcome {
         after: Option<Duration>,
         /// Why.
         cause: String,
+        /// Whether the daemon said so; else nothing was sent.
+        answered: bool,
     },
 }
 
@@ -184,9 +188,11 @@ impl Client {
         match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
             Ok(bytes) => interpret(status, after, &bytes),
             Err(cause) if status == 200 => {
-                Outcome::Unknown { cause: format!("status {status}: {cause}") }
+                Outcome::Unknown { cause: format!("status {status}: {cause}"), answered: true }
             }
-            Err(cause) => Outcome::Retry { after, cause: format!("status {status}: {cause}") },
+            Err(cause) => {
+                Outcome::Retry { after, cause: format!("status {status}: {cause}"), answered: true }
+            }
         }
     }
 }
@@ -202,7 +208,11 @@ fn without_answer(fault: &ureq::Error) -> Outcome {
             | Error::HostNotFound
             | Error::Timeout(Timeout::Resolve | Timeout::Connect)
     ) || matches!(fault, Error::Io(cause) if is_refused(cause));
-    if is_unsent { Outcome::Retry { after: None, cause } } else { Outcome::Unknown { cause } }
+    if is_unsent {
+        Outcome::Retry { after: None, cause, answered: false }
+    } else {
+        Outcome::Unknown { cause, answered: false }
+    }
 }
 
 /// What status and body mean.
@@ -212,7 +222,7 @@ fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
             Ok(answer) => Outcome::Acknowledged(answer),
             Err(cause) => {
                 let cause = format!("status 200, but not the daemon's answer: {cause}");
-                Outcome::Unknown { cause }
+                Outcome::Unknown { cause, answered: true }
             }
         };
     }
@@ -223,7 +233,7 @@ fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
     match status {
         409 if word == "unknown_refs" => Outcome::UnknownRefs,
         400 | 413 => Outcome::Refused(cause),
-        _ => Outcome::Retry { after, cause },
+        _ => Outcome::Retry { after, cause, answered: true },
     }
 }
 

@@ -215,18 +215,18 @@ impl Sender {
             Outcome::UnknownRefs => {
                 self.posted_through = posted_before;
                 let cause = "the daemon does not know refs that were just defined".to_owned();
-                Ok(self.retry(None, &cause))
+                Ok(self.retry(None, &cause, true))
             }
-            Outcome::Retry { after, cause } => {
-                if !is_answer(&cause) {
+            Outcome::Retry { after, cause, answered } => {
+                if !answered {
                     // It never left.
                     self.posted_through = posted_before;
                 }
-                Ok(self.retry(after, &cause))
+                Ok(self.retry(after, &cause, answered))
             }
-            Outcome::Unknown { cause } => {
+            Outcome::Unknown { cause, answered } => {
                 self.unsure_through = self.unsure_through.max(last);
-                Ok(self.retry(None, &cause))
+                Ok(self.retry(None, &cause, answered))
             }
         }
     }
@@ -285,7 +285,7 @@ impl Sender {
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
         // When the new epoch is not taken either, the next one waits.
         if std::mem::replace(&mut self.renumbering, true) {
-            return Ok(self.retry(None, "status 200, but it takes no number"));
+            return Ok(self.retry(None, "status 200, but it takes no number", true));
         }
         Ok(Step::Progress)
     }
@@ -377,7 +377,7 @@ impl Sender {
         Ok(())
     }
 
-    fn retry(&mut self, after: Option<Duration>, cause: &str) -> Step {
+    fn retry(&mut self, after: Option<Duration>, cause: &str, answered: bool) -> Step {
         self.spool.release();
         self.totals.requests_failed.add(1);
         let own = self.backoff.next().unwrap_or(RETRY_MAX);
@@ -396,7 +396,7 @@ impl Sender {
             let url = self.client.url();
             warn!(url, cause, ?delay, "cannot deliver; samples wait in the spool");
         }
-        Step::Retry { delay, answered: is_answer(cause) }
+        Step::Retry { delay, answered }
     }
 
     fn write_report(&mut self) -> Result<(), SpoolError> {
@@ -412,11 +412,6 @@ impl Sender {
         self.report_failing = written.is_err();
         Ok(())
     }
-}
-
-/// Whether a cause to try again is the daemon's answer, and not that nothing left.
-fn is_answer(cause: &str) -> bool {
-    cause.starts_with("status")
 }
 
 #[cfg(test)]
