@@ -290,16 +290,19 @@ impl Sender {
         Ok(Step::Progress)
     }
 
-    /// Posts the batches; when the daemon has forgotten refs, once more with their definitions.
+    /// Posts the batches; when the daemon has forgotten refs, once more with their definitions. All of
+    /// it within the timeout.
     fn post(&self, batches: &[StoredBatch], timeout: Duration) -> Result<Outcome, SpoolError> {
-        let outcome = self.post_with(batches, None, timeout);
+        let watch = Stopwatch::start();
+        let left = || watch.left_of(timeout);
+        let outcome = self.post_with(batches, None, &left);
         if outcome != Outcome::UnknownRefs {
             return Ok(outcome);
         }
         debug!("the daemon does not know our refs; sending their definitions");
         let refs = refs_in(batches).unwrap_or_default();
         let definitions = self.spool.definitions(&refs)?;
-        let outcome = self.post_with(batches, Some(&definitions), timeout);
+        let outcome = self.post_with(batches, Some(&definitions), &left);
         if outcome == Outcome::UnknownRefs && definitions.len() < refs.len() {
             let missing = refs.len() - definitions.len();
             return Ok(Outcome::Refused(format!("{missing} refs have no definition in the spool")));
@@ -313,13 +316,18 @@ impl Sender {
         &self,
         batches: &[StoredBatch],
         definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
-        timeout: Duration,
+        left: &dyn Fn() -> Duration,
     ) -> Outcome {
         let post =
             |form| match build_body(batches, self.spool.epoch(), unix_ms(), definitions, form) {
-                Ok(body) => {
+                Ok(body) if !left().is_zero() => {
                     self.totals.requests.add(1);
-                    self.client.post(&body, timeout)
+                    self.client.post(&body, left())
+                }
+                // It was answered before, or it would not be posted again.
+                Ok(_) => {
+                    let cause = "no time is left to post it again".to_owned();
+                    Outcome::Retry { after: None, cause, answered: true }
                 }
                 Err(cause) => Outcome::Refused(format!("cannot be read back: {cause}")),
             };
