@@ -12,11 +12,14 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use super::acknowledging::{Acknowledge, AcknowledgeFault, Waiting};
+use super::{
+    acknowledging::{Acknowledge, AcknowledgeFault, Waiting},
+    told::told,
+};
 use crate::{
     alerts::{
-        Alert, AlertState, GroupHistory, GroupState, MessageAlert, Routing, Rule, RuleGroup,
-        RuleReport, RuleSet, RuleSources, SourceFault,
+        AlertState, GroupHistory, GroupState, Routing, Rule, RuleGroup, RuleReport, RuleSet,
+        RuleSources, SourceFault,
     },
     model::{UnixMillis, chain},
     query::PromqlSettings,
@@ -25,20 +28,20 @@ use crate::{
 
 /// The rules. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct KnownRules(Arc<Inner>);
+pub struct KnownRules(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(super) struct Inner {
     sources: RuleSources,
     promql: PromqlSettings,
     metrics: Metrics,
     loaded: RwLock<Loaded>,
     /// By the groups' ids.
-    statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
+    pub(super) statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// What is remembered of groups whose files were left out; `None` until that is known.
-    unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
+    pub(super) unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
     /// How often what people are told of has changed.
-    told_changes: AtomicU64,
+    pub(super) told_changes: AtomicU64,
     /// Held while files are read: the last to begin is the last to end.
     reading: Mutex<()>,
     /// Why they could not be read last.
@@ -167,12 +170,6 @@ impl KnownRules {
         self.0.told_changes.fetch_add(1, Ordering::Release);
     }
 
-    /// How often what people are told of has changed: who remembers the number need not look again
-    /// while it is the same.
-    pub fn told_changes(&self) -> u64 {
-        self.0.told_changes.load(Ordering::Acquire)
-    }
-
     /// Notes what is known now of what a group's alerts were.
     pub(super) fn note_history(&self, id: &str, history: &Arc<GroupHistory>) {
         let mut statuses = self.0.statuses.write();
@@ -223,34 +220,6 @@ impl KnownRules {
         self.loaded().set.routing.clone()
     }
 
-    /// What became of all groups of whose alerts people are told, each with its interval in
-    /// milliseconds, and whether it is known of all of them. What a file said that could not be used at
-    /// a start goes on as it was: it did not end because somebody made a mistake.
-    pub fn told_groups(&self) -> (Vec<(i64, Arc<GroupStatus>)>, bool) {
-        let set = self.loaded().set;
-        let mut told = Vec::new();
-        let statuses = self.0.statuses.read();
-        let known =
-            |group: &RuleGroup| Some((group.interval_ms, statuses.get(&group.id())?.clone()));
-        told.extend(set.groups.iter().filter_map(known));
-        drop(statuses);
-        let mut are_all_known = told.len() == set.groups.len();
-        if !set.unread.is_empty() {
-            let unread = self.0.unread.read();
-            are_all_known &= unread.is_some();
-            told.extend(unread.iter().flatten().map(|own| (0, own.clone())));
-        }
-        (told, are_all_known)
-    }
-
-    /// All alerts that fire, and those that have ended lately; `None` until it is known of each group.
-    pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
-        let (groups, are_all_known) = self.told_groups();
-        let rules = groups.iter().flat_map(|(_, own)| own.state.rules.values());
-        let alerts = rules.flat_map(|rule| &rule.alerts).filter_map(MessageAlert::new);
-        are_all_known.then(|| alerts.collect())
-    }
-
     /// The groups in order of their files and places, and what became of them.
     pub fn groups(&self) -> (Arc<RuleSet>, Vec<Arc<GroupStatus>>) {
         let set = self.loaded().set;
@@ -262,52 +231,6 @@ impl KnownRules {
     }
 }
 
-/// What people are told of: all by which a [`MessageAlert`] is made.
-fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
-    let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
-    let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();
-    alerts.filter(is_any).map(|own| {
-        let times = (own.active_at, own.fired_at, own.resolved_at);
-        (&own.labels, &own.annotations, own.state.is_told(), times, &own.acknowledged)
-    })
-}
-
 fn count(set: &RuleSet) -> i64 {
     set.groups.iter().map(|group| group.rules.len() as i64).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{alerts::RuleState, config};
-
-    #[test]
-    fn changes_are_counted_when_people_would_be_told_something_else() {
-        let settings = config::load(None, &config::Overrides::default()).unwrap();
-        let metrics = Metrics::new().unwrap();
-        let known = KnownRules::open(RuleSources::default(), settings.promql, metrics);
-        let alert = |state: &str, value: &str, summary: &str| -> Alert {
-            serde_json::from_value(serde_json::json!({
-                "labels": { "alertname": "A" }, "annotations": { "summary": summary },
-                "state": state, "value": value, "active_at": 1000,
-            }))
-            .unwrap()
-        };
-        let mut counts = Vec::new();
-        for alerts in [
-            vec![],
-            vec![alert("pending", "1", "x")],
-            vec![alert("firing", "1", "x")],
-            vec![alert("firing", "2", "x")],
-            vec![alert("firing", "2", "y")],
-            vec![],
-        ] {
-            let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
-            let state = GroupState { rules, ..GroupState::default() };
-            known.note("g", GroupStatus { state, ..GroupStatus::default() });
-            counts.push(known.told_changes());
-        }
-        let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert_eq!(steps, [0, 1, 0, 1, 1]);
-    }
 }

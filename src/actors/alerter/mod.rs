@@ -9,6 +9,7 @@ mod hosts;
 mod known;
 mod recording;
 mod reviewing;
+mod told;
 
 use std::{sync::Arc, time::Duration};
 

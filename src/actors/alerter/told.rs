@@ -1,0 +1,95 @@
+//! What of the known rules people are told of: the alerts that fire, and those that have ended.
+//!
+//! Must never know: HTTP, who tells them.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::known::{GroupStatus, KnownRules};
+use crate::alerts::{Alert, GroupState, MessageAlert, RuleGroup};
+
+impl KnownRules {
+    /// How often what people are told of has changed: who remembers the number need not look again
+    /// while it is the same.
+    pub fn told_changes(&self) -> u64 {
+        self.0.told_changes.load(Ordering::Acquire)
+    }
+
+    /// What became of all groups of whose alerts people are told, each with its interval in
+    /// milliseconds, and whether it is known of all of them. What a file said that could not be used at
+    /// a start goes on as it was: it did not end because somebody made a mistake.
+    pub fn told_groups(&self) -> (Vec<(i64, Arc<GroupStatus>)>, bool) {
+        let set = self.loaded().set;
+        let mut told = Vec::new();
+        let statuses = self.0.statuses.read();
+        let known =
+            |group: &RuleGroup| Some((group.interval_ms, statuses.get(&group.id())?.clone()));
+        told.extend(set.groups.iter().filter_map(known));
+        drop(statuses);
+        let mut are_all_known = told.len() == set.groups.len();
+        if !set.unread.is_empty() {
+            let unread = self.0.unread.read();
+            are_all_known &= unread.is_some();
+            told.extend(unread.iter().flatten().map(|own| (0, own.clone())));
+        }
+        (told, are_all_known)
+    }
+
+    /// All alerts that fire, and those that have ended lately; `None` until it is known of each group.
+    pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
+        let (groups, are_all_known) = self.told_groups();
+        let rules = groups.iter().flat_map(|(_, own)| own.state.rules.values());
+        let alerts = rules.flat_map(|rule| &rule.alerts).filter_map(MessageAlert::new);
+        are_all_known.then(|| alerts.collect())
+    }
+}
+
+/// What people are told of: all by which a [`MessageAlert`] is made.
+pub(super) fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
+    let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
+    let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();
+    alerts.filter(is_any).map(|own| {
+        let times = (own.active_at, own.fired_at, own.resolved_at);
+        (&own.labels, &own.annotations, own.state.is_told(), times, &own.acknowledged)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        actors::alerter::known::GroupStatus,
+        alerts::{RuleSources, RuleState},
+        config,
+        telemetry::Metrics,
+    };
+
+    #[test]
+    fn changes_are_counted_when_people_would_be_told_something_else() {
+        let settings = config::load(None, &config::Overrides::default()).unwrap();
+        let metrics = Metrics::new().unwrap();
+        let known = KnownRules::open(RuleSources::default(), settings.promql, metrics);
+        let alert = |state: &str, value: &str, summary: &str| -> Alert {
+            serde_json::from_value(serde_json::json!({
+                "labels": { "alertname": "A" }, "annotations": { "summary": summary },
+                "state": state, "value": value, "active_at": 1000,
+            }))
+            .unwrap()
+        };
+        let mut counts = Vec::new();
+        for alerts in [
+            vec![],
+            vec![alert("pending", "1", "x")],
+            vec![alert("firing", "1", "x")],
+            vec![alert("firing", "2", "x")],
+            vec![alert("firing", "2", "y")],
+            vec![],
+        ] {
+            let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
+            let state = GroupState { rules, ..GroupState::default() };
+            known.note("g", GroupStatus { state, ..GroupStatus::default() });
+            counts.push(known.told_changes());
+        }
+        let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(steps, [0, 1, 0, 1, 1]);
+    }
+}
