@@ -14,8 +14,9 @@ use jiff::tz::TimeZone;
 use super::{
     Bounded, NOTHING, TURNS_MAX,
     functions::{self, argument, fault, string},
-    methods::{self, NO_TIME, Rewriting},
+    methods::{self, Rewriting},
     text,
+    times::{self, NO_TIME},
 };
 use crate::{
     alerts::{LabelSet, Message, MessageAlert},
@@ -134,8 +135,8 @@ fn functions(is_html: bool) -> FuncMap {
         Ok(text(&parts.join(&separator)))
     });
     add("trimSpace", |args| Ok(text(string(args, 0)?.trim())));
-    add("date", methods::date);
-    add("tz", methods::tz);
+    add("date", times::date);
+    add("tz", times::tz);
     add("stringSlice", |args| Ok(Value::List(args.into())));
     if is_html {
         add("safeHtml", |args| Ok(html::HTML::from(string(args, 0)?.as_str()).into()));
@@ -173,7 +174,7 @@ fn alert(own: &MessageAlert) -> Value {
 
 fn shown(at: Option<i64>) -> String {
     let at = at.map(|at| UnixMillis(at).timestamp().to_zoned(TimeZone::UTC));
-    at.map_or_else(|| NO_TIME.to_owned(), |at| methods::shown(&at))
+    at.map_or_else(|| NO_TIME.to_owned(), |at| times::shown(&at))
 }
 
 fn labels_of(own: &LabelSet) -> Value {

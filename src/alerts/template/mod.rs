@@ -7,6 +7,7 @@ mod functions;
 mod humanize;
 mod message;
 mod methods;
+mod times;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
