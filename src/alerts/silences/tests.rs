@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::*;
+use super::{wanted::SILENCES_MAX, *};
 
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const HOUR: i64 = 3_600_000;

@@ -1,0 +1,136 @@
+//! What becomes of silences when somebody wants one, or another one in place of it.
+//!
+//! Must never know: where silences are kept, who asks.
+
+use super::{Recurrence, Silence, SilenceFault, SilenceState, Silences};
+use crate::{alerts::LabelMatcher, model::UnixMillis};
+
+/// Silences of a store, with those that have ended and are kept.
+pub(super) const SILENCES_MAX: usize = 2000;
+/// Matchers of one.
+const MATCHERS_MAX: usize = 32;
+/// Patterns of all: each is compiled.
+const PATTERNS_MAX: usize = 2000;
+const AUTHOR_BYTES_MAX: usize = 256;
+const COMMENT_BYTES_MAX: usize = 4096;
+
+/// A silence that somebody wants, or a change of one.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "they are those of a silence")]
+pub struct NewSilence {
+    /// Which one is changed; `None`: a new one.
+    pub id: Option<String>,
+    pub matchers: Vec<LabelMatcher>,
+    pub starts_at: UnixMillis,
+    pub ends_at: UnixMillis,
+    pub created_by: String,
+    pub comment: String,
+    /// `None`: it was not said; what recurs must not become one that does not by mistake.
+    pub recurring: Option<Option<Recurrence>>,
+}
+
+impl Silence {
+    /// Whether a change leaves what it has silenced by now as it was (Alertmanager's `canUpdate`).
+    fn may_become(&self, new: &NewSilence, now: UnixMillis) -> bool {
+        let is_same = self.matchers == new.matchers
+            && new.recurring.as_ref().is_none_or(|own| *own == self.recurring);
+        // A window that is to come may be changed as long as the whole has not begun.
+        let has_begun = self.starts_at <= now.0;
+        is_same
+            && self.state(now) != SilenceState::Expired
+            && if has_begun { new.starts_at.0 == self.starts_at } else { new.starts_at >= now }
+    }
+}
+
+impl Silences {
+    /// What becomes of silences when one is wanted: the new or changed one, then the one that it
+    /// replaces. `fresh` is the id of a new one.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn want(
+        &self,
+        new: NewSilence,
+        fresh: String,
+        now: UnixMillis,
+    ) -> Result<Vec<Silence>, SilenceFault> {
+        let before = match &new.id {
+            None => None,
+            Some(id) => Some(self.get(id).ok_or_else(|| SilenceFault::NotFound(id.clone()))?),
+        };
+        check(&new, before, now)?;
+        if let Some(before) = before.filter(|own| own.may_become(&new, now)) {
+            let recurring = new.recurring.unwrap_or_else(|| before.recurring.clone());
+            return Ok(vec![Silence {
+                id: before.id.clone(),
+                matchers: new.matchers,
+                starts_at: new.starts_at.0,
+                ends_at: new.ends_at.0,
+                updated_at: now.0,
+                created_by: new.created_by,
+                comment: new.comment,
+                recurring,
+            }]);
+        }
+        self.has_room(&new)?;
+        let made = Silence {
+            id: fresh,
+            matchers: new.matchers,
+            starts_at: new.starts_at.max(now).0,
+            ends_at: new.ends_at.0,
+            updated_at: now.0,
+            created_by: new.created_by,
+            comment: new.comment,
+            recurring: new.recurring.flatten(),
+        };
+        let replaced = before.filter(|own| own.state(now) != SilenceState::Expired);
+        Ok([Some(made), replaced.map(|own| own.ended(now))].into_iter().flatten().collect())
+    }
+
+    fn has_room(&self, new: &NewSilence) -> Result<(), SilenceFault> {
+        if self.0.len() >= SILENCES_MAX {
+            let message =
+                format!("{} silences are as many as there may be: let some end", self.0.len());
+            return Err(SilenceFault::Invalid(message));
+        }
+        let patterns = |all: &[LabelMatcher]| all.iter().filter(|own| own.is_pattern()).count();
+        let count: usize = self.0.values().map(|own| patterns(&own.matchers)).sum();
+        if count + patterns(&new.matchers) > PATTERNS_MAX {
+            let message = format!("all silences have {PATTERNS_MAX} patterns at most: name values");
+            return Err(SilenceFault::Invalid(message));
+        }
+        Ok(())
+    }
+}
+
+fn check(new: &NewSilence, before: Option<&Silence>, now: UnixMillis) -> Result<(), SilenceFault> {
+    let invalid = |message: &str| Err(SilenceFault::Invalid(message.to_owned()));
+    if new.starts_at >= new.ends_at {
+        return invalid("start time must be before end time");
+    }
+    if new.ends_at <= now {
+        return invalid("end time can't be in the past");
+    }
+    if new.matchers.is_empty() || new.matchers.len() > MATCHERS_MAX {
+        let message = format!("name 1 to {MATCHERS_MAX} matchers");
+        return Err(SilenceFault::Invalid(message));
+    }
+    if new.matchers.iter().all(|own| own.accepts("")) {
+        return invalid("at least one matcher must not match the empty string");
+    }
+    for (name, text, bytes_max) in [
+        ("createdBy", &new.created_by, AUTHOR_BYTES_MAX),
+        ("comment", &new.comment, COMMENT_BYTES_MAX),
+    ] {
+        if text.trim().is_empty() || text.len() > bytes_max {
+            let message = format!("{name}: write 1 to {bytes_max} bytes");
+            return Err(SilenceFault::Invalid(message));
+        }
+    }
+    if new.recurring.is_none() && before.is_some_and(|own| own.recurring.is_some()) {
+        return invalid(
+            "this silence recurs: send `recurring`, too, with null for one that does not",
+        );
+    }
+    Ok(())
+}
