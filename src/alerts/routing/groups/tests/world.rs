@@ -1,0 +1,148 @@
+//! Alerts that fire and end as a test says, and receivers that are told of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use super::{super::*, STEP_MS};
+use crate::alerts::routing::file::check_routing;
+
+pub(super) fn routing(more: &str, send_resolved: bool) -> Routing {
+    let text = format!(
+        "route: {{receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m{more}}}\n\
+         receivers:\n- name: one\n  webhook_configs: [{{url: 'http://x', send_resolved: {send_resolved}}}]\n\
+         - name: boss\n  webhook_configs: [{{url: 'http://y'}}]\n"
+    );
+    check_routing("own.yml", Path::new(""), &text).unwrap()
+}
+
+/// A receiver that is told in two ways.
+pub(super) fn two_ways() -> Routing {
+    let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
+                receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
+    check_routing("own.yml", Path::new(""), text).unwrap()
+}
+
+pub(super) fn labels(name: &str) -> LabelSet {
+    [("alertname".to_owned(), name.to_owned())].into()
+}
+
+pub(super) fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> MessageAlert {
+    let annotations = LabelSet::new();
+    MessageAlert { labels: labels(name), annotations, starts_at, ends_at, acknowledged_by: None }
+}
+
+/// What the receiver was told: names of what fires, and of what has ended.
+pub(super) type Said = (Vec<String>, Vec<String>);
+
+pub(super) fn said(message: &Message) -> Said {
+    let of = |is_firing: bool| {
+        let own = message.alerts.iter().filter(|own| own.is_firing() == is_firing);
+        own.map(|own| own.labels["alertname"].clone()).collect()
+    };
+    (of(true), of(false))
+}
+
+/// The alerts of a test, and the groups that are told of them.
+pub(super) struct World {
+    pub(super) routing: Routing,
+    pub(super) groups: Groups,
+    pub(super) stored: BTreeMap<String, Vec<u8>>,
+    pub(super) alerts: BTreeMap<&'static str, MessageAlert>,
+    pub(super) muted: BTreeSet<&'static str>,
+    pub(super) now: i64,
+    /// The alerts as they were looked at last.
+    pub(super) seen: Option<Vec<MessageAlert>>,
+}
+
+impl World {
+    pub(super) fn new(routing: Routing) -> Self {
+        let (stored, alerts, muted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self {
+            routing,
+            groups: Groups::default(),
+            stored,
+            alerts,
+            muted,
+            now: 1_000_000,
+            seen: None,
+        }
+    }
+
+    pub(super) fn fire(&mut self, name: &'static str) {
+        let fires = self.alerts.get(name).is_some_and(MessageAlert::is_firing);
+        if !fires {
+            self.alerts.insert(name, alert(name, self.now, None));
+        }
+    }
+
+    pub(super) fn end(&mut self, name: &'static str) {
+        if let Some(own) = self.alerts.get_mut(name).filter(|own| own.is_firing()) {
+            own.ends_at = Some(self.now);
+        }
+    }
+
+    pub(super) fn step(&mut self) {
+        let alerts: Vec<_> = self.alerts.values().cloned().collect();
+        let muted = &self.muted;
+        let is_muted = |labels: &LabelSet| muted.contains(labels["alertname"].as_str());
+        let are_changed = self.seen.as_ref() != Some(&alerts);
+        let mut ask = || Some(alerts.clone());
+        let now = UnixMillis(self.now);
+        self.groups.step(&self.routing, are_changed, &mut ask, &is_muted, now);
+        self.seen = Some(alerts);
+        self.store();
+    }
+
+    pub(super) fn store(&mut self) {
+        for (id, bytes) in self.groups.take_changes() {
+            match bytes {
+                Some(bytes) => drop(self.stored.insert(id, bytes)),
+                None => drop(self.stored.remove(&id)),
+            }
+        }
+    }
+
+    /// The process is killed, and begins with what is stored.
+    pub(super) fn crash(&mut self) {
+        let (groups, faults) = Groups::load(self.stored.clone().into_iter());
+        assert_eq!(faults, [""; 0]);
+        (self.groups, self.seen) = (groups, None);
+    }
+
+    /// Tells all that is owed; the receivers confirm it.
+    pub(super) fn tell(&mut self) -> Vec<(String, Said)> {
+        self.tell_ways(|_| true)
+    }
+
+    /// The same of some ways; the others fail.
+    pub(super) fn tell_ways(&mut self, takes: impl Fn(&str) -> bool) -> Vec<(String, Said)> {
+        let mut told = Vec::new();
+        for owing in self.groups.owing(&self.routing) {
+            let message = self.groups.message(&self.routing, &owing);
+            if let Some((message, _)) = message.filter(|_| takes(&owing.way)) {
+                told.push((owing.receiver.clone(), said(&message)));
+                self.groups.confirm(&self.routing, &owing, &message);
+            }
+        }
+        self.store();
+        told
+    }
+
+    /// Goes on for so long, with the receiver there; returns what was told, and when.
+    pub(super) fn run(&mut self, ms: i64) -> Vec<(i64, Said)> {
+        let until = self.now + ms;
+        let mut told = Vec::new();
+        while self.now < until {
+            self.step();
+            told.extend(self.tell().into_iter().map(|(_, said)| (self.now, said)));
+            self.now += STEP_MS;
+        }
+        told
+    }
+}
+
+pub(super) fn names(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
