@@ -11,7 +11,7 @@ use granary::{
         AcceptedBatch, Cell, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits,
         SeriesState, UnixMillis,
     },
-    store::{DocumentLayout, Folder, Store},
+    store::{DocumentLayout, Folder, HeadRow, HeadRowWriter, Store},
 };
 use granary_protocol::{Batch, decode_batch, encode_batch};
 use xxhash_rust::xxh3::xxh3_128;
@@ -89,6 +89,63 @@ fn bare(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The minutes of a host's series in the head: three of five are counters, read at a jittered pace.
+fn head_cells(samples: i64) -> [Cell; 64] {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut cells = [Cell::EMPTY; 64];
+    let is_counter = |lane: usize| lane % 5 < 3;
+    let kind = |lane| if is_counter(lane) { Kind::Counter } else { Kind::Gauge };
+    let mut states: Vec<_> = (0..64).map(|lane| SeriesState::new(kind(lane))).collect();
+    let mut values = [0.0; 64];
+    for round in -2..samples {
+        let at = round * 60_000 + random.i64(0..3);
+        let lanes = cells.iter_mut().zip(&mut states).zip(&mut values).enumerate();
+        for (lane, ((cell, state), value)) in lanes {
+            let step = f64::from(random.u32(0..10_000));
+            *value = if is_counter(lane) { *value + step } else { step / 10.0 };
+            let own = state.observe(UnixMillis(at), *value, 0, UnixMillis(0)).cell;
+            if round >= 0 {
+                cell.merge(&Cell { first_at: at as u32, last_at: at as u32, ..own });
+            }
+        }
+    }
+    cells
+}
+
+/// Rows of the head: what a checkpoint writes and merges, and what a query takes of them.
+fn head(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("head");
+    for samples in [1, 5, 60] {
+        let cells = head_cells(samples);
+        let mut writer = HeadRowWriter::default();
+        let bytes = writer.write(&cells, 7).unwrap().to_vec();
+        group.throughput(Throughput::Elements(64));
+        group.bench_function(
+            format!("write 64 cells of {samples}, {} bytes", bytes.len()),
+            |own| {
+                own.iter(|| writer.write(black_box(&cells), 7).map(<[u8]>::len));
+            },
+        );
+        group.bench_function(format!("merge a row of 64 cells of {samples}"), |own| {
+            own.iter(|| {
+                let mut out = [Cell::EMPTY; 64];
+                HeadRow::parse(black_box(&bytes), 7).unwrap().merge_into(&mut out).unwrap();
+                out
+            });
+        });
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(format!("take one cell of {samples}"), |own| {
+            own.iter(|| {
+                let row = HeadRow::checked(black_box(&bytes)).unwrap();
+                row.cells(black_box(1 << 50), |_, cell| {
+                    black_box(cell);
+                })
+            });
+        });
+    }
+    group.finish();
+}
+
 /// A commit of a request's samples, and a write and sync of as many bytes.
 fn journal(criterion: &mut Criterion) {
     const REQUEST: u32 = 1000;
@@ -130,5 +187,5 @@ fn journal(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, hot_path, bare, journal);
+criterion_group!(benches, hot_path, bare, head, journal);
 criterion_main!(benches);

@@ -44,7 +44,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 18] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -61,6 +61,7 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("promql", promql),
     ("settings", settings),
     ("sealed", sealed),
+    ("head", head),
     ("packed", packed),
 ];
 
@@ -243,6 +244,11 @@ pub fn journal(bytes: &[u8]) {
 /// The head of a group of sealed documents, and a block of it.
 pub fn sealed(bytes: &[u8]) {
     store::fuzz_sealed(bytes);
+}
+
+/// A row of the head.
+pub fn head(bytes: &[u8]) {
+    store::fuzz_head(bytes);
 }
 
 /// A stored document.

@@ -14,14 +14,15 @@ const SEALED: [(f64, SealedBytes); 4] = [
     (60.0, SealedBytes { slot: 8.01, block: 30.0, random_slot: 34.6 }),
     (1440.0, SealedBytes { slot: 9.54, block: 32.0, random_slot: 35.9 }),
 ];
-/// Bytes of a series in each row of the head: 64 share a page of 4 KiB.
-const HEAD_SLOT_BYTES: f64 = 64.0;
+/// Bytes of a series in a row of the head: where a slot has one sample, and where it has more, with
+/// the room that is left in pages of 4 KiB.
+const HEAD_SLOT_BYTES: [f64; 2] = [6.5, 16.0];
 /// The head's file beside its rows: pages that are free after a change (redb is copy-on-write).
-/// Measured by `tests/it/plan.rs`, which says 1.07.
+/// Both measured by `tests/it/plan.rs`.
 const HEAD_FREE: f64 = 1.1;
-/// What a checkpoint writes beside the rows that it changes: 540 bytes a sample were measured with
-/// 2,500,000 series at a sample a minute.
-const HEAD_WRITTEN: f64 = 2.6;
+/// What a checkpoint writes beside the rows that it changes: 60 bytes of a series at most were measured
+/// with 2,500,000 of them and two slots a checkpoint, in all four granularities.
+const HEAD_WRITTEN: f64 = 1.2;
 /// How long documents wait for what is late before they are written.
 const LATENESS_MS: f64 = 120_000.0;
 /// Bytes of a sample in the journal, packed, in runs of 2, 4, 8 .. pages, and once more until those of
@@ -135,8 +136,8 @@ impl Plan {
         let checkpoint_ms = checkpoint_ms(fleet, count, set, bounds);
         let granularities: Vec<_> =
             set.iter().map(|own| planned(fleet, own, count, age_ms)).collect();
-        let head_slots = set.iter().map(|own| head_slots(fleet, own, checkpoint_ms, age_ms));
-        let head = head_slots.sum::<f64>() * count * HEAD_SLOT_BYTES * HEAD_FREE;
+        let in_head = |own| head_slots(fleet, own, checkpoint_ms, age_ms) * row_bytes(fleet, own);
+        let head = set.iter().map(in_head).sum::<f64>() * count * HEAD_FREE;
         let between = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
         let journal = count * JOURNAL_SERIES_BYTES + between * JOURNAL_SAMPLE_BYTES;
         let cells = cell_bytes_due(count, bounds);
@@ -226,6 +227,12 @@ fn head_slots(fleet: &Fleet, own: &Granularity, checkpoint_ms: f64, age_ms: f64)
     (under_way.min(age_ms) / width).ceil()
 }
 
+/// Bytes of a series in a row of the head.
+fn row_bytes(fleet: &Fleet, own: &Granularity) -> f64 {
+    let [of_one, of_more] = HEAD_SLOT_BYTES;
+    if own.width_ms <= fleet.interval_ms { of_one } else { of_more }
+}
+
 fn cell_bytes_due(series: f64, bounds: &PlanBounds) -> f64 {
     (bounds.cell_bytes_max as f64).max(2.0 * CELL_BYTES * series)
 }
@@ -245,9 +252,9 @@ fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoint_ms: f64)
     let journal = series / interval * JOURNAL_SAMPLE_BYTES + series / checkpoint_ms * STATE_BYTES;
     let of_granularity = |own: &Granularity| {
         let width = (own.width_ms as f64).max(interval);
-        let rows = (checkpoint_ms / width + 1.0) * HEAD_SLOT_BYTES * HEAD_WRITTEN / checkpoint_ms;
+        let rows = (checkpoint_ms / width + 1.0) * row_bytes(fleet, own);
         let form = sealed((width / interval).max(1.0));
-        series * (rows + 2.0 * form.slot / width)
+        series * (rows * HEAD_WRITTEN / checkpoint_ms + 2.0 * form.slot / width)
     };
     (journal + set.iter().map(of_granularity).sum::<f64>()) * 1000.0
 }

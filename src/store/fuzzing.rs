@@ -1,4 +1,5 @@
-//! What fuzz targets call: bytes as rows of the journal's tables, and as parts of segments.
+//! What fuzz targets call: bytes as rows of the journal's tables and of the head, and as parts of
+//! segments.
 //!
 //! Must never know: what a fuzz target does with bytes besides.
 
@@ -6,6 +7,7 @@ use super::{
     catalog::series_states,
     dictionary::changes,
     documents::sealed,
+    head,
     journal::{granularities::StoredGranularity, record, series_row},
 };
 
@@ -25,4 +27,9 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
 /// For fuzzing: reads bytes as a group of a segment, or as one of its blocks.
 pub(crate) fn fuzz_sealed(bytes: &[u8]) {
     sealed::fuzzing::read(bytes);
+}
+
+/// For fuzzing: reads bytes as a row of the head.
+pub(crate) fn fuzz_head(bytes: &[u8]) {
+    head::fuzzing::read(bytes);
 }

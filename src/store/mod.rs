@@ -23,6 +23,7 @@ mod handle;
 mod head;
 mod journal;
 mod limits;
+mod number;
 mod objects;
 mod recovery;
 mod room;
@@ -49,8 +50,9 @@ pub use documents::{
 };
 pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace};
-pub(crate) use fuzzing::{fuzz_rows, fuzz_sealed};
+pub(crate) use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{LastSample, Store};
+pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
 pub use limits::StoreLimits;
 pub use objects::{
     ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object,

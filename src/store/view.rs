@@ -149,13 +149,13 @@ impl View {
             }
             let slot_rows = head.slot(slot);
             for (row, series, from) in rows(&self.series) {
+                let wanted = series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
                 slot_rows.row(row, |cells| {
-                    for (place, id) in (from..).zip(series) {
-                        let (_, lane) = row_and_lane(*id);
-                        if let Some(cell) = cells.cell(lane) {
-                            found.push(place, slot, cell);
-                        }
-                    }
+                    // What was written can be read.
+                    let _all = cells.cells(wanted, |lane, cell| {
+                        let before = wanted & ((1 << lane) - 1);
+                        found.push(from + before.count_ones() as usize, slot, cell);
+                    });
                 })?;
             }
         }

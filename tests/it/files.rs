@@ -13,7 +13,7 @@ use granary::{
     query::{Budget, run_until_settled},
     store::{Appender, Folder, Store, StoreError, restore, verify},
 };
-use redb::{Builder, ReadableTable, TableDefinition};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::{
     media::{Faults, HookedFolder},
@@ -328,8 +328,14 @@ fn a_head_row_with_a_flipped_bit_is_served_to_nobody() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let counts = [0, 1, 2, 3].map(|level| count(&open(dir.path()).0, level));
-    // The hour under way, in the head: 35 samples of 1.
-    flip(&dir.path().join("head.redb"), &35_f64.to_le_bytes());
+    let head = dir.path().join("head.redb");
+    let hour_under_way = {
+        let rows: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows/1h");
+        let db = Database::open(&head).unwrap();
+        let table = db.begin_read().unwrap().open_table(rows).unwrap();
+        table.last().unwrap().unwrap().1.value().to_vec()
+    };
+    flip(&head, &hour_under_way);
     let found = faults(dir.path());
     assert!(
         found.iter().any(|fault| fault.starts_with("head.redb: row of series 0 and on, slot at")),

@@ -26,7 +26,7 @@ fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
     }
     drop((store, appender));
     {
-        let rows: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("cells/1m");
+        let rows: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows/1m");
         let db = Database::open(dir.path().join("head.redb")).unwrap();
         let keys: Vec<_> = {
             let table = db.begin_read().unwrap().open_table(rows).unwrap();

@@ -13,8 +13,8 @@ use quick_cache::{Weighter, sync::Cache};
 
 /// Bytes of rows that there is room for, unless told otherwise.
 const BYTES_MAX: usize = 64 << 20;
-/// Bytes of a full row, for the number of rows that there is room for.
-const ROW_BYTES: usize = 3344;
+/// Bytes of a full row, about, for the number of rows that there is room for.
+const ROW_BYTES: usize = 600;
 /// Bytes that a row takes in the cache besides its own.
 const ENTRY_BYTES: usize = 96;
 /// Slots whose versions are remembered, at most.

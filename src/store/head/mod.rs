@@ -6,8 +6,14 @@
 //! know which cells belong into documents: the checkpoint says that.
 
 pub(crate) mod cache;
+mod cell;
+mod elapsed;
+pub(crate) mod fuzzing;
+mod old_rows;
 mod reader;
-mod row;
+pub(crate) mod row;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::{ops::Range, sync::Arc};
@@ -32,11 +38,13 @@ use super::{
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
-use row::Row;
+use row::{Row, RowWriter};
 use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
+/// Of tables with rows; a granularity's name follows.
+const ROWS_PREFIX: &str = "rows/";
 /// Low bits of a key: the number of the row, 64 series each, in its slot.
 const ROW_BITS: u32 = 26;
 
@@ -131,7 +139,7 @@ impl Head {
                 damage,
                 rows,
                 note_change: &note_change,
-                buffer: Vec::new(),
+                encoder: RowWriter::default(),
             })?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
@@ -170,6 +178,7 @@ fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile,
     let create = |txn: &WriteTransaction| {
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
         meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+        old_rows::rewrite(txn)?;
         for name in names {
             txn.open_table(rows_table(&rows_name(name))).map_err(fail(OPERATION))?;
         }
@@ -199,7 +208,7 @@ fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile,
 }
 
 fn rows_name(granularity: &str) -> String {
-    format!("cells/{granularity}")
+    format!("{ROWS_PREFIX}{granularity}")
 }
 
 fn rows_table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {

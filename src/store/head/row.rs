@@ -1,153 +1,236 @@
 //! A row of the head: the cells of one slot of neighbouring series, as bytes.
 //!
-//! A bitmap says which series have a cell; the cells follow in order, and a checksum. Rows of older
-//! releases have none. FORMAT.md describes the bytes. Must never know where rows are kept.
+//! What neighbours have in common stands once: when their samples came, how their values are written,
+//! and the milliseconds between readings. A lane is read without decoding those before it. FORMAT.md
+//! describes the bytes. Must never know where rows are kept.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::{
+    cell::{self, Shape},
+    elapsed::Elapsed,
+};
 use crate::{
     model::Cell,
-    store::rows::{RowCells, SERIES_PER_ROW},
+    store::{
+        rows::{RowCells, SERIES_PER_ROW},
+        varint::{put_varint, take_varint},
+    },
 };
 
-/// Bytes of one cell: three u32 and five f64.
-const CELL_BYTES: usize = 52;
-const BITMAP_BYTES: usize = 8;
-const CHECKSUM_BYTES: usize = 8;
+const WORD_BYTES: usize = 8;
+
+/// When samples of a cell came, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Times {
+    n: u32,
+    first_at: u32,
+    last_at: u32,
+}
+
+impl Times {
+    fn of(cell: &Cell) -> Self {
+        Self { n: cell.n, first_at: cell.first_at, last_at: cell.last_at }
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(self.n.into(), out);
+        put_varint(self.first_at.into(), out);
+        put_varint(self.last_at.wrapping_sub(self.first_at).into(), out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let (n, first_at) = (take_u32(bytes)?, take_u32(bytes)?);
+        let last_at = first_at.wrapping_add(take_u32(bytes)?);
+        Some(Self { n, first_at, last_at })
+    }
+}
+
+fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+    u32::try_from(take_varint(bytes)?).ok()
+}
 
 /// A row as it lies on disk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'a> {
+pub struct Row<'a> {
     present: u64,
-    cells: &'a [[u8; CELL_BYTES]],
+    /// Series whose samples came at other times than those before them.
+    turns: u64,
+    /// Of the first series, then of each turn.
+    times: &'a [u8],
+    elapsed: [u32; Elapsed::COUNT_MAX],
+    shapes: &'a [[u8; Shape::BYTES]],
+    /// Of each cell its place among the shapes; none when there is one.
+    places: &'a [u8],
+    values: &'a [u8],
 }
 
 impl<'a> Row<'a> {
     /// Reads the row that lies under a key; `None` when it is not as it was written there.
-    pub(crate) fn parse(bytes: &'a [u8], key: u64) -> Option<Self> {
-        let row = Self::checked(bytes)?;
-        let (sound, checksum) = bytes.split_at(BITMAP_BYTES + row.cells.as_flattened().len());
-        (checksum.is_empty() || *checksum == checksum_of(sound, key)).then_some(row)
+    pub fn parse(bytes: &'a [u8], key: u64) -> Option<Self> {
+        let (row, checksum) = bytes.split_last_chunk::<WORD_BYTES>()?;
+        if *checksum != checksum_of(row, key) {
+            return None;
+        }
+        Self::checked(bytes)
     }
 
     /// Reads a row whose checksum was found right before.
-    pub(crate) fn checked(bytes: &'a [u8]) -> Option<Self> {
-        let (bitmap, rest) = bytes.split_first_chunk::<BITMAP_BYTES>()?;
-        let present = u64::from_le_bytes(*bitmap);
-        let cells = rest.get(..present.count_ones() as usize * CELL_BYTES)?;
-        Some(Self { present, cells: cells.as_chunks().0 })
-    }
-
-    /// The cell of the series at a place of the row.
-    pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
-        let bit = 1_u64 << lane;
-        let before = (self.present & (bit - 1)).count_ones() as usize;
-        (self.present & bit != 0).then(|| self.cells.get(before).map(read_cell))?
-    }
-
-    /// Merges the cells of the row into others.
-    pub(crate) fn merge_into(&self, out: &mut RowCells) {
-        let lanes = (0..SERIES_PER_ROW).filter(|lane| self.present >> lane & 1 == 1);
-        for (lane, bytes) in lanes.zip(self.cells) {
-            out[lane].merge(&read_cell(bytes));
+    pub fn checked(bytes: &'a [u8]) -> Option<Self> {
+        let (mut rest, _) = bytes.split_last_chunk::<WORD_BYTES>()?;
+        let rest = &mut rest;
+        let (present, turns) = (take_word(rest)?, take_byte(rest)?);
+        let count = present.count_ones() as usize;
+        let turns = if turns > 0 { take_word(rest)? } else { 0 };
+        if turns & !present != 0 {
+            return None;
         }
+        let times = *rest;
+        for _ in 0..=turns.count_ones() {
+            Times::take(rest)?;
+        }
+        let mut elapsed = [0; Elapsed::COUNT_MAX];
+        let known = usize::from(take_byte(rest)?);
+        for millis in elapsed.get_mut(..known)? {
+            *millis = take_u32(rest)?;
+        }
+        // As where there are none at all.
+        elapsed[known..].fill(Elapsed::NONE);
+        let shapes = usize::from(take_byte(rest)?);
+        let (shapes, behind) = rest.split_at_checked(shapes * Shape::BYTES)?;
+        let shapes = shapes.as_chunks().0;
+        let (places, values) = behind.split_at_checked(if shapes.len() > 1 { count } else { 0 })?;
+        Some(Self { present, turns, times, elapsed, shapes, places, values })
     }
+
+    /// Hands out the cells of wanted lanes, ascending; `None` when not all could be read.
+    pub fn cells(&self, wanted: u64, mut out: impl FnMut(usize, Cell)) -> Option<()> {
+        let mut lengths = [0; SERIES_PER_ROW];
+        for (length, shape) in lengths.iter_mut().zip(self.shapes) {
+            *length = Shape::from_bytes(*shape).length();
+        }
+        let length = |own: &u8| lengths.get(usize::from(*own)).copied().unwrap_or(0);
+        let mut times = self.times;
+        let (mut own, mut turns) = (Times::take(&mut times)?, 0);
+        let (mut place, mut from) = (0, 0);
+        let mut left = wanted & self.present;
+        while left != 0 {
+            let lane = left.trailing_zeros();
+            left &= left - 1;
+            let before = (1_u64 << lane) - 1;
+            let next = (self.present & before).count_ones() as usize;
+            from += match self.places.get(place..next) {
+                Some(between) => between.iter().map(length).sum(),
+                // One shape is that of all.
+                None => (next - place) * length(&0),
+            };
+            place = next;
+            while turns < (self.turns & (before | 1 << lane)).count_ones() {
+                own = Times::take(&mut times)?;
+                turns += 1;
+            }
+            let cell = self.decode(self.shape(place)?, self.values.get(from..)?, own)?;
+            out(lane as usize, cell);
+        }
+        Some(())
+    }
+
+    /// Merges the cells of the row into others; `None` when not all could be read.
+    pub fn merge_into(&self, out: &mut RowCells) -> Option<()> {
+        self.cells(u64::MAX, |lane, cell| out[lane].merge(&cell))
+    }
+
+    fn shape(&self, place: usize) -> Option<Shape> {
+        let index = if self.shapes.len() > 1 { *self.places.get(place)? } else { 0 };
+        Some(Shape::from_bytes(*self.shapes.get(usize::from(index))?))
+    }
+
+    fn decode(&self, shape: Shape, values: &[u8], times: Times) -> Option<Cell> {
+        let Times { n, first_at, last_at } = times;
+        let mut cell = Cell { n, first_at, last_at, ..Cell::EMPTY };
+        cell::decode(shape, values, &self.elapsed, &mut cell)?;
+        Some(cell)
+    }
+}
+
+fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
+    let (byte, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(*byte)
+}
+
+fn take_word(bytes: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = bytes.split_first_chunk::<WORD_BYTES>()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*word))
 }
 
 /// What the bytes of a row must have behind them under a key.
-fn checksum_of(row: &[u8], key: u64) -> [u8; CHECKSUM_BYTES] {
+fn checksum_of(row: &[u8], key: u64) -> [u8; WORD_BYTES] {
     xxh3_64_with_seed(row, key).to_le_bytes()
 }
 
-/// Writes cells as the row of a key over `out`; false when all are empty.
-pub(crate) fn encode(cells: &RowCells, key: u64, out: &mut Vec<u8>) -> bool {
-    out.clear();
-    out.extend_from_slice(&[0; BITMAP_BYTES]);
-    let mut present = 0_u64;
-    for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
-        present |= 1 << lane;
-        for part in [cell.n, cell.first_at, cell.last_at] {
-            out.extend_from_slice(&part.to_le_bytes());
-        }
-        for part in [cell.sum, cell.min, cell.max, cell.first, cell.last] {
-            out.extend_from_slice(&part.to_le_bytes());
-        }
-    }
-    out[..BITMAP_BYTES].copy_from_slice(&present.to_le_bytes());
-    let checksum = checksum_of(out, key);
-    out.extend_from_slice(&checksum);
-    present != 0
+/// Writes rows, one after the other.
+#[derive(Debug, Default)]
+pub struct RowWriter {
+    row: Vec<u8>,
+    times: Vec<u8>,
+    elapsed: Elapsed,
+    shapes: Vec<Shape>,
+    places: Vec<u8>,
+    values: Vec<u8>,
 }
 
-fn read_cell(bytes: &[u8; CELL_BYTES]) -> Cell {
-    let (numbers, values) = bytes.split_at(12);
-    let u32_at = |index: usize| {
-        numbers.as_chunks::<4>().0.get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes))
-    };
-    let f64_at = |index: usize| {
-        values.as_chunks::<8>().0.get(index).map_or(0.0, |bytes| f64::from_le_bytes(*bytes))
-    };
-    Cell {
-        n: u32_at(0),
-        first_at: u32_at(1),
-        last_at: u32_at(2),
-        sum: f64_at(0),
-        min: f64_at(1),
-        max: f64_at(2),
-        first: f64_at(3),
-        last: f64_at(4),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_row_is_read_as_it_was_written(
-            lanes in prop::collection::btree_map(0..SERIES_PER_ROW, (0..60_u32, -9.0..9.0_f64), 0..64)
-        ) {
-            let mut cells = [Cell::EMPTY; SERIES_PER_ROW];
-            for (lane, (at, value)) in &lanes {
-                cells[*lane] = Cell::single(*at, *value);
-                cells[*lane].merge(&Cell::reading(at + 1, 2.0, 3.0, Some(1.0)));
+impl RowWriter {
+    /// Writes cells as the row of a key; `None` when all are empty.
+    pub fn write(&mut self, cells: &RowCells, key: u64) -> Option<&[u8]> {
+        self.clear();
+        let (mut present, mut turns) = (0_u64, 0_u64);
+        let mut times = Times::default();
+        for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+            let own = Times::of(cell);
+            if own != times || present == 0 {
+                own.put(&mut self.times);
+                turns |= u64::from(present != 0) << lane;
+                times = own;
             }
-            cells[7] = Cell::correction(-2.0, Some(0.5));
-            let mut bytes = Vec::new();
-            prop_assert!(encode(&cells, 77, &mut bytes));
-            prop_assert!(Row::parse(&bytes, 78).is_none());
-            for bit in 0..bytes.len() * 8 {
-                bytes[bit / 8] ^= 1 << (bit % 8);
-                prop_assert!(Row::parse(&bytes, 77).is_none());
-                bytes[bit / 8] ^= 1 << (bit % 8);
-            }
-            // Those of older releases have no checksum.
-            let length = bytes.len() - CHECKSUM_BYTES;
-            prop_assert!(Row::parse(&bytes[..length], 78).is_some());
-            let row = Row::parse(&bytes, 77).unwrap();
-            let mut read = [Cell::EMPTY; SERIES_PER_ROW];
-            row.merge_into(&mut read);
-            prop_assert_eq!(read, cells);
-            for (lane, cell) in cells.iter().enumerate() {
-                prop_assert_eq!(row.cell(lane).unwrap_or(Cell::EMPTY), *cell);
-            }
+            present |= 1 << lane;
+            let shape = cell::encode(cell, &mut self.elapsed, &mut self.values);
+            let place = self.shapes.iter().position(|own| *own == shape);
+            let place = place.unwrap_or_else(|| {
+                self.shapes.push(shape);
+                self.shapes.len() - 1
+            });
+            self.places.push(place as u8);
         }
-
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(row) = Row::parse(&bytes, 5) {
-                let present = (0..SERIES_PER_ROW).filter(|lane| row.cell(*lane).is_some());
-                let length = present.count() * CELL_BYTES + BITMAP_BYTES;
-                prop_assert!([length, length + CHECKSUM_BYTES].contains(&bytes.len()));
-            }
-        }
+        (present != 0).then(|| self.finish(present, turns, key))
     }
 
-    #[test]
-    fn a_row_of_empty_cells_is_none() {
-        assert!(!encode(&[Cell::EMPTY; SERIES_PER_ROW], 5, &mut Vec::new()));
+    fn clear(&mut self) {
+        let Self { row, times, elapsed, shapes, places, values } = self;
+        [row, times, places, values].into_iter().for_each(Vec::clear);
+        shapes.clear();
+        elapsed.clear();
+    }
+
+    fn finish(&mut self, present: u64, turns: u64, key: u64) -> &[u8] {
+        let row = &mut self.row;
+        row.extend_from_slice(&present.to_le_bytes());
+        row.push(u8::from(turns != 0));
+        if turns != 0 {
+            row.extend_from_slice(&turns.to_le_bytes());
+        }
+        row.extend_from_slice(&self.times);
+        row.push(self.elapsed.millis().len() as u8);
+        self.elapsed.millis().iter().for_each(|millis| put_varint((*millis).into(), row));
+        row.push(self.shapes.len() as u8);
+        self.shapes.iter().for_each(|shape| row.extend_from_slice(&shape.to_bytes()));
+        if self.shapes.len() > 1 {
+            row.extend_from_slice(&self.places);
+        }
+        row.extend_from_slice(&self.values);
+        let checksum = checksum_of(row, key);
+        row.extend_from_slice(&checksum);
+        row
     }
 }

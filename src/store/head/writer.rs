@@ -4,7 +4,7 @@
 
 use redb::{ReadableTable, Table};
 
-use super::{fail, key, read_row, row::encode, slots};
+use super::{fail, key, read_row, row::RowWriter, slots};
 use crate::store::{catalog::cell_map::SlotCells, error::StoreError, file::damage::Damage};
 
 /// Changes one granularity of the head.
@@ -13,7 +13,7 @@ pub(crate) struct HeadWriter<'t> {
     pub(super) rows: Table<'t, u64, &'static [u8]>,
     /// Told of each slot that is changed.
     pub(super) note_change: &'t dyn Fn(i64),
-    pub(super) buffer: Vec<u8>,
+    pub(super) encoder: RowWriter,
 }
 
 impl HeadWriter<'_> {
@@ -44,8 +44,8 @@ impl HeadWriter<'_> {
             {
                 before.merge_into(&mut merged);
             }
-            if encode(&merged, key, &mut self.buffer) {
-                self.rows.insert(key, &*self.buffer).map_err(fail("write"))?;
+            if let Some(bytes) = self.encoder.write(&merged, key) {
+                self.rows.insert(key, bytes).map_err(fail("write"))?;
             }
         }
         Ok(())

@@ -6,11 +6,11 @@
 use super::{
     cursor::{Misfit, put_varint},
     gauge::add_ulps,
-    number::{Scale, ordered},
     rates::{self, Rates, Series, Side},
     times::Times,
     values::{Columns, Head, Reader, Values, Writer, chain, unchain},
 };
+use crate::store::number::{Scale, ordered};
 
 /// Time is measured up to here, so that no hostile number is taken for one.
 const PASSED_MAX: i64 = 1 << 50;

@@ -5,11 +5,11 @@
 
 use super::{
     cursor::Misfit,
-    number::{Scale, ordered, unordered},
     stream::choose,
     times::Times,
     values::{Columns, Head, Reader, Values, Writer, chain, unchain},
 };
+use crate::store::number::{Scale, ordered, unordered};
 
 /// First values are as they are, not steps from the last before.
 const LEVEL: u8 = 16;

@@ -11,7 +11,6 @@ mod cursor;
 pub(crate) mod fuzzing;
 mod gauge;
 pub(crate) mod group;
-mod number;
 mod rates;
 pub(crate) mod segment;
 pub(crate) mod segment_writer;

@@ -7,11 +7,11 @@ use super::{
     counter::{Known, per_second},
     cursor::{Misfit, put_varint},
     gauge::add_ulps,
-    number::{Scale, ordered},
     stream::choose,
     times::Times,
     values::{Reader, Writer},
 };
+use crate::store::number::{Scale, ordered};
 
 /// Of the smallest rate: it is an increase and its milliseconds, not a double near the likely one.
 const PAIRS: u8 = 16;

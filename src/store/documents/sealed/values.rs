@@ -8,11 +8,10 @@ use super::{
     counter,
     cursor::{Cursor, Misfit},
     gauge,
-    number::Scale,
     stream::{self, Chosen, Scratch, choose},
     times::Times,
 };
-use crate::model::Cell;
+use crate::{model::Cell, store::number::Scale};
 
 /// Below them: how values become numbers.
 const POWER: u8 = 7;

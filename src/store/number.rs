@@ -8,7 +8,7 @@ const POWERS: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];
 const WHOLE_MAX: u64 = 1 << 53;
 
 /// A double's place in the order of all; -0.0 is before all. Zeros at the end stay zeros.
-pub(super) fn ordered(value: f64) -> i64 {
+pub(crate) fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     if bits >= 0 { bits } else { (bits & i64::MAX).wrapping_neg() | zero_sign(bits) }
 }
@@ -19,18 +19,18 @@ fn zero_sign(bits: i64) -> i64 {
 }
 
 /// Back from [`ordered`].
-pub(super) fn unordered(place: i64) -> f64 {
+pub(crate) fn unordered(place: i64) -> f64 {
     let bits = if place >= 0 { place } else { place.wrapping_neg() | i64::MIN };
     f64::from_bits(bits as u64)
 }
 
 /// How doubles are turned into whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     /// 10 to this is what they are multiplied with; [`Scale::ORDERED`] when by order.
     power: u8,
     /// Bits that are zero in all.
-    pub(super) shift: u8,
+    pub(crate) shift: u8,
 }
 
 impl Scale {
@@ -38,7 +38,14 @@ impl Scale {
     const ORDERED: u8 = POWERS.len() as u8;
 
     /// What fits all values, and leaves them smallest.
-    pub(super) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let bare = Self::without_shift(&values);
+        let set = values.fold(0, |set, value| set | bare.number(value));
+        Self { shift: if set == 0 { 0 } else { set.trailing_zeros() as u8 }, ..bare }
+    }
+
+    /// What fits all values, each bit of them kept.
+    pub(crate) fn without_shift(values: &(impl Iterator<Item = f64> + Clone)) -> Self {
         let mut power = 0;
         for value in values.clone() {
             while power < Self::ORDERED && !fits(value, power) {
@@ -46,31 +53,34 @@ impl Scale {
             }
         }
         // A larger power may be too large for those before.
-        if power < Self::ORDERED && !values.clone().all(|value| fits(value, power)) {
+        if power > 0 && power < Self::ORDERED && !values.clone().all(|value| fits(value, power)) {
             power = Self::ORDERED;
         }
-        let bare = Self { power, shift: 0 };
-        let set = values.fold(0, |set, value| set | bare.number(value));
-        Self { power, shift: if set == 0 { 0 } else { set.trailing_zeros() as u8 } }
+        Self { power, shift: 0 }
+    }
+
+    /// That of three bits.
+    pub(crate) fn from_power(power: u8) -> Self {
+        Self { power: power & 7, shift: 0 }
     }
 
     /// As it is written; `None` when no scale is written so.
-    pub(super) fn from_bytes(power: u8, shift: u8) -> Option<Self> {
+    pub(crate) fn from_bytes(power: u8, shift: u8) -> Option<Self> {
         (power <= Self::ORDERED && shift < 64).then_some(Self { power, shift })
     }
 
     /// The part of it that says what numbers are multiplied with.
-    pub(super) fn power(self) -> u8 {
+    pub(crate) fn power(self) -> u8 {
         self.power
     }
 
     /// Whether numbers are multiples, which may be added and subtracted.
-    pub(super) fn is_decimal(self) -> bool {
+    pub(crate) fn is_decimal(self) -> bool {
         self.power < Self::ORDERED
     }
 
     /// The number of a double that fits, or of one near it.
-    pub(super) fn number(self, value: f64) -> i64 {
+    pub(crate) fn number(self, value: f64) -> i64 {
         match POWERS.get(usize::from(self.power)) {
             Some(power) => nearest(value * power) >> self.shift,
             None => ordered(value) >> self.shift,
@@ -78,7 +88,7 @@ impl Scale {
     }
 
     /// The double of a number.
-    pub(super) fn double(self, number: i64) -> f64 {
+    pub(crate) fn double(self, number: i64) -> f64 {
         let number = number << self.shift;
         match POWERS.get(usize::from(self.power)) {
             Some(power) => number as f64 / power,

@@ -1,0 +1,41 @@
+//! What a fuzz target calls: any bytes as a row.
+//!
+//! Must never know: checksums, which would keep changed bytes out.
+
+use super::row::{Row, RowWriter};
+use crate::{
+    model::Cell,
+    store::rows::{RowCells, SERIES_PER_ROW},
+};
+
+const KEY: u64 = 7;
+
+/// What can be read is the same lane by lane and at once, and after it was written again.
+pub(crate) fn read(bytes: &[u8]) {
+    let padded = [bytes, &[0; 8]].concat();
+    let Some(row) = Row::checked(&padded) else { return };
+    let mut cells: RowCells = [Cell::EMPTY; SERIES_PER_ROW];
+    for (lane, own) in cells.iter_mut().enumerate() {
+        row.cells(1 << lane, |_, cell| *own = cell);
+    }
+    let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
+    if row.merge_into(&mut merged).is_some() {
+        assert_eq!(merged.map(|own| own.n), cells.map(|own| own.n));
+    }
+    let mut writer = RowWriter::default();
+    let Some(written) = writer.write(&cells, KEY) else { return };
+    let again = Row::parse(written, KEY).expect("what was written can be read");
+    let mut count = cells.iter().filter(|own| !own.is_empty()).count();
+    let all = again.cells(u64::MAX, |lane, cell| {
+        assert_eq!(bits(&cell), bits(&cells[lane]), "lane {lane}");
+        count -= 1;
+    });
+    assert_eq!((all, count), (Some(()), 0), "what was written is there");
+}
+
+/// All of a cell, to be compared to the last bit.
+pub(super) fn bits(cell: &Cell) -> [u64; 8] {
+    let Cell { n, first_at, last_at, sum, min, max, first, last } = *cell;
+    let [sum, min, max, first, last] = [sum, min, max, first, last].map(f64::to_bits);
+    [n.into(), first_at.into(), last_at.into(), sum, min, max, first, last]
+}

@@ -1,0 +1,176 @@
+//! Rows as bytes: what is written comes back to the last bit, and nothing else is taken for a row.
+
+use proptest::prelude::*;
+
+use super::{
+    fuzzing::{bits, read},
+    row::{Row, RowWriter},
+};
+use crate::{
+    model::{Cell, Kind, SeriesState, UnixMillis},
+    store::rows::{RowCells, SERIES_PER_ROW},
+};
+
+const KEY: u64 = 77;
+const START: i64 = 1_795_264_440_000;
+
+fn write(cells: &RowCells) -> Vec<u8> {
+    RowWriter::default().write(cells, KEY).map(<[u8]>::to_vec).unwrap()
+}
+
+fn value() -> impl Strategy<Value = f64> {
+    let special = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 5e-324, 1e15];
+    prop_oneof![
+        4 => (0..200_000_i64).prop_map(|own| own as f64),
+        4 => (-9000..9000_i64, 1..4_i32).prop_map(|(own, places)| own as f64 / 10_f64.powi(places)),
+        1 => any::<f32>().prop_map(f64::from),
+        1 => any::<u64>().prop_map(f64::from_bits),
+        1 => prop::sample::select(special.to_vec()),
+    ]
+}
+
+/// What a series adds up to in a slot: so many samples of a kind.
+fn sampled() -> impl Strategy<Value = Cell> {
+    let steps = prop::collection::vec((value(), 900..1100_i64), 1..6);
+    (prop::sample::select(Kind::ALL.to_vec()), value(), steps, any::<bool>()).prop_map(
+        |(kind, base, steps, is_decimal)| {
+            let mut state = SeriesState::new(kind);
+            let (mut at, mut total, mut cell) = (START, base.abs(), Cell::EMPTY);
+            for (step, passed) in steps {
+                at += passed;
+                total += step.abs();
+                if is_decimal {
+                    total = (total * 100.0).round() / 100.0;
+                }
+                let own = if kind == Kind::Counter { total } else { step };
+                let observed = state.observe(UnixMillis(at), own, 0, UnixMillis(START));
+                cell.merge(&observed.cell);
+            }
+            cell
+        },
+    )
+}
+
+/// Cells of samples, corrections, and what never was.
+fn cell() -> impl Strategy<Value = Cell> {
+    let parts = (any::<[u32; 3]>(), [value(), value(), value(), value(), value()]);
+    let any = parts.prop_map(|([n, first_at, last_at], [sum, min, max, first, last])| Cell {
+        n,
+        first_at,
+        last_at,
+        sum,
+        min,
+        max,
+        first,
+        last,
+    });
+    let correction = (value(), prop::option::of(value()));
+    prop_oneof![
+        6 => sampled(),
+        1 => any,
+        1 => correction.prop_map(|(sum, rate)| Cell::correction(sum, rate)),
+    ]
+}
+
+fn row(lanes: impl IntoIterator<Item = (usize, Cell)>) -> RowCells {
+    let mut cells = [Cell::EMPTY; SERIES_PER_ROW];
+    lanes.into_iter().for_each(|(lane, cell)| cells[lane] = cell);
+    cells
+}
+
+proptest! {
+    #[test]
+    fn a_row_is_read_as_it_was_written(
+        lanes in prop::collection::btree_map(0..SERIES_PER_ROW, cell(), 1..SERIES_PER_ROW)
+    ) {
+        let cells = row(lanes);
+        prop_assume!(cells.iter().any(|own| !own.is_empty()));
+        let bytes = write(&cells);
+        prop_assert!(Row::parse(&bytes, KEY + 1).is_none());
+        let row = Row::parse(&bytes, KEY).unwrap();
+        let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
+        prop_assert_eq!(row.merge_into(&mut merged), Some(()));
+        for (lane, cell) in cells.iter().enumerate() {
+            let mut own = None;
+            prop_assert_eq!(row.cells(1 << lane, |_, cell| own = Some(cell)), Some(()));
+            match own {
+                Some(own) => prop_assert_eq!(bits(&own), bits(cell), "lane {}: {:?}", lane, cell),
+                None => prop_assert!(cell.is_empty()),
+            }
+            let mut expected = Cell::EMPTY;
+            if !cell.is_empty() {
+                expected.merge(cell);
+            }
+            prop_assert_eq!(bits(&merged[lane]), bits(&expected));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(Row::parse(&bytes, KEY).is_none());
+        read(&bytes);
+    }
+
+    #[test]
+    fn a_row_with_changed_bytes_is_read_or_refused(
+        lanes in prop::collection::btree_map(0..SERIES_PER_ROW, sampled(), 1..SERIES_PER_ROW),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = write(&row(lanes));
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        read(&bytes);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found() {
+    let mut bytes = write(&row((0..9).map(|lane| (lane * 7, Cell::single(5, lane as f64)))));
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(Row::parse(&bytes, KEY).is_none());
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn a_row_of_empty_cells_is_none() {
+    assert_eq!(RowWriter::default().write(&[Cell::EMPTY; SERIES_PER_ROW], KEY), None);
+}
+
+/// A host's metrics: three of five are counters, read at a jittered pace; the others have a decimal.
+fn of_a_host(samples: i64, jitter_ms: i64) -> RowCells {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut states: Vec<_> = (0..SERIES_PER_ROW)
+        .map(|lane| SeriesState::new(if lane % 5 < 3 { Kind::Counter } else { Kind::Gauge }))
+        .collect();
+    let mut values = [0.0; SERIES_PER_ROW];
+    let mut cells = [Cell::EMPTY; SERIES_PER_ROW];
+    for round in -2..samples {
+        let at = START + 30_000 + round * 60_000 + random.i64(0..=jitter_ms);
+        let slot = UnixMillis(at / 60_000 * 60_000);
+        let lanes = cells.iter_mut().zip(&mut states).zip(&mut values).enumerate();
+        for (lane, ((cell, state), value)) in lanes {
+            *value = if lane % 5 < 3 {
+                *value + f64::from(random.u32(0..1_000_000))
+            } else {
+                f64::from(random.u32(0..1000)) / 10.0
+            };
+            let own = state.observe(UnixMillis(at), *value, 0, slot);
+            if round >= 0 {
+                cell.merge(&own.cell.shifted((round * 60_000) as u32));
+            }
+        }
+    }
+    cells
+}
+
+#[test]
+fn a_row_of_a_host_is_a_fraction_of_its_cells() {
+    let bytes = |samples, jitter| write(&of_a_host(samples, jitter)).len() / SERIES_PER_ROW;
+    let sizes = [(1, 0), (1, 3), (2, 3), (5, 0), (5, 3), (60, 3)];
+    let found = sizes.map(|(samples, jitter)| bytes(samples, jitter));
+    assert_eq!(found, [5, 5, 13, 15, 15, 17]);
+}
