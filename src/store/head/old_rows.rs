@@ -99,9 +99,8 @@ mod tests {
     fn an_old_row_is_read_with_and_without_its_checksum_and_not_when_it_is_damaged() {
         let mut bytes = 0b1001_u64.to_le_bytes().to_vec();
         for last in [7.0_f64, -0.5] {
-            [2_u32, 30, 40].iter().for_each(|own| bytes.extend_from_slice(&own.to_le_bytes()));
-            let values = [1.0, 2.0, 3.0, f64::NAN, last];
-            values.iter().for_each(|own: &f64| bytes.extend_from_slice(&own.to_le_bytes()));
+            bytes.extend([2_u32, 30, 40].into_iter().flat_map(u32::to_le_bytes));
+            bytes.extend([1.0, 2.0, 3.0, f64::NAN, last].into_iter().flat_map(f64::to_le_bytes));
         }
         let cell = |last| Cell {
             n: 2,
