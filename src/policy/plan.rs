@@ -28,10 +28,10 @@ const LATENESS_MS: f64 = 120_000.0;
 /// Bytes of a sample in the journal, packed, in runs of 2, 4, 8 .. pages, and once more until those of
 /// the checkpoint before are filled again; of a series there, its name and its counter's state. Fitted
 /// to the two runs of the same test, of 10 and of 30 samples a series between checkpoints. And of the
-/// state, about, which each checkpoint writes.
-const JOURNAL_SAMPLE_BYTES: f64 = 26.0;
-const JOURNAL_SERIES_BYTES: f64 = 290.0;
-const STATE_BYTES: f64 = 150.0;
+/// state, which each checkpoint writes: `granary bench --like host` by 12 rounds, all in one checkpoint.
+const JOURNAL_SAMPLE_BYTES: f64 = 30.0;
+const JOURNAL_SERIES_BYTES: f64 = 65.0;
+const STATE_BYTES: f64 = 25.0;
 /// Memory of a daemon without series, and of each one: its name and the index of its tags, its
 /// counter's state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
 /// 100,000 by `granary bench --protocol remote-write` (195 MB).

@@ -9,6 +9,7 @@
 
 pub(crate) mod cell_map;
 pub(crate) mod frozen;
+mod old_state_row;
 mod runs;
 pub(crate) mod senders;
 pub(crate) mod series_states;

@@ -155,10 +155,8 @@ impl SeriesStates {
     fn encode(&self, row: u32) -> EncodedRow {
         let from = row as usize * SERIES_PER_ROW;
         let to = from + SERIES_PER_ROW;
-        let (mut states, mut seen) = (Vec::new(), Vec::new());
-        for state in &self.states[from..to.min(self.states.len())] {
-            state_row::encode(state, &mut states);
-        }
+        let states = state_row::encode(&self.states[from..to.min(self.states.len())]);
+        let mut seen = Vec::new();
         let times = self.seen.get(from.min(self.seen.len())..to.min(self.seen.len()));
         let times = times.unwrap_or_default();
         if times.iter().any(|times| !times.is_empty()) {
@@ -170,15 +168,12 @@ impl SeriesStates {
     }
 
     /// Puts back a row of states; `None` when it is damaged.
-    pub(crate) fn restore_states(&mut self, row: u32, mut bytes: &[u8]) -> Option<()> {
+    pub(crate) fn restore_states(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
-        let mut index = first;
-        while !bytes.is_empty() {
-            // A row may be older than the series that came after it.
-            *self.states.get_mut(index)? = state_row::decode(&mut bytes)?;
-            index += 1;
-        }
-        (index - first <= SERIES_PER_ROW).then_some(())
+        // A row may be older than the series that came after it.
+        let own = self.states.get_mut(first..)?;
+        let count = own.len().min(SERIES_PER_ROW);
+        state_row::decode(bytes, &mut own[..count])
     }
 
     /// Puts back a row of times seen; `None` when it is damaged.
@@ -243,7 +238,7 @@ mod tests {
         for EncodedRow { row, states: own, seen } in &rows {
             assert_eq!(read.restore_states(*row, own), Some(()));
             assert_eq!(read.restore_seen(*row, seen), Some(()));
-            assert_eq!(read.restore_states(*row, &own[..own.len() - 1]), None);
+            assert_eq!(read.restore_states(*row, &[own, &[0][..]].concat()), None);
         }
         assert_eq!(read.states, states.states);
         assert_eq!(read.note_time(SeriesId(65), UnixMillis(5), 1000), TimeVerdict::Duplicate);
