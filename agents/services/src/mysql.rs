@@ -2,7 +2,7 @@
 //! "Server Status Variables"), over a connection that is kept.
 
 use granary_agent_kit::Readings;
-use mysql::{Conn, OptsBuilder, Row as Answer, prelude::Queryable};
+use mysql::{Conn, OptsBuilder, Row as Answer, Value, prelude::Queryable};
 
 use crate::{
     rows::{Row, Rows},
@@ -11,7 +11,10 @@ use crate::{
 };
 
 const PORT: u16 = 3306;
+/// Bytes of an answer, of all of its rows and of each packet.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// What a row takes besides its cells, about.
+const ROW_BYTES: usize = 64;
 
 const GAUGES: [Row; 13] = [
     ("Uptime", "mysql_uptime", "seconds"),
@@ -114,8 +117,7 @@ impl Ask for MySql {
             None => self.connect()?,
         };
         for (sql, rows) in [("SHOW GLOBAL STATUS", STATUS), (VARIABLES_SQL, VARIABLES)] {
-            let answers: Vec<Answer> = connection.query(sql).map_err(|cause| cause.to_string())?;
-            for (name, value) in answers.iter().filter_map(number) {
+            for (name, value) in answers(&mut connection, sql)?.iter().filter_map(number) {
                 rows.read((&name, value), &[], readings);
             }
         }
@@ -123,6 +125,24 @@ impl Ask for MySql {
         self.connection = Some(connection);
         Ok(())
     }
+}
+
+/// All rows of an answer.
+fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
+    let fault = |cause: mysql::Error| cause.to_string();
+    let mut bytes = 0;
+    let mut answers = Vec::new();
+    for row in connection.query_iter(sql).map_err(fault)? {
+        let row = row.map_err(fault)?;
+        let cells = (0..row.len()).filter_map(|at| row.as_ref(at));
+        let texts = cells.map(|cell| if let Value::Bytes(text) = cell { text.len() } else { 0 });
+        bytes += ROW_BYTES + texts.sum::<usize>();
+        if bytes > ANSWER_BYTES_MAX {
+            return Err(format!("{sql}: the answer has more than {ANSWER_BYTES_MAX} bytes"));
+        }
+        answers.push(row);
+    }
+    Ok(answers)
 }
 
 /// A name and its number; none where the value is a text, NULL or no UTF-8.
@@ -133,9 +153,9 @@ fn number(row: &Answer) -> Option<(String, f64)> {
 
 /// How far each channel is behind. Who may not ask does without, as may a server that has no other.
 fn replication(connection: &mut Conn, readings: &mut Readings) {
-    let answer = connection.query("SHOW REPLICA STATUS");
-    let answer = answer.or_else(|_| connection.query("SHOW SLAVE STATUS"));
-    let rows: Vec<Answer> = answer.unwrap_or_default();
+    let answer = answers(connection, "SHOW REPLICA STATUS");
+    let answer = answer.or_else(|_| answers(connection, "SHOW SLAVE STATUS"));
+    let rows = answer.unwrap_or_default();
     for row in &rows {
         let text = |names: [&str; 2]| {
             let of = |name: &str| row.get_opt::<Option<String>, _>(name)?.ok().flatten();
@@ -204,7 +224,8 @@ mod tests {
         };
         payloads.extend(rows.iter().map(|row| row.iter().copied().flat_map(cell).collect()));
         payloads.push(end.to_vec());
-        (1..).zip(payloads).flat_map(|(number, payload)| packet(number, &payload)).collect()
+        let numbers = (0..=u8::MAX).cycle().skip(1);
+        numbers.zip(payloads).flat_map(|(number, payload)| packet(number, &payload)).collect()
     }
 
     fn question(stream: &mut TcpStream) -> io::Result<()> {
@@ -244,6 +265,15 @@ mod tests {
             let up = readings.as_slice().iter().find(|own| own.metric == "mysql_up").unwrap();
             assert_eq!((up.value, readings.problems().len()), (0.0, 1), "{answer:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_many_rows_is_bounded() {
+        let row = [Some([b'x'; 250].as_slice()), Some(b"1".as_slice())];
+        let answer = rows(&vec![row; ANSWER_BYTES_MAX / 250]);
+        let fault = MySql::new(&service(server(answer))).ask(0, &mut Readings::default());
+        let fault = fault.unwrap_err();
+        assert_eq!(fault, "SHOW GLOBAL STATUS: the answer has more than 16777216 bytes");
     }
 
     #[test]
