@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use granary_agent_kit::Stopwatch;
 use granary_protocol::{INGEST_PATH, decode_batch, split_batches};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -213,4 +214,32 @@ fn test_prints_a_round_and_sends_nothing() {
     }
     assert!(!text.contains("s3cret"));
     assert!(!folder.join("spool").exists());
+}
+
+#[test]
+fn a_test_that_is_interrupted_leaves_no_script_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let told = folder.join("pid");
+    let script = format!("echo $$ > {}; exec sleep 1000", told.display());
+    let more = "format = 'nagios'\ntimeout = '600s'";
+    let exec = format!(
+        "[exec]\n[[exec.script]]\nname = 'long'\ncommand = ['sh', '-c', '{script}']\n{more}"
+    );
+    settings(folder, "http://127.0.0.1:1", &exec);
+    let mut command = Command::new(BINARY);
+    let command = command.arg("test").arg("--config").arg(folder.join("agent.toml"));
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let watch = Stopwatch::start();
+    let pid = loop {
+        let pid = fs::read_to_string(&told).unwrap_or_default();
+        if pid.ends_with('\n') {
+            break pid;
+        }
+        assert!(!watch.left_of(DEADLINE).is_zero());
+        thread::yield_now();
+    };
+    signal(&child, Signal::INT);
+    child.wait().unwrap();
+    assert!(!fs::exists(format!("/proc/{}", pid.trim())).unwrap(), "{pid} is still there");
 }

@@ -10,9 +10,14 @@ mod script;
 mod settings;
 mod turns;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc, thread, time::Duration};
 
 use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::{Handle, Signals},
+    low_level::emulate_default_handler,
+};
 
 pub use self::{
     output::fuzz,
@@ -56,8 +61,26 @@ impl Source for Exec {
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.scripts.sample_alone(now_ms, readings)
+        let ending = end_at_signals(&self.turns)?;
+        let sampled = self.scripts.sample_alone(now_ms, readings);
+        ending.close();
+        sampled
     }
+}
+
+/// Whoever looks at one round may end it by a signal: what runs ends first, then the process. Until it
+/// is closed.
+fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let (handle, turns) = (signals.handle(), Arc::clone(turns));
+    thread::Builder::new().name("exec-signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            let _all = turns.end(END_DEADLINE);
+            // Both are known, and end a process.
+            let _ended = emulate_default_handler(signal);
+        }
+    })?;
+    Ok(handle)
 }
 
 impl Drop for Exec {
