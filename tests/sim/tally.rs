@@ -54,7 +54,6 @@ const KINDS: &[&str] = &[
     "preallocations",
     "deleted series",
     "forgotten series",
-    "forgotten series without a sample",
     "renamed series",
     "snapshots",
     "restores",

@@ -126,8 +126,6 @@ impl History {
                 return false;
             }
         }
-        let unsampled = store.last_samples(series).iter().filter(|last| last.is_none()).count();
-        self.tally.count("forgotten series without a sample", unsampled as u64);
         true
     }
 
