@@ -3,14 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 
 use granary::{
-    model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis},
+    model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, UnixMillis},
     policy::plan::{Fleet, Plan, PlanBounds},
     store::{Appender, Store},
 };
 
 use crate::{
     fleet::{Values, host_series, used},
-    setup::{HOUR, MINUTE, define, granularities, open_with, send},
+    setup::{HOUR, MINUTE, define, granularities, key, open_with, send},
 };
 
 const HOSTS: usize = 20;
@@ -25,9 +25,19 @@ struct Run {
     checkpoint_ms: i64,
 }
 
+/// The series of a host under names as long as those of its agent.
+fn agent_series(host: usize) -> Vec<SeriesInfo> {
+    let name = format!("web-{host:05}.example.com");
+    let tags = [("datacenter", "west-1"), ("host", &*name), ("role", "frontend")];
+    let key = |metric: usize| key(&format!("host_network_{metric:02}_bytes"), &tags);
+    let named =
+        |(metric, info)| SeriesInfo { key: key(metric), sender: name.as_str().into(), ..info };
+    host_series(host, METRICS).into_iter().enumerate().map(named).collect()
+}
+
 /// Sends a sample a minute of all series, with what a daemon does besides.
 fn run(store: &Store, appender: &mut Appender, Run { length_ms, checkpoint_ms }: Run) {
-    let all: Vec<_> = (0..HOSTS).flat_map(|host| host_series(host, METRICS)).collect();
+    let all: Vec<_> = (0..HOSTS).flat_map(agent_series).collect();
     let ids: Vec<SeriesId> = all.chunks(500).flat_map(|own| define(appender, own, START)).collect();
     let mut values = Values::new(HOSTS, METRICS, 1);
     let mut waiting = AcceptedBatch::default();

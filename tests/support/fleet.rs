@@ -64,11 +64,8 @@ impl Values {
 
 /// The series of a host.
 pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
-    // Names as long as those of hosts' agents.
-    let host = format!("web-{host:05}.example.com");
-    let tags = [("datacenter", "west-1"), ("host", &*host), ("role", "frontend")];
-    let name = |metric| format!("host_network_{metric:02}_bytes");
-    let one = |metric| series(&name(metric), &tags, Values::kind(metric));
+    let host = format!("web{host}");
+    let one = |metric| series(&format!("m{metric:02}"), &[("host", &host)], Values::kind(metric));
     (0..metrics).map(|metric| SeriesInfo { sender: host.as_str().into(), ..one(metric) }).collect()
 }
 
