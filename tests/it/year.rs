@@ -51,7 +51,8 @@ fn once_every_retention_is_reached_nothing_grows_though_hosts_come_and_go() {
     // When the places of removed keys have filled their table it doubles, once: when that is depends
     // on its seed.
     let doubled = 512 * (size_of::<u32>() as u64 + 1);
-    let is_of_places = grown("dictionary") <= 32 * 6 * 25 + doubled && grown("states") <= 40 * 6 * 25;
+    let is_of_places =
+        grown("dictionary") <= 32 * 6 * 25 + doubled && grown("states") <= 40 * 6 * 25;
     assert!(is_of_places, "{before:?}, then {after:?}");
     // Of the hosts that were there within the longest retention, and its partition, each has 25.
     assert!(known <= (8 + 8 + 2) * 25, "{known}");
