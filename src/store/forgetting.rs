@@ -11,8 +11,9 @@ use crate::model::{AcceptedBatch, SeriesId, UnixMillis};
 const CHUNK: usize = 4096;
 
 /// A series of which there was no sample for so long since it was made known is forgotten; what is
-/// found at the second of two looks was there at the first.
-const UNUSED_MS: i64 = 3_600_000;
+/// found at the second of two looks was there at the first. Ids are not given again, and a sender whose
+/// samples are all refused makes its series known again: so it is long.
+const UNUSED_MS: i64 = 86_400_000;
 
 /// Which series have been known for long.
 #[derive(Debug, Default)]
@@ -63,7 +64,7 @@ impl Forgotten {
 
 impl Store {
     /// Series of which no sample is left anywhere, at most `count`; samples from `kept_since` on have
-    /// a living partition. Those that never had one are among them an hour after they were first
+    /// a living partition. Those that never had one are among them a day after they were first
     /// seen here, or two, by `now`: theirs may be on its way.
     pub fn series_without_samples(
         &self,
