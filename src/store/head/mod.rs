@@ -204,6 +204,13 @@ fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile,
     if version != FORMAT_VERSION || !is_complete {
         file.transact(OPERATION, create)?;
     }
+    if version != FORMAT_VERSION {
+        let bytes = file.bytes()?;
+        // Nobody reads yet.
+        file.compact()?;
+        let after = file.bytes()?;
+        tracing::info!(file = HEAD_FILE, version, bytes, after, "raised to this format");
+    }
     Ok(file)
 }
 

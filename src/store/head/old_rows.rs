@@ -11,7 +11,6 @@ use crate::{
     model::Cell,
     store::{
         error::StoreError,
-        file::names::HEAD_FILE,
         rows::{RowCells, SERIES_PER_ROW},
     },
 };
@@ -22,8 +21,8 @@ const OLD_PREFIX: &str = "cells/";
 const CELL_BYTES: usize = 52;
 const BITMAP_BYTES: usize = 8;
 
-/// Writes all such rows anew, also those of granularities that are no longer kept. What is damaged is
-/// left out.
+/// Writes all such rows anew, also those of granularities that are no longer kept. What is damaged
+/// stays so.
 pub(super) fn rewrite(txn: &WriteTransaction) -> Result<(), StoreError> {
     const OPERATION: &str = "raise";
     let tables = txn.list_tables().map_err(fail(OPERATION))?;
@@ -40,7 +39,8 @@ pub(super) fn rewrite(txn: &WriteTransaction) -> Result<(), StoreError> {
                 let (key, bytes) = entry.map_err(fail(OPERATION))?;
                 let key = key.value();
                 let Some(cells) = read(bytes.value(), key) else {
-                    tracing::error!(file = HEAD_FILE, key, "a row is damaged, and left out");
+                    // It is no row of the new form either, so that who reads it is told.
+                    rows.insert(key, bytes.value()).map_err(fail(OPERATION))?;
                     continue;
                 };
                 if let Some(row) = writer.write(&cells, key) {
