@@ -239,7 +239,8 @@ fn fill(
     count: usize,
 ) -> Result<Dictionary, StoreError> {
     let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
-    let mut filling = Filling::with_room(count);
+    let gone = changes.iter().filter(|change| change.key.is_none()).count();
+    let mut filling = Filling::with_room(count, count.saturating_sub(gone));
     let mut changes = changes.into_iter().peekable();
     for chunk in series {
         let mut rest = &*chunk;

@@ -40,12 +40,12 @@ struct Tag {
 }
 
 impl Filling {
-    /// A dictionary for about as many series.
-    pub(crate) fn with_room(count: usize) -> Self {
+    /// A dictionary for about so many ids, of which so many are of living series.
+    pub(crate) fn with_room(count: usize, living: usize) -> Self {
         let mut dictionary = Dictionary::default();
         dictionary.series.reserve_exact(count);
         // Nothing is there that would have to be found again.
-        dictionary.by_key.reserve(count, |_| 0);
+        dictionary.by_key.reserve(living, |_| 0);
         Self { dictionary, ..Self::default() }
     }
 
@@ -198,7 +198,7 @@ mod tests {
             of("", "b", info("up", &[])),
             of("", "a", info("cpu", &[("host", "b"), ("core", "0")])),
         ];
-        let (mut filling, mut added) = (Filling::with_room(2), Dictionary::default());
+        let (mut filling, mut added) = (Filling::with_room(2, 2), Dictionary::default());
         for (index, info) in all.iter().enumerate() {
             let add = |filling: &mut Filling, key: &SeriesKey| {
                 filling.add(key, info.kind, &info.unit, &info.sender)

@@ -10,8 +10,8 @@ use redb::ReadableTable;
 
 /// Bytes of series that are handed out at once, about.
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// Bytes that a series takes in the journal, at least, with all that is written for it.
-const SERIES_BYTES_MIN: u64 = 16;
+/// Bytes that a series takes in the journal, about, with all that is written for it.
+const SERIES_BYTES_MIN: u64 = 64;
 
 impl Journal {
     /// About how many series there are, by the last one's id; a damaged one cannot make it large.
@@ -34,7 +34,7 @@ impl Journal {
         mut out: impl FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let txn = self.file.read()?;
-        self.file.guard("read", || {
+        let outcome = self.file.guard("read", || {
             let series = txn.open_table(SERIES).map_err(fail("read"))?;
             let remembered = txn.open_table(STATES).map_err(fail("read"))?;
             let mut remembered = remembered.iter().map_err(fail("read"))?.peekable();
@@ -60,16 +60,19 @@ impl Journal {
                 chunk.extend_from_slice(row.value());
                 if chunk.len() >= BYTES_AT_ONCE {
                     if out(std::mem::take(&mut chunk)).is_break() {
-                        return Ok(());
+                        return Ok(ControlFlow::Break(()));
                     }
                     restore(states, states.count() / SERIES_PER_ROW)?;
                 }
             }
             if out(chunk).is_break() {
-                return Ok(());
+                return Ok(ControlFlow::Break(()));
             }
-            restore(states, usize::MAX)
+            restore(states, usize::MAX).map(ControlFlow::Continue)
         })?;
+        if outcome.is_break() {
+            return Ok(());
+        }
         self.rows(SEEN, |_, row, bytes| states.restore_seen(row, bytes))?;
         Ok(())
     }
