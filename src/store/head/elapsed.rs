@@ -52,6 +52,10 @@ impl Elapsed {
         if !is_one {
             return None;
         }
+        // Which NaN a division gives is not the same everywhere.
+        if rate.is_nan() {
+            return None;
+        }
         let is_it = |millis: &u32| per_second(increase, *millis).to_bits() == rate.to_bits();
         if let Some(index) = self.millis.iter().position(is_it) {
             return Some(index as u8);
