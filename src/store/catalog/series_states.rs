@@ -207,7 +207,13 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, UnixMillis(0));
     states.note_time(SeriesId(0), UnixMillis(5), 600_000);
     states.freeze();
-    assert_eq!(states.frozen_rows(0, 2).len(), 1);
+    let rows = states.frozen_rows(0, 2);
+    assert_eq!(rows.len(), 1);
+    let mut read = SeriesStates::default();
+    (0..SERIES_PER_ROW).for_each(|_| read.add(Kind::Counter));
+    assert_eq!(read.restore_states(0, &rows[0].states), Some(()));
+    assert_eq!(read.restore_seen(0, &rows[0].seen), Some(()));
+    assert_eq!(read.encode(0), rows[0]);
 }
 
 #[cfg(test)]

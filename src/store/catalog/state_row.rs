@@ -27,6 +27,8 @@ const READINGS: u8 = 0x10;
 const SAME_TIMES: u8 = 0x20;
 /// Their ages are what those before let expect.
 const SAME_AGES: u8 = 0x40;
+/// Nothing yet.
+const UNKNOWN: u8 = 0x80;
 
 /// What decimal numbers become whole ones by.
 const SCALES: [f64; 4] = [1.0, 100.0, 1000.0, 1e6];
@@ -140,6 +142,9 @@ fn decode_state(bytes: &mut &[u8], before: &mut Before) -> Option<SeriesState> {
     let (flags, rest) = bytes.split_first()?;
     *bytes = rest;
     let has = |flag: u8| flags & flag != 0;
+    if has(UNKNOWN) {
+        return None;
+    }
     let kind = Kind::from_code(flags & KIND)?;
     if !has(SAME_LATEST) {
         before.latest = take_difference(before.latest, bytes)?;
