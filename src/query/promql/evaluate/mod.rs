@@ -43,7 +43,7 @@ pub(crate) fn answer(
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let (expression, steps) = (&parsed.tree, steps(request, limits)?);
+    let (expression, steps) = (&*parsed.tree, steps(request, limits)?);
     let query = QueryRange {
         start: steps.start,
         end: if request.step_ms > 0 { request.end.0 } else { steps.start },
