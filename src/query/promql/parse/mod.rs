@@ -39,9 +39,18 @@ pub(crate) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<Expr, Promq
 /// A query that was parsed.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    /// Positions go by the addresses of its nodes, so it stays where it is.
+    /// Places go by the addresses of its nodes, so it stays where it is.
     pub(crate) tree: Arc<Expr>,
     pub(crate) positions: Positions,
+}
+
+impl Parsed {
+    /// Parses a text whose length is bounded; complaints and places are those of the original.
+    pub(crate) fn of(text: &str, original: &str) -> Result<Self, PromqlError> {
+        let tree = Arc::new(parse_within_depth(text, original)?);
+        let positions = Positions::of(&tree, original);
+        Ok(Self { tree, positions })
+    }
 }
 
 /// The same of a query at these times, with the places of its calls; one that was parsed lately is
@@ -59,9 +68,7 @@ pub(crate) fn parse_at(
     if let Some(known) = remembered.and_then(|own| own.query(&key)) {
         return Ok(known);
     }
-    let tree = Arc::new(parse_within_depth(&resolved, text)?);
-    let positions = Positions::of(&tree, text);
-    let parsed = Arc::new(Parsed { tree, positions });
+    let parsed = Arc::new(Parsed::of(&resolved, text)?);
     if let Some(remembered) = remembered {
         remembered.keep_query(&key, parsed.clone());
     }
