@@ -1,0 +1,165 @@
+//! Writing the values of a cell. Must never know: how they are read.
+
+use super::{
+    DELTA_MAX, FIRST, Known, LAST, MAX, MIN, NOT_OFF, OF_SUM, OFF_DELTA_MAX, SUM, SUM_BARE,
+    SUM_DELTA_MAX, Shape, likely_increase,
+};
+use crate::{
+    model::Cell,
+    store::{
+        head::elapsed::Elapsed,
+        number::{Scale, ordered},
+        varint::zigzag,
+    },
+};
+
+/// Bytes of a number up to the zeros at its end.
+fn bytes_of(number: u64) -> u32 {
+    (u64::BITS - number.leading_zeros()).div_ceil(8)
+}
+
+/// Bytes of a double without the zeros behind, two at least.
+fn bare_bytes(value: f64) -> u32 {
+    (8 - value.to_bits().trailing_zeros() / 8).clamp(2, 8)
+}
+
+fn put(number: u64, bytes: u32, out: &mut Vec<u8>) {
+    // Of constant length, and then cut: that is no call.
+    out.extend_from_slice(&number.to_le_bytes());
+    out.truncate(out.len() - 8 + bytes as usize);
+}
+
+fn put_bare(value: f64, bytes: u32, out: &mut Vec<u8>) {
+    put(value.to_bits().swap_bytes(), bytes, out);
+}
+
+/// Writes the values of a cell; returns how.
+pub(in crate::store::head) fn encode(
+    cell: &Cell,
+    elapsed: &mut Elapsed,
+    out: &mut Vec<u8>,
+) -> Shape {
+    let Cell { n, first, last, min, max, sum, .. } = *cell;
+    let is_within = min <= first && min <= last && max >= first && max >= last;
+    let is_same = |one: f64, other: f64| one.to_bits() == other.to_bits();
+    let scale = if is_within && !(is_same(min, first) && is_same(max, last)) {
+        Scale::without_shift(&[first, last, min, max].into_iter())
+    } else {
+        Scale::without_shift(&[first, last].into_iter())
+    };
+    let mut shape = Shape::new(scale, !is_within);
+    let mut values = Writer { scale, shape: &mut shape, out };
+    let first_number = values.value(FIRST, first, 0);
+    let last_number = values.value(LAST, last, first_number);
+    let known = Known {
+        n,
+        scale,
+        first: first_number,
+        last: last_number,
+        first_value: first,
+        last_value: last,
+    };
+    if is_within {
+        values.value(MIN, min, first_number.min(last_number));
+        values.value(MAX, max, first_number.max(last_number));
+        values.sum(sum, &known);
+    } else {
+        // Rates are told by the sum, which is read before them.
+        values.counted(sum, &known);
+        values.rate(MIN, min, cell, &known, elapsed);
+        if max.to_bits() != min.to_bits() {
+            values.rate(MAX, max, cell, &known, elapsed);
+        }
+    }
+    shape
+}
+
+struct Writer<'a> {
+    scale: Scale,
+    shape: &'a mut Shape,
+    out: &'a mut Vec<u8>,
+}
+
+impl Writer<'_> {
+    /// Writes a value that is likely to be that of a number; returns its own.
+    fn value(&mut self, place: u32, value: f64, likely: i64) -> i64 {
+        let number = self.scale.number(value);
+        let delta = zigzag(number.wrapping_sub(likely));
+        let (bytes, bare) = (bytes_of(delta), bare_bytes(value));
+        if bytes <= bare {
+            self.shape.set(place, bytes);
+            put(delta, bytes, self.out);
+        } else {
+            self.shape.set(place, bare + 7);
+            put_bare(value, bare, self.out);
+        }
+        number
+    }
+
+    /// Writes the sum of a gauge.
+    fn sum(&mut self, sum: f64, known: &Known) {
+        let number = self.scale.number(sum);
+        let off = ordered(sum).wrapping_sub(ordered(self.scale.double(number)));
+        self.sum_or_bare(sum, number.wrapping_sub(known.likely_sum(false)), off);
+    }
+
+    /// Writes the sum of a counter.
+    fn counted(&mut self, sum: f64, known: &Known) {
+        match known.number_of(sum, |own| own.to_bits() == sum.to_bits()) {
+            Some((number, off)) => {
+                self.sum_or_bare(sum, number.wrapping_sub(known.likely_sum(true)), off);
+            }
+            None => self.sum_or_bare(sum, 0, i64::MAX),
+        }
+    }
+
+    fn sum_or_bare(&mut self, sum: f64, delta: i64, off: i64) {
+        let delta = zigzag(delta);
+        let bytes = bytes_of(delta);
+        if off == 0 && bytes <= SUM_DELTA_MAX {
+            self.shape.set(SUM, bytes);
+            put(delta, bytes, self.out);
+        } else if let (Ok(off), true) = (i8::try_from(off), bytes <= OFF_DELTA_MAX) {
+            self.shape.set(SUM, SUM_DELTA_MAX + 1 + bytes);
+            put(delta, bytes, self.out);
+            self.out.push(off as u8);
+        } else {
+            let needed = bare_bytes(sum) as usize;
+            let [.., whole] = SUM_BARE;
+            let (code, bytes) =
+                SUM_BARE.into_iter().find(|(_, bytes)| *bytes >= needed).unwrap_or(whole);
+            self.shape.set(SUM, code);
+            put_bare(sum, bytes as u32, self.out);
+        }
+    }
+
+    /// Writes a rate: milliseconds that others of the row have too, and the increase in them.
+    fn rate(&mut self, place: u32, rate: f64, cell: &Cell, known: &Known, elapsed: &mut Elapsed) {
+        if let Some(index) = elapsed.of_increase(cell.sum, rate, cell.n <= 1) {
+            if index > 0 || place == MAX {
+                self.shape.set(place, 1);
+                self.out.push(index | OF_SUM << 4);
+            }
+            return;
+        }
+        let found = if cell.n > 1 && self.scale.is_decimal() {
+            let step = cell.last_at.saturating_sub(cell.first_at) / (cell.n - 1);
+            elapsed.of_rate(rate, step.into(), |increase, is_it| known.number_of(increase, is_it))
+        } else {
+            None
+        };
+        if let Some((index, (number, units))) = found {
+            let delta = zigzag(number.wrapping_sub(likely_increase(cell, known)));
+            let bytes = bytes_of(delta);
+            if bytes < DELTA_MAX {
+                self.shape.set(place, bytes + 1);
+                self.out.push(index | ((units + NOT_OFF) as u8) << 4);
+                put(delta, bytes, self.out);
+                return;
+            }
+        }
+        let bytes = bare_bytes(rate);
+        self.shape.set(place, bytes + 7);
+        put_bare(rate, bytes, self.out);
+    }
+}
