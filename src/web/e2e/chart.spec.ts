@@ -12,7 +12,7 @@ import {
   textsDrawnBy,
 } from "./support/charts";
 import { HOST } from "./support/data";
-import { drawn, drawnNow } from "./support/drawn";
+import { drawn, drawnNow, placeSaid } from "./support/drawn";
 import { expect, test } from "./support/test";
 
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
@@ -61,12 +61,8 @@ test("all charts show the time that is pointed at, and their values there", asyn
   expect(full.length).toBeGreaterThan(1);
   expect(new Set(full).size).toBe(1);
 
-  const { times, series } = await drawnNow(page, "Load");
-  const clock = /(\d\d):(\d\d)/.exec(full[0] ?? "") ?? [];
-  const place = times.findIndex((time) => {
-    const local = new Date(time).toLocaleTimeString("en-GB", { timeZone: "Europe/Berlin" });
-    return local.startsWith(`${clock[1] ?? ""}:${clock[2] ?? ""}`);
-  });
+  const { series } = await drawnNow(page, "Load");
+  const place = await placeSaid(page, "Load");
   const value = series[`system_load_5m{host="${HOST}"} avg`]?.[place];
   const shown = await legendRow(page, "Load", "5m").locator(".legend-value").textContent();
   expect(Number.parseFloat(shown ?? "")).toBeCloseTo(value ?? NaN, 2);
@@ -157,9 +153,9 @@ test("the legend tells the least and the greatest of a slot beside its average",
   const [least = NaN, greatest = NaN] = (await said(".legend-band")) ?? [];
   const points = (display: string) =>
     answer.series.find((series) => series.display === display)?.points.map(([, value]) => value);
-  const place = points("avg")?.findIndex((value) => Math.abs((value ?? NaN) - average) < 1e-3);
-  expect(least).toBeCloseTo(points("min")?.[place ?? -1] ?? NaN, 3);
-  expect(greatest).toBeCloseTo(points("max")?.[place ?? -1] ?? NaN, 3);
+  const place = await placeSaid(page, metric);
+  for (const [display, shown] of Object.entries({ avg: average, min: least, max: greatest }))
+    expect(shown, display).toBeCloseTo(points(display)?.[place] ?? NaN, 3);
   expect(least).toBeLessThan(greatest);
 });
 

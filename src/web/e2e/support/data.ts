@@ -21,9 +21,9 @@ function* minutes(from: number, to: number): Generator<number> {
   for (let at = from; at < to; at += MINUTE) yield at;
 }
 
-/** A slow wave between 0 and 1, another one for each `shift`. */
+/** A slow wave between 0 and 1, another one for each `shift`; the same whenever the tests run. */
 function wave(at: number, shift: number): number {
-  return (1 + Math.sin(at / (23 * MINUTE) + shift)) / 2;
+  return (1 + Math.sin((at - NOW) / (23 * MINUTE) + shift)) / 2;
 }
 
 const STATES = { user: 0.5, kernel: 0.2, iowait: 0.05, nice: 0.01, irq: 0.01, softirq: 0.02 };

@@ -1,6 +1,7 @@
 /** What the charts of a page really draw, as the page tells in `window.granaryCharts`. */
 import type { Page } from "@playwright/test";
 import type { ChartAnswer, ChartSeries } from "../../src/api/types";
+import { chartOf } from "./charts";
 
 export interface DrawnChart {
   times: number[];
@@ -40,6 +41,23 @@ export async function drawnNow(page: Page, title: string): Promise<DrawnChart> {
     values.map((value) => value ?? null),
   ]);
   return { times, series: Object.fromEntries(values) };
+}
+
+/** Which of a chart's times it says that is pointed at, by the clock in Berlin. */
+export async function placeSaid(page: Page, title: string): Promise<number> {
+  const said = await chartOf(page, title).locator(".chart-time").textContent();
+  const clock = /\d\d:\d\d/.exec(said ?? "")?.[0] ?? "no time";
+  const { times } = await drawnNow(page, title);
+  const places = [...times.keys()].filter((place) => {
+    const local = new Date(times[place] ?? NaN).toLocaleTimeString("en-GB", {
+      timeZone: "Europe/Berlin",
+    });
+    return local.startsWith(clock);
+  });
+  const [place, ...others] = places;
+  if (place === undefined || others.length > 0)
+    throw new Error(`${places.length} of the times drawn are said in: ${said ?? "nothing"}`);
+  return place;
 }
 
 /** The titles of the charts that are on the page. */
