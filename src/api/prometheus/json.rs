@@ -4,6 +4,11 @@
 
 use std::io::Write;
 
+/// Whole numbers below it are written as such.
+const WHOLE_MAX: f64 = 1e15;
+/// From it on, and below the other, numbers have no exponent in the shortest form.
+const PLAIN_MIN: f64 = 1e-3;
+
 /// A sample's value in Go's shortest form: plain digits, with an exponent for what is very small or
 /// very large.
 pub(super) fn push_float(value: f64, out: &mut Vec<u8>) {
@@ -15,12 +20,18 @@ pub(super) fn push_float(value: f64, out: &mut Vec<u8>) {
         };
         return out.extend_from_slice(word);
     }
+    let size = value.abs();
+    if size < WHOLE_MAX && value == value.trunc() && value.to_bits() != (-0.0_f64).to_bits() {
+        return out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    }
     let mut digits = zmij::Buffer::new();
     let text = digits.format_finite(value).as_bytes();
+    if (PLAIN_MIN..WHOLE_MAX).contains(&size) {
+        return out.extend_from_slice(text);
+    }
     if !text.contains(&b'e') {
         return out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
     }
-    let size = value.abs();
     let is_plain = (1e-6..1e21).contains(&size);
     let written = if is_plain { write!(out, "{value}") } else { push_exponent(value, out) };
     debug_assert!(written.is_ok(), "memory takes every write");
@@ -49,22 +60,22 @@ pub(super) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
 
 /// A point: `[time,"value"]`.
 pub(super) fn push_point(at_ms: i64, value: f64, out: &mut Vec<u8>) {
-    out.push(b'[');
-    push_time(at_ms, out);
-    push_value(value, out);
-}
-
-/// What stands behind a point's time.
-fn push_value(value: f64, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"");
+    push_before_value(at_ms, out);
     push_float(value, out);
     out.extend_from_slice(b"\"]");
+}
+
+/// What stands before a point's value.
+fn push_before_value(at_ms: i64, out: &mut Vec<u8>) {
+    out.push(b'[');
+    push_time(at_ms, out);
+    out.extend_from_slice(b",\"");
 }
 
 /// The times of many series, each formatted once.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// By place: the time and where its text ends.
+    /// By place: the time and where its text ends, with the brackets around it.
     ends: Vec<(i64, usize)>,
     texts: Vec<u8>,
 }
@@ -76,16 +87,16 @@ impl Times {
     /// A point whose time is likely that of the other series at this place.
     pub(super) fn push_point(&mut self, place: usize, at_ms: i64, value: f64, out: &mut Vec<u8>) {
         if place == self.ends.len() && place < TIMES_MAX {
-            push_time(at_ms, &mut self.texts);
+            push_before_value(at_ms, &mut self.texts);
             self.ends.push((at_ms, self.texts.len()));
         }
         let Some((_, end)) = self.ends.get(place).filter(|(at, _)| *at == at_ms) else {
             return push_point(at_ms, value, out);
         };
         let begin = place.checked_sub(1).map_or(0, |before| self.ends[before].1);
-        out.push(b'[');
         out.extend_from_slice(&self.texts[begin..*end]);
-        push_value(value, out);
+        push_float(value, out);
+        out.extend_from_slice(b"\"]");
     }
 }
 
@@ -153,6 +164,12 @@ mod tests {
         check(0.1, "0.1");
         check(-12.5, "-12.5");
         check(1e20, "100000000000000000000");
+        check(-999_999_999_999_999.0, "-999999999999999");
+        check(1e15, "1000000000000000");
+        check(-1e16, "-10000000000000000");
+        check(99_999_999_999_999.98, "99999999999999.98");
+        check(0.001, "0.001");
+        check(-0.000_999, "-0.000999");
         check(1e21, "1e+21");
         check(1.5e300, "1.5e+300");
         check(1e-6, "0.000001");

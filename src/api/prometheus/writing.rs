@@ -87,7 +87,8 @@ impl Writing {
     /// The next chunk; none when all is written.
     fn next_chunk(&mut self) -> Option<Bytes> {
         let mut out = std::mem::take(&mut self.ahead);
-        if out.is_empty() {
+        if out.is_empty() && !matches!(self.rest, Rest::Nothing) {
+            out.reserve(CHUNK_BYTES + CHUNK_BYTES / 4);
             self.fill(&mut out);
         }
         (!out.is_empty()).then(|| out.into())

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::{error::PromqlError, labels::Labels};
 
 /// No value at this time. A NaN that no calculation yields, as in Prometheus' stale markers.
@@ -114,7 +116,8 @@ pub(crate) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, Prom
 
 /// Joins series with the same labels; where two have a value at one time there is no answer.
 pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, PromqlError> {
-    let mut places: HashMap<Labels, usize> = HashMap::with_capacity(series.len());
+    let mut places: HashMap<Labels, usize, RandomState> = HashMap::default();
+    places.reserve(series.len());
     let mut out: Vec<Series> = Vec::with_capacity(series.len());
     for one in series {
         if let Some(place) = places.get(&one.labels) {
