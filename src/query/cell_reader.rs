@@ -6,7 +6,7 @@
 use super::{Budget, QueryError, axis::Axis};
 use crate::{
     model::{Cell, SeriesId},
-    store::{Slot, Store, View},
+    store::{Columns, Slot, Store, View},
 };
 
 /// Series that are read with one view of each segment.
@@ -55,7 +55,7 @@ impl<'a> CellReader<'a> {
         self.next += 1;
         for view in &self.views {
             self.budget.check()?;
-            view.slots_into(id, &mut self.filled)?;
+            view.slots_into(id, Columns::ALL, &mut self.filled)?;
             let room = self.filled.capacity();
             self.budget.take(room.saturating_sub(self.taken) * size_of::<Slot>())?;
             self.taken = self.taken.max(room);

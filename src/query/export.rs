@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{Cell, Granularity, UnixMillis},
-    store::{Slot, Store},
+    store::{Columns, Slot, Store},
 };
 
 /// Slots of a page; one series may have more.
@@ -147,7 +147,7 @@ pub fn export(
     let mut filled = Vec::new();
     for (id, info) in &page {
         budget.check()?;
-        view.slots_into(*id, &mut filled)?;
+        view.slots_into(*id, Columns::ALL, &mut filled)?;
         budget.take(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
         let documents = fold(granularity, &filled);
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });

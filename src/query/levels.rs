@@ -11,7 +11,7 @@ use super::{Budget, QueryError, SeriesEntry, Timestamp};
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
     policy::coverage::{Coverage, Segment},
-    store::{Store, View},
+    store::{Columns, Store, View},
 };
 
 /// Width of each level's parts, outermost first.
@@ -189,7 +189,7 @@ impl OpenLadder {
             let mut filled: Vec<(i64, Cell)> = Vec::new();
             for view in views {
                 budget.check()?;
-                view.slots_into(series, &mut slots)?;
+                view.slots_into(series, Columns::ALL, &mut slots)?;
                 for slot in &slots {
                     let at = slot.start.0.div_euclid(rung.part_ms) * rung.part_ms;
                     let cell = slot.cell.shifted((slot.start.0 - at) as u32);

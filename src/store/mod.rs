@@ -44,7 +44,7 @@ pub use dictionary::{
     changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate},
 };
 pub use documents::{
-    PartitionInfo, Slot,
+    Columns, PartitionInfo, Slot,
     open::layout::DocumentLayout,
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };

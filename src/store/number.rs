@@ -87,6 +87,14 @@ impl Scale {
         }
     }
 
+    /// Appends the doubles of numbers.
+    pub(crate) fn doubles(self, numbers: impl Iterator<Item = i64>, out: &mut Vec<f64>) {
+        match POWERS.get(usize::from(self.power)) {
+            Some(power) => out.extend(numbers.map(|number| (number << self.shift) as f64 / power)),
+            None => out.extend(numbers.map(|number| unordered(number << self.shift))),
+        }
+    }
+
     /// The double of a number.
     pub(crate) fn double(self, number: i64) -> f64 {
         let number = number << self.shift;

@@ -40,13 +40,16 @@ impl Store {
             ("states", states),
             ("times_seen", times),
             ("cells", self.catalog_bytes()),
-            ("cache", inner.head.cache().bytes()),
+            ("cache", inner.head.cache().bytes() + inner.documents.cache().bytes()),
         ]
     }
 
-    /// Keeps so many bytes of rows of the head behind queries, at most.
+    /// Keeps so many bytes behind queries, at most: a quarter for what sealed documents share, the
+    /// rest for rows of the head.
     pub fn set_cache_bytes_max(&self, bytes_max: usize) {
-        self.inner.head.cache().set_bytes_max(bytes_max);
+        let sealed = bytes_max / 4;
+        self.inner.documents.cache().set_bytes_max(sealed);
+        self.inner.head.cache().set_bytes_max(bytes_max - sealed);
     }
 
     /// Senders that number their batches.

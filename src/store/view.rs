@@ -15,7 +15,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     catalog::frozen::{self, Frozen},
-    documents::{Documents, DocumentsView, PartitionInfo, Slot, stored::StoredDocument},
+    documents::{Columns, Documents, DocumentsView, PartitionInfo, Slot, stored::StoredDocument},
     error::StoreError,
     gathered::{BySeries, Gathered, rows},
     handle::Store,
@@ -102,25 +102,39 @@ impl View {
     /// When a document cannot be read.
     pub fn slots(&self, series: SeriesId) -> Result<Vec<Slot>, StoreError> {
         let mut slots = Vec::new();
-        self.slots_into(series, &mut slots)?;
+        self.slots_into(series, Columns::ALL, &mut slots)?;
         Ok(slots)
     }
 
-    /// The same, in place of what is in `slots`.
+    /// The same, in place of what is in `slots`; in cells of one sample or more than two, columns that
+    /// are not wanted may hold anything.
     ///
     /// # Errors
     /// When a document cannot be read.
-    pub fn slots_into(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), StoreError> {
+    pub fn slots_into(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
         slots.clear();
         let width = self.store.granularity(self.index).width_ms;
         let longest = ((self.range.end - self.range.start) / width) as usize;
         slots.reserve(longest.min(SLOTS_AT_ONCE));
-        self.documents.slots(series, slots)?;
+        self.documents.slots(series, wanted, slots)?;
         let in_documents = slots.len();
         if let Ok(place) = self.series.binary_search(&series) {
+            let (head, memory) = (self.head.of(place), self.memory.of(place));
+            let last = slots.last().map(|slot| slot.start);
+            let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
+            if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
+                // Two cells of one sample may be one of two.
+                slots.clear();
+                self.documents.slots(series, Columns::ALL, slots)?;
+            }
             // Most often the newest are behind; what came late is put in its place below.
-            slots.extend_from_slice(self.head.of(place));
-            slots.extend_from_slice(self.memory.of(place));
+            slots.extend_from_slice(head);
+            slots.extend_from_slice(memory);
         }
         if slots.len() > in_documents {
             merge_equal(slots);

@@ -12,7 +12,7 @@ use granary::{
         GranularitySet, Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesLimits, TimesTally,
         UnixMillis,
     },
-    store::{Appender, ChangeAction, Matcher, Renaming, SeriesChange, Store},
+    store::{Appender, ChangeAction, Columns, Matcher, Renaming, SeriesChange, Slot, Store, View},
 };
 use proptest::prelude::*;
 
@@ -175,7 +175,9 @@ impl Naive {
             let view = store.view(GranularityIndex(level), whole.clone(), ids).unwrap();
             let mut found = BTreeMap::new();
             for (series, id) in (0..).zip(ids) {
-                for slot in view.slots(*id).unwrap() {
+                let slots = view.slots(*id).unwrap();
+                assert_columns(&view, *id, &slots);
+                for slot in slots {
                     found.insert((level, series, slot.start.0), slot.cell);
                 }
             }
@@ -193,6 +195,28 @@ impl Naive {
             }
             assert_eq!(left, BTreeMap::new(), "slots that should be empty");
         }
+    }
+}
+
+/// Columns that are wanted alone are those of all, and of cells of two samples all are there.
+fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
+    let mut found = Vec::new();
+    for columns in [Columns::SUM, Columns::MIN, Columns::MAX, Columns::ENDS] {
+        view.slots_into(series, columns, &mut found).unwrap();
+        let wanted = |slot: &Slot| {
+            let cell = &slot.cell;
+            let of =
+                |wanted, value: f64| (columns == wanted || cell.n == 2).then(|| value.to_bits());
+            let values = [
+                of(Columns::SUM, cell.sum),
+                of(Columns::MIN, cell.min),
+                of(Columns::MAX, cell.max),
+                of(Columns::ENDS, cell.first),
+                of(Columns::ENDS, cell.last),
+            ];
+            (slot.start, cell.n, cell.first_at, cell.last_at, values)
+        };
+        assert!(found.iter().map(wanted).eq(all.iter().map(wanted)), "{columns:?} of {all:?}");
     }
 }
 
@@ -245,7 +269,11 @@ fn run(set: &GranularitySet, steps: &[Step]) {
                 };
                 assert_eq!(verdict, [expected, BatchVerdict::Duplicate]);
             }
-            Step::Checkpoint => drop(store.checkpoint(NOW).unwrap()),
+            Step::Checkpoint => {
+                // Until the next restart all new documents are sealed at once.
+                store.set_segment_documents_min(1);
+                store.checkpoint(NOW).unwrap();
+            }
             Step::Restart => {
                 grown += store.counters().documents_grown.get();
                 drop((store, appender));

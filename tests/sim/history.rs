@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use granary::{
     model::{GranularityIndex, Moment, SeriesId, UnixMillis},
-    store::{Appender, Store, StoreError},
+    store::{Appender, Columns, Store, StoreError},
 };
 
 use crate::{
@@ -292,7 +292,7 @@ impl History {
         let view = store.view(GranularityIndex(level), from..to, &ids)?;
         let (mut slots, mut own) = (Vec::new(), Vec::new());
         for id in &ids {
-            view.slots_into(*id, &mut own)?;
+            view.slots_into(*id, Columns::ALL, &mut own)?;
             slots.extend(own.iter().map(|slot| (*id, slot.start.0, slot.cell)));
         }
         Ok(Found {

@@ -7,7 +7,7 @@ use granary::{
     actors::{Dropped, drop_expired},
     model::{GranularityIndex, Moment, SeriesId, SeriesLimits, UnixMillis},
     policy::retention,
-    store::{ChangeAction, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
+    store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
 };
 use tempfile::TempDir;
 
@@ -115,7 +115,7 @@ impl History {
             let view = store.view(GranularityIndex(level), range.clone(), series);
             let seen = view.and_then(|view| {
                 series.iter().try_for_each(|id| {
-                    view.slots_into(*id, &mut slots)?;
+                    view.slots_into(*id, Columns::ALL, &mut slots)?;
                     let level = &store.all_granularities()[level].name;
                     assert!(slots.is_empty(), "{id:?} has samples of {level}: {slots:?}");
                     Ok(())

@@ -58,6 +58,7 @@ use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, U
 use mark::Mark;
 use open::fold::Folded;
 use place::Place;
+pub use sealed::Columns;
 use stored::StoredDocument;
 
 /// A slot and its cell.
@@ -206,8 +207,14 @@ pub(crate) trait DocumentsView: Send + Sync {
     /// The partitions' ranges and marks, ascending.
     fn marks(&self) -> &[(Range<i64>, Mark)];
 
-    /// Appends the slots of a series that hold samples, ascending.
-    fn slots(&self, series: SeriesId, out: &mut Vec<Slot>) -> Result<(), StoreError>;
+    /// Appends the slots of a series that hold samples, ascending. In cells of one sample or more than
+    /// two, columns that are not wanted may hold anything.
+    fn slots(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError>;
 
     /// The document of a series that begins at a time within the range, as it is stored.
     fn stored(

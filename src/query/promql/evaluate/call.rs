@@ -27,6 +27,7 @@ use crate::{
             windows::Extension,
         },
     },
+    store::Columns,
 };
 
 impl Evaluator<'_> {
@@ -70,8 +71,8 @@ impl Evaluator<'_> {
         let (mut windows, mut numbers) = (None, Vec::new());
         for argument in arguments {
             if is_range_vector(argument) {
-                let detail = range::detail(name);
-                windows = Some(self.range_vector(argument, context.steps, detail)?);
+                let (detail, columns) = (range::detail(name), range::columns(name));
+                windows = Some(self.range_vector(argument, context.steps, detail, columns)?);
             } else {
                 numbers.push(self.scalar(argument, context.steps)?);
             }
@@ -106,7 +107,8 @@ impl Evaluator<'_> {
         argument: &Expr,
         context: &Context<'_>,
     ) -> Result<Vec<Series>, PromqlError> {
-        let windows = self.range_vector(argument, context.steps, Detail::Aggregates)?;
+        let (detail, columns) = (Detail::Aggregates, Columns::NONE);
+        let windows = self.range_vector(argument, context.steps, detail, columns)?;
         let found = range::over_windows(&windows, context, |_, _| Ok(Some(1.0)))?;
         Ok(absent(named_labels(argument), &found, context.steps))
     }

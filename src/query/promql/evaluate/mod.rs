@@ -28,7 +28,7 @@ use crate::{
             text::shown,
         },
     },
-    store::Store,
+    store::{Columns, Store},
 };
 use expression::{Evaluator, is_range_vector};
 
@@ -151,7 +151,7 @@ fn readings(
     expression: &Expr,
     steps: &Steps,
 ) -> Result<Vec<MatrixSeries>, PromqlError> {
-    let windows = evaluator.range_vector(expression, steps, Detail::Samples)?;
+    let windows = evaluator.range_vector(expression, steps, Detail::Samples, Columns::ENDS)?;
     let to = windows.shift.of(steps.start);
     let from = to - windows.range_ms;
     let mut out = Vec::new();

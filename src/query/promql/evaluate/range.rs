@@ -21,6 +21,7 @@ use crate::{
             steps::Steps,
         },
     },
+    store::Columns,
 };
 
 /// Step of a subquery that names none: Prometheus' evaluation interval.
@@ -33,6 +34,7 @@ impl Evaluator<'_> {
         expression: &Expr,
         steps: &Steps,
         detail: Detail,
+        columns: Columns,
     ) -> Result<RangeVector, PromqlError> {
         match without_parens(expression) {
             Expr::MatrixSelector(matrix) if extension(&matrix.vs).is_some() => {
@@ -42,7 +44,7 @@ impl Evaluator<'_> {
                         .to_owned(),
                 ))
             }
-            Expr::MatrixSelector(matrix) => self.selectors.range(matrix, steps, detail),
+            Expr::MatrixSelector(matrix) => self.selectors.range(matrix, steps, detail, columns),
             Expr::Subquery(subquery) => self.subquery(subquery, steps),
             Expr::Paren(_)
             | Expr::Aggregate(_)

@@ -19,6 +19,7 @@ use crate::{
             windows::{Cursor, Window, cell_around},
         },
     },
+    store::Columns,
 };
 
 /// Cells that functions look at until the time is checked again.
@@ -46,6 +47,24 @@ pub(crate) fn detail(name: &str) -> Detail {
         "deriv" | "predict_linear" => Detail::Readings,
         "avg_over_time" | "sum_over_time" => Detail::Values,
         _ => Detail::Aggregates,
+    }
+}
+
+/// What a function reads of cells that are no counter's.
+pub(crate) fn columns(name: &str) -> Columns {
+    match name {
+        "avg_over_time" | "sum_over_time" => Columns::SUM,
+        "count_over_time" | "present_over_time" => Columns::NONE,
+        "max_over_time" | "ts_of_max_over_time" => Columns::MAX,
+        "min_over_time" | "ts_of_min_over_time" => Columns::MIN,
+        "first_over_time"
+        | "last_over_time"
+        | "ts_of_first_over_time"
+        | "ts_of_last_over_time"
+        | "delta" => Columns::ENDS,
+        // Of deltas the sums, of gauges the readings.
+        "increase" | "rate" => Columns::SUM.and(Columns::ENDS),
+        _ => Columns::ALL,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
         steps::Steps,
         windows::Sample,
     },
+    store::Columns,
 };
 
 impl Selectors<'_> {
@@ -31,7 +32,7 @@ impl Selectors<'_> {
         let reach_ms = range_ms + self.lookback_ms + after_ms;
         let mut windows = self.windows(shift, steps, reach_ms, Detail::Samples);
         windows.first.0 += after_ms;
-        let cells = self.cells(selector, &windows, Needed::All)?;
+        let cells = self.cells(selector, &windows, Needed::All, Columns::ENDS)?;
         self.bounds.check_points(cells.series.len(), steps.count)?;
         let mut out = Vec::with_capacity(cells.series.len());
         for series in &cells.series {

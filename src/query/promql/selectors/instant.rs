@@ -18,6 +18,7 @@ use crate::{
             steps::{Steps, TimeShift},
         },
     },
+    store::Columns,
 };
 
 /// What is taken of the newest sample.
@@ -39,7 +40,7 @@ impl Selectors<'_> {
     ) -> Result<Vec<Series>, PromqlError> {
         let shift = self.shift(selector);
         let windows = self.windows(shift, steps, 0, Detail::Aggregates);
-        let cells = self.cells(selector, &windows, Needed::Newest)?;
+        let cells = self.cells(selector, &windows, Needed::Newest, Columns::ENDS)?;
         self.each(&cells, steps, |series| {
             let ends = steps.times().map(|time| shift.of(time));
             newest(series, self.lookback_ms, ends.map(|end| (end, end)), take)
@@ -57,8 +58,8 @@ impl Selectors<'_> {
         let unmoved = TimeShift { at: None, offset_ms: 0 };
         let windows = self.windows(unmoved, steps, 0, Detail::Aggregates);
         let text = format!("info {matchers:?}");
-        let cells =
-            self.cells_matching(text, &windows, Needed::All, &|| Ok(vec![matchers.to_vec()]))?;
+        let sets = || Ok(vec![matchers.to_vec()]);
+        let cells = self.cells_matching(text, &windows, Needed::All, Columns::ENDS, &sets)?;
         self.each(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*within.end()), time));
             let mut values = newest(series, self.lookback_ms, ends, Take::Time);

@@ -24,7 +24,7 @@ use crate::{
             steps::{QueryRange, Steps, TimeShift},
         },
     },
-    store::Store,
+    store::{Columns, Store},
 };
 pub(crate) use instant::Take;
 use modifiers::{positive_ms, shift};
@@ -56,17 +56,18 @@ impl<'a> Selectors<'a> {
         Self { store, now, lookback_ms, query, bounds, notes, read: RefCell::default() }
     }
 
-    /// The windows of a range selector.
+    /// The windows of a range selector; of gauges and deltas only columns that are needed.
     pub(crate) fn range(
         &self,
         selector: &MatrixSelector,
         steps: &Steps,
         detail: Detail,
+        columns: Columns,
     ) -> Result<RangeVector, PromqlError> {
         let shift = self.shift(&selector.vs);
         let range_ms = positive_ms(selector.range)?;
         let windows = self.windows(shift, steps, range_ms, detail);
-        let cells = self.cells(&selector.vs, &windows, Needed::All)?;
+        let cells = self.cells(&selector.vs, &windows, Needed::All, columns)?;
         Ok(RangeVector { cells, range_ms, shift })
     }
 

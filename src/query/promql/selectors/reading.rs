@@ -28,7 +28,7 @@ use crate::{
         },
         select::CHUNK,
     },
-    store::{Slot, View},
+    store::{Columns, Slot, View},
 };
 
 /// Series that are read with one view: each holds up the writer for a moment.
@@ -50,6 +50,7 @@ pub(super) struct ReadKey {
     to: i64,
     single: bool,
     needed: Needed,
+    columns: Columns,
 }
 
 /// Which cells are needed.
@@ -69,11 +70,12 @@ impl Selectors<'_> {
         selector: &VectorSelector,
         windows: &Windows,
         needed: Needed,
+        columns: Columns,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         let name = selector.name.as_deref().unwrap_or_default();
         let text = format!("{name} {:?}", selector.matchers);
         let matchers = || matchers_of(selector, self.bounds.limits);
-        self.cells_matching(text, windows, needed, &matchers)
+        self.cells_matching(text, windows, needed, columns, &matchers)
     }
 
     /// The cells that windows need of series that match; the text tells these matchers from others.
@@ -82,6 +84,7 @@ impl Selectors<'_> {
         text: String,
         windows: &Windows,
         needed: Needed,
+        columns: Columns,
         matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         let coverage = coverage(self.store, &windows.span(), self.now);
@@ -100,6 +103,7 @@ impl Selectors<'_> {
             to: span.end.0,
             single: windows.count < 2,
             needed: if windows.count < 2 { needed } else { Needed::All },
+            columns,
         };
         if let Some((_, cells)) = self.read.borrow().iter().find(|(own, _)| *own == key) {
             return Ok(cells.clone());
@@ -108,7 +112,7 @@ impl Selectors<'_> {
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.cells_matching(key.selector, &each, needed, matchers);
+            return self.cells_matching(key.selector, &each, needed, columns, matchers);
         }
         self.bounds.check_points(found.len(), windows.count)?;
         let mut segments = coverage.segments(granularity, span);
@@ -117,10 +121,10 @@ impl Selectors<'_> {
         }
         self.warn_of_coarse(&coverage, granularity, &segments);
         let mut series = match key.needed {
-            Needed::All => self.cells_of(found, &segments)?,
+            Needed::All => self.cells_of(found, &segments, columns)?,
             Needed::Newest => {
                 let newest_first = newest_first(&segments, granularities, windows.first);
-                self.newest_cells_of(found, &newest_first, windows.first)?
+                self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
@@ -162,12 +166,13 @@ impl Selectors<'_> {
         &self,
         found: Vec<Selected>,
         segments: &[Segment],
+        columns: Columns,
     ) -> Result<Vec<CellSeries>, PromqlError> {
         read_in_parts(found, |ids, series, slots| {
             for segment in segments {
                 let view = self.store.view(segment.stored, segment.range.clone(), ids)?;
                 for (id, series) in ids.iter().zip(&mut *series) {
-                    self.append(&view, *id, series, slots)?;
+                    self.append(&view, *id, columns, series, slots)?;
                 }
             }
             Ok(())
@@ -180,6 +185,7 @@ impl Selectors<'_> {
         found: Vec<Selected>,
         newest_first: &[Segment],
         upto: UnixMillis,
+        columns: Columns,
     ) -> Result<Vec<CellSeries>, PromqlError> {
         read_in_parts(found, |ids, series, slots| {
             let mut missing: Vec<usize> = (0..ids.len()).collect();
@@ -188,7 +194,7 @@ impl Selectors<'_> {
                 let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
                 for (id, place) in ids.iter().zip(&missing) {
                     let newer = std::mem::take(&mut series[*place].cells);
-                    self.append(&view, *id, &mut series[*place], slots)?;
+                    self.append(&view, *id, columns, &mut series[*place], slots)?;
                     series[*place].cells.extend(newer);
                 }
                 let is_older = |cell: &TimedCell| cell.first_at <= upto.0;
@@ -206,11 +212,15 @@ impl Selectors<'_> {
         &self,
         view: &View,
         id: SeriesId,
+        columns: Columns,
         series: &mut CellSeries,
         slots: &mut Vec<Slot>,
     ) -> Result<(), PromqlError> {
         self.bounds.check_time()?;
-        view.slots_into(id, slots)?;
+        // What a counter's aggregates say depends on its rates.
+        let is_plain =
+            series.kind != Kind::Counter || [Columns::NONE, Columns::ENDS].contains(&columns);
+        view.slots_into(id, if is_plain { columns } else { Columns::ALL }, slots)?;
         self.bounds.count_cells(slots.len())?;
         append_cells(slots, series.kind, &mut series.cells);
         Ok(())

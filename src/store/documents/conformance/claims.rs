@@ -8,7 +8,7 @@ use super::{
 use crate::{
     model::{SeriesId, Span, UnixMillis},
     store::{
-        documents::{mark::Mark, stored::DocumentState},
+        documents::{Columns, mark::Mark, stored::DocumentState},
         error::StoreError,
         faulty::{Call, EIO, Effect, Fault},
         file::medium::Medium,
@@ -110,7 +110,7 @@ fn a_view_stays_as_it_was() {
         assert!(!bench.documents.drop_partition(place.id).unwrap());
         assert_eq!(view.marks(), [(place.range(), mark(5, place.end.0))]);
         let mut slots = Vec::new();
-        view.slots(SERIES, &mut slots).unwrap();
+        view.slots(SERIES, Columns::ALL, &mut slots).unwrap();
         assert_eq!(slots.len(), 1);
         assert_eq!(slots[0].cell.sum.to_bits(), 2.0_f64.to_bits());
         assert_eq!(bench.of_place(&place, SERIES), []);

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     model::{Cell, GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::place::Place,
+        documents::{Columns, place::Place},
         faulty::{Call, EIO, ENOSPC, Effect, Fault},
     },
 };
@@ -224,7 +224,7 @@ impl History {
         let view = self.bench.documents.view(granularity, range.clone()).unwrap();
         for series in SERIES.map(SeriesId) {
             let mut slots = Vec::new();
-            view.slots(series, &mut slots).unwrap();
+            view.slots(series, Columns::ALL, &mut slots).unwrap();
             assert_eq!(slots, self.map.slots(granularity, &range, series), "{series:?}");
         }
     }

@@ -12,7 +12,7 @@ mod open;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{Documents, Slot, mark::Mark, place::Place};
+use super::{Columns, Documents, Slot, mark::Mark, place::Place};
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, Span, UnixMillis},
     store::{error::StoreError, faulty::FaultyMedium, file::medium::Medium},
@@ -134,7 +134,7 @@ impl Bench {
         series: SeriesId,
     ) -> Result<Vec<Slot>, StoreError> {
         let mut slots = Vec::new();
-        self.documents.view(granularity, range)?.slots(series, &mut slots)?;
+        self.documents.view(granularity, range)?.slots(series, Columns::ALL, &mut slots)?;
         Ok(slots)
     }
 

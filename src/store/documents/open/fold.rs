@@ -22,6 +22,7 @@ use crate::{
         documents::{
             Slot,
             sealed::{
+                Columns, Scratch,
                 group::{GroupWriter, SLOTS_MAX},
                 segment::GroupId,
                 segment_writer::SegmentWriter,
@@ -147,6 +148,7 @@ impl Partition {
         let place = &self.place;
         let rows = reader.rows()?;
         let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
+        let mut scratch = Scratch::default();
         for span in self.spans() {
             let seconds = place.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / place.width_ms) as usize;
@@ -160,7 +162,8 @@ impl Partition {
                 group.clear();
                 for lane in 0..SERIES_PER_ROW {
                     slots.clear();
-                    reader.slots(series_at(*row, lane), &span, &mut slots)?;
+                    let (series, all) = (series_at(*row, lane), Columns::ALL);
+                    reader.slots(series, &span, all, &mut scratch, &mut slots)?;
                     let cells = slots.iter().map(|slot| (number(slot), &slot.cell));
                     group.add(id.key(), lane, place.width_ms, cells);
                 }

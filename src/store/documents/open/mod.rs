@@ -27,7 +27,7 @@ use std::{
 
 use super::{
     CellSource, DocumentVisitor, Documents, DocumentsView, Merged, PartitionInfo, mark::Mark,
-    place::Place,
+    place::Place, sealed::heads::GroupHeads,
 };
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
@@ -70,6 +70,11 @@ impl OpenDocuments {
     /// Has new documents of a merge sealed at once from so many on.
     pub(crate) fn set_sealed_min(&self, count: usize) {
         self.sealed_min.store(count, Ordering::Relaxed);
+    }
+
+    /// What queries have decoded lately.
+    pub(crate) fn cache(&self) -> &GroupHeads {
+        &self.partitions.heads
     }
 
     /// The partitions that did not change since a time, as far as was seen.

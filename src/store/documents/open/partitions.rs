@@ -10,7 +10,7 @@ use super::partition::Partition;
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
     store::{
-        documents::{PartitionInfo, place::Place},
+        documents::{PartitionInfo, place::Place, sealed::heads::GroupHeads},
         error::StoreError,
         file::{
             database::UNFINISHED,
@@ -36,6 +36,8 @@ pub(super) struct Partitions {
     /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
     /// a partition up.
     changing: Mutex<()>,
+    /// What views have decoded lately.
+    pub(super) heads: Arc<GroupHeads>,
 }
 
 impl Partitions {
@@ -46,7 +48,8 @@ impl Partitions {
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let (open, changing) = (RwLock::default(), Mutex::default());
-        let this = Self { granularities, medium, register, open, changing };
+        let heads = Arc::new(GroupHeads::new());
+        let this = Self { granularities, medium, register, open, changing, heads };
         let mut files = Vec::new();
         for (index, granularity) in this.granularities.iter().enumerate() {
             let folder = partition_folder(granularity);

@@ -18,7 +18,7 @@ use crate::{
         documents::{
             Slot,
             mark::Mark,
-            sealed::{Scratch, segment::Segment},
+            sealed::{Columns, Scratch, segment::Segment},
             stored::{DocumentState, StoredDocument, StoredSlot},
         },
         error::StoreError,
@@ -31,8 +31,8 @@ pub(super) struct PartitionReader {
     /// What the documents have.
     pub(super) mark: Mark,
     pub(super) documents: ReadOnlyTable<u64, &'static [u8]>,
-    /// Whether there are any open documents.
-    has_rows: bool,
+    /// When those documents begin that are open of any series, ascending.
+    open_starts: Vec<UnixMillis>,
     pub(super) named: Vec<Named>,
     pub(super) segments: Vec<Arc<Segment>>,
 }
@@ -62,10 +62,30 @@ impl Partition {
                 return Err(StoreError::Corrupt { file: self.file.name().to_owned(), problem });
             }
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
-            let has_rows = !documents.is_empty().map_err(self.fail("read"))?;
+            let open_starts = self.open_starts(&documents)?;
             let partition = self.clone();
-            Ok(PartitionReader { partition, mark, documents, has_rows, named, segments })
+            Ok(PartitionReader { partition, mark, documents, open_starts, named, segments })
         })
+    }
+}
+
+impl Partition {
+    /// When documents begin of which there are rows: one look for each of them.
+    fn open_starts(
+        &self,
+        documents: &ReadOnlyTable<u64, &'static [u8]>,
+    ) -> Result<Vec<UnixMillis>, StoreError> {
+        let (mut starts, mut from) = (Vec::new(), 0);
+        while let Some(row) = documents.range(from..).map_err(self.fail("read"))?.next() {
+            let (key, _) = row.map_err(self.fail("read"))?;
+            let (start, _) = self.place_of(key.value());
+            starts.push(start);
+            from = self.key(self.place.next_document(start), SeriesId(0));
+            if from <= key.value() {
+                break;
+            }
+        }
+        Ok(starts)
     }
 }
 
@@ -115,33 +135,30 @@ impl PartitionReader {
         &self,
         series: SeriesId,
         range: &Range<i64>,
+        wanted: Columns,
+        scratch: &mut Scratch,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
         let place = &self.partition.place;
         let from = UnixMillis(range.start.max(place.id.start.0));
         let to = UnixMillis(range.end.min(place.end.0));
-        let (mut scratch, mut finding) = (Scratch::default(), Scratch::default());
+        let span = from..to;
         let mut run: Option<Run> = None;
         let mut document = place.document_start(from);
         while document < to {
             let next = place.next_document(document);
-            let mut push = |out: &mut Vec<Slot>, run: Option<Run>| {
-                run.map_or(Ok(()), |run| self.push_run(&run, series, from..to, &mut scratch, out))
-            };
             if let Some(row) = self.row(document, series)? {
-                push(out, run.take())?;
-                self.push_row(document, series, row.value(), from..to, out)?;
-            } else if let Some(source) = self.sealed().find(document, series, &mut finding)?
+                self.push_run(run.take(), series, &span, wanted, scratch, out)?;
+                self.push_row(document, series, row.value(), span.clone(), out)?;
+            } else if let Some(source) = self.sealed().find(document, series, scratch)?
                 && !run.as_mut().is_some_and(|run| run.extend(&source, document))
             {
-                push(out, run.replace(Run { source, documents: vec![document] }))?;
+                let before = run.replace(Run { source, documents: vec![document] });
+                self.push_run(before, series, &span, wanted, scratch, out)?;
             }
             document = next;
         }
-        match run {
-            Some(run) => self.push_run(&run, series, from..to, &mut scratch, out),
-            None => Ok(()),
-        }
+        self.push_run(run, series, &span, wanted, scratch, out)
     }
 
     /// A sealed document as it is stored; `None` when there is none.
@@ -160,12 +177,13 @@ impl PartitionReader {
             parts: Vec::new(),
         };
         let mut slots: Vec<_> = (0..place.slots(start)).map(slot).collect();
-        let end = place.next_document(start);
-        let read = self.sealed().cells(&source, series, start, end, &mut scratch, |at, cell| {
+        let range = start..place.next_document(start);
+        let sealed = self.sealed();
+        let read = sealed.cells(&source, series, &range, Columns::ALL, &mut scratch, |at, cell| {
             slots[place.slot_index(start, at)].cell = cell;
         });
         if let Err(fault) = read {
-            return self.sealed().meet(&[start], series, fault).map(|()| None);
+            return sealed.meet(&[start], series, fault).map(|()| None);
         }
         let bytes = source.block(series, &mut scratch)?;
         let state = DocumentState::Sealed;
@@ -179,7 +197,7 @@ impl PartitionReader {
 
     /// Whether there are sealed documents and no others.
     pub(super) fn is_sealed(&self) -> bool {
-        !self.has_rows && !self.named.is_empty()
+        self.open_starts.is_empty() && !self.named.is_empty()
     }
 
     /// Bytes of the open documents, about.
@@ -198,7 +216,7 @@ impl PartitionReader {
         start: UnixMillis,
         series: SeriesId,
     ) -> Result<Option<Bytes>, StoreError> {
-        if !self.has_rows {
+        if self.open_starts.binary_search(&start).is_err() {
             return Ok(None);
         }
         let partition = &self.partition;
@@ -231,21 +249,22 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Appends what sealed documents have of a range.
+    /// Appends what sealed documents have of a range, when there are any.
     fn push_run(
         &self,
-        run: &Run,
+        run: Option<Run>,
         series: SeriesId,
-        range: Range<UnixMillis>,
+        range: &Range<UnixMillis>,
+        wanted: Columns,
         scratch: &mut Scratch,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
+        let Some(run) = run else { return Ok(()) };
         let before = out.len();
         let sealed = self.sealed();
-        let outcome =
-            sealed.cells(&run.source, series, range.start, range.end, scratch, |start, cell| {
-                out.push(Slot { start, cell });
-            });
+        let outcome = sealed.cells(&run.source, series, range, wanted, scratch, |start, cell| {
+            out.push(Slot { start, cell });
+        });
         outcome.or_else(|fault| {
             out.truncate(before);
             sealed.meet(&run.documents, series, fault)

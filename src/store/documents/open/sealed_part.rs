@@ -3,7 +3,7 @@
 //! A document is in one segment at most, unless it has an open row, which has all of it. Must never
 //! know: open rows.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use super::partition::Partition;
 use crate::{
@@ -93,21 +93,22 @@ impl<'p> SealedPart<'p> {
         damaged.map_or(Ok(None), |fault| self.meet(&[start], series, fault).map(|()| None))
     }
 
-    /// Hands out the cells of what was found, between two times, with the starts of their slots.
+    /// Hands out the cells of what was found, between two times, with the starts of their slots; of
+    /// columns that are not wanted anything.
     pub(super) fn cells(
         &self,
         source: &Source,
         series: SeriesId,
-        from: UnixMillis,
-        to: UnixMillis,
+        times: &Range<UnixMillis>,
+        wanted: Columns,
         scratch: &mut Scratch,
         mut visit: impl FnMut(UnixMillis, Cell),
     ) -> Result<(), StoreError> {
         let width_ms = self.partition.place.width_ms;
         let slot = |at: UnixMillis| ((at.0 - source.base.0).max(0) / width_ms) as usize;
-        let range = source.from.max(slot(from))..source.to.min(slot(to));
+        let range = source.from.max(slot(times.start))..source.to.min(slot(times.end));
         let (_, lane) = row_and_lane(series);
-        source.segment.cells(source.group, lane, range, Columns::ALL, scratch, |slot, cell| {
+        source.segment.cells(source.group, lane, range, wanted, scratch, |slot, cell| {
             visit(source.base.plus(slot as i64 * width_ms), cell);
         })
     }

@@ -4,6 +4,8 @@
 
 use std::{ops::Range, sync::Arc};
 
+use parking_lot::Mutex;
+
 use super::{layout::DocumentLayout, partitions::Partitions, reader::PartitionReader};
 use crate::{
     model::{GranularityIndex, SeriesId, UnixMillis},
@@ -11,6 +13,7 @@ use crate::{
         documents::{
             DocumentsView, Slot,
             mark::Mark,
+            sealed::{Columns, Scratch},
             stored::{DocumentState, StoredDocument, StoredSlot},
         },
         error::StoreError,
@@ -24,6 +27,8 @@ pub(super) struct OpenView {
     /// In order of time.
     readers: Vec<PartitionReader>,
     marks: Vec<(Range<i64>, Mark)>,
+    /// Room for reading one series after the other.
+    scratch: Mutex<Scratch>,
 }
 
 impl OpenView {
@@ -38,7 +43,8 @@ impl OpenView {
         }
         let marks = readers.iter().map(|reader| (reader.partition.place.range(), reader.mark));
         let marks = marks.collect();
-        Ok(Self { partitions, range, readers, marks })
+        let scratch = Mutex::new(Scratch::with_heads(partitions.heads.clone()));
+        Ok(Self { partitions, range, readers, marks, scratch })
     }
 }
 
@@ -47,9 +53,15 @@ impl DocumentsView for OpenView {
         &self.marks
     }
 
-    fn slots(&self, series: SeriesId, out: &mut Vec<Slot>) -> Result<(), StoreError> {
+    fn slots(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let mut scratch = self.scratch.lock();
         for reader in &self.readers {
-            let outcome = reader.slots(series, &self.range, out);
+            let outcome = reader.slots(series, &self.range, wanted, &mut scratch, out);
             self.partitions.or_replace(&reader.partition, outcome)?;
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::{
         documents::{
             CellSink, CellSource, Merged,
             mark::Mark,
-            sealed::{Scratch, segment::Segment},
+            sealed::{Columns, Scratch, segment::Segment},
         },
         error::StoreError,
     },
@@ -170,8 +170,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         };
         layout.write_shell(series, start, &mut self.buffer);
         let (place, buffer) = (&partition.place, &mut self.buffer);
-        let end = place.next_document(start);
-        let read = sealed.cells(&source, series, start, end, scratch, |at, cell| {
+        let times = start..place.next_document(start);
+        let read = sealed.cells(&source, series, &times, Columns::ALL, scratch, |at, cell| {
             layout.write_cell(buffer, place.slot_index(start, at), &cell);
         });
         match read {

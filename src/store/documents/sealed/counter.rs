@@ -155,7 +155,6 @@ pub(super) fn read(
     reader: &mut Reader<'_, '_>,
     times: &Times,
     width_ms: i64,
-    limit: usize,
     wanted: Columns,
 ) -> Result<Values, Misfit> {
     let (scale, count) = (head.scale, times.count());
@@ -163,18 +162,23 @@ pub(super) fn read(
     if !(0..PASSED_MAX).contains(&first_passed) {
         return Err(reader.from.misfit());
     }
-    let zeros = || vec![0; limit];
-    let before = reader.stream(count, true)?.unwrap_or_else(zeros);
+    let before = reader.numbers(count)?;
     let lengths = reader.stream(count, true)?;
     let is_point = lengths.is_none();
-    let within = lengths.unwrap_or_else(zeros);
-    let (mut firsts, mut lasts) = (before.clone(), within.clone());
+    let within = lengths.unwrap_or_else(|| reader.zeros());
+    let [mut firsts, mut lasts] = [&before, &within].map(|own| {
+        let mut copy = reader.scratch.take_whole();
+        copy.extend_from_slice(own);
+        copy
+    });
     chain(head.base, &mut firsts, &mut lasts);
-    let doubles = |numbers: &[i64]| numbers.iter().map(|v| scale.double(*v)).collect::<Vec<_>>();
-    let first = doubles(&firsts);
-    let last = if is_point { first.clone() } else { doubles(&lasts) };
+    let first = reader.doubles(scale, firsts.iter().copied());
+    let last =
+        if is_point { reader.copy(&first) } else { reader.doubles(scale, lasts.iter().copied()) };
+    reader.give_back([firsts, lasts]);
     let mut values = Values { first, last, ..Values::default() };
     if wanted == Columns::ENDS {
+        reader.give_back([before, within]);
         return Ok(values);
     }
     let passed = times.passed_before(width_ms, first_passed);
@@ -182,15 +186,19 @@ pub(super) fn read(
     let known = Known::of((before, within), ends, scale.double(head.base), times, passed);
     let off = reader.stream(count, wanted.has(Columns::SUM))?;
     if wanted.has(Columns::SUM) {
-        values.sum.clone_from(&known.sum);
-        add_ulps(&mut values.sum, off);
+        values.sum = reader.copy(&known.sum);
+        add_ulps(&mut values.sum, off.as_deref());
+        reader.give_back(off);
     }
-    let series = Series { known: &known, times, scale, last: &values.last };
-    values.min = rates::read(Side::Min, head.flags, &series, reader)?;
-    values.max = rates::read(Side::Max, head.flags, &series, reader)?;
-    if reader.is_there() {
-        rates::read_raw(reader, count, &mut values.min)?;
-        rates::read_raw(reader, count, &mut values.max)?;
+    if wanted.has(Columns::RATES) {
+        let series = Series { known: &known, times, scale, last: &values.last };
+        values.min = rates::read(Side::Min, head.flags, &series, reader)?;
+        values.max = rates::read(Side::Max, head.flags, &series, reader)?;
+        if reader.is_there() {
+            rates::read_raw(reader, count, &mut values.min)?;
+            rates::read_raw(reader, count, &mut values.max)?;
+        }
     }
+    reader.give_back([known.before, known.within]);
     Ok(values)
 }

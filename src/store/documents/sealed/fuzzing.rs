@@ -5,7 +5,7 @@
 use super::{
     bits::PADDING,
     group::{GroupHead, LANES, SLOTS_MAX},
-    stream::Scratch,
+    scratch::Scratch,
     times::Times,
     values::{self, Columns},
 };

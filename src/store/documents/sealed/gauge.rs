@@ -81,93 +81,122 @@ fn mean_times(n: u32, first: f64, last: f64) -> f64 {
     if n == 1 || likely.is_nan() { first } else { likely }
 }
 
+/// The numbers of the first and the last samples.
+struct Ends {
+    scale: Scale,
+    firsts: Vec<i64>,
+    lasts: Vec<i64>,
+    /// Whether they are the same.
+    is_point: bool,
+}
+
+impl Ends {
+    fn read(head: Head, reader: &mut Reader<'_, '_>, count: usize) -> Result<Self, Misfit> {
+        let mut firsts = reader.numbers(count)?;
+        let lengths = reader.stream(count, true)?;
+        let is_point = lengths.is_none();
+        let mut lasts = lengths.unwrap_or_else(|| reader.zeros());
+        if head.flags & LEVEL == 0 {
+            chain(head.base, &mut firsts, &mut lasts);
+        } else {
+            lasts
+                .iter_mut()
+                .zip(&firsts)
+                .for_each(|(last, first)| *last = last.wrapping_add(*first));
+        }
+        Ok(Self { scale: head.scale, firsts, lasts, is_point })
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.firsts.iter().copied().zip(self.lasts.iter().copied())
+    }
+
+    /// The smallest or the largest values, which lie so far off the nearer end.
+    fn side(
+        &self,
+        off: Option<Vec<i64>>,
+        reader: &mut Reader<'_, '_>,
+        value: impl Fn(i64, i64, i64) -> i64,
+    ) -> Vec<f64> {
+        let Some(off) = off else {
+            return reader
+                .doubles(self.scale, self.pairs().map(|(first, last)| value(first, last, 0)));
+        };
+        let pairs = self.pairs().zip(&off);
+        let side =
+            reader.doubles(self.scale, pairs.map(|((first, last), off)| value(first, last, *off)));
+        reader.give_back([off]);
+        side
+    }
+}
+
 /// Reads the values.
 pub(super) fn read(
     head: Head,
     reader: &mut Reader<'_, '_>,
     times: &Times,
-    limit: usize,
     wanted: Columns,
 ) -> Result<Values, Misfit> {
-    let scale = head.scale;
-    let count = times.count();
-    let zeros = || vec![0; limit];
-    let mut firsts = reader.stream(count, true)?.unwrap_or_else(zeros);
-    let lengths = reader.stream(count, true)?;
-    let is_point = lengths.is_none();
-    let mut lasts = lengths.unwrap_or_else(zeros);
-    if head.flags & LEVEL == 0 {
-        chain(head.base, &mut firsts, &mut lasts);
-    } else {
-        lasts.iter_mut().zip(&firsts).for_each(|(last, first)| *last = last.wrapping_add(*first));
+    let (scale, count) = (head.scale, times.count());
+    let ends = Ends::read(head, reader, count)?;
+    let mut values = Values::default();
+    // Without decimals the sums go by them.
+    if wanted.has(Columns::ENDS) || !scale.is_decimal() {
+        values.first = reader.doubles(scale, ends.firsts.iter().copied());
+        values.last = if ends.is_point {
+            reader.copy(&values.first)
+        } else {
+            reader.doubles(scale, ends.lasts.iter().copied())
+        };
     }
-    let doubles = |numbers: &[i64]| numbers.iter().map(|v| scale.double(*v)).collect::<Vec<_>>();
-    let mut values = Values { first: doubles(&firsts), ..Values::default() };
-    let Values { first, last, .. } = &mut values;
-    *last = if is_point { first.clone() } else { doubles(&lasts) };
     let below = reader.stream(count, wanted.has(Columns::MIN))?;
     if wanted.has(Columns::MIN) {
-        values.min = match below {
-            None if is_point => values.first.clone(),
-            below => {
-                let mut numbers = below.unwrap_or_else(zeros);
-                for (own, (first, last)) in numbers.iter_mut().zip(firsts.iter().zip(&lasts)) {
-                    *own = (*first.min(last)).wrapping_sub(*own);
-                }
-                doubles(&numbers)
-            }
-        };
+        values.min = ends.side(below, reader, |first, last, off| first.min(last).wrapping_sub(off));
     }
     let above = reader.stream(count, wanted.has(Columns::MAX))?;
     if wanted.has(Columns::MAX) {
-        values.max = match above {
-            None if is_point => values.first.clone(),
-            above => {
-                let mut numbers = above.unwrap_or_else(zeros);
-                for (own, (first, last)) in numbers.iter_mut().zip(firsts.iter().zip(&lasts)) {
-                    *own = (*first.max(last)).wrapping_add(*own);
-                }
-                doubles(&numbers)
-            }
-        };
+        values.max = ends.side(above, reader, |first, last, off| first.max(last).wrapping_add(off));
     }
     if wanted.has(Columns::SUM) {
-        values.sum = read_sum(head, reader, times, (&firsts, &lasts), &values)?;
+        values.sum = read_sum(reader, times, &ends, &values)?;
     }
+    reader.give_back([ends.firsts, ends.lasts]);
     Ok(values)
 }
 
 fn read_sum(
-    head: Head,
     reader: &mut Reader<'_, '_>,
     times: &Times,
-    (firsts, lasts): (&[i64], &[i64]),
+    ends: &Ends,
     values: &Values,
 ) -> Result<Vec<f64>, Misfit> {
-    let (scale, count) = (head.scale, times.count());
+    let count = times.count();
     let rests = reader.stream(count, true)?;
     let ulps = reader.stream(count, true)?;
-    let mut sums = Vec::with_capacity(firsts.len());
-    if scale.is_decimal() {
-        let ends = firsts.iter().zip(lasts);
-        sums.extend(times.n.iter().zip(ends).map(|(n, (first, last))| middle(*n, *first, *last)));
-        if let Some(rests) = rests {
-            sums.iter_mut().zip(rests).for_each(|(sum, rest)| *sum = rest.wrapping_add(*sum));
+    let likely = times.n.iter().zip(ends.pairs());
+    let likely = likely.map(|(n, (first, last))| middle(*n, first, last));
+    let mut sums = match &rests {
+        _ if !ends.scale.is_decimal() => {
+            let doubles = values.first.iter().zip(&values.last);
+            let likely = times.n.iter().zip(doubles);
+            let mut sums = reader.scratch.take_doubles();
+            sums.extend(likely.map(|(n, (first, last))| mean_times(*n, *first, *last)));
+            sums
         }
-        let mut sums: Vec<f64> = sums.into_iter().map(|sum| scale.double(sum)).collect();
-        add_ulps(&mut sums, ulps);
-        return Ok(sums);
-    }
-    let ends = values.first.iter().zip(&values.last);
-    let likely = times.n.iter().zip(ends).map(|(n, (first, last))| mean_times(*n, *first, *last));
-    let mut sums: Vec<f64> = likely.collect();
-    add_ulps(&mut sums, ulps);
+        None => reader.doubles(ends.scale, likely),
+        Some(rests) => {
+            let sums = likely.zip(rests).map(|(likely, rest)| rest.wrapping_add(likely));
+            reader.doubles(ends.scale, sums)
+        }
+    };
+    add_ulps(&mut sums, ulps.as_deref());
+    reader.give_back(rests.into_iter().chain(ulps));
     Ok(sums)
 }
 
 /// Moves each double on by so many.
-pub(super) fn add_ulps(values: &mut [f64], ulps: Option<Vec<i64>>) {
+pub(super) fn add_ulps(values: &mut [f64], ulps: Option<&[i64]>) {
     for (value, ulps) in values.iter_mut().zip(ulps.into_iter().flatten()) {
-        *value = unordered(ordered(*value).wrapping_add(ulps));
+        *value = unordered(ordered(*value).wrapping_add(*ulps));
     }
 }

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{
     bits::PADDING,
     cursor::{Cursor, Misfit, put_varint},
-    stream::Scratch,
+    scratch::Scratch,
     times::Times,
     values::{self, Columns},
 };
@@ -217,12 +217,12 @@ impl GroupHead {
         if count > LANES {
             return Err(from.misfit());
         }
-        let mut times: Vec<Times> = Vec::new();
+        let mut times: Vec<Times> = Vec::with_capacity(count);
         for _ in 0..count {
             let own = Times::read(&mut from, slots, times.first(), scratch)?;
             times.push(own);
         }
-        let (mut series, mut at) = (Vec::new(), 0_usize);
+        let (mut series, mut at) = (Vec::with_capacity(lanes.count_ones() as usize), 0_usize);
         for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
             let shared = if count > 1 { from.byte()? } else { 0 };
             let length = usize::try_from(from.varint()?).map_err(|_| from.misfit())?;
@@ -237,6 +237,15 @@ impl GroupHead {
         } else {
             Err(from.misfit())
         }
+    }
+
+    /// Memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let slots: usize = self.times.iter().map(Times::count).sum();
+        size_of::<Self>()
+            + size_of_val(&self.times[..])
+            + size_of_val(&self.series[..])
+            + slots * Times::SLOT_BYTES
     }
 
     /// The series that are there.
@@ -268,7 +277,8 @@ impl GroupHead {
     }
 
     /// Hands out the cells of a series from its block, which [`PADDING`] follows: of a range of
-    /// slots, those that are there, columns that are not wanted zero.
+    /// slots, those that are there, of cells of one sample or more than two perhaps only the columns
+    /// that are wanted.
     pub(crate) fn cells(
         &self,
         lane: usize,
@@ -290,6 +300,9 @@ impl GroupHead {
         let place = |slot: usize| times.slots.partition_point(|own| usize::from(*own) < slot);
         let (from, to) = (place(slots.start), place(slots.end));
         let block = &block[..end + PADDING];
+        // Who reads a cell of two samples takes it for both of them.
+        let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
+        let wanted = if has_pairs { Columns::ALL } else { wanted };
         let values = values::read(block, times, self.width_ms, to, wanted, scratch)?;
         let column = |column: &[f64], index: usize| column.get(index).copied().unwrap_or(0.0);
         for index in from..to {
@@ -305,6 +318,7 @@ impl GroupHead {
             };
             visit(usize::from(times.slots[index]), cell);
         }
+        values.give_back(scratch);
         Ok(())
     }
 }

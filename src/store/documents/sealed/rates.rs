@@ -306,7 +306,9 @@ pub(super) fn read(
     let mut rates = known.likely(side).to_vec();
     let is_rounded = flags & (PAIRS | PLAIN) == PLAIN;
     if flags & (PAIRS | PLAIN) == 0 {
-        add_ulps(&mut rates, reader.stream(count, true)?);
+        let ulps = reader.stream(count, true)?;
+        add_ulps(&mut rates, ulps.as_deref());
+        reader.give_back(ulps);
         reader.is_there();
         return Ok(rates);
     }

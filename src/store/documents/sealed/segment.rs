@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Columns, Misfit, Scratch, bits::PADDING, group::GroupHead};
+use super::{Columns, Misfit, Scratch, bits::PADDING, group::GroupHead, heads::next_number};
 use crate::{
     model::{Cell, UnixMillis},
     store::{error::StoreError, file::medium::Medium},
@@ -63,6 +63,8 @@ pub(super) fn fault<'a>(
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
+    /// Which of all that were opened.
+    number: u64,
     file: Box<dyn StorageBackend>,
     width_ms: i64,
     bytes: u64,
@@ -124,7 +126,8 @@ impl Segment {
         let first = entries.first().map_or(0, |first| i64::from(first.id.seconds));
         let span = first..entries.last().map_or(0, end);
         let recent = Mutex::default();
-        Ok(Self { name, file, width_ms, bytes, entries, span, index_at, recent })
+        let number = next_number();
+        Ok(Self { name, number, file, width_ms, bytes, entries, span, index_at, recent })
     }
 
     /// Path of the file below the data directory.
@@ -169,20 +172,29 @@ impl Segment {
         {
             return Ok(head.clone());
         }
+        if let Some(head) = scratch.heads.as_ref().and_then(|own| own.get(self.number, group)) {
+            *self.recent.lock() = Some((group, head.clone()));
+            return Ok(head);
+        }
         let entry = self.entries[group];
         let end = self.entries.get(group + 1).map_or(self.index_at, |next| next.offset);
         let length = entry.head as usize;
         if entry.offset.checked_add(length as u64).is_none_or(|behind| behind > end) {
             return Err(self.corrupt(Misfit(0), entry.id));
         }
-        let bytes = self.read(entry.offset, length)?;
+        let mut bytes = std::mem::take(&mut scratch.bytes);
+        self.read(entry.offset, length, &mut bytes)?;
         let (key, span) = (entry.id.key(), (entry.slots as usize, self.width_ms));
         let head = GroupHead::read(&bytes, length, key, span, scratch);
+        scratch.bytes = bytes;
         let head = Arc::new(head.map_err(|misfit| self.corrupt(misfit, entry.id))?);
         if entry.offset + (length + head.blocks_bytes()) as u64 != end {
             return Err(self.corrupt(Misfit(length), entry.id));
         }
         *self.recent.lock() = Some((group, head.clone()));
+        if let Some(heads) = &scratch.heads {
+            heads.keep(self.number, group, head.clone());
+        }
         Ok(head)
     }
 
@@ -199,8 +211,10 @@ impl Segment {
         let head = self.head(group, scratch)?;
         let Some((at, length)) = head.block(lane) else { return Ok(()) };
         let entry = self.entries[group];
-        let block = self.read(entry.offset + u64::from(entry.head) + at as u64, length)?;
+        let mut block = std::mem::take(&mut scratch.bytes);
+        self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
         let outcome = head.cells(lane, &block, slots, wanted, scratch, visit);
+        scratch.bytes = block;
         outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
     }
 
@@ -214,16 +228,17 @@ impl Segment {
         let head = self.head(group, scratch)?;
         let Some((at, length)) = head.block(lane) else { return Ok(Vec::new()) };
         let entry = self.entries[group];
-        let mut block = self.read(entry.offset + u64::from(entry.head) + at as u64, length)?;
+        let mut block = Vec::new();
+        self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
         block.truncate(length);
         Ok(block)
     }
 
-    /// Bytes of the file, padded.
-    fn read(&self, at: u64, length: usize) -> Result<Vec<u8>, StoreError> {
-        let mut bytes = vec![0; length + PADDING];
-        self.file.read(at, &mut bytes[..length]).map_err(fault("read", &self.name))?;
-        Ok(bytes)
+    /// Bytes of the file in place of what is in `out`, padded.
+    fn read(&self, at: u64, length: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        out.truncate(length);
+        out.resize(length + PADDING, 0);
+        self.file.read(at, &mut out[..length]).map_err(fault("read", &self.name))
     }
 
     fn corrupt(&self, misfit: Misfit, id: GroupId) -> StoreError {

@@ -7,6 +7,7 @@
 use super::{
     bits::{bits_of, pack, packed_bytes, unpack},
     cursor::{Cursor, Misfit, put_varint, put_zigzag, unzigzag, zigzag},
+    scratch::Scratch,
 };
 
 const ZIGZAG: u8 = 1;
@@ -176,14 +177,6 @@ fn write_packed(
     }
 }
 
-/// Room for decoding streams, used again and again.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    numbers: Vec<u64>,
-    places: Vec<u64>,
-    highs: Vec<u64>,
-}
-
 /// How a stream that is not sparse lies.
 struct Shape {
     mode: u8,
@@ -225,7 +218,7 @@ pub(super) fn read(
     let bitmap = &from.take(bytes)?[..bytes];
     let filled = ones(bitmap, count);
     let mode = from.byte()?;
-    let mut rest = Vec::new();
+    let mut rest = scratch.take_whole();
     read_dense(from, mode, filled, filled, scratch, &mut rest)?;
     // Bits behind the last are never set; if they were, zeros would be taken for them.
     rest.resize(count + 1, 0);
@@ -239,6 +232,7 @@ pub(super) fn read(
         }
     }
     out.truncate(count.min(limit));
+    scratch.give_whole([rest]);
     Ok(())
 }
 
@@ -257,7 +251,7 @@ fn read_dense(
     out: &mut Vec<i64>,
 ) -> Result<(), Misfit> {
     let Shape { mode, width, base, patches, high } = Shape::read(from, mode, count)?;
-    let Scratch { numbers, places, highs } = scratch;
+    let Scratch { numbers, places, highs, .. } = scratch;
     unpack(from.take(packed_bytes(count, width))?, count.min(limit), width, numbers);
     if patches > 0 {
         let place = place_width(count);

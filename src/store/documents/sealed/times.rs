@@ -6,7 +6,8 @@
 use super::{
     bits::{pack, packed_bytes},
     cursor::{Cursor, Misfit},
-    stream::{self, Scratch, choose},
+    scratch::Scratch,
+    stream::{self, choose},
 };
 use crate::model::Cell;
 
@@ -31,6 +32,9 @@ pub(crate) struct Times {
 }
 
 impl Times {
+    /// Memory that a slot takes.
+    pub(super) const SLOT_BYTES: usize = 3 * size_of::<u32>() + size_of::<u16>();
+
     /// Those of cells.
     pub(super) fn of<'a>(cells: impl Iterator<Item = (u16, &'a Cell)>) -> Self {
         let mut times = Self::default();
@@ -146,8 +150,7 @@ impl Times {
         if mode & RELATIVE != 0 && first.is_none() {
             return Err(from.misfit());
         }
-        let base = times.base(first.filter(|_| mode & RELATIVE != 0));
-        let mut numbers = [const { Vec::new() }; 3];
+        let mut numbers = [(); 3].map(|()| scratch.take_whole());
         for (own, bit) in numbers.iter_mut().zip(STREAMS) {
             if mode & bit == 0 {
                 own.resize(times.count(), 0);
@@ -155,14 +158,20 @@ impl Times {
                 stream::read(from, times.count(), times.count(), scratch, own)?;
             }
         }
-        let [n, first_at, length] = numbers;
-        for (index, [base_n, base_first, base_length]) in base.into_iter().enumerate() {
-            let first = base_first.wrapping_add(first_at[index]);
-            let last = first.wrapping_add(base_length).wrapping_add(length[index]);
-            times.n.push(base_n.wrapping_add(n[index]) as u32);
-            times.first_at.push(first as u32);
-            times.last_at.push(last as u32);
+        if mode & RELATIVE != 0 {
+            for (index, base) in times.base(first).into_iter().enumerate() {
+                for (own, base) in numbers.iter_mut().zip(base) {
+                    own[index] = own[index].wrapping_add(base);
+                }
+            }
         }
+        let [n, first_at, length] = &numbers;
+        times.n = n.iter().map(|n| *n as u32).collect();
+        times.first_at = first_at.iter().map(|first| *first as u32).collect();
+        let last_at =
+            first_at.iter().zip(length).map(|(first, length)| first.wrapping_add(*length));
+        times.last_at = last_at.map(|last| last as u32).collect();
+        scratch.give_whole(numbers);
         Ok(times)
     }
 }

@@ -8,7 +8,8 @@ use super::{
     counter,
     cursor::{Cursor, Misfit},
     gauge,
-    stream::{self, Chosen, Scratch, choose},
+    scratch::Scratch,
+    stream::{self, Chosen, choose},
     times::Times,
 };
 use crate::{model::Cell, store::number::Scale};
@@ -18,17 +19,30 @@ const POWER: u8 = 7;
 /// They are those of a counter.
 const COUNTER: u8 = 8;
 
-/// Which columns of cells are wanted.
+/// Which columns of cells are wanted, beside how many samples there are and when they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Columns(u8);
+pub struct Columns(u8);
 
 impl Columns {
-    pub(crate) const SUM: Self = Self(1);
-    pub(crate) const MIN: Self = Self(2);
-    pub(crate) const MAX: Self = Self(4);
-    /// First and last.
-    pub(crate) const ENDS: Self = Self(8);
-    pub(crate) const ALL: Self = Self(15);
+    /// No other ones.
+    pub const NONE: Self = Self(0);
+    /// The sum.
+    pub const SUM: Self = Self(1);
+    /// The smallest value, of a counter the smallest rate.
+    pub const MIN: Self = Self(2);
+    /// The largest one.
+    pub const MAX: Self = Self(4);
+    /// Smallest and largest.
+    pub(super) const RATES: Self = Self(6);
+    /// The first and the last value.
+    pub const ENDS: Self = Self(8);
+    /// All.
+    pub const ALL: Self = Self(15);
+
+    /// These and others.
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -55,6 +69,14 @@ impl Values {
             first: column(|cell| cell.first),
             last: column(|cell| cell.last),
         }
+    }
+}
+
+impl Values {
+    /// Gives the columns back that are not needed any more.
+    pub(super) fn give_back(self, scratch: &mut Scratch) {
+        let Self { sum, min, max, first, last } = self;
+        scratch.give_doubles([sum, min, max, first, last]);
     }
 }
 
@@ -117,7 +139,7 @@ impl<'a> Writer<'a> {
 pub(super) struct Reader<'a, 's> {
     pub(super) from: Cursor<'a>,
     mask: u8,
-    scratch: &'s mut Scratch,
+    pub(super) scratch: &'s mut Scratch,
     /// Numbers that are wanted of each stream.
     limit: usize,
 }
@@ -142,14 +164,45 @@ impl Reader<'_, '_> {
         if !is_wanted {
             return stream::skip(&mut self.from, count).map(|()| None);
         }
-        let mut numbers = Vec::new();
+        let mut numbers = self.scratch.take_whole();
         stream::read(&mut self.from, count, self.limit, self.scratch, &mut numbers)?;
         Ok(Some(numbers))
     }
 
+    /// The next stream, or as many zeros.
+    pub(super) fn numbers(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
+        let stream = self.stream(count, true)?;
+        Ok(stream.unwrap_or_else(|| self.zeros()))
+    }
+
+    pub(super) fn zeros(&mut self) -> Vec<i64> {
+        let mut zeros = self.scratch.take_whole();
+        zeros.resize(self.limit, 0);
+        zeros
+    }
+
+    /// The doubles of numbers.
+    pub(super) fn doubles(&mut self, scale: Scale, numbers: impl Iterator<Item = i64>) -> Vec<f64> {
+        let mut doubles = self.scratch.take_doubles();
+        scale.doubles(numbers, &mut doubles);
+        doubles
+    }
+
+    /// The same column again.
+    pub(super) fn copy(&mut self, column: &[f64]) -> Vec<f64> {
+        let mut copy = self.scratch.take_doubles();
+        copy.extend_from_slice(column);
+        copy
+    }
+
+    /// Gives columns back that are not needed any more.
+    pub(super) fn give_back(&mut self, columns: impl IntoIterator<Item = Vec<i64>>) {
+        self.scratch.give_whole(columns);
+    }
+
     /// A stream that is always there, whole.
     pub(super) fn unmarked_stream(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
-        let mut numbers = Vec::new();
+        let mut numbers = self.scratch.take_whole();
         stream::read(&mut self.from, count, usize::MAX, self.scratch, &mut numbers)?;
         Ok(numbers)
     }
@@ -196,12 +249,15 @@ pub(super) fn read(
     let (how, shift, mask) = (from.byte()?, from.byte()?, from.byte()?);
     let scale = Scale::from_bytes(how & POWER, shift).ok_or_else(|| from.misfit())?;
     let head = Head { scale, flags: how & 0xf0, base: from.zigzag()? };
+    if wanted == Columns::NONE {
+        return Ok(Values::default());
+    }
     let limit = limit.min(times.count());
     let mut reader = Reader { from, mask, scratch, limit };
     let values = if how & COUNTER == 0 {
-        gauge::read(head, &mut reader, times, limit, wanted)?
+        gauge::read(head, &mut reader, times, wanted)?
     } else {
-        counter::read(head, &mut reader, times, width_ms, limit, wanted)?
+        counter::read(head, &mut reader, times, width_ms, wanted)?
     };
     Ok(values)
 }
