@@ -43,7 +43,8 @@ impl CellRow {
         Self { number, places: [0; SERIES_PER_ROW], cells: Vec::with_capacity(1) }
     }
 
-    fn cell(&self, lane: usize) -> Option<&Cell> {
+    /// The cell of a series.
+    pub(crate) fn cell(&self, lane: usize) -> Option<&Cell> {
         let before = usize::from(self.places[lane]).checked_sub(1)?;
         self.cells.get(before)
     }
@@ -95,7 +96,8 @@ impl SlotCells {
         }
     }
 
-    fn row(&self, number: u32) -> Option<&CellRow> {
+    /// The cells of a row.
+    pub(crate) fn row(&self, number: u32) -> Option<&CellRow> {
         self.rows.get(*self.index.get(&number)? as usize)
     }
 

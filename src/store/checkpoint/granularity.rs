@@ -9,7 +9,7 @@ use super::Destinations;
 use crate::{
     model::{Cell, Granularity, GranularityIndex, Moment, UnixMillis},
     store::{
-        catalog::cell_map::{CellMap, SlotCells},
+        catalog::cell_map::{CellMap, CellRow, SlotCells},
         documents::{CellSink, Documents, mark::Mark, place::Place},
         error::StoreError,
         file::names::HEAD_FILE,
@@ -40,6 +40,22 @@ pub(super) struct GranularityStep<'a> {
 struct Period<'a> {
     rows: Vec<i64>,
     cells: Vec<(i64, &'a SlotCells)>,
+}
+
+/// The cells of a row in one slot.
+enum SlotRow<'a> {
+    Head(Box<RowCells>),
+    /// Where they lie.
+    Frozen(&'a CellRow),
+}
+
+impl SlotRow<'_> {
+    fn cell(&self, lane: usize) -> Option<&Cell> {
+        match self {
+            Self::Head(cells) => Some(&cells[lane]),
+            Self::Frozen(row) => row.cell(lane),
+        }
+    }
 }
 
 impl<'a> GranularityStep<'a> {
@@ -140,13 +156,13 @@ impl<'a> GranularityStep<'a> {
         let frozen: BTreeSet<u32> = frozen.collect();
         let mut frozen = frozen.into_iter().peekable();
         let mut cursor = self.head.cursor(&period.rows)?;
-        let mut cells: Vec<(usize, Box<RowCells>)> = Vec::new();
+        let mut cells: Vec<(usize, SlotRow<'_>)> = Vec::new();
         while let Some(row) = frozen.peek().copied().into_iter().chain(cursor.next_row()?).min() {
             frozen.next_if_eq(&row);
             cells.clear();
-            cursor.take(row, |slot, own| cells.push((index(slot), own)))?;
+            cursor.take(row, |slot, own| cells.push((index(slot), SlotRow::Head(own))))?;
             for (slot, own) in &period.cells {
-                cells.extend(own.copy_row(row).map(|own| (index(*slot), own)));
+                cells.extend(own.row(row).map(|own| (index(*slot), SlotRow::Frozen(own))));
             }
             write_row(sink, document, row, &cells)?;
         }
@@ -199,11 +215,11 @@ fn write_row(
     sink: &mut dyn CellSink,
     document: UnixMillis,
     row: u32,
-    cells: &[(usize, Box<RowCells>)],
+    cells: &[(usize, SlotRow<'_>)],
 ) -> Result<(), StoreError> {
     let mut filled: Vec<(usize, &Cell)> = Vec::with_capacity(cells.len());
     for lane in 0..SERIES_PER_ROW {
-        let of_lane = cells.iter().map(|(slot, row)| (*slot, &row[lane]));
+        let of_lane = cells.iter().filter_map(|(slot, row)| Some((*slot, row.cell(lane)?)));
         filled.clear();
         filled.extend(of_lane.filter(|(_, cell)| !cell.is_empty()));
         if !filled.is_empty() {

@@ -10,7 +10,7 @@ use super::{
     cursor::{Cursor, Misfit, put_varint},
     scratch::Scratch,
     times::Times,
-    values::{self, Columns},
+    values::{self, Columns, Values},
 };
 use crate::model::Cell;
 
@@ -42,6 +42,9 @@ pub(crate) struct GroupWriter {
     cells: Vec<Cell>,
     /// Of each series: its number in the group, and where its cells begin.
     ranges: Vec<(usize, usize)>,
+    /// Of the series that is being added.
+    own: Times,
+    values: Values,
 }
 
 impl GroupWriter {
@@ -70,35 +73,36 @@ impl GroupWriter {
     ) {
         assert!(lane < LANES && self.lanes >> lane == 0, "series ascend");
         let filled = cells.filter(|(_, cell)| cell.n > 0);
-        let times = Times::of(filled.clone());
-        if times.count() == 0 {
+        self.own.fill(filled.clone());
+        if self.own.count() == 0 {
             return;
         }
         self.ranges.push((lane, self.cells.len()));
         self.cells.extend(filled.map(|(_, cell)| *cell));
         self.lanes |= 1 << lane;
         let from = self.blocks.len();
-        let cells = &self.cells[self.cells.len() - times.count()..];
-        values::write(cells, &times, width_ms, &mut self.blocks);
+        let cells = &self.cells[self.cells.len() - self.own.count()..];
+        self.values.fill(cells);
+        values::write(cells, &self.values, &self.own, width_ms, &mut self.blocks);
         let check = checksum(&self.blocks[from..], group, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
-        let place = self.share(times);
+        let place = self.share();
         self.shared.push(place);
     }
 
-    /// The number of these times, most often those of the series before.
-    fn share(&mut self, times: Times) -> u8 {
+    /// The number of the series' times, most often those of the series before.
+    fn share(&mut self) -> u8 {
         if let Some(last) = self.shared.last()
-            && self.times[usize::from(*last)] == times
+            && self.times[usize::from(*last)] == self.own
         {
             return *last;
         }
         let next = self.times.len() as u8;
-        if let Some(known) = self.times.iter().position(|own| *own == times) {
+        if let Some(known) = self.times.iter().position(|times| *times == self.own) {
             return known as u8;
         }
-        self.times.push(times);
+        self.times.push(self.own.clone());
         next
     }
 

@@ -38,13 +38,23 @@ impl Times {
     /// Those of cells.
     pub(super) fn of<'a>(cells: impl Iterator<Item = (u16, &'a Cell)>) -> Self {
         let mut times = Self::default();
-        for (slot, cell) in cells {
-            times.slots.push(slot);
-            times.n.push(cell.n);
-            times.first_at.push(cell.first_at);
-            times.last_at.push(cell.last_at);
-        }
+        times.fill(cells);
         times
+    }
+
+    /// Those of cells in place of what is there.
+    pub(super) fn fill<'a>(&mut self, cells: impl Iterator<Item = (u16, &'a Cell)>) {
+        let Self { first_at, last_at, n, slots } = self;
+        for column in [&mut *first_at, &mut *last_at, &mut *n] {
+            column.clear();
+        }
+        slots.clear();
+        for (slot, cell) in cells {
+            slots.push(slot);
+            n.push(cell.n);
+            first_at.push(cell.first_at);
+            last_at.push(cell.last_at);
+        }
     }
 
     /// Number of slots.

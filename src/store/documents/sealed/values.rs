@@ -60,19 +60,19 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    fn of(cells: &[Cell]) -> Self {
-        let column = |value: fn(&Cell) -> f64| cells.iter().map(value).collect();
-        Self {
-            sum: column(|cell| cell.sum),
-            min: column(|cell| cell.min),
-            max: column(|cell| cell.max),
-            first: column(|cell| cell.first),
-            last: column(|cell| cell.last),
-        }
+    /// Those of cells in place of what is there.
+    pub(super) fn fill(&mut self, cells: &[Cell]) {
+        let fill = |column: &mut Vec<f64>, value: fn(&Cell) -> f64| {
+            column.clear();
+            column.extend(cells.iter().map(value));
+        };
+        fill(&mut self.sum, |cell| cell.sum);
+        fill(&mut self.min, |cell| cell.min);
+        fill(&mut self.max, |cell| cell.max);
+        fill(&mut self.first, |cell| cell.first);
+        fill(&mut self.last, |cell| cell.last);
     }
-}
 
-impl Values {
     /// Gives the columns back that are not needed any more.
     pub(super) fn give_back(self, scratch: &mut Scratch) {
         let Self { sum, min, max, first, last } = self;
@@ -217,12 +217,17 @@ impl Reader<'_, '_> {
 }
 
 /// Appends the values of cells that all have samples.
-pub(super) fn write(cells: &[Cell], times: &Times, width_ms: i64, out: &mut Vec<u8>) {
-    let values = Values::of(cells);
+pub(super) fn write(
+    cells: &[Cell],
+    values: &Values,
+    times: &Times,
+    width_ms: i64,
+    out: &mut Vec<u8>,
+) {
     if is_counter(cells) {
-        counter::write(&values, times, width_ms, out);
+        counter::write(values, times, width_ms, out);
     } else {
-        gauge::write(&values, times, out);
+        gauge::write(values, times, out);
     }
 }
 
