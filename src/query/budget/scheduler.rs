@@ -101,7 +101,10 @@ fn give_way() {
     if IS_NICE.replace(true) {
         return;
     }
-    if let Err(cause) = rustix::process::setpriority_process(None, NICENESS) {
+    // Without a number of a process both are about this thread.
+    let set = rustix::process::getpriority_process(None)
+        .and_then(|own| rustix::process::setpriority_process(None, own + NICENESS));
+    if let Err(cause) = set {
         tracing::debug!(%cause, "queries will not give way to ingest");
     }
 }
