@@ -34,6 +34,7 @@ FLEET = {
     "b: topk(10) of 1,000": ('topk(10, bench_gauge_00{device="d3"})', 0, 0),
     "c: sum of all 100,000": ('sum({__name__=~"bench_.+"})', 0, 0),
     "d: 1,000 series, 8 min": ('bench_gauge_00{device="d3"}', 480, 15),
+    "e: one host's 100, 8 min": ('{__name__=~"bench_.+",host="bench-00001"}', 480, 15),
 }
 QUERIES = FLEET if workload == "fleet" else HISTORY
 
