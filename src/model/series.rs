@@ -176,8 +176,22 @@ impl SeriesKey {
         self.tags().find(|(tag, _)| *tag == name).map(|(_, value)| value)
     }
 
+    /// The canonical bytes behind the metric.
+    pub fn tag_bytes(&self) -> &[u8] {
+        let bytes = self.as_bytes();
+        let end = bytes.iter().position(|byte| *byte == 0);
+        end.and_then(|end| bytes.get(end + 1..)).unwrap_or_default()
+    }
+
     fn parts(&self) -> impl Iterator<Item = &str> {
-        self.0.split_terminator('\0')
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            // Parts are short: looking at each byte is done before a search for many begins.
+            let end = rest.bytes().position(|byte| byte == 0)?;
+            let part = rest.get(..end)?;
+            rest = rest.get(end + 1..)?;
+            Some(part)
+        })
     }
 }
 

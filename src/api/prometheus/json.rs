@@ -4,10 +4,8 @@
 
 use std::io::Write;
 
-/// Whole numbers below it are written as such.
-const WHOLE_MAX: f64 = 1e15;
-/// From it on, and below the other, numbers have no exponent in the shortest form.
-const PLAIN_MIN: f64 = 1e-3;
+/// Numbers of more than fifteen digits, in thousandths.
+const DECIMAL_MAX: u64 = 1_000_000_000_000_000;
 
 /// A sample's value in Go's shortest form: plain digits, with an exponent for what is very small or
 /// very large.
@@ -20,18 +18,46 @@ pub(super) fn push_float(value: f64, out: &mut Vec<u8>) {
         };
         return out.extend_from_slice(word);
     }
-    let size = value.abs();
-    if size < WHOLE_MAX && value == value.trunc() && value.to_bits() != (-0.0_f64).to_bits() {
-        return out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    if !push_decimal(value, out) {
+        push_shortest(value, out);
     }
+}
+
+/// Writes a number that has three decimals at most, and fifteen digits; false when it is no such one.
+/// No other number of fifteen digits is the same double, so none is shorter.
+fn push_decimal(value: f64, out: &mut Vec<u8>) -> bool {
+    let number = (value * 1000.0 + 0.5_f64.copysign(value)) as i64;
+    let size = number.unsigned_abs();
+    let is_it = (number as f64 / 1000.0).to_bits() == value.to_bits();
+    if !is_it || size >= DECIMAL_MAX {
+        return false;
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(itoa::Buffer::new().format(size / 1000).as_bytes());
+    let part = size % 1000;
+    if part > 0 {
+        let digits = [
+            b'.',
+            (part / 100) as u8 + b'0',
+            (part / 10 % 10) as u8 + b'0',
+            (part % 10) as u8 + b'0',
+        ];
+        let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
+        out.extend_from_slice(&digits[..digits.len() - zeros]);
+    }
+    true
+}
+
+/// Writes a finite number in its shortest form.
+fn push_shortest(value: f64, out: &mut Vec<u8>) {
     let mut digits = zmij::Buffer::new();
     let text = digits.format_finite(value).as_bytes();
-    if (PLAIN_MIN..WHOLE_MAX).contains(&size) {
-        return out.extend_from_slice(text);
-    }
     if !text.contains(&b'e') {
         return out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
     }
+    let size = value.abs();
     let is_plain = (1e-6..1e21).contains(&size);
     let written = if is_plain { write!(out, "{value}") } else { push_exponent(value, out) };
     debug_assert!(written.is_ok(), "memory takes every write");
@@ -145,6 +171,8 @@ pub(super) fn push_comma(index: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -178,6 +206,22 @@ mod tests {
         check(f64::NAN, "NaN");
         check(f64::INFINITY, "+Inf");
         check(f64::NEG_INFINITY, "-Inf");
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_of_few_decimals_is_written_in_its_shortest_form(
+            number in prop_oneof![-2_000_000..2_000_000_i64, any::<i64>()],
+            by in prop::sample::select(vec![1.0, 10.0, 100.0, 1000.0, 10_000.0, 3.0]),
+        ) {
+            let value = number as f64 / by;
+            let mut short = Vec::new();
+            if push_decimal(value, &mut short) {
+                prop_assert_eq!(String::from_utf8(short), Ok(written(|out| push_shortest(value, out))));
+            } else {
+                prop_assert!(short.is_empty() && (by > 1000.0 || by == 3.0 || value.abs() > 1e11));
+            }
+        }
     }
 
     #[test]

@@ -59,8 +59,7 @@ impl Labels {
 
     /// What the labels of a stored series take, at most: less while they are as they are stored.
     pub fn bytes_of_key(key: &SeriesKey) -> usize {
-        let texts = key.tags().map(|(name, value)| LABEL_BYTES + name.len() + value.len());
-        SERIES_BYTES + key.metric().len() + texts.sum::<usize>()
+        SERIES_BYTES + key.as_bytes().len() + key.tags().count() * LABEL_BYTES
     }
 
     /// Name and value of each label, in order of the names.
@@ -169,7 +168,10 @@ fn with_metric(key: &SeriesKey, metric: Metric) -> impl Iterator<Item = (&str, &
 
 /// Whether the metric comes first, and so the key's bytes are in the order of the labels.
 fn begins_with_metric(key: &SeriesKey) -> bool {
-    key.tags().next().is_none_or(|(name, _)| name > METRIC_TAG)
+    match key.tag_bytes().first() {
+        Some(b'_') => key.tags().next().is_none_or(|(name, _)| name > METRIC_TAG),
+        first => first.is_none_or(|first| *first > b'_'),
+    }
 }
 
 impl Default for Labels {
@@ -188,6 +190,11 @@ impl Ord for Labels {
             // Each text ends with a byte that is lower than all others.
             return own.cmp(other);
         }
+        if let (Form::Stored(own, Metric::Dropped), Form::Stored(other, Metric::Dropped)) =
+            (&self.0, &other.0)
+        {
+            return own.tag_bytes().cmp(other.tag_bytes());
+        }
         self.iter().cmp(other.iter())
     }
 }
@@ -204,7 +211,7 @@ impl PartialEq for Labels {
             (Form::Stored(own, metric), Form::Stored(other, also)) if metric == also => {
                 match metric {
                     Metric::Kept => own == other,
-                    Metric::Dropped => own.tags().eq(other.tags()),
+                    Metric::Dropped => own.tag_bytes() == other.tag_bytes(),
                 }
             }
             _ => self.iter().eq(other.iter()),
