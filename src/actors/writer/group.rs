@@ -18,6 +18,7 @@ pub(super) struct Group {
     pub(super) batches: Vec<AcceptedBatch>,
     append_replies: Vec<(usize, Reply<Vec<BatchVerdict>>)>,
     pub(super) weight: usize,
+    pub(super) samples: usize,
     pub(super) commands: usize,
     /// Done when the others are committed; it ends the group.
     pub(super) alone: Option<Alone>,
@@ -34,6 +35,7 @@ impl Group {
             }
             Command::Append { batches, reply } => {
                 self.weight += batches.iter().map(AcceptedBatch::weight).sum::<usize>();
+                self.samples += batches.iter().map(|batch| batch.values.len()).sum::<usize>();
                 self.append_replies.push((batches.len(), reply));
                 self.batches.extend(batches);
             }

@@ -5,6 +5,7 @@
 //! commands; `role.rs` is what the thread does.
 
 mod group;
+mod linger;
 mod role;
 
 use std::{

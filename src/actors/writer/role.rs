@@ -2,16 +2,14 @@
 //!
 //! Must never know: who sends the commands.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use crossbeam_channel::Receiver;
 
 use super::{
     Alone, BACKLOG, ChangeVerdict, Command, FORGOTTEN, Pressure, Reply, WriteFault, WriterParts,
     group::{Group, deliver},
+    linger::Linger,
 };
 use crate::{
     actors::{CheckpointNow, Condition},
@@ -21,10 +19,6 @@ use crate::{
     store::{SeriesChange, StoreError},
 };
 
-/// When requests come side by side, a group waits this long for those that the last
-/// acknowledgements set free: fewer, larger commits. A lone sender never waits.
-const GROUP_LINGER: Duration = Duration::from_millis(1);
-
 pub(super) struct Role {
     pub(super) parts: WriterParts,
     pub(super) pressure: Arc<Pressure>,
@@ -33,22 +27,21 @@ pub(super) struct Role {
 
 impl Role {
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
-        let mut last_group = 1;
+        let mut linger = Linger::default();
         while let Ok(first) = commands.recv() {
             let mut group = Group::default();
             group.add(first);
             let watch = Stopwatch::start();
             while group.is_open() {
-                let linger = GROUP_LINGER.saturating_sub(watch.elapsed());
-                let next = if group.commands < last_group && !linger.is_zero() {
-                    commands.recv_timeout(linger).ok()
-                } else {
-                    commands.try_recv().ok()
-                };
+                let next = commands.try_recv().ok();
+                let next = next.or_else(|| {
+                    let wait = linger.wait(group.commands, group.samples, watch.elapsed())?;
+                    commands.recv_timeout(wait).ok()
+                });
                 let Some(next) = next else { break };
                 group.add(next);
             }
-            last_group = group.commands;
+            linger.note(group.commands);
             let alone = group.alone.take();
             let stop = group.stop.take();
             if group.has_writes() || alone.is_none() {

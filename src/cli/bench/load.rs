@@ -102,11 +102,12 @@ impl<'a> Connection<'a> {
         let mut first = 0;
         while first < plan.rounds {
             let rounds = plan.together(first);
-            if first >= plan.paced_from {
-                let wait = plan.time_of(first).0 - SystemClock.now().0;
-                thread::sleep(Duration::from_millis(wait.max(0) as u64));
-            }
             for group in (index..groups).step_by(plan.connections) {
+                if first >= plan.paced_from {
+                    let due = plan.time_of(first).plus(plan.phase(group, groups));
+                    let wait = due.0 - SystemClock.now().0;
+                    thread::sleep(Duration::from_millis(wait.max(0) as u64));
+                }
                 let host = group * plan.hosts_per_request;
                 let hosts = host..(host + plan.hosts_per_request).min(plan.fleet.hosts);
                 self.send(hosts, rounds.clone(), first == 0)?;
@@ -235,6 +236,12 @@ impl Plan {
         let is_sent = |host, round| !self.fleet.is_silent(host, self.time_of(round));
         let sent = |host| rounds.clone().filter(|round| is_sent(host, *round)).count();
         (hosts.map(sent).sum::<usize>() * self.fleet.series()) as u64
+    }
+
+    /// Milliseconds into a round when hosts report: each agent begins when it likes, so a fleet's
+    /// reports lie all over the interval.
+    fn phase(&self, group: usize, groups: usize) -> i64 {
+        group as i64 * self.interval.as_millis() as i64 / groups as i64
     }
 
     fn time_of(&self, round: usize) -> UnixMillis {

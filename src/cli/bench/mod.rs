@@ -22,10 +22,11 @@ use fleet::{Fleet, Like};
 /// Measure a running daemon with a synthetic fleet
 ///
 /// Each host sends one batch a round with a sample of each metric, three of five metrics being
-/// counters. At pace `real` a round lasts the interval. At pace `max` the rounds lie in the past
-/// and are sent as fast as they are acknowledged, several batches in a request, as an agent sends
-/// its backlog. Every acknowledgement is durable. The hosts ping as agents do. The series that it made,
-/// all with the tag `bench`, and the hosts are deleted at the end.
+/// counters. At pace `real` a round lasts the interval, and hosts send at moments all over it, as
+/// agents do. At pace `max` the rounds lie in the past and are sent as fast as they are
+/// acknowledged, several batches in a request, as an agent sends its backlog. Every acknowledgement
+/// is durable. The hosts ping as agents do. The series that it made, all with the tag `bench`, and
+/// the hosts are deleted at the end.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  granary bench --hosts 1000 --metrics 100 --rounds 60 --pace max
