@@ -53,7 +53,8 @@ const LAST_RUN_KEY: &str = "last_run";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
 /// Its size is bounded, and it is committed all the time: a start may read it whole.
-const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
+const OPTIONS: FileOptions =
+    FileOptions { cache_bytes: 16 << 20, quick_repair: false, frees_late: true };
 
 /// The open journal.
 #[derive(Debug)]
