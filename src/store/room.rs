@@ -10,14 +10,15 @@ use crate::model::{AcceptedBatch, Cell, UnixMillis};
 /// How much may wait for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointBounds {
-    /// Bytes of cells in memory, or two slots of all series if those are more.
+    /// Bytes of cells in memory, or three slots of all series if those are more.
     pub cell_bytes_max: usize,
     /// Bytes of journal records, before they are packed.
     pub journal_bytes_max: usize,
 }
 
-/// Slots of all series that may wait in any case: one is filled while the next one begins.
-const FULL_SLOTS: usize = 2;
+/// Slots of all series that may wait in any case: one is filled while the next one begins, and each
+/// checkpoint writes rows of all coarser granularities anew, so it is to take up more than one.
+const FULL_SLOTS: usize = 3;
 /// Bytes that a cell takes among those of its neighbours.
 const CELL_BYTES: usize = size_of::<Cell>() + 8;
 

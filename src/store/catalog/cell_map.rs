@@ -11,8 +11,8 @@ use std::{collections::BTreeMap, collections::HashMap, ops::Range};
 use foldhash::fast::FixedState;
 
 use crate::{
-    model::{Cell, Granularity, SeriesId, UnixMillis},
-    store::rows::{RowCells, SERIES_PER_ROW, row_and_lane, series_at},
+    model::{Cell, SeriesId},
+    store::rows::{RowCells, SERIES_PER_ROW, row_and_lane},
 };
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
@@ -61,14 +61,6 @@ impl CellRow {
         self.cells.push(*cell);
         self.places[lane] = self.cells.len() as u8;
     }
-
-    /// The cells that are not empty, with their series, ascending.
-    fn filled(&self) -> impl Iterator<Item = (SeriesId, &Cell)> {
-        let lanes = (0..SERIES_PER_ROW).filter_map(|lane| Some((lane, self.cell(lane)?)));
-        lanes
-            .filter(|(_, cell)| !cell.is_empty())
-            .map(|(lane, cell)| (series_at(self.number, lane), cell))
-    }
 }
 
 /// The cells of one slot.
@@ -101,11 +93,6 @@ impl SlotCells {
         self.rows.get(*self.index.get(&number)? as usize)
     }
 
-    /// How many cells there are.
-    pub(crate) fn count(&self) -> u64 {
-        self.rows.iter().map(|row| row.cells.len() as u64).sum()
-    }
-
     /// Numbers of the rows that are there, ascending.
     pub(crate) fn row_numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<_> = self.rows.iter().map(|row| row.number).collect();
@@ -113,14 +100,14 @@ impl SlotCells {
         numbers
     }
 
-    /// The cells of a row, those without samples empty.
-    pub(crate) fn copy_row(&self, number: u32) -> Option<Box<RowCells>> {
-        let row = self.row(number)?;
-        let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-        for (lane, own) in cells.iter_mut().enumerate() {
-            *own = row.cell(lane).copied().unwrap_or(Cell::EMPTY);
+    /// Merges the cells of a row, seen from a slot that begins so many milliseconds earlier.
+    pub(crate) fn merge_row_into(&self, number: u32, earlier: u32, out: &mut RowCells) {
+        let Some(row) = self.row(number) else { return };
+        for (lane, out) in out.iter_mut().enumerate() {
+            if let Some(cell) = row.cell(lane).filter(|cell| !cell.is_empty()) {
+                out.merge(&cell.shifted(earlier));
+            }
         }
-        Some(cells)
     }
 
     /// Where a row is, made if it is not there; `grown` gets the bytes that this took.
@@ -200,18 +187,6 @@ impl CellMap {
         }
         bytes
     }
-
-    /// Merges the cells of a finer, or the same, granularity into this map's slots.
-    pub(crate) fn absorb(&mut self, finer: &Self, granularity: &Granularity) {
-        for (start, cells) in finer.all_slots() {
-            let own_start = granularity.slot_start(UnixMillis(start)).0;
-            let shift = (start - own_start) as u32;
-            let mut slot = self.slot(own_start);
-            for (series, cell) in cells.rows.iter().flat_map(CellRow::filled) {
-                slot.merge(series, &cell.shifted(shift));
-            }
-        }
-    }
 }
 
 /// See [`CellMap::slot`].
@@ -284,12 +259,12 @@ mod tests {
                 let numbers = cells.row_numbers();
                 prop_assert!(numbers.is_sorted());
                 let copied: usize = numbers.iter().map(|number| {
-                    let row = cells.copy_row(*number).unwrap();
+                    let mut row = [Cell::EMPTY; SERIES_PER_ROW];
+                    cells.merge_row_into(*number, 0, &mut row);
                     row.iter().filter(|cell| !cell.is_empty()).count()
                 }).sum();
                 let there = model.iter().filter(|((own, _), c)| *own == slot && !c.is_empty());
                 prop_assert_eq!(copied, there.count());
-                prop_assert!(cells.copy_row(700).is_none());
             }
         }
     }

@@ -9,7 +9,7 @@ use super::Destinations;
 use crate::{
     model::{Cell, Granularity, GranularityIndex, Moment, UnixMillis},
     store::{
-        catalog::cell_map::{CellMap, CellRow, SlotCells},
+        catalog::fan_out::{FanOut, WideRow, WideSlot},
         documents::{CellSink, Documents, mark::Mark, place::Place},
         error::StoreError,
         file::names::HEAD_FILE,
@@ -30,7 +30,7 @@ pub(super) struct GranularityStep<'a> {
     /// The last record in the frozen cells.
     through: u64,
     /// The frozen cells; `None` when the head has them already.
-    map: Option<&'a CellMap>,
+    map: Option<&'a FanOut<'a>>,
     head: HeadReader,
     now: Moment,
 }
@@ -39,23 +39,7 @@ pub(super) struct GranularityStep<'a> {
 #[derive(Default)]
 struct Period<'a> {
     rows: Vec<i64>,
-    cells: Vec<(i64, &'a SlotCells)>,
-}
-
-/// The cells of a row in one slot.
-enum SlotRow<'a> {
-    Head(Box<RowCells>),
-    /// Where they lie.
-    Frozen(&'a CellRow),
-}
-
-impl SlotRow<'_> {
-    fn cell(&self, lane: usize) -> Option<&Cell> {
-        match self {
-            Self::Head(cells) => Some(&cells[lane]),
-            Self::Frozen(row) => row.cell(lane),
-        }
-    }
+    cells: Vec<(i64, &'a WideSlot<'a>)>,
 }
 
 impl<'a> GranularityStep<'a> {
@@ -63,7 +47,7 @@ impl<'a> GranularityStep<'a> {
         to: &'a Destinations<'a>,
         index: GranularityIndex,
         through: u64,
-        map: &'a CellMap,
+        map: &'a FanOut<'a>,
         now: Moment,
     ) -> Result<Self, StoreError> {
         let head = to.head.read(index)?;
@@ -156,13 +140,13 @@ impl<'a> GranularityStep<'a> {
         let frozen: BTreeSet<u32> = frozen.collect();
         let mut frozen = frozen.into_iter().peekable();
         let mut cursor = self.head.cursor(&period.rows)?;
-        let mut cells: Vec<(usize, SlotRow<'_>)> = Vec::new();
+        let mut cells: Vec<(usize, WideRow<'_>)> = Vec::new();
         while let Some(row) = frozen.peek().copied().into_iter().chain(cursor.next_row()?).min() {
             frozen.next_if_eq(&row);
             cells.clear();
-            cursor.take(row, |slot, own| cells.push((index(slot), SlotRow::Head(own))))?;
+            cursor.take(row, |slot, own| cells.push((index(slot), WideRow::Merged(own))))?;
             for (slot, own) in &period.cells {
-                cells.extend(own.row(row).map(|own| (index(*slot), SlotRow::Frozen(own))));
+                cells.extend(own.row(row).map(|own| (index(*slot), own)));
             }
             write_row(sink, document, row, &cells)?;
         }
@@ -170,7 +154,7 @@ impl<'a> GranularityStep<'a> {
     }
 
     /// Merges into the head what documents did not take in, and removes from it what they have.
-    fn write_head(&self, map: &CellMap) -> Result<(), StoreError> {
+    fn write_head(&self, map: &FanOut<'_>) -> Result<(), StoreError> {
         let documents = self.to.documents;
         let mut marks = BTreeMap::new();
         let mut has_absorbed = |through: u64, slot: i64| {
@@ -191,8 +175,7 @@ impl<'a> GranularityStep<'a> {
             }
             for (slot, cells) in map.all_slots() {
                 if is_kept(slot) && !has_absorbed(self.through, slot)? {
-                    rows.merge_slot(slot, cells)?;
-                    moved += cells.count();
+                    moved += rows.merge_slot(slot, cells)?;
                 }
             }
             Ok(())
@@ -215,7 +198,7 @@ fn write_row(
     sink: &mut dyn CellSink,
     document: UnixMillis,
     row: u32,
-    cells: &[(usize, SlotRow<'_>)],
+    cells: &[(usize, WideRow<'_>)],
 ) -> Result<(), StoreError> {
     let mut filled: Vec<(usize, &Cell)> = Vec::with_capacity(cells.len());
     for lane in 0..SERIES_PER_ROW {

@@ -13,7 +13,7 @@ mod granularity;
 use std::sync::atomic::Ordering;
 
 use super::{
-    catalog::{cell_map::CellMap, frozen::Frozen},
+    catalog::{fan_out::FanOut, frozen::Frozen},
     counters::Counters,
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
@@ -134,23 +134,15 @@ struct Destinations<'a> {
 impl Destinations<'_> {
     /// Writes the frozen cells of every granularity that still keeps them.
     pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
-        let mut fanned_out: Option<CellMap> = None;
         for (index, granularity) in self.granularities.indexed() {
-            // The finest map is used as it is; each coarser one takes in the one before.
-            if index > GranularityIndex::FINEST {
-                let mut merged = CellMap::default();
-                merged.absorb(fanned_out.as_ref().unwrap_or(&frozen.maps[0]), granularity);
-                merged.absorb(&frozen.maps[index.0], granularity);
-                fanned_out = Some(merged);
-            }
-            let map = fanned_out.as_ref().unwrap_or(&frozen.maps[0]);
-            GranularityStep::new(self, index, frozen.through, map, now)?.run()?;
+            let cells = FanOut::new(granularity, &frozen.maps[..=index.0]);
+            GranularityStep::new(self, index, frozen.through, &cells, now)?.run()?;
         }
         // What was under way when a granularity was retired goes into its documents.
         let all = self.documents.granularities().len();
         for index in (self.granularities.count()..all).map(GranularityIndex) {
             if !self.head.read(index)?.slots(0..i64::MAX)?.is_empty() {
-                GranularityStep::new(self, index, frozen.through, &CellMap::default(), now)?
+                GranularityStep::new(self, index, frozen.through, &FanOut::default(), now)?
                     .run()?;
             }
         }

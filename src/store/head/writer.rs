@@ -5,7 +5,7 @@
 use redb::{ReadableTable, Table};
 
 use super::{fail, key, read_row, row::RowWriter, slots};
-use crate::store::{catalog::cell_map::SlotCells, error::StoreError, file::damage::Damage};
+use crate::store::{catalog::fan_out::WideSlot, error::StoreError, file::damage::Damage};
 
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
@@ -29,15 +29,17 @@ impl HeadWriter<'_> {
         self.rows.retain_in(rows, |_, _| false).map_err(fail("write"))
     }
 
-    /// Merges cells into the rows of a slot.
+    /// Merges cells into the rows of a slot; returns how many.
     pub(crate) fn merge_slot(
         &mut self,
         slot_start: i64,
-        cells: &SlotCells,
-    ) -> Result<(), StoreError> {
+        cells: &WideSlot<'_>,
+    ) -> Result<u64, StoreError> {
         (self.note_change)(slot_start);
+        let mut count = 0;
         for row in cells.row_numbers() {
             let Some(mut merged) = cells.copy_row(row) else { continue };
+            count += merged.iter().filter(|cell| !cell.is_empty()).count() as u64;
             let key = key(slot_start, row);
             if let Some(guard) = self.rows.get(key).map_err(fail("write"))?
                 && let Ok(Some(before)) = read_row(self.damage, key, guard.value())
@@ -48,6 +50,6 @@ impl HeadWriter<'_> {
                 self.rows.insert(key, bytes).map_err(fail("write"))?;
             }
         }
-        Ok(())
+        Ok(count)
     }
 }
