@@ -29,22 +29,27 @@ const LATENESS_MS: f64 = 120_000.0;
 /// the checkpoint before are filled again; of a series there, its name and its counter's state. Fitted
 /// to the two runs of the same test, of 10 and of 30 samples a series between checkpoints. And of the
 /// state, which each checkpoint writes: `granary bench --like host` by 12 rounds, all in one checkpoint.
-const JOURNAL_SAMPLE_BYTES: f64 = 30.0;
-const JOURNAL_SERIES_BYTES: f64 = 65.0;
+const JOURNAL_SAMPLE_BYTES: f64 = 24.5;
+const JOURNAL_SERIES_BYTES: f64 = 70.0;
 const STATE_BYTES: f64 = 25.0;
-/// Bytes of a commit to the journal beside its record, nine pages in all, and those of a sample there:
-/// measured with the same fleet, each host a request a minute. And how many requests a second make
-/// every second one share the commit of another: at 500 a second 3.5 did, on a busy machine.
-const COMMIT_BYTES: f64 = 34e3;
+/// Bytes of a commit to the journal beside its record, seven pages, and those of a sample there. Measured
+/// with 2,500,000 series, each host a request a minute at a moment of its own.
+const COMMIT_BYTES: f64 = 29e3;
 const RECORD_SAMPLE_BYTES: f64 = 6.5;
-const REQUESTS_SHARED: f64 = 200.0;
+/// Seconds that a commit takes with what it waits for, as a rule and where two requests and more come
+/// while a group waits long; with so many samples it does not.
+const COMMIT_SECONDS: f64 = 0.003;
+const LONG_COMMIT_SECONDS: f64 = 0.0105;
+const LONG_REQUESTS: f64 = 250.0;
+const GROUP_SAMPLES: f64 = 2048.0;
 /// Memory of a daemon without series, and of each one: its name and the index of its tags, its
 /// counter's state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
 /// 100,000 by `granary bench --protocol remote-write` (195 MB).
 const MEMORY_BASE: f64 = 60e6;
 const MEMORY_SERIES_BYTES: f64 = 400.0;
-/// Bytes of a cell in memory.
+/// Bytes of a cell in memory, and slots of all series that may wait there.
 const CELL_BYTES: f64 = 64.0;
+const FULL_SLOTS: f64 = 3.0;
 /// Seconds of one core for a sample, from the request to the sealed document. Measured with
 /// 2,500,000 series at a sample a minute for 49 minutes.
 const CORE_SECONDS: f64 = 3.1e-6;
@@ -141,9 +146,8 @@ impl Plan {
         let age_ms = age_ms.unwrap_or(i64::MAX) as f64;
         let checkpoint_ms = checkpoint_ms(fleet, count, set, bounds);
         let granularities: Vec<_> =
-            set.iter().map(|own| planned(fleet, own, count, age_ms)).collect();
-        let in_head = |own| head_slots(fleet, own, checkpoint_ms, age_ms) * row_bytes(fleet, own);
-        let head = set.iter().map(in_head).sum::<f64>() * count * HEAD_FREE;
+            set.iter().map(|own| planned(fleet, own, count, checkpoint_ms, age_ms)).collect();
+        let head = head_bytes(fleet, set, checkpoint_ms, age_ms) * count * HEAD_FREE;
         let between = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
         let journal = count * JOURNAL_SERIES_BYTES + between * JOURNAL_SAMPLE_BYTES;
         let cells = cell_bytes_due(count, bounds);
@@ -207,11 +211,18 @@ fn sealed(samples: f64) -> SealedBytes {
     }
 }
 
-fn planned(fleet: &Fleet, own: &Granularity, series: f64, age_ms: f64) -> PlannedGranularity {
+fn planned(
+    fleet: &Fleet,
+    own: &Granularity,
+    series: f64,
+    checkpoint_ms: f64,
+    age_ms: f64,
+) -> PlannedGranularity {
     let width = own.width_ms as f64;
     let interval = fleet.interval_ms as f64;
     let partition = own.partition.longest_ms() as f64;
-    let kept = (own.retention.longest_ms() as f64 + partition).min(age_ms);
+    let kept =
+        (own.retention.longest_ms() as f64 + partition).min(written_ms(own, checkpoint_ms, age_ms));
     // Slots without a sample take next to nothing.
     let filled = kept / width.max(interval);
     let blocks = (kept / partition).ceil();
@@ -226,11 +237,41 @@ fn planned(fleet: &Fleet, own: &Granularity, series: f64, age_ms: f64) -> Planne
     }
 }
 
-/// Slots of a granularity that the head has rows of, at most.
-fn head_slots(fleet: &Fleet, own: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
-    let under_way = own.document.longest_ms() as f64 + LATENESS_MS + checkpoint_ms;
+/// How long a document waits for what is late, and for the next checkpoint.
+fn wait_ms(checkpoint_ms: f64) -> f64 {
+    LATENESS_MS + checkpoint_ms
+}
+
+/// How much of a run of such an age documents have: those whose period is over.
+fn written_ms(own: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
+    let document = own.document.longest_ms() as f64;
+    ((age_ms - wait_ms(checkpoint_ms)) / document).floor().max(0.0) * document
+}
+
+/// Bytes of a series in the rows of the head, the most that they came to in a run of such an age: its
+/// file keeps what it took. They are most when a document's period was over and it is not written yet.
+fn head_bytes(fleet: &Fleet, set: &GranularitySet, checkpoint_ms: f64, age_ms: f64) -> f64 {
+    let longest = set.iter().map(|own| own.document.longest_ms() as f64).fold(0.0, f64::max);
+    // By then all of them were over at the same time.
+    let age_ms = age_ms.min(longest + wait_ms(checkpoint_ms));
+    let ends = set.iter().flat_map(|own| {
+        let document = own.document.longest_ms() as f64;
+        let over = (written_ms(own, checkpoint_ms, age_ms) / document) as u32;
+        (1..=over).map(move |n| f64::from(n) * document + wait_ms(checkpoint_ms))
+    });
+    let at = |time: f64| -> f64 {
+        let rows = |own| head_slots(fleet, own, checkpoint_ms, time) * row_bytes(fleet, own);
+        set.iter().map(rows).sum()
+    };
+    ends.chain([age_ms]).map(at).fold(0.0, f64::max)
+}
+
+/// Slots of a granularity that the head has rows of at a time, just before a document is written.
+fn head_slots(fleet: &Fleet, own: &Granularity, checkpoint_ms: f64, time_ms: f64) -> f64 {
+    let document = own.document.longest_ms() as f64;
+    let before = ((time_ms - wait_ms(checkpoint_ms)) / document).ceil() - 1.0;
     let width = (own.width_ms as f64).max(fleet.interval_ms as f64);
-    (under_way.min(age_ms) / width).ceil()
+    ((time_ms - before.max(0.0) * document) / width).ceil()
 }
 
 /// Bytes of a series in a row of the head.
@@ -240,7 +281,7 @@ fn row_bytes(fleet: &Fleet, own: &Granularity) -> f64 {
 }
 
 fn cell_bytes_due(series: f64, bounds: &PlanBounds) -> f64 {
-    (bounds.cell_bytes_max as f64).max(2.0 * CELL_BYTES * series)
+    (bounds.cell_bytes_max as f64).max(FULL_SLOTS * CELL_BYTES * series)
 }
 
 /// Milliseconds between two checkpoints: the interval, or until so many cells wait.
@@ -251,12 +292,21 @@ fn checkpoint_ms(fleet: &Fleet, series: f64, set: &GranularitySet, bounds: &Plan
     (bounds.checkpoint_interval_ms as f64).min(slots * slot_ms)
 }
 
+/// Commits of the journal in a second: requests share them.
+fn commits_per_second(fleet: &Fleet) -> f64 {
+    let requests = fleet.hosts as f64 * 1000.0 / fleet.interval_ms as f64;
+    if requests < LONG_REQUESTS {
+        return requests / (1.0 + requests * COMMIT_SECONDS);
+    }
+    let full = requests * fleet.metrics as f64 / GROUP_SAMPLES;
+    full.max(1.0 / LONG_COMMIT_SECONDS).min(requests)
+}
+
 /// Bytes written in a second: to the journal, to the head by each checkpoint, and to segments, once by
 /// the checkpoint and once when the partition is over.
 fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoint_ms: f64) -> f64 {
     let interval = fleet.interval_ms as f64;
-    let requests = fleet.hosts as f64 / interval;
-    let commits = requests / (1.0 + requests * 1000.0 / REQUESTS_SHARED);
+    let commits = commits_per_second(fleet) / 1000.0;
     let records = commits * COMMIT_BYTES + series / interval * RECORD_SAMPLE_BYTES;
     let journal = records + series / checkpoint_ms * STATE_BYTES;
     let of_granularity = |own: &Granularity| {
@@ -301,7 +351,12 @@ mod tests {
         let bytes = |plan: &Plan| plan.granularities.iter().map(|own| own.bytes).sum::<u64>();
         assert!(bytes(&plan(20, 60_000, None)).abs_diff(2 * bytes(&full)) < 8);
         let day = plan(10, 60_000, Some(86_400_000));
-        assert_eq!(day.granularities[0].slots, 1440);
+        // The documents of its last hour are not written.
+        assert_eq!(day.granularities[0].slots, 23 * 60);
+        // Those of a day are when it is over: until then the head has what is under way.
+        let hours = |count: i64| plan(10, 60_000, Some(count * 3_600_000));
+        assert_eq!([3, 5].map(|count| hours(count).granularities[1].slots), [0, 48]);
+        assert!(hours(5).head > hours(1).head && hours(5).head <= full.head);
         assert!(day.disk() < full.disk() && full.disk() < full.disk_at_most());
     }
 

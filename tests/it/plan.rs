@@ -68,7 +68,8 @@ fn plan(set: &GranularitySet, run: Run) -> Plan {
         cell_bytes_max: 32 << 20,
         cache_bytes_max: 64 << 20,
     };
-    Plan::new(&fleet, set, &bounds, Some(run.length_ms))
+    // With the checkpoints at its end.
+    Plan::new(&fleet, set, &bounds, Some(run.length_ms + 3 * run.checkpoint_ms))
 }
 
 #[test]
