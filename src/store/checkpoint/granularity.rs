@@ -14,7 +14,7 @@ use crate::{
         error::StoreError,
         file::names::HEAD_FILE,
         head::HeadReader,
-        rows::{RowCells, SERIES_PER_ROW, series_at},
+        rows::{SERIES_PER_ROW, series_at},
     },
 };
 
