@@ -102,6 +102,11 @@ impl KnownHosts {
         (answer, is_news)
     }
 
+    /// What the time is to them.
+    pub fn time(&self) -> UnixMillis {
+        self.now().at
+    }
+
     /// The hosts by name, all or one, and what the time is.
     pub fn list(&self, name: Option<&str>) -> (UnixMillis, Vec<HostStatus>) {
         let now = self.now();
