@@ -5,22 +5,21 @@
 use std::sync::atomic::Ordering;
 
 use super::{catalog::cell_map::LONE_SAMPLE_BYTES, handle::Store};
-use crate::model::{AcceptedBatch, Cell, UnixMillis};
+use crate::model::{AcceptedBatch, UnixMillis};
 
 /// How much may wait for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointBounds {
-    /// Bytes of cells in memory, or three slots of all series if those are more.
+    /// Bytes of cells in memory, or 96 for each series if those are more.
     pub cell_bytes_max: usize,
     /// Bytes of journal records, before they are packed.
     pub journal_bytes_max: usize,
 }
 
-/// Slots of all series that may wait in any case: one is filled while the next one begins, and each
-/// checkpoint writes rows of all coarser granularities anew, so it is to take up more than one.
-const FULL_SLOTS: usize = 3;
-/// Bytes that a cell takes among those of its neighbours.
-const CELL_BYTES: usize = size_of::<Cell>() + 8;
+/// Bytes for each series that may wait in any case, as one slot is filled while the next one begins: three
+/// slots of a sample each, as each checkpoint writes rows of all coarser granularities anew and is to take
+/// up more than one, or one and a half with more samples.
+const SERIES_BYTES: usize = 96;
 
 /// Batches are refused when this many times a bound waits: checkpoints do not keep up.
 const REFUSE_FACTOR: usize = 2;
@@ -36,7 +35,7 @@ impl Store {
     /// With so many bytes of cells a checkpoint is due.
     pub fn cell_bytes_due(&self, bounds: &CheckpointBounds) -> usize {
         let series = self.inner.living_series.load(Ordering::Relaxed);
-        bounds.cell_bytes_max.max(series.saturating_mul(FULL_SLOTS * CELL_BYTES))
+        bounds.cell_bytes_max.max(series.saturating_mul(SERIES_BYTES))
     }
 
     fn cell_bytes_full(&self, bounds: &CheckpointBounds) -> usize {

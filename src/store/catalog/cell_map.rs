@@ -10,9 +10,10 @@ use std::{collections::BTreeMap, collections::HashMap, ops::Range};
 
 use foldhash::fast::FixedState;
 
+use super::cell_row::CellRow;
 use crate::{
     model::{Cell, SeriesId},
-    store::rows::{RowCells, SERIES_PER_ROW, row_and_lane},
+    store::rows::{RowCells, row_and_lane},
 };
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
@@ -21,47 +22,10 @@ const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<i64>());
 const INDEX_BYTES: usize = 11;
 /// Bytes that a row takes besides its cells: what doubles may be half empty.
 const ROW_BYTES: usize = 2 * (size_of::<CellRow>() + 4 * INDEX_BYTES);
-/// Cells that a row has room for, one after the other.
-const STEPS: [usize; 4] = [1, 8, 32, SERIES_PER_ROW];
 /// Bytes that a cell takes, with its share of the room that may be empty.
 const CELL_BYTES: usize = 4 * size_of::<Cell>();
 /// About how many bytes a sample takes that is alone in its slot.
 pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
-
-/// The cells of neighbouring series in one slot.
-#[derive(Debug, Clone)]
-pub(crate) struct CellRow {
-    number: u32,
-    /// By series: one more than the place of its cell; 0 when it has none.
-    places: [u8; SERIES_PER_ROW],
-    /// In the order in which they came.
-    cells: Vec<Cell>,
-}
-
-impl CellRow {
-    fn new(number: u32) -> Self {
-        Self { number, places: [0; SERIES_PER_ROW], cells: Vec::with_capacity(1) }
-    }
-
-    /// The cell of a series.
-    pub(crate) fn cell(&self, lane: usize) -> Option<&Cell> {
-        let before = usize::from(self.places[lane]).checked_sub(1)?;
-        self.cells.get(before)
-    }
-
-    /// Adds the first cell of a series; `grown` gets the bytes that this took.
-    fn push(&mut self, lane: usize, cell: &Cell, grown: &mut usize) {
-        let room = self.cells.capacity();
-        if self.cells.len() == room {
-            // Few steps: most rows have one cell, or all.
-            let next = STEPS.into_iter().find(|step| *step > room).unwrap_or(SERIES_PER_ROW);
-            self.cells.reserve_exact(next - room);
-            *grown += (self.cells.capacity() - room) * size_of::<Cell>();
-        }
-        self.cells.push(*cell);
-        self.places[lane] = self.cells.len() as u8;
-    }
-}
 
 /// The cells of one slot.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +47,7 @@ impl SlotCells {
             }
             let found = row.and_then(|(_, row)| row?.cell(lane));
             if let Some(cell) = found.filter(|cell| !cell.is_empty()) {
-                out(place, cell);
+                out(place, &cell);
             }
         }
     }
@@ -95,18 +59,15 @@ impl SlotCells {
 
     /// Numbers of the rows that are there, ascending.
     pub(crate) fn row_numbers(&self) -> Vec<u32> {
-        let mut numbers: Vec<_> = self.rows.iter().map(|row| row.number).collect();
+        let mut numbers: Vec<_> = self.rows.iter().map(CellRow::number).collect();
         numbers.sort_unstable();
         numbers
     }
 
     /// Merges the cells of a row, seen from a slot that begins so many milliseconds earlier.
     pub(crate) fn merge_row_into(&self, number: u32, earlier: u32, out: &mut RowCells) {
-        let Some(row) = self.row(number) else { return };
-        for (lane, out) in out.iter_mut().enumerate() {
-            if let Some(cell) = row.cell(lane).filter(|cell| !cell.is_empty()) {
-                out.merge(&cell.shifted(earlier));
-            }
+        if let Some(row) = self.row(number) {
+            row.merge_into(earlier, out);
         }
     }
 
@@ -119,8 +80,10 @@ impl SlotCells {
             if next == 0 {
                 self.rows.reserve_exact(1);
             }
-            self.rows.push(CellRow::new(number));
-            *grown += self.room_bytes() - room + size_of::<Cell>();
+            let row = CellRow::new(number);
+            *grown += row.bytes();
+            self.rows.push(row);
+            *grown += self.room_bytes() - room;
         }
         place as usize
     }
@@ -176,12 +139,13 @@ impl CellMap {
             if entered != Some(number) {
                 entered = Some(number);
                 row = slot.and_then(|slot| slot.row(number));
-                row_doubled = row.map_or(0, |row| 3 * row.cells.len() * size_of::<Cell>());
+                row_doubled = row.map_or(0, |row| 3 * row.count() * size_of::<Cell>());
+                bytes += row.map_or(0, CellRow::whole_growth);
                 if row.is_none() {
                     bytes += ROW_BYTES + std::mem::take(&mut doubled);
                 }
             }
-            if row.is_none_or(|row| row.places[lane] == 0) {
+            if row.is_none_or(|row| !row.has(lane)) {
                 bytes += CELL_BYTES + std::mem::take(&mut row_doubled);
             }
         }
@@ -207,11 +171,9 @@ impl SlotWriter<'_> {
             _ => self.enter(number),
         };
         let row = &mut self.cells.rows[place];
-        match row.places[lane] {
-            0 if cell.is_empty() => {}
-            0 => row.push(lane, cell, self.bytes),
-            own => row.cells[usize::from(own) - 1].merge(cell),
-        }
+        let before = row.bytes();
+        row.merge(lane, cell);
+        *self.bytes += row.bytes() - before;
     }
 
     fn enter(&mut self, number: u32) -> usize {
@@ -226,6 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::store::rows::SERIES_PER_ROW;
 
     proptest! {
         #[test]

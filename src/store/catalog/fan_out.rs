@@ -7,7 +7,10 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use super::cell_map::{CellMap, CellRow, SlotCells};
+use super::{
+    cell_map::{CellMap, SlotCells},
+    cell_row::CellRow,
+};
 use crate::{
     model::{Cell, Granularity, UnixMillis},
     store::rows::{RowCells, SERIES_PER_ROW},
@@ -39,9 +42,9 @@ pub(crate) enum WideRow<'a> {
 
 impl WideRow<'_> {
     /// The cell of a series.
-    pub(crate) fn cell(&self, lane: usize) -> Option<&Cell> {
+    pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
         match self {
-            Self::Merged(cells) => Some(&cells[lane]),
+            Self::Merged(cells) => Some(cells[lane]),
             Self::Lying(row) => row.cell(lane),
         }
     }
@@ -140,7 +143,7 @@ mod tests {
                     let row = slot.copy_row(number).unwrap();
                     let lying = slot.row(number).unwrap();
                     for (lane, cell) in row.iter().enumerate() {
-                        prop_assert_eq!(lying.cell(lane).unwrap_or(&Cell::EMPTY), cell);
+                        prop_assert_eq!(lying.cell(lane).unwrap_or_default(), *cell);
                     }
                     let filled = row.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
                     for (lane, cell) in filled {

@@ -8,6 +8,7 @@
 //! Must never know: files.
 
 pub(crate) mod cell_map;
+pub(crate) mod cell_row;
 pub(crate) mod fan_out;
 pub(crate) mod frozen;
 mod old_state_row;

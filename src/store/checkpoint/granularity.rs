@@ -200,12 +200,14 @@ fn write_row(
     row: u32,
     cells: &[(usize, WideRow<'_>)],
 ) -> Result<(), StoreError> {
-    let mut filled: Vec<(usize, &Cell)> = Vec::with_capacity(cells.len());
+    let mut of_lane: Vec<(usize, Cell)> = Vec::with_capacity(cells.len());
     for lane in 0..SERIES_PER_ROW {
-        let of_lane = cells.iter().filter_map(|(slot, row)| Some((*slot, row.cell(lane)?)));
-        filled.clear();
-        filled.extend(of_lane.filter(|(_, cell)| !cell.is_empty()));
-        if !filled.is_empty() {
+        let all = cells.iter().filter_map(|(slot, row)| Some((*slot, row.cell(lane)?)));
+        of_lane.clear();
+        of_lane.extend(all.filter(|(_, cell)| !cell.is_empty()));
+        if !of_lane.is_empty() {
+            let filled: Vec<(usize, &Cell)> =
+                of_lane.iter().map(|(slot, cell)| (*slot, cell)).collect();
             let series = series_at(row, lane);
             sink.document(document, series, &filled)?;
         }

@@ -1,0 +1,221 @@
+//! The cells of 64 neighbouring series in one slot, as they lie in memory.
+//!
+//! A cell of one sample is half as large as others, and where senders sample once a slot all are: a row
+//! begins with those, and takes room for whole cells with the first one that is none.
+//!
+//! Must never know: which slot it is, and where cells go.
+
+use crate::{
+    model::Cell,
+    store::rows::{RowCells, SERIES_PER_ROW},
+};
+
+/// Cells that a row has room for, one after the other: most rows have one cell, or all.
+const STEPS: [usize; 4] = [1, 8, 32, SERIES_PER_ROW];
+
+/// What stands for the rate of a reading that has none: a NaN that no calculation makes.
+const NO_RATE: u64 = 0x7ff4_6e6f_7261_7465;
+
+/// The cells of neighbouring series in one slot, in the order in which they came.
+#[derive(Debug, Clone)]
+pub(crate) struct CellRow {
+    number: u32,
+    /// By series: one more than the place of its cell; 0 when it has none.
+    places: [u8; SERIES_PER_ROW],
+    /// While all cells are of one sample.
+    lone: Vec<LoneCell>,
+    /// Since they are not; without room before.
+    whole: Vec<Cell>,
+}
+
+/// A cell of one sample.
+#[derive(Debug, Clone, Copy)]
+#[repr(Rust, packed(4))]
+struct LoneCell {
+    at: u32,
+    value: f64,
+    sum: f64,
+    /// The smallest and the largest.
+    rate: f64,
+}
+
+const _: () = assert!(size_of::<LoneCell>() * 2 == size_of::<Cell>());
+
+impl LoneCell {
+    /// `None` when the cell is not of one sample.
+    fn new(cell: &Cell) -> Option<Self> {
+        let Cell { n, first_at, last_at, sum, min, max, first, last } = *cell;
+        let rate = match (min.to_bits(), max.to_bits()) {
+            _ if (min, max) == (f64::INFINITY, f64::NEG_INFINITY) => f64::from_bits(NO_RATE),
+            (NO_RATE, _) => return None,
+            (min, max) if min == max => f64::from_bits(min),
+            _ => return None,
+        };
+        let is_lone = n == 1 && first_at == last_at && first.to_bits() == last.to_bits();
+        is_lone.then_some(Self { at: first_at, value: first, sum, rate })
+    }
+
+    fn cell(self) -> Cell {
+        let Self { at, value, sum, rate } = self;
+        let (min, max) = match rate.to_bits() {
+            NO_RATE => (f64::INFINITY, f64::NEG_INFINITY),
+            _ => (rate, rate),
+        };
+        Cell { n: 1, first_at: at, last_at: at, sum, min, max, first: value, last: value }
+    }
+}
+
+impl CellRow {
+    pub(super) fn new(number: u32) -> Self {
+        let lone = Vec::with_capacity(1);
+        Self { number, places: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
+    }
+
+    /// Which 64 series it is of.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether a series has a cell.
+    pub(super) fn has(&self, lane: usize) -> bool {
+        self.places[lane] > 0
+    }
+
+    /// The cell of a series.
+    pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
+        let place = usize::from(self.places[lane]).checked_sub(1)?;
+        match self.whole.get(place) {
+            Some(cell) => Some(*cell),
+            None => self.lone.get(place).map(|cell| cell.cell()),
+        }
+    }
+
+    /// Bytes that the cells take.
+    pub(super) fn bytes(&self) -> usize {
+        self.lone.capacity() * size_of::<LoneCell>() + self.whole.capacity() * size_of::<Cell>()
+    }
+
+    /// Bytes by which it grows, at most, when a cell is not of one sample any more.
+    pub(super) fn whole_growth(&self) -> usize {
+        self.lone.capacity() * (size_of::<Cell>() - size_of::<LoneCell>())
+    }
+
+    /// How many cells there are.
+    pub(super) fn count(&self) -> usize {
+        self.lone.len() + self.whole.len()
+    }
+
+    /// Merges a cell into that of a series.
+    pub(super) fn merge(&mut self, lane: usize, cell: &Cell) {
+        let place = usize::from(self.places[lane]);
+        if place > 0 {
+            self.make_whole();
+            self.whole[place - 1].merge(cell);
+            return;
+        }
+        if cell.is_empty() {
+            return;
+        }
+        if let Some(lone) = LoneCell::new(cell).filter(|_| self.is_lone()) {
+            push(&mut self.lone, lone);
+        } else {
+            self.make_whole();
+            push(&mut self.whole, *cell);
+        }
+        self.places[lane] = self.count() as u8;
+    }
+
+    fn is_lone(&self) -> bool {
+        self.whole.capacity() == 0
+    }
+
+    fn make_whole(&mut self) {
+        if self.is_lone() {
+            let lone = std::mem::take(&mut self.lone);
+            self.whole.reserve_exact(lone.capacity());
+            self.whole.extend(lone.into_iter().map(LoneCell::cell));
+        }
+    }
+
+    /// Merges its cells into others, seen from a wider slot that begins so many milliseconds earlier.
+    pub(super) fn merge_into(&self, shift: u32, cells: &mut RowCells) {
+        for (lane, merged) in cells.iter_mut().enumerate() {
+            if let Some(own) = self.cell(lane).filter(|own| !own.is_empty()) {
+                merged.merge(&own.shifted(shift));
+            }
+        }
+    }
+}
+
+/// Adds a cell, and makes room for it in few steps.
+fn push<T>(cells: &mut Vec<T>, cell: T) {
+    let room = cells.capacity();
+    if cells.len() == room {
+        let next = STEPS.into_iter().find(|step| *step > room).unwrap_or(SERIES_PER_ROW);
+        cells.reserve_exact(next - room);
+    }
+    cells.push(cell);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_of_one_sample_comes_back_to_the_bit_and_no_other_is_taken_for_one() {
+        let bits = |cell: Cell| {
+            let floats = [cell.sum, cell.min, cell.max, cell.first, cell.last].map(f64::to_bits);
+            (cell.n, cell.first_at, cell.last_at, floats)
+        };
+        let values = [0.0, -0.0, 1.5, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        for value in values {
+            for rate in [None, Some(value), Some(0.5)] {
+                for cell in [Cell::single(7, value), Cell::reading(7, 2.0, value, rate)] {
+                    let back = LoneCell::new(&cell).map(LoneCell::cell).map(bits);
+                    assert_eq!(back, Some(bits(cell)));
+                }
+            }
+        }
+        let lone = Cell::reading(3, 2.0, 1.0, None);
+        let no_rate = f64::from_bits(NO_RATE);
+        for other in [
+            Cell::EMPTY,
+            Cell::correction(1.0, Some(1.0)),
+            Cell { n: 2, ..lone },
+            Cell { last_at: 4, ..lone },
+            Cell { last: 3.0, ..lone },
+            Cell { min: 0.0, ..lone },
+            Cell { min: -0.0, max: 0.0, ..lone },
+            Cell::single(0, no_rate),
+        ] {
+            assert!(LoneCell::new(&other).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_holds_what_was_merged_whether_its_cells_are_of_one_sample_or_more() {
+        let mut row = CellRow::new(3);
+        let mut expected = [Cell::EMPTY; SERIES_PER_ROW];
+        let mut merge = |lane: usize, cell: Cell, is_whole: bool| {
+            row.merge(lane, &cell);
+            expected[lane].merge(&cell);
+            let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
+            row.merge_into(0, &mut merged);
+            assert_eq!(merged, expected);
+            assert_eq!(row.whole_growth() == 0, is_whole);
+            row.bytes()
+        };
+        for lane in (0..40).rev() {
+            merge(lane, Cell::single(lane as u32, 1.5), false);
+        }
+        let lone_bytes = merge(50, Cell::reading(1, 2.0, 1.0, None), false);
+        merge(51, Cell::EMPTY, false);
+        assert_eq!(merge(50, Cell::single(9, 3.0), true), 2 * lone_bytes);
+        merge(51, Cell::single(9, 3.0), true);
+        merge(3, Cell::correction(-1.0, None), true);
+        assert_eq!(row.count(), 42);
+        let mut corrected = CellRow::new(3);
+        corrected.merge(1, &Cell::correction(1.0, None));
+        assert_eq!((corrected.count(), corrected.whole_growth()), (1, 0));
+    }
+}
