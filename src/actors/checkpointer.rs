@@ -66,6 +66,7 @@ pub struct CheckpointerParts {
     pub health: Health,
     pub lifeline: Lifeline,
     pub interval: Duration,
+    pub idle_after: Option<Duration>,
     pub bounds: CheckpointBounds,
     pub history: CheckpointHistory,
 }
@@ -111,6 +112,10 @@ impl Checkpointer {
                 let at = moment.clock;
                 let done = PastCheckpoint { at, elapsed_ms, cells, documents, bytes_written };
                 parts.history.note(done);
+                if let Some(idle_after) = parts.idle_after {
+                    let before = moment.believed.minus(idle_after.as_millis() as i64);
+                    parts.store.put_idle_aside(before);
+                }
                 true
             }
             Err(cause) => {

@@ -55,6 +55,7 @@ pub(crate) struct RawStorage {
     pub(crate) checkpoint_interval: String,
     pub(crate) catalog_bytes_max: usize,
     pub(crate) journal_bytes_max: usize,
+    pub(crate) idle_after: String,
     pub(crate) seal_after: String,
     pub(crate) seal_bytes_per_second: usize,
     pub(crate) cache_bytes_max: usize,

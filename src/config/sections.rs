@@ -153,6 +153,10 @@ pub(super) fn preallocation_rate(raw: &RawPreallocation, faults: &mut Faults) ->
     faults.at_least("preallocation.documents_per_second", raw.documents_per_second, 1)
 }
 
+pub(super) fn idle_after(raw: &RawStorage, faults: &mut Faults) -> Option<Duration> {
+    (raw.idle_after != "0").then(|| faults.duration("storage.idle_after", &raw.idle_after))
+}
+
 pub(super) fn sealing(raw: &RawStorage, faults: &mut Faults) -> SealSettings {
     SealSettings {
         after: faults.duration("storage.seal_after", &raw.seal_after),

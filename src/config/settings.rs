@@ -8,8 +8,9 @@ use super::{
     raw::Raw,
     sections::{
         alertmanagers, annotations_max, checkpoint_bounds, client_timeout, clock, granularities,
-        graphite, graphite_templates, log_format, preallocation_rate, promql, queue_bytes_max,
-        rules, sealing, self_interval, series_limits, snapshots, socket_address, store_limits,
+        graphite, graphite_templates, idle_after, log_format, preallocation_rate, promql,
+        queue_bytes_max, rules, sealing, self_interval, series_limits, snapshots, socket_address,
+        store_limits,
     },
 };
 use crate::{
@@ -38,6 +39,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub snapshot_dir: PathBuf,
     pub checkpoint_interval: Duration,
+    /// After how long without samples counters are put aside, if they are.
+    pub idle_after: Option<Duration>,
     pub checkpoint_bounds: CheckpointBounds,
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
@@ -97,6 +100,7 @@ impl Settings {
             snapshot_dir: raw.storage.snapshot_dir.clone(),
             checkpoint_interval: faults
                 .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
+            idle_after: idle_after(&raw.storage, &mut faults),
             checkpoint_bounds: checkpoint_bounds(&raw.storage, &mut faults),
             future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
             out_of_order_window: faults

@@ -305,6 +305,7 @@ fn checkpointer(
         health: observed.health.clone(),
         lifeline: lifelines.for_role("checkpointer"),
         interval: settings.checkpoint_interval,
+        idle_after: settings.idle_after,
         bounds: settings.checkpoint_bounds,
         history: observed.checkpoints.clone(),
     })

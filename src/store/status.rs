@@ -30,14 +30,15 @@ impl Store {
     }
 
     /// What takes memory, and about how many bytes.
-    pub fn memory(&self) -> [(&'static str, usize); 6] {
+    pub fn memory(&self) -> [(&'static str, usize); 7] {
         let inner = &*self.inner;
         let (names, index) = inner.dictionary.read().bytes();
-        let (states, times) = inner.catalog.read().state_bytes();
+        let [states, idle, times] = inner.catalog.read().state_bytes();
         [
             ("dictionary", names),
             ("index", index),
             ("states", states),
+            ("idle", idle),
             ("times_seen", times),
             ("cells", self.catalog_bytes()),
             ("cache", inner.head.cache().bytes() + inner.documents.cache().bytes()),
@@ -50,6 +51,11 @@ impl Store {
         let sealed = bytes_max / 4;
         self.inner.documents.cache().set_bytes_max(sealed);
         self.inner.head.cache().set_bytes_max(bytes_max - sealed);
+    }
+
+    /// Counters that are put aside because they had no sample for long.
+    pub fn idle_series(&self) -> usize {
+        self.inner.catalog.read().idle_series()
     }
 
     /// Senders that number their batches.

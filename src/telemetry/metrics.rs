@@ -29,7 +29,7 @@ pub const HOST_METRICS: [(&str, &str); 5] = [
 ];
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 66] = [
+pub const METRIC_NAMES: [(&str, &str); 67] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -44,6 +44,7 @@ pub const METRIC_NAMES: [(&str, &str); 66] = [
     ("granary_catalog_bytes", "Bytes of cells in memory that no checkpoint took up yet"),
     ("granary_memory_bytes", "Memory that parts of the store take, about, by part"),
     ("granary_series", "Series in the dictionary"),
+    ("granary_series_idle", "Counters put aside because they had no sample for long"),
     ("granary_senders", "Senders that number their batches"),
     ("granary_senders_forgotten_total", "Senders forgotten to make room, or on request"),
     ("granary_checkpoints_total", "Finished checkpoints"),
@@ -341,11 +342,12 @@ impl Mirrored {
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
             ("granary_log_lines_left_out_total", |_| log_lines_left_out()),
         ];
-        let gauges: [(&str, ReadStore); 8] = [
+        let gauges: [(&str, ReadStore); 9] = [
             ("granary_journal_file_bytes", Store::journal_bytes),
             ("granary_head_file_bytes", Store::head_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
             ("granary_series", |s| s.dictionary().len() as u64),
+            ("granary_series_idle", |s| s.idle_series() as u64),
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
             ("granary_documents_damaged", Store::damaged_documents),
             ("granary_senders", |s| s.sender_count() as u64),

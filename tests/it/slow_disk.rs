@@ -177,6 +177,7 @@ fn a_stop_waits_for_one_checkpoint_and_the_last_whatever_was_asked_for() {
             metrics: Metrics::new().unwrap(),
             health: Health::default(),
             lifeline: lines.for_role("checkpointer"),
+            idle_after: None,
             interval: Duration::from_secs(3600),
             bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 },
             history: CheckpointHistory::default(),

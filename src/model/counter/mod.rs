@@ -91,6 +91,17 @@ impl SeriesState {
         self.counter.as_deref()
     }
 
+    /// Takes what is remembered of a counter: a state with it, while this one keeps all else.
+    pub fn take_counter(&mut self) -> Self {
+        let rest = Self::restore(self.kind, self.last_at, Some(self.ended_at), None);
+        std::mem::replace(self, rest)
+    }
+
+    /// Puts back what was taken; what this one learned meanwhile of its latest sample or its end stays.
+    pub fn put_counter(&mut self, taken: Self) {
+        self.counter = taken.counter;
+    }
+
     /// Whether the series never had a sample.
     pub fn is_fresh(&self) -> bool {
         self.last_at == UnixMillis::EARLIEST

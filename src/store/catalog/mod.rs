@@ -11,6 +11,7 @@ pub(crate) mod cell_map;
 pub(crate) mod cell_row;
 pub(crate) mod fan_out;
 pub(crate) mod frozen;
+mod idle;
 mod old_state_row;
 mod runs;
 pub(crate) mod senders;
@@ -75,9 +76,19 @@ impl Catalog {
         self.maps.iter().map(CellMap::bytes).sum()
     }
 
-    /// Bytes of the series' states, and of the times seen of them, about.
-    pub(crate) fn state_bytes(&self) -> (usize, usize) {
+    /// Bytes of the series' states, of those put aside, and of the times seen, about.
+    pub(crate) fn state_bytes(&self) -> [usize; 3] {
         self.states.bytes()
+    }
+
+    /// How many counters are put aside.
+    pub(crate) fn idle_series(&self) -> usize {
+        self.states.idle_series()
+    }
+
+    /// Puts counters aside that had no sample since a time, see [`SeriesStates::put_idle_aside`].
+    pub(crate) fn put_idle_aside(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
+        self.states.put_idle_aside(rows, before)
     }
 
     /// The senders that number their batches.

@@ -2,9 +2,12 @@
 //!
 //! Must never know: the table that keeps the rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
-use super::state_row;
+use super::{idle::IdleCounters, state_row};
 use crate::model::counter::Remembered;
 use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
 use crate::store::rows::{SERIES_PER_ROW, row_of};
@@ -15,6 +18,8 @@ pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,
     /// How many of them are of counters.
     counters: usize,
+    /// What is remembered of counters without samples for long, which their states lack.
+    idle: IdleCounters,
     /// Times accepted, up to the last series that needed them.
     seen: Vec<SeenTimes>,
     /// Bytes that these take elsewhere.
@@ -58,6 +63,7 @@ impl SeriesStates {
     /// Forgets what is remembered of a series; the next checkpoint writes that.
     pub(crate) fn forget(&mut self, series: SeriesId) {
         self.mark(series);
+        self.wake(series);
         let index = series.0 as usize;
         let state = &mut self.states[index];
         self.counters -= usize::from(state.kind == Kind::Counter);
@@ -67,10 +73,45 @@ impl SeriesStates {
         }
     }
 
-    /// Bytes of the states, and of the times seen, about.
-    pub(crate) fn bytes(&self) -> (usize, usize) {
-        let states = size_of_val(&self.states[..]) + self.counters * size_of::<Remembered>();
-        (states, size_of_val(&self.seen[..]) + self.run_bytes)
+    /// Bytes of the states, of those put aside, and of the times seen, about.
+    pub(crate) fn bytes(&self) -> [usize; 3] {
+        let awake = self.counters.saturating_sub(self.idle.series());
+        let states = size_of_val(&self.states[..]) + awake * size_of::<Remembered>();
+        [states, self.idle.bytes(), size_of_val(&self.seen[..]) + self.run_bytes]
+    }
+
+    /// How many counters are put aside.
+    pub(crate) fn idle_series(&self) -> usize {
+        self.idle.series()
+    }
+
+    /// Puts counters of some rows aside that had no sample since a time, until one comes; false when there
+    /// are no such rows. That changes nothing of what is remembered.
+    pub(crate) fn put_idle_aside(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
+        for row in rows {
+            let own = self.range(row);
+            if own.is_empty() {
+                return false;
+            }
+            self.idle.take(row, &mut self.states[own], before);
+        }
+        true
+    }
+
+    /// Brings the counters of a series' row back if that series is one that was put aside.
+    fn wake(&mut self, series: SeriesId) {
+        let state = &self.states[series.0 as usize];
+        if state.kind == Kind::Counter && state.counter().is_none() {
+            let row = row_of(series);
+            let own = self.range(row);
+            self.idle.give_back(row, &mut self.states[own]);
+        }
+    }
+
+    /// The series of a row.
+    fn range(&self, row: u32) -> Range<usize> {
+        let from = (row as usize * SERIES_PER_ROW).min(self.states.len());
+        from..(from + SERIES_PER_ROW).min(self.states.len())
     }
 
     /// The state of a series.
@@ -93,6 +134,7 @@ impl SeriesStates {
         slot_start: UnixMillis,
     ) -> Observed {
         self.mark(series);
+        self.wake(series);
         self.states[series.0 as usize].observe(at, value, start, slot_start)
     }
 
@@ -153,12 +195,13 @@ impl SeriesStates {
     }
 
     fn encode(&self, row: u32) -> EncodedRow {
-        let from = row as usize * SERIES_PER_ROW;
-        let to = from + SERIES_PER_ROW;
-        let states = state_row::encode(&self.states[from..to.min(self.states.len())]);
+        let own = self.range(row);
+        let states = &self.states[own.clone()];
+        let whole = self.idle.whole(row, states);
+        let states = state_row::encode(whole.as_deref().unwrap_or(states));
         let mut seen = Vec::new();
-        let times = self.seen.get(from.min(self.seen.len())..to.min(self.seen.len()));
-        let times = times.unwrap_or_default();
+        let count = self.seen.len();
+        let times = &self.seen[own.start.min(count)..own.end.min(count)];
         if times.iter().any(|times| !times.is_empty()) {
             for times in times {
                 times.to_bytes(&mut seen);
@@ -217,45 +260,4 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_survive_the_disk() {
-        let mut states = SeriesStates::default();
-        for index in 0..130 {
-            states.add(Kind::ALL[index % 3]);
-        }
-        for index in [0_u32, 1, 64, 129] {
-            for at in 0..17 {
-                states.observe(SeriesId(index), UnixMillis(at), at as f64, 3, UnixMillis(0));
-            }
-        }
-        states.end(SeriesId(64), UnixMillis(19));
-        states.note_time(SeriesId(65), UnixMillis(5), 1000);
-        states.freeze();
-        let rows = states.frozen_rows(0, 9);
-        assert_eq!(rows.iter().map(|row| row.row).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(states.frozen_rows(1, 1), rows[1..2]);
-        let mut read = SeriesStates::default();
-        for index in 0..130 {
-            read.add(Kind::ALL[index % 3]);
-        }
-        for EncodedRow { row, states: own, seen } in &rows {
-            assert_eq!(read.restore_states(*row, own), Some(()));
-            assert_eq!(read.restore_seen(*row, seen), Some(()));
-            assert_eq!(read.restore_states(*row, &[own, &[0][..]].concat()), None);
-        }
-        assert_eq!(read.states, states.states);
-        assert_eq!(read.note_time(SeriesId(65), UnixMillis(5), 1000), TimeVerdict::Duplicate);
-        // What changes from now on changes nothing of what was set aside.
-        states.observe(SeriesId(129), UnixMillis(99), 1.0, 3, UnixMillis(0));
-        states.observe(SeriesId(129), UnixMillis(100), 2.0, 3, UnixMillis(0));
-        assert_eq!(states.frozen_rows(0, 9), rows);
-        assert_eq!(states.thaw().len(), 1);
-        states.freeze();
-        let later = states.frozen_rows(0, 9);
-        assert_eq!(later.len(), 1);
-        assert_ne!(later[0], rows[2]);
-    }
-}
+mod tests;

@@ -104,6 +104,19 @@ impl Store {
         })
     }
 
+    /// Puts counters aside that had no sample since a time, a part at a time: batches go on meanwhile.
+    pub fn put_idle_aside(&self, before: UnixMillis) {
+        let step = ROWS_AT_ONCE as u32;
+        let put_aside = |from: u32| {
+            let mut catalog = self.inner.catalog.write();
+            !catalog.is_half_changed() && catalog.put_idle_aside(from..from + step, before)
+        };
+        let mut from = 0;
+        while put_aside(from) {
+            from += step;
+        }
+    }
+
     /// Stores what belongs to the frozen cells in the journal and removes their records, a part at a
     /// time.
     fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {

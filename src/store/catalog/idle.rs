@@ -1,0 +1,111 @@
+//! Counters that had no sample for long: what is remembered of them, as bytes, by rows.
+//!
+//! A reading of a counter is needed again when its next sample comes, or its row is stored; until then it takes a
+//! quarter of the memory here. Must never know: how long that is.
+
+use std::collections::BTreeMap;
+
+use super::state_row;
+use crate::{
+    model::{Kind, SeriesState, UnixMillis},
+    store::rows::SERIES_PER_ROW,
+};
+
+/// The idle counters of all series.
+#[derive(Debug, Default)]
+pub(super) struct IdleCounters {
+    rows: BTreeMap<u32, IdleRow>,
+    series: usize,
+    bytes: usize,
+}
+
+/// The idle counters of a row.
+#[derive(Debug)]
+struct IdleRow {
+    /// A bit for each series.
+    lanes: u64,
+    /// Their states, see [`state_row`].
+    states: Box<[u8]>,
+}
+
+/// Bytes that a row takes besides its states: the nodes of a tree are filled by two thirds.
+const ROW_BYTES: usize = (size_of::<u32>() + size_of::<IdleRow>()) * 3 / 2;
+
+impl IdleCounters {
+    /// How many there are.
+    pub(super) fn series(&self) -> usize {
+        self.series
+    }
+
+    /// Bytes that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes what is remembered of counters without a sample since a time from the states of a row.
+    pub(super) fn take(&mut self, row: u32, states: &mut [SeriesState], before: UnixMillis) {
+        let is_idle = |state: &SeriesState| state.counter().is_some() && state.last_at < before;
+        if !states.iter().any(is_idle) {
+            return;
+        }
+        self.give_back(row, states);
+        let mut lanes = 0;
+        let mut taken = Vec::new();
+        for (lane, state) in states.iter_mut().enumerate().filter(|(_, state)| is_idle(state)) {
+            lanes |= 1_u64 << lane;
+            taken.push(state.take_counter());
+        }
+        let bytes = state_row::encode(&taken);
+        if !comes_back(&bytes, taken.len()) {
+            tracing::error!(row, "states of idle series do not come back as they are");
+            put_back(lanes, taken, states);
+            return;
+        }
+        self.series += taken.len();
+        self.bytes += ROW_BYTES + bytes.len();
+        self.rows.insert(row, IdleRow { lanes, states: bytes.into() });
+    }
+
+    /// Gives the states of a row back what was taken from them.
+    pub(super) fn give_back(&mut self, row: u32, states: &mut [SeriesState]) {
+        if let Some(idle) = self.rows.remove(&row) {
+            self.series -= idle.lanes.count_ones() as usize;
+            self.bytes -= ROW_BYTES + idle.states.len();
+            idle.put_into(states);
+        }
+    }
+
+    /// The states of a row with all that was taken from them; `None` when nothing was.
+    pub(super) fn whole(&self, row: u32, states: &[SeriesState]) -> Option<Vec<SeriesState>> {
+        let idle = self.rows.get(&row)?;
+        let mut states = states.to_vec();
+        idle.put_into(&mut states);
+        Some(states)
+    }
+}
+
+impl IdleRow {
+    fn put_into(&self, states: &mut [SeriesState]) {
+        let found = decode(&self.states, self.lanes.count_ones() as usize);
+        put_back(self.lanes, found.unwrap_or_default(), states);
+    }
+}
+
+fn put_back(lanes: u64, taken: Vec<SeriesState>, states: &mut [SeriesState]) {
+    let lanes = (0..SERIES_PER_ROW).filter(|lane| lanes >> lane & 1 == 1);
+    for (lane, state) in lanes.zip(taken) {
+        if let Some(own) = states.get_mut(lane) {
+            own.put_counter(state);
+        }
+    }
+}
+
+fn decode(bytes: &[u8], count: usize) -> Option<Vec<SeriesState>> {
+    let mut states = vec![SeriesState::new(Kind::Counter); count];
+    state_row::decode(bytes, &mut states)?;
+    Some(states)
+}
+
+fn comes_back(bytes: &[u8], count: usize) -> bool {
+    decode(bytes, count).is_some_and(|states| state_row::encode(&states) == bytes)
+}
