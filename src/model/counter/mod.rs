@@ -27,6 +27,7 @@ mod reading;
 mod remembered;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub use reading::{Reading, START_COUNTS_MS};
 pub use remembered::{Kept, LATEST_KEPT, READINGS_MAX, Remembered};

@@ -9,6 +9,7 @@
 use super::{
     Correction, UnixMillis,
     reading::{Reading, per_second},
+    times::Times,
 };
 
 /// Readings that are remembered of a counter.
@@ -39,7 +40,7 @@ pub(super) struct Taken {
 /// behind all others, is one write over the oldest of the ring.
 #[derive(Debug, Clone)]
 pub struct Remembered {
-    at: [i64; READINGS_MAX],
+    at: Times,
     value: [f64; READINGS_MAX],
     /// As in [`Reading`]; `u32::MAX` when it is longer than that.
     age: [u32; READINGS_MAX],
@@ -55,13 +56,13 @@ pub struct Remembered {
     after_forgotten: u8,
 }
 
-const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<Remembered>() == 168);
+const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<Remembered>() <= 160);
 
 impl Remembered {
     /// Of a counter with one reading.
     pub(super) fn first(reading: Reading) -> Self {
         let mut first = Self {
-            at: [0; READINGS_MAX],
+            at: Times::default(),
             value: [0.0; READINGS_MAX],
             age: [0; READINGS_MAX],
             step_ms: u32::MAX,
@@ -77,12 +78,13 @@ impl Remembered {
     /// Puts back what was stored; `None` when it cannot have been.
     pub fn restore(readings: &[Kept], step_ms: u32, base: u8) -> Option<Self> {
         let in_order = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
-        let ages = readings.iter().all(|kept| kept.reading.age >= 0);
+        let is_told = |own: &Reading| own.age >= 0 && Times::can_tell(own.at);
+        let are_told = readings.iter().all(|kept| is_told(&kept.reading));
         let first = readings.first().filter(|kept| !kept.after_forgotten)?;
         // Which is next is decided when the first is forgotten.
         let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
         let base_fits = usize::from(base) <= base_max;
-        if !(in_order && ages && base_fits && readings.len() <= READINGS_MAX) {
+        if !(in_order && are_told && base_fits && readings.len() <= READINGS_MAX) {
             return None;
         }
         let mut restored = Self::first(first.reading);
@@ -130,7 +132,7 @@ impl Remembered {
     #[inline]
     fn place_behind(&mut self, head: usize, at: i64) -> Option<usize> {
         let count = usize::from(self.count);
-        if at <= self.at[head] {
+        if at <= self.at.get(head) {
             return None;
         }
         if count < READINGS_MAX {
@@ -138,14 +140,14 @@ impl Remembered {
             return Some(count);
         }
         if self.base == 0 {
-            if self.is_gap(self.at[0], self.at[1]) {
+            if self.is_gap(self.at.get(0), self.at.get(1)) {
                 return None;
             }
             self.base = 1;
         }
         let oldest = self.next_in_ring(head);
         let next = self.next_in_ring(oldest);
-        if self.is_gap(self.at[oldest], self.at[next]) {
+        if self.is_gap(self.at.get(oldest), self.at.get(next)) {
             return None;
         }
         self.after_forgotten = self.after_forgotten & !(1 << oldest) | 1 << next;
@@ -252,7 +254,7 @@ impl Remembered {
 
     #[inline]
     fn set(&mut self, place: usize, reading: Reading) {
-        self.at[place] = reading.at;
+        self.at.set(place, reading.at);
         self.value[place] = reading.value;
         self.age[place] = u32::try_from(reading.age).unwrap_or(u32::MAX);
     }
@@ -264,7 +266,7 @@ impl Remembered {
             u32::MAX => i64::MAX,
             age => i64::from(age),
         };
-        Reading { at: self.at[place], value: self.value[place], age }
+        Reading { at: self.at.get(place), value: self.value[place], age }
     }
 }
 

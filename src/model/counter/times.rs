@@ -1,0 +1,58 @@
+//! When the readings that are remembered of a counter were taken, six bytes each.
+//!
+//! Must never know: what was read then.
+
+use super::remembered::READINGS_MAX;
+
+/// The earliest time that can be told; from it on the times of 8,900 years can.
+const EARLIEST: i64 = -(1 << 44);
+const LATEST: i64 = EARLIEST + (1 << 48) - 1;
+
+/// Times by places.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Times {
+    low: [u32; READINGS_MAX],
+    high: [u16; READINGS_MAX],
+}
+
+impl Times {
+    /// Whether a time can be told.
+    pub(super) fn can_tell(at: i64) -> bool {
+        (EARLIEST..=LATEST).contains(&at)
+    }
+
+    /// The time at a place.
+    #[inline]
+    pub(super) fn get(&self, place: usize) -> i64 {
+        let whole = u64::from(self.high[place]) << u32::BITS | u64::from(self.low[place]);
+        whole as i64 + EARLIEST
+    }
+
+    /// Changes the time at a place, to the nearest that can be told.
+    #[inline]
+    pub(super) fn set(&mut self, place: usize, at: i64) {
+        let whole = (at.clamp(EARLIEST, LATEST) - EARLIEST) as u64;
+        (self.low[place], self.high[place]) = (whole as u32, (whole >> u32::BITS) as u16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::UnixMillis;
+
+    #[test]
+    fn every_time_that_a_sample_may_have_can_be_told() {
+        let mut times = Times::default();
+        for at in [UnixMillis::MIN.0, UnixMillis::MAX.0, 1, -1, 1 << 32, EARLIEST, LATEST] {
+            assert!(Times::can_tell(at));
+            times.set(5, at);
+            assert_eq!(times.get(5), at);
+        }
+        for (at, nearest) in [(i64::MIN, EARLIEST), (i64::MAX, LATEST), (LATEST + 1, LATEST)] {
+            assert!(!Times::can_tell(at));
+            times.set(0, at);
+            assert_eq!(times.get(0), nearest);
+        }
+    }
+}
