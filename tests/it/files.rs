@@ -250,28 +250,33 @@ fn a_read_that_failed_once_stops_nothing() {
 fn a_write_that_failed_breaks_no_query_under_way() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    let before = count(&open(dir.path()).0, 0);
+    // What a view looks at when it begins is of the first series.
+    let other = SeriesId(1);
+    {
+        let (store, mut appender) = open(dir.path());
+        setup::define(&mut appender, &[series("m", &[("host", "b")], Kind::Delta)], NOW);
+        let own = (0..1800).map(|minute| (NOW.0 - minute * MINUTE, 1.0));
+        appender.commit(&[], &[samples(other, own)], NOW).unwrap();
+        store.checkpoint(NOW).unwrap();
+    }
     let (store, mut appender, faults) = open_failing(dir.path());
     commit(&mut appender, NOW.0 - 20 * HOUR);
     let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
     let mut met = Vec::new();
     let sum = || {
-        let view = store.view(GranularityIndex(0), range.clone(), &[SeriesId(0)])?;
+        let view = store.view(GranularityIndex(0), range.clone(), &[other])?;
         if met.is_empty() {
             faults.syncs.store(true, Ordering::Relaxed);
             store.checkpoint(NOW).unwrap_err();
             faults.syncs.store(false, Ordering::Relaxed);
         }
-        let slots = view.slots(SeriesId(0)).inspect_err(|fault| met.push(fault.chain()))?;
+        let slots = view.slots(other).inspect_err(|fault| met.push(fault.chain()))?;
         Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
     };
-    assert_eq!(
-        run_until_settled(&Budget::UNLIMITED, sum, StoreError::is_settled).unwrap(),
-        before + 1
-    );
+    assert_eq!(run_until_settled(&Budget::UNLIMITED, sum, StoreError::is_settled).unwrap(), 1800);
     assert_eq!(met.len(), 1, "the query met the failure: {met:?}");
     store.checkpoint(NOW).unwrap();
-    assert_eq!(count(&store, 0), before + 1);
+    assert_eq!(count(&store, 0), 1801);
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
