@@ -172,7 +172,7 @@ def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, 
             second = per_second(increase(last, first), end - begin)
             rates = [second if second < rates[0] else rates[0], second if second > rates[1] else rates[1]]
         whole = passed + end - begin
-        known.append((n, 0.0 if total != total else total, rates, abs(whole) // n * (1 if whole >= 0 else -1)))
+        known.append((n, 0.0 if total != total else total, rates, abs(whole) // max(n, 1) * (1 if whole >= 0 else -1)))
         before = last
     sums = [unordered(ordered(own[1]) + off) for own, off in zip(known, next_stream())]
     sides = []
@@ -212,7 +212,7 @@ def blocks(data):
     """Of each series and span: its id, when the span begins, slot width, the times of its slots, the
     bytes of its block, and those of the group's head."""
     magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
-    assert (magic, version) == (b"granseal", 1)
+    assert magic == b"granseal" and version in (1, 2)
     for at in range(index, index + count * 24, 24):
         seconds, row, offset, length, slots = struct.unpack("<IIQII", data[at:at + 24])
         r = Reader(data[offset:])

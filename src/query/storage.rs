@@ -68,7 +68,7 @@ pub enum PartitionState {
     Open,
     /// It has ended; what is late is still patched in.
     Over,
-    /// It has ended, and all of its documents are compressed; what is late opens them again.
+    /// It has ended, and all of its documents are compressed; what is late lies beside them, or opens them again.
     Sealed,
 }
 

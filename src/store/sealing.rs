@@ -9,7 +9,7 @@ use crate::model::Moment;
 /// What sealing did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SealReport {
-    /// Partitions that are one segment now.
+    /// Partitions that are one segment now, or of which some segments are.
     pub partitions: u64,
     /// Open documents that were sealed.
     pub documents: u64,
@@ -21,7 +21,8 @@ pub struct SealReport {
 
 impl Store {
     /// Makes one segment of each partition that ended longer ago than `after_ms`, or of which much is
-    /// open, and that did not change for so long, as far as earlier calls have seen.
+    /// open, and that did not change for so long, as far as earlier calls have seen; and of those
+    /// segments that lie over the same time, when they are many, or much is late there.
     ///
     /// `go_on` is told again and again how many bytes were written, may take its time, and says
     /// whether to go on.
@@ -41,14 +42,13 @@ impl Store {
         };
         let mut report = SealReport::default();
         let before = now.minus(after_ms);
-        for place in inner.documents.settled(now, before) {
+        for (place, stage) in inner.documents.stages(now, before) {
             // A snapshot has the files stand still for a moment.
             let _one_at_a_time = inner.sealing.lock();
             if !go_on(0) {
                 break;
             }
-            let is_over = place.end <= before;
-            let Some(folded) = inner.documents.seal(&place, is_over, &go_on)? else { continue };
+            let Some(folded) = inner.documents.seal(&place, stage, &go_on)? else { continue };
             report.refused += u64::from(folded.refused);
             report.partitions += u64::from(!folded.refused);
             report.documents += folded.documents;

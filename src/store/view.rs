@@ -15,7 +15,9 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     catalog::frozen::{self, Frozen},
-    documents::{Columns, Documents, DocumentsView, PartitionInfo, Slot, stored::StoredDocument},
+    documents::{
+        Columns, Documents, DocumentsView, PartitionInfo, Slot, merge_equal, stored::StoredDocument,
+    },
     error::StoreError,
     gathered::{BySeries, Gathered, rows},
     handle::Store,
@@ -226,16 +228,4 @@ impl Store {
         let partition = documents.partitions().into_iter().find(|own| own.id == place.id);
         Ok(Whereabouts { range, span: place.document, partition, document, head, memory })
     }
-}
-
-/// Merges the cells of equal slots and leaves each slot once, ascending.
-fn merge_equal(slots: &mut Vec<Slot>) {
-    slots.sort_by_key(|slot| slot.start);
-    slots.dedup_by(|later, kept| {
-        let is_same = later.start == kept.start;
-        if is_same {
-            kept.cell.merge(&later.cell);
-        }
-        is_same
-    });
 }

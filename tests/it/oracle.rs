@@ -40,6 +40,10 @@ enum Step {
         samples: Vec<Sample>,
     },
     Checkpoint,
+    /// Segments and open documents become one; the last calls saw no change for long, or just now.
+    Seal {
+        hours: i64,
+    },
     Restart,
     Preallocate {
         level: usize,
@@ -246,9 +250,10 @@ fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> Accepted
     }
 }
 
-fn run(set: &GranularitySet, steps: &[Step]) {
+fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, mut appender) = open_with(dir.path(), set, NOW);
+    store.set_segment_documents_min(segment_documents_min);
     let mut ids = define(&store, &mut appender, 0..SERIES);
     let mut naive = Naive::default();
     let mut grown = 0;
@@ -270,14 +275,18 @@ fn run(set: &GranularitySet, steps: &[Step]) {
                 assert_eq!(verdict, [expected, BatchVerdict::Duplicate]);
             }
             Step::Checkpoint => {
-                // Until the next restart all new documents are sealed at once.
-                store.set_segment_documents_min(1);
                 store.checkpoint(NOW).unwrap();
+            }
+            Step::Seal { hours } => {
+                for now in [NOW, NOW.plus(*hours * HOUR)] {
+                    assert_eq!(store.seal(now, HOUR, &|_| true).unwrap().refused, 0);
+                }
             }
             Step::Restart => {
                 grown += store.counters().documents_grown.get();
                 drop((store, appender));
                 (store, appender) = open_with(dir.path(), set, NOW);
+                store.set_segment_documents_min(segment_documents_min);
             }
             Step::Preallocate { level } => {
                 let level = *level % set.count();
@@ -344,7 +353,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..3_u8, 1..30_u64, same_time)
             .prop_map(|(sender, seq, samples)| Step::Send { sender, seq, samples }),
-        2 => Just(Step::Checkpoint),
+        3 => Just(Step::Checkpoint),
+        1 => (0..2_i64).prop_map(|hours| Step::Seal { hours }),
         2 => Just(Step::Restart),
         1 => (0..4_usize).prop_map(|level| Step::Preallocate { level }),
         2 => (0..SERIES).prop_map(|series| Step::Delete { series }),
@@ -370,8 +380,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
     fn every_cell_of_every_granularity_equals_a_naive_model(
-        set in any_granularities(), steps in prop::collection::vec(step(), 1..25)
+        set in any_granularities(),
+        segment_documents_min in prop::sample::select(vec![1, 5, 512]),
+        steps in prop::collection::vec(step(), 1..25)
     ) {
-        run(&set, &steps);
+        run(&set, segment_documents_min, &steps);
     }
 }

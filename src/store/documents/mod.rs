@@ -70,6 +70,19 @@ pub struct Slot {
     pub cell: Cell,
 }
 
+/// Merges the cells of equal slots, in the order in which they come, and leaves each slot once,
+/// ascending.
+pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
+    slots.sort_by_key(|slot| slot.start);
+    slots.dedup_by(|later, kept| {
+        let is_same = later.start == kept.start;
+        if is_same {
+            kept.cell.merge(&later.cell);
+        }
+        is_same
+    });
+}
+
 /// What is known of a partition from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionInfo {
@@ -83,12 +96,23 @@ pub struct PartitionInfo {
     pub bytes: u64,
 }
 
+/// What is to be expected of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It changes.
+    Busy,
+    /// It did not change for a while.
+    Quiet,
+    /// Nor will it but for what is very late: its time is over.
+    Over,
+}
+
 /// What a merge did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Merged {
     /// Cells.
     pub(crate) cells: u64,
-    /// Documents that were there and were changed in place.
+    /// Documents that were there and were changed.
     pub(crate) patched: u64,
     /// Documents that were not there, or damaged.
     pub(crate) created: u64,
@@ -160,7 +184,7 @@ pub(crate) trait Documents: Send + Sync + Debug {
     fn seal(
         &self,
         place: &Place,
-        is_over: bool,
+        stage: Stage,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError>;
 

@@ -29,6 +29,11 @@ impl Damage {
         self.0.lock().iter().copied().collect()
     }
 
+    /// Whether a place was noted.
+    pub(crate) fn has(&self, key: u64) -> bool {
+        self.0.lock().contains(&key)
+    }
+
     /// Number of places.
     pub(crate) fn count(&self) -> u64 {
         self.0.lock().len() as u64

@@ -6,9 +6,9 @@ use super::{
     Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, granularities, mark,
 };
 use crate::{
-    model::{SeriesId, Span, UnixMillis},
+    model::{Cell, SeriesId, Span, UnixMillis},
     store::{
-        documents::{Columns, mark::Mark, stored::DocumentState},
+        documents::{Columns, Stage, mark::Mark, stored::DocumentState},
         error::StoreError,
         faulty::{Call, EIO, Effect, Fault},
         file::medium::Medium,
@@ -133,7 +133,7 @@ fn a_partition_that_could_not_be_dropped_is_still_there() {
             }
             bench.medium.arm(Fault { call, after: 0, times: 1, effect: Effect::Error(EIO) });
             bench.documents.drop_partition(place.id).unwrap_err();
-            bench.documents.seal(&place, true, &|_| true).unwrap();
+            bench.documents.seal(&place, Stage::Over, &|_| true).unwrap();
             assert_eq!(bench.of_place(&place, SERIES).len(), 3);
             assert!(bench.documents.drop_partition(place.id).unwrap());
             assert_eq!(bench.of_place(&place, SERIES), []);
@@ -248,10 +248,74 @@ fn go_on(bench: &Bench) -> Result<(), StoreError> {
     merge(&place, 1, NOON.0)?;
     merge(&next, 2, next.id.start.0)?;
     bench.documents.add_shells(FINE, next.id.start.plus(HOUR), &[SERIES])?;
-    bench.documents.seal(&next, true, &|_| true)?;
+    bench.documents.seal(&next, Stage::Over, &|_| true)?;
     merge(&next, 3, next.id.start.0)?;
-    bench.documents.seal(&next, false, &|_| true)?;
+    bench.documents.seal(&next, Stage::Quiet, &|_| true)?;
     Ok(())
+}
+
+/// Merges late cells again and again, until they lie deep.
+fn pile_up(bench: &Bench) -> Result<(), StoreError> {
+    let place = bench.place(FINE, NOON);
+    for through in 1..14 {
+        if bench.documents.mark(&place)?.through < through {
+            let at = NOON.0 + through as i64 % 3 * MINUTE;
+            let cells = vec![cell(7, at, 1.0), cell(9, NOON.0, 2.0)];
+            bench.merge(&place, mark(through, place.end.0), &cells)?;
+        }
+        if through > 9 {
+            bench.documents.seal(&place, Stage::Busy, &|_| true)?;
+        }
+    }
+    bench.documents.seal(&place, Stage::Quiet, &|_| true)?;
+    bench.documents.seal(&place, Stage::Over, &|_| true)?;
+    Ok(())
+}
+
+#[test]
+fn late_cells_are_there_once_wherever_the_power_is_cut_while_they_become_one() {
+    for subject in SUBJECTS {
+        let cuts = (0..10_000).take_while(|after| {
+            let mut bench = Bench::new(subject, *after);
+            let fault =
+                Fault { call: Call::Sync, after: *after, times: 1, effect: Effect::PowerCut };
+            bench.medium.arm(fault);
+            let outcome = pile_up(&bench);
+            let was_cut = bench.medium.is_dead();
+            assert!(was_cut || outcome.is_ok(), "{outcome:?}");
+            bench.power_up();
+            pile_up(&bench).unwrap();
+            let place = bench.place(FINE, NOON);
+            let minute = |minute: i64, sum| (NOON.0 + minute * MINUTE, sum);
+            let expected = [minute(0, 4.0), minute(1, 5.0), minute(2, 4.0)];
+            assert_eq!(bench.of_place(&place, SERIES), expected);
+            assert_eq!(bench.of_place(&place, SeriesId(9)), [minute(0, 26.0)]);
+            was_cut
+        });
+        let cuts = cuts.count();
+        assert!(cuts > 20, "{}: {cuts} syncs", subject.name);
+    }
+}
+
+#[test]
+fn a_correction_waits_for_what_it_corrects_beside_it() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        bench.merge(&place, mark(1, place.end.0), &vec![cell(7, NOON.0, 5.0)]).unwrap();
+        let correction = |value| vec![(SERIES, NOON.0, Cell::correction(value, Some(0.5)))];
+        for through in 2..13 {
+            let cells = correction(-0.25);
+            bench.merge(&place, mark(through, place.end.0), &cells).unwrap();
+        }
+        for stage in [Stage::Busy, Stage::Quiet, Stage::Over] {
+            let slots = bench.slots(FINE, place.range(), SERIES).unwrap();
+            let found = slots.iter().map(|slot| (slot.cell.n, slot.cell.sum, slot.cell.min));
+            assert_eq!(found.collect::<Vec<_>>(), [(1, 2.25, 0.5)]);
+            bench.documents.seal(&place, stage, &|_| true).unwrap();
+            bench.reopen();
+        }
+        assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 2.25)]);
+    });
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     model::{Cell, GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::{Columns, place::Place},
+        documents::{Columns, Stage, place::Place},
         faulty::{Call, EIO, ENOSPC, Effect, Fault},
     },
 };
@@ -43,7 +43,7 @@ enum Step {
     /// Brings a partition into its smallest form.
     Seal {
         partition: usize,
-        is_over: bool,
+        stage: Stage,
     },
     Reopen,
     /// What fails during the next step.
@@ -59,8 +59,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3_usize).prop_map(|partition| Step::Drop { partition }),
         1 => (0..120_usize, 0..120_usize, 0..4_usize)
             .prop_map(|(from, to, series)| Step::Read { from, to, series }),
-        2 => (0..3_usize, any::<bool>())
-            .prop_map(|(partition, is_over)| Step::Seal { partition, is_over }),
+        2 => (0..3_usize, prop::sample::select(vec![Stage::Busy, Stage::Quiet, Stage::Over]))
+            .prop_map(|(partition, stage)| Step::Seal { partition, stage }),
         1 => Just(Step::Reopen),
         4 => fault().prop_map(Step::Arm),
     ]
@@ -140,9 +140,9 @@ impl History {
                     assert_eq!(slots, self.map.slots(FINE, &range, series));
                 }
             }
-            Step::Seal { partition, is_over } => {
+            Step::Seal { partition, stage } => {
                 let place = self.place(*partition);
-                let sealed = self.bench.documents.seal(&place, *is_over, &|_| true);
+                let sealed = self.bench.documents.seal(&place, *stage, &|_| true);
                 assert!(sealed.is_err() || !sealed.unwrap().is_some_and(|own| own.refused));
             }
             Step::Reopen => {

@@ -12,7 +12,7 @@ use crate::{
     store::{
         documents::{
             DocumentVisitor,
-            sealed::{Columns, Scratch, segment::Segment},
+            sealed::{Columns, Scratch},
         },
         error::StoreError,
         rows::series_at,
@@ -45,16 +45,16 @@ impl PartitionReader {
             let problem = format!("a segment with documents up to {} is lost", lost.end);
             visit(lost.start, SeriesId(0), Err(problem));
         }
-        self.segments.iter().try_for_each(|segment| self.check_segment(segment, visit))
+        (0..self.segments.len()).try_for_each(|index| self.check_segment(index, visit))
     }
 
-    /// Visits the documents of a segment that have no open row.
+    /// Visits the documents of a segment that have no open row, and no part in a segment before it.
     fn check_segment(
         &self,
-        segment: &Segment,
+        index: usize,
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
+        let (place, segment) = (&self.partition.place, &self.segments[index]);
         let mut scratch = Scratch::default();
         for (group, (id, slots)) in segment.groups().enumerate() {
             let base = place.id.start.plus(i64::from(id.seconds) * 1000);
@@ -72,25 +72,19 @@ impl PartitionReader {
             for lane in head.lanes() {
                 let series = series_at(id.row, lane);
                 let mut all = vec![Cell::EMPTY; slots];
-                let read = segment.cells(
-                    group,
-                    lane,
-                    0..slots,
-                    Columns::ALL,
-                    &mut scratch,
-                    |slot, cell| {
-                        all[slot] = cell;
-                    },
-                );
-                self.check_block(base..end, series, read.map(|()| all), visit)?;
+                let visit_cell = |slot: usize, cell| all[slot] = cell;
+                let (range, scratch) = (0..slots, &mut scratch);
+                let read = segment.cells(group, lane, range, Columns::ALL, scratch, visit_cell);
+                self.check_block(index, base..end, series, read.map(|()| all), visit)?;
             }
         }
         Ok(())
     }
 
-    /// Visits the documents of a series in one block that have no open row.
+    /// Visits the documents of a series in one block of a segment.
     fn check_block(
         &self,
+        index: usize,
         range: Range<UnixMillis>,
         series: SeriesId,
         block: Result<Vec<Cell>, StoreError>,
@@ -105,8 +99,8 @@ impl PartitionReader {
                 match &block {
                     Ok(all) => {
                         let own = &all[slot(document)..slot(next).min(all.len())];
-                        if own.iter().any(|cell| cell.n > 0) {
-                            visit(document, series, Ok(own));
+                        if own.iter().any(|cell| !cell.is_empty()) {
+                            self.check_document(index, document, series, own, visit)?;
                         }
                     }
                     Err(fault) if fault.is_damage() => {
@@ -119,5 +113,50 @@ impl PartitionReader {
             document = next;
         }
         block.map(drop).or_else(|fault| if fault.is_damage() { Ok(()) } else { Err(fault) })
+    }
+
+    /// Visits a document with what other segments have of it, unless one before has a part.
+    fn check_document(
+        &self,
+        index: usize,
+        start: UnixMillis,
+        series: SeriesId,
+        own: &[Cell],
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let (place, sealed) = (&self.partition.place, self.sealed());
+        let (mut scratch, mut parts, mut slots) = (Scratch::default(), Vec::new(), Vec::new());
+        let found = sealed.find(start, series, &mut scratch, &mut parts).and_then(|()| {
+            let range = start..place.next_document(start);
+            if parts.len() < 2 {
+                return Ok(());
+            }
+            sealed.slots(&parts, series, &range, Columns::ALL, &mut scratch, &mut slots)
+        });
+        match found {
+            Ok(()) => {}
+            Err(fault) if fault.is_damage() || matches!(fault, StoreError::DamagedPart { .. }) => {
+                parts.clear();
+            }
+            Err(fault) => return Err(fault),
+        }
+        let Some(first) = parts.first() else {
+            self.partition.note_damage(start, series);
+            visit(start, series, Err("a part of it is damaged".to_owned()));
+            return Ok(());
+        };
+        if !first.is_of(&self.segments[index]) {
+            return Ok(());
+        }
+        let mut cells = own.to_vec();
+        for slot in slots {
+            cells[place.slot_index(start, slot.start)] = slot.cell;
+        }
+        // Corrections of what is not there.
+        cells.iter_mut().filter(|cell| cell.n == 0).for_each(|cell| *cell = Cell::EMPTY);
+        if cells.iter().any(|cell| cell.n > 0) {
+            visit(start, series, Ok(&cells));
+        }
+        Ok(())
     }
 }

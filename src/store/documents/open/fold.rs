@@ -1,5 +1,5 @@
 //! Folding: all documents of a partition, open and sealed, become one segment: when its time is over,
-//! or when much of it is open because it came late.
+//! or when much of it is open. Before, segments that lie over the same time because much came late.
 //!
 //! Must never know: when a partition's time is over.
 
@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use redb::ReadableTable;
+use redb::{AccessGuard, ReadableTable, StorageError};
 
 use super::{
     partition::{DOCUMENTS, Partition, SEGMENTS},
@@ -20,7 +20,7 @@ use crate::{
     model::UnixMillis,
     store::{
         documents::{
-            Slot,
+            Slot, Stage,
             sealed::{
                 Columns, Scratch,
                 group::{GroupWriter, SLOTS_MAX},
@@ -36,6 +36,9 @@ use crate::{
 /// Open documents stay so beside a segment while they take less than this part of it.
 const OPEN_PART: u64 = 8;
 
+/// An open document with its key.
+type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), StorageError>;
+
 /// What folding a partition did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Folded {
@@ -45,6 +48,14 @@ pub(crate) struct Folded {
     pub(crate) bytes: u64,
     /// Whether it was given up because some cells would not have come back as they are.
     pub(crate) refused: bool,
+}
+
+/// What becomes one segment.
+struct Part {
+    /// It sees no more than that.
+    reader: PartitionReader,
+    /// When it lies there.
+    span: Range<UnixMillis>,
 }
 
 /// How filling a segment ended.
@@ -57,32 +68,31 @@ enum Filled {
 }
 
 impl Partition {
-    /// Makes one segment of all that the partition holds, if that is worth it.
+    /// Makes one segment of all that the partition holds, or of some segments of it, if that is worth
+    /// it.
     pub(super) fn fold(
         self: &Arc<Self>,
-        is_over: bool,
-        open_bytes_min: u64,
+        stage: Stage,
+        bytes_min: u64,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
-        if self.is_loose.load(Ordering::Relaxed) {
+        if stage != Stage::Busy && self.is_loose.load(Ordering::Relaxed) {
             self.shrink()?;
         }
-        let seen = self.file.stamp().map(|stamp| (stamp, is_over));
+        let seen = self.file.stamp().map(|stamp| (stamp, stage));
         if seen.is_some() && *self.not_worth.lock() == seen {
             return Ok(None);
         }
-        let reader = self.read()?;
         // What is damaged would be forgotten.
-        if *self.is_dropped.lock()
-            || self.damage.count() > 0
-            || self.segments.has_lost()
-            || !reader.is_worth_folding(is_over, open_bytes_min)?
-        {
+        let is_whole =
+            !*self.is_dropped.lock() && self.damage.count() == 0 && !self.segments.has_lost();
+        let part = if is_whole { self.read()?.part_to_fold(stage, bytes_min)? } else { None };
+        let Some(part) = part else {
             *self.not_worth.lock() = seen;
             return Ok(None);
-        }
+        };
         let (number, mut writer) = self.segments.begin()?;
-        match self.fill(&reader, &mut writer, go_on) {
+        match self.fill(&part, &mut writer, go_on) {
             Ok(Filled::Whole) => {}
             Ok(Filled::Refused) => {
                 *self.not_worth.lock() = seen;
@@ -99,9 +109,11 @@ impl Partition {
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
-        let Some(documents) = self.install(&reader, number, is_over)? else { return Ok(None) };
-        drop(reader);
-        self.shrink()?;
+        let Some(documents) = self.install(&part, number, stage)? else { return Ok(None) };
+        drop(part);
+        if documents > 0 {
+            self.shrink()?;
+        }
         Ok(Some(Folded { documents, bytes, refused: false }))
     }
 
@@ -116,23 +128,18 @@ impl Partition {
 
     /// Has a segment count instead of all that a reader has; returns how many open documents are
     /// gone, and `None` when the partition is being removed.
-    fn install(
-        &self,
-        reader: &PartitionReader,
-        number: u32,
-        is_over: bool,
-    ) -> Result<Option<u64>, StoreError> {
+    fn install(&self, part: &Part, number: u32, stage: Stage) -> Result<Option<u64>, StoreError> {
         let is_dropped = self.is_dropped.lock();
         if *is_dropped {
             return self.segments.remove(number).map(|()| None);
         }
-        let named = Named { number, from: 0, to: self.place.seconds(self.place.end) };
-        let documents = self.take_place(reader, named, is_over);
+        let [from, to] = [part.span.start, part.span.end].map(|at| self.place.seconds(at));
+        let documents = self.take_place(&part.reader, Named { number, from, to }, stage);
         if documents.is_err() {
             self.remove_unnamed(number);
         }
         let documents = documents?;
-        for own in &reader.named {
+        for own in &part.reader.named {
             self.segments.remove(own.number)?;
         }
         Ok(Some(documents))
@@ -141,15 +148,15 @@ impl Partition {
     /// Writes all documents into a segment.
     fn fill(
         &self,
-        reader: &PartitionReader,
+        part: &Part,
         writer: &mut SegmentWriter,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Filled, StoreError> {
-        let place = &self.place;
+        let (place, reader) = (&self.place, &part.reader);
         let rows = reader.rows()?;
         let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
         let mut scratch = Scratch::default();
-        for span in self.spans() {
+        for span in self.spans(&part.span) {
             let seconds = place.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / place.width_ms) as usize;
             let number = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
@@ -163,7 +170,7 @@ impl Partition {
                 for lane in 0..SERIES_PER_ROW {
                     slots.clear();
                     let (series, all) = (series_at(*row, lane), Columns::ALL);
-                    reader.slots(series, &span, all, &mut scratch, &mut slots)?;
+                    reader.slots_and_corrections(series, &span, all, &mut scratch, &mut slots)?;
                     let cells = slots.iter().map(|slot| (number(slot), &slot.cell));
                     group.add(id.key(), lane, place.width_ms, cells);
                 }
@@ -176,12 +183,12 @@ impl Partition {
     }
 
     /// Spans of whole documents that a group can hold.
-    fn spans(&self) -> Vec<Range<i64>> {
+    fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
         let place = &self.place;
         let longest_ms = SLOTS_MAX as i64 * place.width_ms;
         let mut spans: Vec<Range<i64>> = Vec::new();
-        let mut document = place.id.start;
-        while document < place.end {
+        let mut document = all.start;
+        while document < all.end {
             let next = place.next_document(document);
             match spans.last_mut() {
                 Some(span) if next.0 - span.start <= longest_ms => span.end = next.0,
@@ -199,15 +206,15 @@ impl Partition {
         &self,
         reader: &PartitionReader,
         named: Named,
-        is_over: bool,
+        stage: Stage,
     ) -> Result<u64, StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
             let mut gone = 0;
-            for entry in reader.documents.iter().map_err(self.fail("seal"))? {
+            for entry in reader.open_documents()? {
                 let (key, then) = entry.map_err(self.fail("seal"))?;
                 let key = key.value();
-                if !is_over && self.is_shell(key, then.value()) {
+                if stage != Stage::Over && self.is_shell(key, then.value()) {
                     continue;
                 }
                 let now = table.get(key).map_err(self.fail("seal"))?;
@@ -228,27 +235,53 @@ impl Partition {
 }
 
 impl PartitionReader {
-    /// Whether it would become smaller, or fewer files.
-    fn is_worth_folding(&self, is_over: bool, open_bytes_min: u64) -> Result<bool, StoreError> {
+    /// What is to become one segment; `None` when nothing would become smaller, or fewer files.
+    fn part_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Part>, StoreError> {
+        let place = &self.partition.place;
+        if self.is_worth_folding(stage, bytes_min)? {
+            let span = place.id.start..place.end;
+            return Ok(Some(Part { reader: self, span }));
+        }
+        let numbers = self.layers_to_merge(stage != Stage::Busy, bytes_min);
+        let own = || self.named.iter().filter(|own| numbers.contains(&own.number));
+        let (Some(from), Some(to)) =
+            (own().map(|own| own.from).min(), own().map(|own| own.to).max())
+        else {
+            return Ok(None);
+        };
+        let at = |seconds: u32| place.id.start.plus(i64::from(seconds) * 1000);
+        let span = at(from)..at(to);
+        Ok(Some(Part { reader: self.only(&numbers), span }))
+    }
+
+    /// Whether all would become smaller, or fewer files.
+    fn is_worth_folding(&self, stage: Stage, bytes_min: u64) -> Result<bool, StoreError> {
         let open = self.open_bytes()?;
         let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
-        let open_bytes_min = open_bytes_min.max(sealed / OPEN_PART);
-        let is_small = open < open_bytes_min;
-        if !is_over {
-            return Ok(!is_small && self.filled_bytes()? >= open_bytes_min);
-        }
-        Ok(match self.segments.len() {
-            0 => open > 0,
-            1 => !is_small,
-            _ => true,
+        let bytes_min = bytes_min.max(sealed / OPEN_PART);
+        let is_small = open < bytes_min;
+        Ok(match (stage, self.segments.len()) {
+            (Stage::Busy, _) => false,
+            (Stage::Quiet, _) => !is_small && self.filled_bytes()? >= bytes_min,
+            (Stage::Over, 0) => open > 0,
+            (Stage::Over, 1) => !is_small,
+            (Stage::Over, _) => true,
         })
+    }
+
+    /// The open documents, unless none are looked at.
+    fn open_documents(&self) -> Result<impl Iterator<Item = Entry<'_>>, StoreError> {
+        let partition = &self.partition;
+        let open = || self.documents.iter().map_err(partition.fail("read"));
+        let has_any = !self.open_starts.is_empty();
+        Ok(has_any.then(open).transpose()?.into_iter().flatten())
     }
 
     /// Bytes of the open documents that are no shells, about.
     fn filled_bytes(&self) -> Result<u64, StoreError> {
         let partition = &self.partition;
         let mut bytes = 0;
-        for entry in self.documents.iter().map_err(partition.fail("read"))? {
+        for entry in self.open_documents()? {
             let (key, document) = entry.map_err(partition.fail("read"))?;
             if !partition.is_shell(key.value(), document.value()) {
                 bytes += document.value().len() as u64;
@@ -262,7 +295,7 @@ impl PartitionReader {
         let groups = self.segments.iter().flat_map(|segment| segment.groups());
         let mut rows: BTreeSet<u32> = groups.map(|(id, _)| id.row).collect();
         let partition = &self.partition;
-        for entry in self.documents.iter().map_err(partition.fail("read"))? {
+        for entry in self.open_documents()? {
             let (key, _) = entry.map_err(partition.fail("read"))?;
             rows.insert(row_of(partition.place_of(key.value()).1));
         }

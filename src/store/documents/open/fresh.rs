@@ -1,4 +1,4 @@
-//! Documents of a merge that are in no file yet: sealed at once when there are many, else open.
+//! Documents of a merge that have no open row: sealed at once when there are many, else open.
 //!
 //! The first ones wait in memory, until it is known which. Must never know: what is in files.
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A new document: its cells that have samples, by their slots.
+/// What is new of a document: cells by their slots, corrections too.
 #[derive(Debug)]
 pub(super) struct FreshDocument {
     pub(super) start: UnixMillis,
@@ -27,7 +27,7 @@ pub(super) struct FreshDocument {
 }
 
 impl FreshDocument {
-    /// Merges cells into an empty document.
+    /// Merges the cells of each slot.
     pub(super) fn new(
         start: UnixMillis,
         series: SeriesId,
@@ -35,7 +35,7 @@ impl FreshDocument {
         cells: &[(usize, &Cell)],
     ) -> Self {
         if cells.is_sorted_by(|(before, _), (slot, _)| before < slot) {
-            let filled = cells.iter().filter(|(_, cell)| cell.n > 0);
+            let filled = cells.iter().filter(|(_, cell)| !cell.is_empty());
             let cells = filled.map(|(slot, cell)| (*slot as u16, **cell)).collect();
             return Self { start, series, cells };
         }
@@ -43,12 +43,12 @@ impl FreshDocument {
         for (slot, cell) in cells {
             all[*slot].merge(cell);
         }
-        let filled = (0_u16..).zip(all).filter(|(_, cell)| cell.n > 0);
+        let filled = (0_u16..).zip(all).filter(|(_, cell)| !cell.is_empty());
         Self { start, series, cells: filled.collect() }
     }
 }
 
-/// The new documents of a merge.
+/// Those of a merge: all that are in no file yet, or all that are in a segment.
 pub(super) struct Fresh<'p> {
     partition: &'p Partition,
     /// With fewer, they become open ones.
@@ -63,12 +63,12 @@ pub(super) struct Fresh<'p> {
     open: Vec<FreshDocument>,
 }
 
-/// What became of new documents.
+/// What became of them.
 #[derive(Default)]
 pub(super) struct Placed {
     /// In a segment that is to be named.
     pub(super) segment: Option<(Named, Arc<Segment>)>,
-    /// To become open ones.
+    /// To be open ones.
     pub(super) open: Vec<FreshDocument>,
     /// Groups that did not come back as they were.
     pub(super) refused: u64,
@@ -145,14 +145,15 @@ impl<'p> Fresh<'p> {
     }
 
     /// Ends it.
-    pub(super) fn finish(mut self) -> Result<Placed, StoreError> {
+    pub(super) fn finish(&mut self) -> Result<Placed, StoreError> {
         while self.segment.is_some() && !self.waiting.is_empty() {
             self.seal_group()?;
         }
-        let refused = self.open.len() as u64;
-        let mut placed = Placed { segment: None, open: self.open, refused };
-        placed.open.extend(self.waiting);
-        if let (Some((number, writer)), Some((first, end))) = (self.segment, self.span) {
+        let open = std::mem::take(&mut self.open);
+        let refused = open.len() as u64;
+        let mut placed = Placed { segment: None, open, refused };
+        placed.open.extend(self.waiting.drain(..));
+        if let (Some((number, writer)), Some((first, end))) = (self.segment.take(), self.span) {
             let place = &self.partition.place;
             let named = Named { number, from: place.seconds(first), to: place.seconds(end) };
             placed.segment = Some((named, Arc::new(writer.finish()?)));

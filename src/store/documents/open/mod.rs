@@ -6,6 +6,7 @@
 mod check;
 pub(crate) mod fold;
 mod fresh;
+mod layers;
 pub(crate) mod layout;
 pub(crate) mod layouts;
 mod orphans;
@@ -26,8 +27,8 @@ use std::{
 };
 
 use super::{
-    CellSource, DocumentVisitor, Documents, DocumentsView, Merged, PartitionInfo, mark::Mark,
-    place::Place, sealed::heads::GroupHeads,
+    CellSource, DocumentVisitor, Documents, DocumentsView, Merged, PartitionInfo, Stage,
+    mark::Mark, place::Place, sealed::heads::GroupHeads,
 };
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
@@ -45,8 +46,9 @@ use view::OpenView;
 /// New documents of a merge are sealed at once from so many on, unless it is set otherwise; fewer
 /// are not worth a file.
 const SEALED_MIN: usize = 512;
-/// Open documents stay so beside a segment while they take less than this for each of those.
-const OPEN_BYTES: u64 = 128;
+/// Open documents stay so beside a segment, and late ones in a segment of their own, while they take
+/// less than this for each of those.
+const LATE_BYTES: u64 = 128;
 
 /// The documents of a store.
 #[derive(Debug)]
@@ -77,12 +79,20 @@ impl OpenDocuments {
         &self.partitions.heads
     }
 
-    /// The partitions that did not change since a time, as far as was seen.
-    pub(crate) fn settled(&self, now: UnixMillis, before: UnixMillis) -> Vec<Place> {
-        let is_settled =
-            |own: &Arc<Partition>| own.unchanged_since(now).is_some_and(|at| at <= before);
-        let settled = self.partitions.all().into_iter().filter(is_settled);
-        settled.map(|own| own.place.clone()).collect()
+    /// The partitions, with what is to be expected of each by whether it changed since a time, as
+    /// far as was seen.
+    pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
+        let stage = |own: &Partition| {
+            if own.unchanged_since(now).is_none_or(|at| at > before) {
+                Stage::Busy
+            } else if own.place.end > before {
+                Stage::Quiet
+            } else {
+                Stage::Over
+            }
+        };
+        let all = self.partitions.all().into_iter();
+        all.map(|own| (own.place.clone(), stage(&own))).collect()
     }
 
     /// The partitions' files, to be copied.
@@ -154,13 +164,13 @@ impl Documents for OpenDocuments {
     fn seal(
         &self,
         place: &Place,
-        is_over: bool,
+        stage: Stage,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
         let Some(partition) = self.partitions.get(place.id) else { return Ok(None) };
         let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
-        let open_bytes_min = sealed_min.saturating_mul(OPEN_BYTES);
-        let folded = partition.fold(is_over, open_bytes_min, go_on);
+        let bytes_min = sealed_min.saturating_mul(LATE_BYTES);
+        let folded = partition.fold(stage, bytes_min, go_on);
         self.partitions.or_replace(&partition, folded)
     }
 

@@ -19,6 +19,7 @@ use crate::{
     model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
         documents::{
+            Stage,
             place::{Place, document_span},
             sealed::segment::Segment,
         },
@@ -67,8 +68,8 @@ pub(crate) struct Partition {
     pub(super) is_dropped: Mutex<bool>,
     /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
     pub(super) seen: Mutex<Option<(u64, UnixMillis)>>,
-    /// The file's stamp when it was not worth folding, and whether the partition was over then.
-    pub(super) not_worth: Mutex<Option<(u64, bool)>>,
+    /// The file's stamp when it was not worth folding, and what was expected of it then.
+    pub(super) not_worth: Mutex<Option<(u64, Stage)>>,
     /// Whether it was folded, and somebody read, so that the file did not shrink yet.
     pub(super) is_loose: AtomicBool,
 }

@@ -32,7 +32,7 @@ pub(super) struct PartitionReader {
     pub(super) mark: Mark,
     pub(super) documents: ReadOnlyTable<u64, &'static [u8]>,
     /// When those documents begin that are open of any series, ascending.
-    open_starts: Vec<UnixMillis>,
+    pub(super) open_starts: Vec<UnixMillis>,
     pub(super) named: Vec<Named>,
     pub(super) segments: Vec<Arc<Segment>>,
 }
@@ -92,16 +92,17 @@ impl Partition {
 /// The bytes of an open document.
 type Bytes = AccessGuard<'static, &'static [u8]>;
 
-/// Documents of a series that follow each other in one group.
+/// Documents of a series that follow each other in the same groups.
+#[derive(Default)]
 struct Run {
-    source: Source,
+    parts: Vec<Source>,
     documents: Vec<UnixMillis>,
 }
 
 impl Run {
-    /// Takes in a document, when it is the next one of the group.
-    fn extend(&mut self, found: &Source, document: UnixMillis) -> bool {
-        let is_next = self.source.extend(found);
+    /// Takes in a document, when it is the next one of these groups.
+    fn extend(&mut self, found: &[Source], document: UnixMillis) -> bool {
+        let is_next = Source::extend(&mut self.parts, found);
         if is_next {
             self.documents.push(document);
         }
@@ -130,8 +131,27 @@ impl PartitionReader {
         partition.file.guard("read", || self.documents.len().map_err(partition.fail("read")))
     }
 
-    /// Appends the slots of a series that begin within a range of whole slots.
+    /// Appends the slots of a series that hold samples and begin within a range of whole slots.
     pub(super) fn slots(
+        &self,
+        series: SeriesId,
+        range: &Range<i64>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let before = out.len();
+        self.slots_and_corrections(series, range, wanted, scratch, out)?;
+        if out[before..].iter().any(|slot| slot.cell.n == 0) {
+            let mut own = out.split_off(before);
+            own.retain(|slot| slot.cell.n > 0);
+            out.append(&mut own);
+        }
+        Ok(())
+    }
+
+    /// The same, with corrections of slots whose samples are in none of the segments that are read.
+    pub(super) fn slots_and_corrections(
         &self,
         series: SeriesId,
         range: &Range<i64>,
@@ -143,22 +163,26 @@ impl PartitionReader {
         let from = UnixMillis(range.start.max(place.id.start.0));
         let to = UnixMillis(range.end.min(place.end.0));
         let span = from..to;
-        let mut run: Option<Run> = None;
+        let (mut run, mut found) = (Run::default(), Vec::new());
         let mut document = place.document_start(from);
         while document < to {
             let next = place.next_document(document);
             if let Some(row) = self.row(document, series)? {
-                self.push_run(run.take(), series, &span, wanted, scratch, out)?;
+                let before = std::mem::take(&mut run);
+                self.push_run(&before, series, &span, wanted, scratch, out)?;
                 self.push_row(document, series, row.value(), span.clone(), out)?;
-            } else if let Some(source) = self.sealed().find(document, series, scratch)?
-                && !run.as_mut().is_some_and(|run| run.extend(&source, document))
-            {
-                let before = run.replace(Run { source, documents: vec![document] });
-                self.push_run(before, series, &span, wanted, scratch, out)?;
+            } else {
+                self.sealed().find(document, series, scratch, &mut found)?;
+                if !found.is_empty() && !run.extend(&found, document) {
+                    let parts = std::mem::take(&mut found);
+                    let before =
+                        std::mem::replace(&mut run, Run { parts, documents: vec![document] });
+                    self.push_run(&before, series, &span, wanted, scratch, out)?;
+                }
             }
             document = next;
         }
-        self.push_run(run, series, &span, wanted, scratch, out)
+        self.push_run(&run, series, &span, wanted, scratch, out)
     }
 
     /// A sealed document as it is stored; `None` when there is none.
@@ -168,9 +192,11 @@ impl PartitionReader {
         series: SeriesId,
     ) -> Result<Option<StoredDocument>, StoreError> {
         let (place, mut scratch) = (&self.partition.place, Scratch::default());
-        let Some(source) = self.sealed().find(start, series, &mut scratch)? else {
+        let (mut parts, mut cells) = (Vec::new(), Vec::new());
+        self.sealed().find(start, series, &mut scratch, &mut parts)?;
+        if parts.is_empty() {
             return Ok(None);
-        };
+        }
         let slot = |index: usize| StoredSlot {
             start: start.plus(index as i64 * place.width_ms),
             cell: Cell::EMPTY,
@@ -178,14 +204,18 @@ impl PartitionReader {
         };
         let mut slots: Vec<_> = (0..place.slots(start)).map(slot).collect();
         let range = start..place.next_document(start);
-        let sealed = self.sealed();
-        let read = sealed.cells(&source, series, &range, Columns::ALL, &mut scratch, |at, cell| {
-            slots[place.slot_index(start, at)].cell = cell;
-        });
+        let (sealed, all) = (self.sealed(), Columns::ALL);
+        let read = sealed.slots(&parts, series, &range, all, &mut scratch, &mut cells);
         if let Err(fault) = read {
             return sealed.meet(&[start], series, fault).map(|()| None);
         }
-        let bytes = source.block(series, &mut scratch)?;
+        for slot in cells.into_iter().filter(|slot| slot.cell.n > 0) {
+            slots[place.slot_index(start, slot.start)].cell = slot.cell;
+        }
+        let mut bytes = Vec::new();
+        for part in &parts {
+            bytes.append(&mut part.block(series, &mut scratch)?);
+        }
         let state = DocumentState::Sealed;
         Ok(Some(StoredDocument { state, bytes, header: Vec::new(), slots }))
     }
@@ -206,7 +236,17 @@ impl PartitionReader {
         Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
     }
 
-    fn sealed(&self) -> SealedPart<'_> {
+    /// The same of some of the segments alone, without open documents.
+    pub(super) fn only(mut self, numbers: &[u32]) -> Self {
+        self.open_starts.clear();
+        let (named, segments) =
+            (std::mem::take(&mut self.named), std::mem::take(&mut self.segments));
+        let own = named.into_iter().zip(segments);
+        (self.named, self.segments) = own.filter(|(own, _)| numbers.contains(&own.number)).unzip();
+        self
+    }
+
+    pub(super) fn sealed(&self) -> SealedPart<'_> {
         SealedPart::new(&self.partition, &self.segments)
     }
 
@@ -252,22 +292,14 @@ impl PartitionReader {
     /// Appends what sealed documents have of a range, when there are any.
     fn push_run(
         &self,
-        run: Option<Run>,
+        run: &Run,
         series: SeriesId,
         range: &Range<UnixMillis>,
         wanted: Columns,
         scratch: &mut Scratch,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
-        let Some(run) = run else { return Ok(()) };
-        let before = out.len();
-        let sealed = self.sealed();
-        let outcome = sealed.cells(&run.source, series, range, wanted, scratch, |start, cell| {
-            out.push(Slot { start, cell });
-        });
-        outcome.or_else(|fault| {
-            out.truncate(before);
-            sealed.meet(&run.documents, series, fault)
-        })
+        let read = self.sealed().slots(&run.parts, series, range, wanted, scratch, out);
+        read.or_else(|fault| self.sealed().meet(&run.documents, series, fault))
     }
 }

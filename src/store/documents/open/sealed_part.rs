@@ -1,7 +1,7 @@
 //! The sealed documents of one partition, as of one moment.
 //!
-//! A document is in one segment at most, unless it has an open row, which has all of it. Must never
-//! know: open rows.
+//! A document may have a part in each of them, and is all of these merged, unless it has an open row,
+//! which has all of it. Must never know: open rows.
 
 use std::{ops::Range, sync::Arc};
 
@@ -9,13 +9,16 @@ use super::partition::Partition;
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
-        documents::sealed::{Columns, Scratch, segment::Segment},
+        documents::{
+            Slot, merge_equal,
+            sealed::{Columns, Scratch, segment::Segment},
+        },
         error::StoreError,
         rows::row_and_lane,
     },
 };
 
-/// Where a document's cells are: slots of a group.
+/// Where a part of a document's cells is: slots of a group.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     segment: Arc<Segment>,
@@ -37,13 +40,24 @@ impl Source {
         self.segment.block(self.group, row_and_lane(series).1, scratch)
     }
 
-    /// Takes in the document behind it, when that is of the same group.
-    pub(super) fn extend(&mut self, next: &Self) -> bool {
-        let is_next = Arc::ptr_eq(&self.segment, &next.segment)
+    /// Whether it lies in a segment.
+    pub(super) fn is_of(&self, segment: &Arc<Segment>) -> bool {
+        Arc::ptr_eq(&self.segment, segment)
+    }
+
+    /// Whether a document lies behind it in the same group.
+    fn is_before(&self, next: &Self) -> bool {
+        Arc::ptr_eq(&self.segment, &next.segment)
             && self.group == next.group
-            && self.to == next.from;
+            && self.to == next.from
+    }
+
+    /// Takes in the next document, when all parts of it are behind those that are here.
+    pub(super) fn extend(all: &mut [Self], next: &[Self]) -> bool {
+        let is_next =
+            all.len() == next.len() && all.iter().zip(next).all(|(own, next)| own.is_before(next));
         if is_next {
-            self.to = next.to;
+            all.iter_mut().zip(next).for_each(|(own, next)| own.to = next.to);
         }
         is_next
     }
@@ -60,53 +74,80 @@ impl<'p> SealedPart<'p> {
         Self { partition, segments }
     }
 
-    /// Where a document is; `None` when it is not there. A damaged one is as good as none, but for
-    /// the first time, when it is an error.
+    /// Where the parts of a document are: nowhere when it is not there. A damaged one is as good as
+    /// none, but for the first time, when it is an error.
     pub(super) fn find(
         &self,
         start: UnixMillis,
         series: SeriesId,
         scratch: &mut Scratch,
-    ) -> Result<Option<Source>, StoreError> {
+        found: &mut Vec<Source>,
+    ) -> Result<(), StoreError> {
         let place = &self.partition.place;
         let (row, lane) = row_and_lane(series);
         let seconds = place.seconds(start);
-        let mut damaged = None;
+        found.clear();
         for segment in self.segments {
             let Some((group, first, slots)) = segment.find(seconds, row) else { continue };
             let head = match segment.head(group, scratch) {
                 Ok(head) => head,
-                Err(fault) if fault.is_damage() => {
-                    damaged = Some(fault);
-                    continue;
+                Err(fault) => {
+                    found.clear();
+                    return self.meet(&[start], series, fault);
                 }
-                Err(fault) => return Err(fault),
             };
             let base = place.id.start.plus(i64::from(first) * 1000);
             let from = ((start.0 - base.0) / place.width_ms) as usize;
             let to = (from + place.slots(start)).min(slots);
             if head.has(lane, from..to) {
-                let segment = segment.clone();
-                return Ok(Some(Source { segment, group, from, to, base }));
+                found.push(Source { segment: segment.clone(), group, from, to, base });
             }
         }
-        damaged.map_or(Ok(None), |fault| self.meet(&[start], series, fault).map(|()| None))
+        Ok(())
     }
 
-    /// Hands out the cells of what was found, between two times, with the starts of their slots; of
-    /// columns that are not wanted anything.
-    pub(super) fn cells(
+    /// Appends the slots of what was found, between two times, ascending, with corrections of slots
+    /// that lie elsewhere; nothing when it fails.
+    pub(super) fn slots(
+        &self,
+        found: &[Source],
+        series: SeriesId,
+        range: &Range<UnixMillis>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let before = out.len();
+        // Two cells of one sample may be one of two.
+        let wanted = if found.len() > 1 { Columns::ALL } else { wanted };
+        for source in found {
+            let push = |start, cell| out.push(Slot { start, cell });
+            if let Err(fault) = self.part(source, series, (range, wanted), scratch, push) {
+                out.truncate(before);
+                return Err(fault);
+            }
+        }
+        if found.len() > 1 {
+            let mut parts = out.split_off(before);
+            merge_equal(&mut parts);
+            out.append(&mut parts);
+        }
+        Ok(())
+    }
+
+    /// Hands out the cells of a part, between two times, with the starts of their slots; of columns
+    /// that are not wanted anything.
+    fn part(
         &self,
         source: &Source,
         series: SeriesId,
-        times: &Range<UnixMillis>,
-        wanted: Columns,
+        (range, wanted): (&Range<UnixMillis>, Columns),
         scratch: &mut Scratch,
         mut visit: impl FnMut(UnixMillis, Cell),
     ) -> Result<(), StoreError> {
         let width_ms = self.partition.place.width_ms;
         let slot = |at: UnixMillis| ((at.0 - source.base.0).max(0) / width_ms) as usize;
-        let range = source.from.max(slot(times.start))..source.to.min(slot(times.end));
+        let range = source.from.max(slot(range.start))..source.to.min(slot(range.end));
         let (_, lane) = row_and_lane(series);
         source.segment.cells(source.group, lane, range, wanted, scratch, |slot, cell| {
             visit(source.base.plus(slot as i64 * width_ms), cell);

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{
-    fresh::{Fresh, FreshDocument, Placed},
+    fresh::{Fresh, FreshDocument},
     layout::DocumentLayout,
     partition::{CHECK_KEY, DOCUMENTS, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY},
-    sealed_part::SealedPart,
+    sealed_part::{SealedPart, Source},
     segments::Named,
 };
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
         documents::{
-            CellSink, CellSource, Merged,
+            CellSink, CellSource, Merged, Slot,
             mark::Mark,
             sealed::{Columns, Scratch, segment::Segment},
         },
@@ -25,14 +25,23 @@ use crate::{
     },
 };
 
+/// What is late is put into open rows when a partition has so many segments: none of a partition
+/// that lost something becomes one with others.
+const SEGMENTS_MAX: usize = 128;
+
 /// The documents of one partition within a transaction.
 pub(super) struct DocumentWriter<'p, 't> {
     partition: &'p Partition,
     table: Table<'t, u64, &'static [u8]>,
     /// Those that the transaction names.
     segments: &'p [Arc<Segment>],
+    /// Documents that are in no file.
     fresh: Fresh<'p>,
+    /// What is late for those that are in segments.
+    late: Fresh<'p>,
     buffer: Vec<u8>,
+    /// Where the parts of a sealed document are.
+    parts: Vec<Source>,
     scratch: Scratch,
     /// What was merged so far.
     merged: Merged,
@@ -40,23 +49,22 @@ pub(super) struct DocumentWriter<'p, 't> {
 
 impl Partition {
     /// Merges cells into documents and stores the mark, in one transaction. New documents are
-    /// sealed at once when there are at least `sealed_min`.
+    /// sealed at once when there are at least `sealed_min`, and so is what is late for sealed ones.
     pub(super) fn merge(
         &self,
         mark: Mark,
         sealed_min: usize,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let mut begun = None;
+        let mut named = Vec::new();
         let outcome = self.file.transact("write", |txn| {
             let segments = self.segments_of(txn)?;
             let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min)?;
             cells(&mut writer)?;
-            let (merged, named) = writer.finish()?;
-            if let Some(named) = named {
-                begun = Some(named.number);
-                let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
-                table.insert(named.number, named.span()).map_err(self.fail("write"))?;
+            let merged = writer.finish(&mut named)?;
+            let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+            for own in &named {
+                table.insert(own.number, own.span()).map_err(self.fail("write"))?;
             }
             let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
             meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
@@ -65,8 +73,8 @@ impl Partition {
             meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
             Ok(merged)
         });
-        if let (Err(_), Some(number)) = (&outcome, begun) {
-            self.remove_unnamed(number);
+        if outcome.is_err() {
+            named.iter().for_each(|own| self.remove_unnamed(own.number));
         }
         outcome
     }
@@ -105,12 +113,16 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         sealed_min: usize,
     ) -> Result<Self, StoreError> {
         let table = txn.open_table(DOCUMENTS).map_err(partition.fail("write"))?;
+        let has_room = segments.len() < SEGMENTS_MAX;
+        let late_min = if has_room { sealed_min } else { usize::MAX };
         Ok(Self {
             partition,
             table,
             segments,
             fresh: Fresh::new(partition, sealed_min),
+            late: Fresh::new(partition, late_min),
             buffer: Vec::new(),
+            parts: Vec::new(),
             scratch: Scratch::default(),
             merged: Merged::default(),
         })
@@ -131,18 +143,15 @@ impl<'p, 't> DocumentWriter<'p, 't> {
     ) -> Result<usize, StoreError> {
         let partition = self.partition;
         let layout = partition.layout(document);
-        let sealed = SealedPart::new(partition, self.segments);
         let mut added = 0;
         for series in series {
             let key = partition.key(document, *series);
             if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
                 continue;
             }
-            match sealed.find(document, *series, &mut self.scratch) {
-                Ok(None) => {}
-                // What is damaged begins anew when something comes.
-                Ok(Some(_)) | Err(StoreError::DamagedPart { .. }) => continue,
-                Err(fault) => return Err(fault),
+            // What is damaged begins anew when something comes.
+            if self.is_sealed(document, *series)? != Some(false) {
+                continue;
             }
             layout.write_shell(*series, document, &mut self.buffer);
             layout.seal(&mut self.buffer);
@@ -152,36 +161,55 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(added)
     }
 
-    /// Writes a sealed document into the buffer as an open one; false when there is none, or it is
-    /// damaged.
+    /// Whether a document without an open row is in segments; `None` when it is damaged there, as far
+    /// as their heads tell and was found before.
+    fn is_sealed(
+        &mut self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<bool>, StoreError> {
+        let partition = self.partition;
+        if partition.damage.has(partition.key(start, series)) {
+            return Ok(None);
+        }
+        let (scratch, parts) = (&mut self.scratch, &mut self.parts);
+        let sealed = SealedPart::new(partition, self.segments);
+        match sealed.find(start, series, scratch, parts) {
+            Ok(()) => Ok(Some(!parts.is_empty())),
+            // Who writes goes on: there is nothing to ask again.
+            Err(StoreError::DamagedPart { .. }) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Writes a document that has no open row into the buffer: what segments have of it, unless that
+    /// is damaged.
     fn open_sealed(
         &mut self,
         layout: &DocumentLayout,
         start: UnixMillis,
         series: SeriesId,
-    ) -> Result<Found, StoreError> {
-        let (partition, scratch) = (self.partition, &mut self.scratch);
-        let sealed = SealedPart::new(partition, self.segments);
-        let source = match sealed.find(start, series, scratch) {
-            Ok(Some(source)) => source,
-            Ok(None) => return Ok(Found::Nothing),
-            Err(StoreError::DamagedPart { .. }) => return Ok(Found::Damaged),
-            Err(fault) => return Err(fault),
-        };
+    ) -> Result<(), StoreError> {
         layout.write_shell(series, start, &mut self.buffer);
-        let (place, buffer) = (&partition.place, &mut self.buffer);
-        let times = start..place.next_document(start);
-        let read = sealed.cells(&source, series, &times, Columns::ALL, scratch, |at, cell| {
-            layout.write_cell(buffer, place.slot_index(start, at), &cell);
-        });
-        match read {
-            Ok(()) => Ok(Found::Sealed),
-            // Who writes goes on: there is nothing to ask again.
+        if self.is_sealed(start, series)? != Some(true) {
+            return Ok(());
+        }
+        let place = &self.partition.place;
+        let range = start..place.next_document(start);
+        let sealed = SealedPart::new(self.partition, self.segments);
+        let mut slots = Vec::new();
+        let (all, scratch) = (Columns::ALL, &mut self.scratch);
+        match sealed.slots(&self.parts, series, &range, all, scratch, &mut slots) {
+            Ok(()) => {}
             Err(fault) => match sealed.meet(&[start], series, fault) {
-                Ok(()) | Err(StoreError::DamagedPart { .. }) => Ok(Found::Damaged),
-                Err(fault) => Err(fault),
+                Ok(()) | Err(StoreError::DamagedPart { .. }) => {}
+                Err(fault) => return Err(fault),
             },
         }
+        for Slot { start: at, cell } in &slots {
+            layout.write_cell(&mut self.buffer, place.slot_index(start, *at), cell);
+        }
+        Ok(())
     }
 
     /// Stores what the buffer holds.
@@ -192,34 +220,76 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(())
     }
 
-    /// Places the new documents.
-    fn finish(self) -> Result<(Merged, Option<Named>), StoreError> {
-        let Self { partition, mut table, fresh, mut buffer, mut merged, .. } = self;
-        let Placed { segment, open, refused } = fresh.finish()?;
-        merged.refused = refused;
-        for FreshDocument { start, series, cells } in &open {
-            let layout = partition.layout(*start);
-            layout.write_shell(*series, *start, &mut buffer);
-            for (slot, cell) in cells {
-                layout.write_cell(&mut buffer, usize::from(*slot), cell);
+    /// Places the documents that have no open row; puts the segments that are to be named into
+    /// `named`.
+    fn finish(mut self, named: &mut Vec<Named>) -> Result<Merged, StoreError> {
+        let mut open = Vec::new();
+        for fresh in [&mut self.fresh, &mut self.late] {
+            let placed = fresh.finish()?;
+            self.merged.refused += placed.refused;
+            open.extend(placed.open);
+            if let Some((own, segment)) = placed.segment {
+                self.partition.segments.put(own.number, segment);
+                named.push(own);
             }
-            layout.seal(&mut buffer);
-            let key = partition.key(*start, *series);
-            table.insert(key, &*buffer).map_err(partition.fail("write"))?;
         }
-        let named = segment.map(|(named, segment)| {
-            partition.segments.put(named.number, segment);
-            named
-        });
-        Ok((merged, named))
+        for FreshDocument { start, series, cells } in &open {
+            let layout = self.partition.layout(*start);
+            self.open_sealed(layout, *start, *series)?;
+            for (slot, cell) in cells {
+                layout.merge_cell(&mut self.buffer, usize::from(*slot), cell);
+            }
+            self.store(layout, self.partition.key(*start, *series))?;
+        }
+        Ok(self.merged)
     }
 }
 
-/// What there is of a document that has no open row.
-enum Found {
-    Sealed,
-    Damaged,
-    Nothing,
+/// Where the cells of a document go.
+enum Target {
+    /// Into the row that the buffer holds.
+    Row,
+    Fresh,
+    Late,
+}
+
+impl DocumentWriter<'_, '_> {
+    /// Finds a document, and counts it.
+    fn target(
+        &mut self,
+        layout: &DocumentLayout,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Target, StoreError> {
+        let partition = self.partition;
+        let key = partition.key(start, series);
+        if self.load(key)? {
+            // Who writes goes on: there is nothing to ask again.
+            if !partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
+                self.merged.created += 1;
+                layout.write_shell(series, start, &mut self.buffer);
+                return Ok(Target::Row);
+            }
+            self.merged.patched += 1;
+            if layout.is_shell(&self.buffer) {
+                self.table.remove(key).map_err(partition.fail("write"))?;
+                return Ok(Target::Fresh);
+            }
+            layout.raise(&mut self.buffer);
+            return Ok(Target::Row);
+        }
+        let is_sealed = self.is_sealed(start, series)?;
+        self.merged.patched += u64::from(is_sealed == Some(true));
+        self.merged.created += u64::from(is_sealed != Some(true));
+        Ok(match is_sealed {
+            Some(true) => Target::Late,
+            Some(false) => Target::Fresh,
+            None => {
+                layout.write_shell(series, start, &mut self.buffer);
+                Target::Row
+            }
+        })
+    }
 }
 
 impl CellSink for DocumentWriter<'_, '_> {
@@ -231,40 +301,16 @@ impl CellSink for DocumentWriter<'_, '_> {
     ) -> Result<(), StoreError> {
         let partition = self.partition;
         let layout = partition.layout(start);
-        let key = partition.key(start, series);
         self.merged.cells += cells.len() as u64;
-        if self.load(key)? {
-            // Who writes goes on: there is nothing to ask again.
-            if partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
-                if layout.is_shell(&self.buffer) {
-                    self.table.remove(key).map_err(partition.fail("write"))?;
-                    self.merged.patched += 1;
-                    let slots = layout.slots();
-                    return self.fresh.push(FreshDocument::new(start, series, slots, cells));
-                }
-                layout.raise(&mut self.buffer);
-                self.merged.patched += 1;
-            } else {
-                layout.write_shell(series, start, &mut self.buffer);
-                self.merged.created += 1;
-            }
-        } else {
-            match self.open_sealed(layout, start, series)? {
-                Found::Sealed => self.merged.patched += 1,
-                Found::Damaged => {
-                    layout.write_shell(series, start, &mut self.buffer);
-                    self.merged.created += 1;
-                }
-                Found::Nothing => {
-                    self.merged.created += 1;
-                    let slots = layout.slots();
-                    return self.fresh.push(FreshDocument::new(start, series, slots, cells));
-                }
-            }
+        let document = || FreshDocument::new(start, series, layout.slots(), cells);
+        match self.target(layout, start, series)? {
+            Target::Fresh => return self.fresh.push(document()),
+            Target::Late => return self.late.push(document()),
+            Target::Row => {}
         }
         for (slot, cell) in cells {
             layout.merge_cell(&mut self.buffer, *slot, cell);
         }
-        self.store(layout, key)
+        self.store(layout, partition.key(start, series))
     }
 }

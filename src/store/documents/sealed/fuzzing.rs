@@ -19,7 +19,7 @@ pub(crate) fn read(bytes: &[u8]) {
     let slots = usize::from(u16::from_le_bytes([*low, *high])) % SLOTS_MAX + 1;
     let (mut padded, mut scratch) = (rest.to_vec(), Scratch::default());
     padded.resize(rest.len() + PADDING, 0);
-    let cell = Cell { n: u32::from(*n) + 1, last_at: 40_000, ..Cell::single(0, 1.0) };
+    let cell = Cell { n: u32::from(*n), last_at: 40_000, ..Cell::single(0, 1.0) };
     let cells: Vec<_> = (0..slots as u16).map(|slot| (slot, cell)).collect();
     let times = Times::of(cells.iter().map(|(slot, cell)| (*slot, cell)));
     for wanted in [Columns::ALL, Columns::ENDS, Columns::SUM] {

@@ -60,7 +60,8 @@ impl GroupWriter {
     }
 
     /// Adds a series, whose number in the group is higher than those before: its cells by their
-    /// slots, ascending, of which those without samples are left out. Nothing is added when none has any.
+    /// slots, ascending, of which those that change nothing are left out. Nothing is added when none
+    /// is left.
     ///
     /// # Panics
     /// When numbers are not as said.
@@ -72,7 +73,7 @@ impl GroupWriter {
         cells: impl Iterator<Item = (u16, &'a Cell)> + Clone,
     ) {
         assert!(lane < LANES && self.lanes >> lane == 0, "series ascend");
-        let filled = cells.filter(|(_, cell)| cell.n > 0);
+        let filled = cells.filter(|(_, cell)| !cell.is_empty());
         self.own.fill(filled.clone());
         if self.own.count() == 0 {
             return;

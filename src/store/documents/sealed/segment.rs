@@ -17,8 +17,9 @@ use crate::{
 
 /// How a footer begins.
 pub(super) const MAGIC: &[u8; 8] = b"granseal";
-/// The version of this layout.
-pub(super) const VERSION: u64 = 1;
+/// The version of this layout. Of the first one, a document's cells were all in one segment.
+pub(super) const VERSION: u64 = 2;
+const VERSION_MIN: u64 = 1;
 /// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and that
 /// of the footer.
 const FOOTER_BYTES: usize = 64;
@@ -102,7 +103,7 @@ impl Segment {
         if magic != MAGIC || number(footer_check) != xxh3_64(&footer[..FOOTER_BYTES - 8]) {
             return Err(corrupt("its footer is not as it was written"));
         }
-        if number(version) != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&number(version)) {
             let problem =
                 format!("it has version {} of segments: use a newer release", number(version));
             return Err(StoreError::Mismatch { file: name, problem });
@@ -121,8 +122,7 @@ impl Segment {
             return Err(corrupt("its index is not as it was written"));
         }
         let entries: Vec<_> = index.as_chunks::<ENTRY_BYTES>().0.iter().map(read_entry).collect();
-        let end =
-            |last: &Entry| i64::from(last.id.seconds) + i64::from(last.slots) * width_ms / 1000;
+        let end = |last: &Entry| i64::from(last.id.seconds) + seconds_of(last.slots, width_ms);
         let first = entries.first().map_or(0, |first| i64::from(first.id.seconds));
         let span = first..entries.last().map_or(0, end);
         let recent = Mutex::default();
@@ -143,6 +143,22 @@ impl Segment {
     /// The groups, ascending, each with its number of slots.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, usize)> + '_ {
         self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
+    }
+
+    /// The spans that its groups have, ascending, in seconds from the partition's start, each with
+    /// the bytes of its groups.
+    pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
+        let mut spans: Vec<(Range<i64>, u64)> = Vec::new();
+        for (index, entry) in self.entries.iter().enumerate() {
+            let next = self.entries.get(index + 1).map_or(self.index_at, |next| next.offset);
+            let bytes = next.saturating_sub(entry.offset);
+            let from = i64::from(entry.id.seconds);
+            match spans.last_mut() {
+                Some((span, all)) if span.start == from => *all += bytes,
+                _ => spans.push((from..from + seconds_of(entry.slots, self.width_ms), bytes)),
+            }
+        }
+        spans
     }
 
     /// Number of the group that has a row's slot that begins so many seconds after the
@@ -245,6 +261,11 @@ impl Segment {
         let problem = format!("group {} at {} s: {misfit}", id.row, id.seconds);
         StoreError::Corrupt { file: self.name.clone(), problem }
     }
+}
+
+/// How long so many slots are.
+fn seconds_of(slots: u32, width_ms: i64) -> i64 {
+    i64::from(slots) * width_ms / 1000
 }
 
 fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> Entry {

@@ -58,7 +58,7 @@ fn unseal(bytes: &[u8], head: usize, slots: usize) -> Option<Vec<Series>> {
 fn assert_same(found: &[Series], series: &[Series]) {
     let filled = |series: &[Series]| -> Vec<_> {
         let own = series.iter().map(|(lane, cells)| {
-            let there = cells.iter().filter(|(_, cell)| cell.n > 0);
+            let there = cells.iter().filter(|(_, cell)| !cell.is_empty());
             (*lane, there.map(|(slot, cell)| (*slot, bits(cell))).collect::<Vec<_>>())
         });
         own.filter(|(_, cells)| !cells.is_empty()).collect()
@@ -154,7 +154,7 @@ fn another_reader_finds_the_same_cells() {
         for (lane, cells) in &series {
             let cells = cells.iter().map(|(slot, cell)| (*slot, cell));
             group.add(id.key(), *lane, WIDTH_MS, cells.clone());
-            for (slot, cell) in cells.filter(|(_, cell)| cell.n > 0) {
+            for (slot, cell) in cells.filter(|(_, cell)| !cell.is_empty()) {
                 let at = start.0 + 3_600_000 + i64::from(slot) * WIDTH_MS;
                 let ([n, first_at, last_at], values) = bits(cell);
                 write!(expected, "{} {at} {n} {first_at} {last_at}", row * 64 + *lane as u32)
@@ -225,7 +225,7 @@ proptest! {
             head_of.cells(3, &bytes[head..], range.clone(), wanted, &mut scratch, visit)
                 .unwrap();
             let own = cells.iter().filter(|(slot, cell)| {
-                cell.n > 0 && range.contains(&usize::from(*slot))
+                !cell.is_empty() && range.contains(&usize::from(*slot))
             });
             let own: Vec<_> = own.collect();
             prop_assert_eq!(own.len(), found.len());

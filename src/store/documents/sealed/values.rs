@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Appends the values of cells that all have samples.
+/// Appends the values of cells, most of which have samples.
 pub(super) fn write(
     cells: &[Cell],
     values: &Values,
