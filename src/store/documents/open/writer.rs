@@ -74,7 +74,9 @@ impl Partition {
             Ok(merged)
         });
         if outcome.is_err() {
-            named.iter().for_each(|own| self.remove_unnamed(own.number));
+            for own in &named {
+                self.remove_unnamed(own.number);
+            }
         }
         outcome
     }
