@@ -8,7 +8,7 @@ mod instant;
 pub(crate) mod modifiers;
 mod reading;
 
-use std::{cell::RefCell, rc::Rc};
+use std::cell::RefCell;
 
 use promql_parser::parser::{MatrixSelector, VectorSelector};
 
@@ -20,7 +20,7 @@ use crate::{
         value::{
             annotations::Notes,
             error::PromqlError,
-            range_vector::{CellMatrix, RangeVector},
+            range_vector::RangeVector,
             steps::{QueryRange, Steps, TimeShift},
         },
     },
@@ -28,7 +28,7 @@ use crate::{
 };
 pub(crate) use instant::Take;
 use modifiers::{positive_ms, shift};
-use reading::{Needed, ReadKey};
+use reading::{Needed, Read};
 
 /// Answers selectors.
 pub(crate) struct Selectors<'a> {
@@ -39,7 +39,7 @@ pub(crate) struct Selectors<'a> {
     query: QueryRange,
     bounds: &'a Bounds<'a>,
     notes: Notes<'a>,
-    read: RefCell<Vec<(ReadKey, Rc<CellMatrix>)>>,
+    read: RefCell<Vec<Read>>,
 }
 
 impl<'a> Selectors<'a> {

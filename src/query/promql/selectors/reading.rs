@@ -42,15 +42,22 @@ struct Selected {
 }
 
 /// What tells what was read for one selector from that of another.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ReadKey {
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ReadKey {
     selector: String,
     width_ms: i64,
     from: i64,
     to: i64,
     single: bool,
     needed: Needed,
+}
+
+/// What was read for a selector, and which columns of it.
+#[derive(Debug, Clone)]
+pub(super) struct Read {
+    key: ReadKey,
     columns: Columns,
+    cells: Rc<CellMatrix>,
 }
 
 /// Which cells are needed.
@@ -103,11 +110,14 @@ impl Selectors<'_> {
             to: span.end.0,
             single: windows.count < 2,
             needed: if windows.count < 2 { needed } else { Needed::All },
-            columns,
         };
-        if let Some((_, cells)) = self.read.borrow().iter().find(|(own, _)| *own == key) {
-            return Ok(cells.clone());
-        }
+        let before = self.read.borrow().iter().find(|own| own.key == key).cloned();
+        let columns = match before {
+            Some(own) if own.columns.and(columns) == own.columns => return Ok(own.cells),
+            // Another function will want yet others.
+            Some(_) => Columns::ALL,
+            None => columns,
+        };
         let found = self.select(&key.selector, matchers, span.start)?;
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
@@ -131,7 +141,9 @@ impl Selectors<'_> {
         let width = |segment: &Segment| granularities[segment.granularity].width_ms;
         let widths = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
         let cells = Rc::new(CellMatrix { series, widths: widths.collect() });
-        self.read.borrow_mut().push((key, cells.clone()));
+        let mut read = self.read.borrow_mut();
+        read.retain(|own| own.key != key);
+        read.push(Read { key, columns, cells: cells.clone() });
         Ok(cells)
     }
 
