@@ -112,10 +112,6 @@ impl Checkpointer {
                 let at = moment.clock;
                 let done = PastCheckpoint { at, elapsed_ms, cells, documents, bytes_written };
                 parts.history.note(done);
-                if let Some(idle_after) = parts.idle_after {
-                    let before = moment.believed.minus(idle_after.as_millis() as i64);
-                    parts.store.put_idle_aside(before);
-                }
                 true
             }
             Err(cause) => {
@@ -125,6 +121,13 @@ impl Checkpointer {
                 tracing::error!(cause, "a checkpoint failed; it will be tried again");
                 false
             }
+        }
+    }
+
+    fn put_idle_aside(&self) {
+        if let Some(idle_after) = self.parts.idle_after {
+            let now = self.parts.clock.moment().believed;
+            self.parts.store.put_idle_aside(now.minus(idle_after.as_millis() as i64));
         }
     }
 
@@ -142,6 +145,9 @@ impl Checkpointer {
         self.turn = turn;
         self.next = Some(ctx.run_later(after, |actor, ctx| {
             let is_done = actor.checkpoint();
+            if is_done {
+                actor.put_idle_aside();
+            }
             actor.schedule(if is_done { Turn::Interval } else { Turn::Retry }, ctx);
         }));
     }

@@ -30,7 +30,7 @@ fn round(appender: &mut Appender, at: i64) {
 fn fleet(dir: &Path) -> (Store, Appender) {
     let (store, mut appender) = open(dir, NOW);
     let names: Vec<_> = (0..HOSTS).map(|host| host.to_string()).collect();
-    let kind = |host: usize| if host % 2 == 0 { Kind::Counter } else { Kind::Gauge };
+    let kind = |host: usize| if host.is_multiple_of(2) { Kind::Counter } else { Kind::Gauge };
     let all = (0..).zip(&names).map(|(host, name)| series("m", &[("host", name)], kind(host)));
     define(&mut appender, &all.collect::<Vec<_>>(), NOW);
     (store, appender)

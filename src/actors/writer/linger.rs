@@ -1,6 +1,6 @@
 //! How long a group waits for more commands before it is committed.
 //!
-//! A commit writes eight pages or more and syncs them, whatever it holds. So what comes within a few
+//! A commit writes seven pages or more and syncs them, whatever it holds. So what comes within a few
 //! milliseconds is to share one, but only where something comes: senders that wait for their
 //! answers before they send again, send nothing meanwhile. How many come is learned by waiting.
 //!

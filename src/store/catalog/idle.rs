@@ -86,8 +86,10 @@ impl IdleCounters {
 
 impl IdleRow {
     fn put_into(&self, states: &mut [SeriesState]) {
-        let found = decode(&self.states, self.lanes.count_ones() as usize);
-        put_back(self.lanes, found.unwrap_or_default(), states);
+        let Some(found) = decode(&self.states, self.lanes.count_ones() as usize) else {
+            unreachable!("what was put aside was seen to come back");
+        };
+        put_back(self.lanes, found, states);
     }
 }
 

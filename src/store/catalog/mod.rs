@@ -88,7 +88,10 @@ impl Catalog {
 
     /// Puts counters aside that had no sample since a time, see [`SeriesStates::put_idle_aside`].
     pub(crate) fn put_idle_aside(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
-        self.states.put_idle_aside(rows, before)
+        self.is_changing = true;
+        let are_more = self.states.put_idle_aside(rows, before);
+        self.is_changing = false;
+        are_more
     }
 
     /// The senders that number their batches.

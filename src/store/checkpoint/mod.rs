@@ -27,7 +27,9 @@ use granularity::GranularityStep;
 
 /// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
 const ROWS_AT_ONCE: usize = 128;
-/// Senders whose windows are.
+/// Rows of states that are looked through for idle counters while everybody else waits.
+const IDLE_ROWS_AT_ONCE: u32 = 8;
+/// Senders whose windows are encoded and stored at once.
 const SENDERS_AT_ONCE: usize = 1024;
 
 /// What a checkpoint did.
@@ -106,14 +108,14 @@ impl Store {
 
     /// Puts counters aside that had no sample since a time, a part at a time: batches go on meanwhile.
     pub fn put_idle_aside(&self, before: UnixMillis) {
-        let step = ROWS_AT_ONCE as u32;
         let put_aside = |from: u32| {
             let mut catalog = self.inner.catalog.write();
-            !catalog.is_half_changed() && catalog.put_idle_aside(from..from + step, before)
+            let rows = from..from + IDLE_ROWS_AT_ONCE;
+            !catalog.is_half_changed() && catalog.put_idle_aside(rows, before)
         };
         let mut from = 0;
         while put_aside(from) {
-            from += step;
+            from += IDLE_ROWS_AT_ONCE;
         }
     }
 
