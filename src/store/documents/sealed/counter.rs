@@ -167,7 +167,7 @@ pub(super) fn read(
     let is_point = lengths.is_none();
     let within = lengths.unwrap_or_else(|| reader.zeros());
     let [mut firsts, mut lasts] = [&before, &within].map(|own| {
-        let mut copy = reader.scratch.take_whole();
+        let mut copy = reader.scratch.whole.take();
         copy.extend_from_slice(own);
         copy
     });
@@ -184,13 +184,13 @@ pub(super) fn read(
     let passed = times.passed_before(width_ms, first_passed);
     let ends = (&values.first[..], &values.last[..]);
     let known = Known::of((before, within), ends, scale.double(head.base), times, passed);
-    let off = reader.stream(count, wanted.has(Columns::SUM))?;
-    if wanted.has(Columns::SUM) {
+    let off = reader.stream(count, wanted.has_any(Columns::SUM))?;
+    if wanted.has_any(Columns::SUM) {
         values.sum = reader.copy(&known.sum);
         add_ulps(&mut values.sum, off.as_deref());
         reader.give_back(off);
     }
-    if wanted.has(Columns::RATES) {
+    if wanted.has_any(Columns::RATES) {
         let series = Series { known: &known, times, scale, last: &values.last };
         values.min = rates::read(Side::Min, head.flags, &series, reader)?;
         values.max = rates::read(Side::Max, head.flags, &series, reader)?;

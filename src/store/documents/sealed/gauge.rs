@@ -141,7 +141,7 @@ pub(super) fn read(
     let ends = Ends::read(head, reader, count)?;
     let mut values = Values::default();
     // Without decimals the sums go by them.
-    if wanted.has(Columns::ENDS) || !scale.is_decimal() {
+    if wanted.has_any(Columns::ENDS) || !scale.is_decimal() {
         values.first = reader.doubles(scale, ends.firsts.iter().copied());
         values.last = if ends.is_point {
             reader.copy(&values.first)
@@ -149,15 +149,15 @@ pub(super) fn read(
             reader.doubles(scale, ends.lasts.iter().copied())
         };
     }
-    let below = reader.stream(count, wanted.has(Columns::MIN))?;
-    if wanted.has(Columns::MIN) {
+    let below = reader.stream(count, wanted.has_any(Columns::MIN))?;
+    if wanted.has_any(Columns::MIN) {
         values.min = ends.side(below, reader, |first, last, off| first.min(last).wrapping_sub(off));
     }
-    let above = reader.stream(count, wanted.has(Columns::MAX))?;
-    if wanted.has(Columns::MAX) {
+    let above = reader.stream(count, wanted.has_any(Columns::MAX))?;
+    if wanted.has_any(Columns::MAX) {
         values.max = ends.side(above, reader, |first, last, off| first.max(last).wrapping_add(off));
     }
-    if wanted.has(Columns::SUM) {
+    if wanted.has_any(Columns::SUM) {
         values.sum = read_sum(reader, times, &ends, &values)?;
     }
     reader.give_back([ends.firsts, ends.lasts]);
@@ -179,7 +179,7 @@ fn read_sum(
         _ if !ends.scale.is_decimal() => {
             let doubles = values.first.iter().zip(&values.last);
             let likely = times.n.iter().zip(doubles);
-            let mut sums = reader.scratch.take_doubles();
+            let mut sums = reader.scratch.doubles.take();
             sums.extend(likely.map(|(n, (first, last))| mean_times(*n, *first, *last)));
             sums
         }

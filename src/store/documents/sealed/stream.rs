@@ -218,7 +218,7 @@ pub(super) fn read(
     let bitmap = &from.take(bytes)?[..bytes];
     let filled = ones(bitmap, count);
     let mode = from.byte()?;
-    let mut rest = scratch.take_whole();
+    let mut rest = scratch.whole.take();
     read_dense(from, mode, filled, filled, scratch, &mut rest)?;
     // Bits behind the last are never set; if they were, zeros would be taken for them.
     rest.resize(count + 1, 0);
@@ -232,7 +232,7 @@ pub(super) fn read(
         }
     }
     out.truncate(count.min(limit));
-    scratch.give_whole([rest]);
+    scratch.whole.give([rest]);
     Ok(())
 }
 

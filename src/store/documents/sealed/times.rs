@@ -160,7 +160,7 @@ impl Times {
         if mode & RELATIVE != 0 && first.is_none() {
             return Err(from.misfit());
         }
-        let mut numbers = [(); 3].map(|()| scratch.take_whole());
+        let mut numbers = [(); 3].map(|()| scratch.whole.take());
         for (own, bit) in numbers.iter_mut().zip(STREAMS) {
             if mode & bit == 0 {
                 own.resize(times.count(), 0);
@@ -181,7 +181,7 @@ impl Times {
         let last_at =
             first_at.iter().zip(length).map(|(first, length)| first.wrapping_add(*length));
         times.last_at = last_at.map(|last| last as u32).collect();
-        scratch.give_whole(numbers);
+        scratch.whole.give(numbers);
         Ok(times)
     }
 }

@@ -44,8 +44,9 @@ impl Columns {
         Self(self.0 | others.0)
     }
 
-    pub(crate) fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+    /// Whether it has any of others.
+    pub(crate) fn has_any(self, others: Self) -> bool {
+        self.0 & others.0 != 0
     }
 }
 
@@ -76,7 +77,7 @@ impl Values {
     /// Gives the columns back that are not needed any more.
     pub(super) fn give_back(self, scratch: &mut Scratch) {
         let Self { sum, min, max, first, last } = self;
-        scratch.give_doubles([sum, min, max, first, last]);
+        scratch.doubles.give([sum, min, max, first, last]);
     }
 }
 
@@ -164,7 +165,7 @@ impl Reader<'_, '_> {
         if !is_wanted {
             return stream::skip(&mut self.from, count).map(|()| None);
         }
-        let mut numbers = self.scratch.take_whole();
+        let mut numbers = self.scratch.whole.take();
         stream::read(&mut self.from, count, self.limit, self.scratch, &mut numbers)?;
         Ok(Some(numbers))
     }
@@ -176,33 +177,33 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn zeros(&mut self) -> Vec<i64> {
-        let mut zeros = self.scratch.take_whole();
+        let mut zeros = self.scratch.whole.take();
         zeros.resize(self.limit, 0);
         zeros
     }
 
     /// The doubles of numbers.
     pub(super) fn doubles(&mut self, scale: Scale, numbers: impl Iterator<Item = i64>) -> Vec<f64> {
-        let mut doubles = self.scratch.take_doubles();
+        let mut doubles = self.scratch.doubles.take();
         scale.doubles(numbers, &mut doubles);
         doubles
     }
 
     /// The same column again.
     pub(super) fn copy(&mut self, column: &[f64]) -> Vec<f64> {
-        let mut copy = self.scratch.take_doubles();
+        let mut copy = self.scratch.doubles.take();
         copy.extend_from_slice(column);
         copy
     }
 
     /// Gives columns back that are not needed any more.
     pub(super) fn give_back(&mut self, columns: impl IntoIterator<Item = Vec<i64>>) {
-        self.scratch.give_whole(columns);
+        self.scratch.whole.give(columns);
     }
 
     /// A stream that is always there, whole.
     pub(super) fn unmarked_stream(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
-        let mut numbers = self.scratch.take_whole();
+        let mut numbers = self.scratch.whole.take();
         stream::read(&mut self.from, count, usize::MAX, self.scratch, &mut numbers)?;
         Ok(numbers)
     }
