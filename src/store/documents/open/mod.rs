@@ -9,6 +9,7 @@ mod fresh;
 mod layers;
 pub(crate) mod layout;
 pub(crate) mod layouts;
+mod merge;
 mod orphans;
 pub(crate) mod partition;
 mod partitions;

@@ -1,6 +1,6 @@
-//! Changes of the documents of one partition in one transaction.
+//! Changes of the documents of one partition within one transaction.
 //!
-//! Must never know: what the mark means.
+//! Must never know: when it is committed, and with which mark.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use super::{
     fresh::{Fresh, FreshDocument},
     layout::DocumentLayout,
-    partition::{CHECK_KEY, DOCUMENTS, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY},
+    partition::{DOCUMENTS, Partition},
     sealed_part::{SealedPart, Source},
     segments::Named,
 };
@@ -17,16 +17,15 @@ use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
         documents::{
-            CellSink, CellSource, Merged, Slot,
-            mark::Mark,
+            CellSink, Merged, Slot,
             sealed::{Columns, Scratch, segment::Segment},
         },
         error::StoreError,
     },
 };
 
-/// What is late is put into open rows when a partition has so many segments: none of a partition
-/// that lost something becomes one with others.
+/// What is late is put into open rows when a partition has so many segments: those of one that lost
+/// something never become fewer.
 const SEGMENTS_MAX: usize = 128;
 
 /// The documents of one partition within a transaction.
@@ -39,6 +38,8 @@ pub(super) struct DocumentWriter<'p, 't> {
     fresh: Fresh<'p>,
     /// What is late for those that are in segments.
     late: Fresh<'p>,
+    /// Whether there may be another segment for that.
+    has_room: bool,
     buffer: Vec<u8>,
     /// Where the parts of a sealed document are.
     parts: Vec<Source>,
@@ -47,82 +48,38 @@ pub(super) struct DocumentWriter<'p, 't> {
     merged: Merged,
 }
 
-impl Partition {
-    /// Merges cells into documents and stores the mark, in one transaction. New documents are
-    /// sealed at once when there are at least `sealed_min`, and so is what is late for sealed ones.
-    pub(super) fn merge(
-        &self,
-        mark: Mark,
-        sealed_min: usize,
-        cells: &mut CellSource<'_>,
-    ) -> Result<Merged, StoreError> {
-        let mut named = Vec::new();
-        let outcome = self.file.transact("write", |txn| {
-            let segments = self.segments_of(txn)?;
-            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min)?;
-            cells(&mut writer)?;
-            let merged = writer.finish(&mut named)?;
-            let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
-            for own in &named {
-                table.insert(own.number, own.span()).map_err(self.fail("write"))?;
-            }
-            let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
-            meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
-            meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
-            let check = mark.checksum() as i64;
-            meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
-            Ok(merged)
-        });
-        if outcome.is_err() {
-            for own in &named {
-                self.remove_unnamed(own.number);
-            }
-        }
-        outcome
-    }
+/// What segments have of a document.
+enum Sealed {
+    /// Something, in the writer's parts.
+    Parts,
+    Nothing,
+    /// As far as their heads tell, and was found before.
+    Damaged,
+}
 
-    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
-    pub(super) fn add_shells(
-        &self,
-        document: UnixMillis,
-        series: &[SeriesId],
-    ) -> Result<usize, StoreError> {
-        self.file.transact("write", |txn| {
-            let segments = self.segments_of(txn)?;
-            DocumentWriter::new(self, txn, &segments, usize::MAX)?.add_shells(document, series)
-        })
-    }
-
-    /// Removes a segment whose naming failed, unless it was named all the same.
-    pub(super) fn remove_unnamed(&self, number: u32) {
-        let is_named = |named: Vec<Named>| named.iter().any(|own| own.number == number);
-        let named = self.file.read().and_then(|txn| self.named(&txn));
-        if !named.is_ok_and(|named| !is_named(named)) {
-            return;
-        }
-        if let Err(cause) = self.segments.remove(number) {
-            let cause: &dyn std::error::Error = &cause;
-            tracing::warn!(cause, "cannot remove a segment that was not taken in; a start does");
-        }
-    }
+/// Where the cells of a document go.
+enum Target {
+    /// Into the row that the buffer holds.
+    Row,
+    Fresh,
+    Late,
 }
 
 impl<'p, 't> DocumentWriter<'p, 't> {
-    fn new(
+    pub(super) fn new(
         partition: &'p Partition,
         txn: &'t WriteTransaction,
         segments: &'p [Arc<Segment>],
         sealed_min: usize,
     ) -> Result<Self, StoreError> {
         let table = txn.open_table(DOCUMENTS).map_err(partition.fail("write"))?;
-        let has_room = segments.len() < SEGMENTS_MAX;
-        let late_min = if has_room { sealed_min } else { usize::MAX };
         Ok(Self {
             partition,
             table,
             segments,
             fresh: Fresh::new(partition, sealed_min),
-            late: Fresh::new(partition, late_min),
+            late: Fresh::new(partition, sealed_min),
+            has_room: segments.len() < SEGMENTS_MAX,
             buffer: Vec::new(),
             parts: Vec::new(),
             scratch: Scratch::default(),
@@ -138,7 +95,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(found.is_some())
     }
 
-    fn add_shells(
+    pub(super) fn add_shells(
         &mut self,
         document: UnixMillis,
         series: &[SeriesId],
@@ -152,7 +109,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
                 continue;
             }
             // What is damaged begins anew when something comes.
-            if self.is_sealed(document, *series)? != Some(false) {
+            if !matches!(self.sealed(document, *series)?, Sealed::Nothing) {
                 continue;
             }
             layout.write_shell(*series, document, &mut self.buffer);
@@ -163,23 +120,19 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(added)
     }
 
-    /// Whether a document without an open row is in segments; `None` when it is damaged there, as far
-    /// as their heads tell and was found before.
-    fn is_sealed(
-        &mut self,
-        start: UnixMillis,
-        series: SeriesId,
-    ) -> Result<Option<bool>, StoreError> {
+    /// What segments have of a document without an open row.
+    fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<Sealed, StoreError> {
         let partition = self.partition;
         if partition.damage.has(partition.key(start, series)) {
-            return Ok(None);
+            return Ok(Sealed::Damaged);
         }
         let (scratch, parts) = (&mut self.scratch, &mut self.parts);
         let sealed = SealedPart::new(partition, self.segments);
         match sealed.find(start, series, scratch, parts) {
-            Ok(()) => Ok(Some(!parts.is_empty())),
+            Ok(()) if parts.is_empty() => Ok(Sealed::Nothing),
+            Ok(()) => Ok(Sealed::Parts),
             // Who writes goes on: there is nothing to ask again.
-            Err(StoreError::DamagedPart { .. }) => Ok(None),
+            Err(StoreError::DamagedPart { .. }) => Ok(Sealed::Damaged),
             Err(fault) => Err(fault),
         }
     }
@@ -193,7 +146,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         series: SeriesId,
     ) -> Result<(), StoreError> {
         layout.write_shell(series, start, &mut self.buffer);
-        if self.is_sealed(start, series)? != Some(true) {
+        if !matches!(self.sealed(start, series)?, Sealed::Parts) {
             return Ok(());
         }
         let place = &self.partition.place;
@@ -224,7 +177,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
 
     /// Places the documents that have no open row; puts the segments that are to be named into
     /// `named`.
-    fn finish(mut self, named: &mut Vec<Named>) -> Result<Merged, StoreError> {
+    pub(super) fn finish(mut self, named: &mut Vec<Named>) -> Result<Merged, StoreError> {
         let mut open = Vec::new();
         for fresh in [&mut self.fresh, &mut self.late] {
             let placed = fresh.finish()?;
@@ -245,17 +198,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         }
         Ok(self.merged)
     }
-}
 
-/// Where the cells of a document go.
-enum Target {
-    /// Into the row that the buffer holds.
-    Row,
-    Fresh,
-    Late,
-}
-
-impl DocumentWriter<'_, '_> {
     /// Finds a document, and counts it.
     fn target(
         &mut self,
@@ -280,13 +223,18 @@ impl DocumentWriter<'_, '_> {
             layout.raise(&mut self.buffer);
             return Ok(Target::Row);
         }
-        let is_sealed = self.is_sealed(start, series)?;
-        self.merged.patched += u64::from(is_sealed == Some(true));
-        self.merged.created += u64::from(is_sealed != Some(true));
-        Ok(match is_sealed {
-            Some(true) => Target::Late,
-            Some(false) => Target::Fresh,
-            None => {
+        let sealed = self.sealed(start, series)?;
+        let is_there = matches!(sealed, Sealed::Parts);
+        self.merged.patched += u64::from(is_there);
+        self.merged.created += u64::from(!is_there);
+        Ok(match sealed {
+            Sealed::Parts if self.has_room => Target::Late,
+            Sealed::Parts => {
+                self.open_sealed(layout, start, series)?;
+                Target::Row
+            }
+            Sealed::Nothing => Target::Fresh,
+            Sealed::Damaged => {
                 layout.write_shell(series, start, &mut self.buffer);
                 Target::Row
             }
