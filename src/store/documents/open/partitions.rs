@@ -144,6 +144,8 @@ impl Partitions {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
             return Ok(true);
         }
+        // Who folds it must not remove segments of the new one, which begin with the same numbers.
+        *partition.is_dropped.lock() = true;
         self.set_aside(partition.file_path(), fault)?;
         self.open.write().remove(&partition.id());
         self.add(partition.place.clone())?;
