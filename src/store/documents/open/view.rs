@@ -77,7 +77,8 @@ impl DocumentsView for OpenView {
         let width_ms = reader.partition.place.width_ms;
         let open = reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
         let outcome = open.and_then(|open| match open {
-            None => reader.stored_sealed(start, series),
+            // A damaged row hides what was sealed before it.
+            None if reader.row(start, series)?.is_none() => reader.stored_sealed(start, series),
             open => Ok(open),
         });
         self.partitions.or_replace(&reader.partition, outcome)
