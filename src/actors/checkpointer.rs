@@ -124,10 +124,11 @@ impl Checkpointer {
         }
     }
 
-    fn put_idle_aside(&self) {
+    /// Packs counters that had no sample for long.
+    fn pack_idle(&self) {
         if let Some(idle_after) = self.parts.idle_after {
             let now = self.parts.clock.moment().believed;
-            self.parts.store.put_idle_aside(now.minus(idle_after.as_millis() as i64));
+            self.parts.store.pack_idle(now.minus(idle_after.as_millis() as i64));
         }
     }
 
@@ -146,7 +147,7 @@ impl Checkpointer {
         self.next = Some(ctx.run_later(after, |actor, ctx| {
             let is_done = actor.checkpoint();
             if is_done {
-                actor.put_idle_aside();
+                actor.pack_idle();
             }
             actor.schedule(if is_done { Turn::Interval } else { Turn::Retry }, ctx);
         }));

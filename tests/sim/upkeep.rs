@@ -45,7 +45,11 @@ impl Upkeep {
     /// Does it; returns how many partitions were dropped.
     pub(crate) fn run(&self, store: &Store, now: Moment) -> Result<u64, StoreError> {
         match self {
-            Self::Checkpoint => store.checkpoint(now).map(|_| 0),
+            Self::Checkpoint => {
+                store.checkpoint(now)?;
+                store.pack_idle(now.believed);
+                Ok(0)
+            }
             Self::Preallocate(level, document) => {
                 let count = store.dictionary().id_count() as u32;
                 let ids: Vec<_> = (0..count).map(SeriesId).collect();

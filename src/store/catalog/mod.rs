@@ -86,10 +86,10 @@ impl Catalog {
         self.states.idle_series()
     }
 
-    /// Puts counters aside that had no sample since a time, see [`SeriesStates::put_idle_aside`].
-    pub(crate) fn put_idle_aside(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
+    /// Puts counters aside that had no sample since a time, see [`SeriesStates::pack_idle`].
+    pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         self.is_changing = true;
-        let are_more = self.states.put_idle_aside(rows, before);
+        let are_more = self.states.pack_idle(rows, before);
         self.is_changing = false;
         are_more
     }

@@ -87,7 +87,7 @@ impl SeriesStates {
 
     /// Puts counters of some rows aside that had no sample since a time, until one comes; false when there
     /// are no such rows. That changes nothing of what is remembered.
-    pub(crate) fn put_idle_aside(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
+    pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         for row in rows {
             let own = self.range(row);
             if own.is_empty() {

@@ -107,11 +107,11 @@ impl Store {
     }
 
     /// Puts counters aside that had no sample since a time, a part at a time: batches go on meanwhile.
-    pub fn put_idle_aside(&self, before: UnixMillis) {
+    pub fn pack_idle(&self, before: UnixMillis) {
         let put_aside = |from: u32| {
             let mut catalog = self.inner.catalog.write();
             let rows = from..from + IDLE_ROWS_AT_ONCE;
-            !catalog.is_half_changed() && catalog.put_idle_aside(rows, before)
+            !catalog.is_half_changed() && catalog.pack_idle(rows, before)
         };
         let mut from = 0;
         while put_aside(from) {

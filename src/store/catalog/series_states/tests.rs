@@ -130,8 +130,8 @@ proptest! {
                     }
                 }
                 Event::PutAside(before) => {
-                    prop_assert!(swept.put_idle_aside(0..2, UnixMillis(before)));
-                    prop_assert!(!swept.put_idle_aside(2..4, UnixMillis(before)));
+                    prop_assert!(swept.pack_idle(0..2, UnixMillis(before)));
+                    prop_assert!(!swept.pack_idle(2..4, UnixMillis(before)));
                     let is_old = |own: &&SeriesState| own.last_at.0 < before;
                     let old = swept.states.iter().filter(is_old);
                     prop_assert!(old.into_iter().all(|own| own.counter().is_none()));
@@ -160,7 +160,7 @@ proptest! {
         let asleep = swept.states.iter().zip(&all.states);
         let asleep = asleep.filter(|(own, awake)| own.counter().is_none() && awake.counter().is_some());
         prop_assert_eq!(swept.idle_series(), asleep.count());
-        swept.put_idle_aside(0..3, UnixMillis(i64::MIN));
+        swept.pack_idle(0..3, UnixMillis(i64::MIN));
         (0..150).for_each(|id| swept.wake(SeriesId(id)));
         prop_assert_eq!((swept.idle_series(), swept.bytes()), (0, all.bytes()));
         prop_assert_eq!(swept.states, all.states);
