@@ -1,5 +1,5 @@
 //! Folding: all documents of a partition, open and sealed, become one segment: when its time is over,
-//! or when much of it is open. Before, segments that lie over the same time because much came late.
+//! or when much of it is open. While it is not, some segments do that lie over one time.
 //!
 //! Must never know: when a partition's time is over.
 
@@ -51,7 +51,7 @@ pub(crate) struct Folded {
 }
 
 /// What becomes one segment.
-struct Part {
+struct Portion {
     /// It sees no more than that.
     reader: PartitionReader,
     /// When it lies there.
@@ -86,13 +86,13 @@ impl Partition {
         // What is damaged would be forgotten.
         let is_whole =
             !*self.is_dropped.lock() && self.damage.count() == 0 && !self.segments.has_lost();
-        let part = if is_whole { self.read()?.part_to_fold(stage, bytes_min)? } else { None };
-        let Some(part) = part else {
+        let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
+        let Some(portion) = portion else {
             *self.not_worth.lock() = seen;
             return Ok(None);
         };
         let (number, mut writer) = self.segments.begin()?;
-        match self.fill(&part, &mut writer, go_on) {
+        match self.fill(&portion, &mut writer, go_on) {
             Ok(Filled::Whole) => {}
             Ok(Filled::Refused) => {
                 *self.not_worth.lock() = seen;
@@ -109,8 +109,8 @@ impl Partition {
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
-        let Some(documents) = self.install(&part, number, stage)? else { return Ok(None) };
-        drop(part);
+        let Some(documents) = self.install(&portion, number, stage)? else { return Ok(None) };
+        drop(portion);
         if documents > 0 {
             self.shrink()?;
         }
@@ -128,18 +128,23 @@ impl Partition {
 
     /// Has a segment count instead of all that a reader has; returns how many open documents are
     /// gone, and `None` when the partition is being removed.
-    fn install(&self, part: &Part, number: u32, stage: Stage) -> Result<Option<u64>, StoreError> {
+    fn install(
+        &self,
+        portion: &Portion,
+        number: u32,
+        stage: Stage,
+    ) -> Result<Option<u64>, StoreError> {
         let is_dropped = self.is_dropped.lock();
         if *is_dropped {
             return self.segments.remove(number).map(|()| None);
         }
-        let [from, to] = [part.span.start, part.span.end].map(|at| self.place.seconds(at));
-        let documents = self.take_place(&part.reader, Named { number, from, to }, stage);
+        let [from, to] = [portion.span.start, portion.span.end].map(|at| self.place.seconds(at));
+        let documents = self.take_place(&portion.reader, Named { number, from, to }, stage);
         if documents.is_err() {
             self.remove_unnamed(number);
         }
         let documents = documents?;
-        for own in &part.reader.named {
+        for own in &portion.reader.named {
             self.segments.remove(own.number)?;
         }
         Ok(Some(documents))
@@ -148,15 +153,15 @@ impl Partition {
     /// Writes all documents into a segment.
     fn fill(
         &self,
-        part: &Part,
+        portion: &Portion,
         writer: &mut SegmentWriter,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Filled, StoreError> {
-        let (place, reader) = (&self.place, &part.reader);
+        let (place, reader) = (&self.place, &portion.reader);
         let rows = reader.rows()?;
         let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
         let mut scratch = Scratch::default();
-        for span in self.spans(&part.span) {
+        for span in self.spans(&portion.span) {
             let seconds = place.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / place.width_ms) as usize;
             let number = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
@@ -236,11 +241,11 @@ impl Partition {
 
 impl PartitionReader {
     /// What is to become one segment; `None` when nothing would become smaller, or fewer files.
-    fn part_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Part>, StoreError> {
+    fn portion_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Portion>, StoreError> {
         let place = &self.partition.place;
         if self.is_worth_folding(stage, bytes_min)? {
             let span = place.id.start..place.end;
-            return Ok(Some(Part { reader: self, span }));
+            return Ok(Some(Portion { reader: self, span }));
         }
         let numbers = self.layers_to_merge(stage != Stage::Busy, bytes_min);
         let own = || self.named.iter().filter(|own| numbers.contains(&own.number));
@@ -251,7 +256,7 @@ impl PartitionReader {
         };
         let at = |seconds: u32| place.id.start.plus(i64::from(seconds) * 1000);
         let span = at(from)..at(to);
-        Ok(Some(Part { reader: self.only(&numbers), span }))
+        Ok(Some(Portion { reader: self.only(&numbers), span }))
     }
 
     /// Whether all would become smaller, or fewer files.

@@ -26,6 +26,8 @@ impl PartitionReader {
     /// Numbers of the segments that are to become one while their partition is not over; none when
     /// that is not worth it. Those of a partition that changes may be more.
     pub(super) fn layers_to_merge(&self, is_quiet: bool, bytes_min: u64) -> Vec<u32> {
+        // None is lost, or nothing is folded.
+        debug_assert_eq!(self.named.len(), self.segments.len());
         let own = self.named.iter().zip(&self.segments);
         let layers = own.flat_map(|(named, segment)| {
             let layer = |(span, bytes)| Layer { number: named.number, span, bytes };
@@ -45,10 +47,12 @@ fn to_merge(layers: &[Layer], is_quiet: bool, bytes_min: u64) -> Vec<u32> {
     let is_much = late >= bytes_min && late >= largest.bytes / LATE_PART;
     let is_deep = over(deepest).count() > LAYERS_MAX;
     let numbers = over(deepest).map(|layer| layer.number);
-    match (is_deep, is_quiet, is_much) {
-        (true, _, true) | (_, true, true) => numbers.collect(),
-        (true, _, false) => numbers.filter(|number| *number != largest.number).collect(),
-        (false, ..) => Vec::new(),
+    if is_much && (is_deep || is_quiet) {
+        numbers.collect()
+    } else if is_deep {
+        numbers.filter(|number| *number != largest.number).collect()
+    } else {
+        Vec::new()
     }
 }
 
