@@ -22,6 +22,9 @@ use crate::{
 /// Points of one series that are written without a look at the bytes written so far.
 const POINTS_AT_A_TIME: usize = 256;
 
+/// Bytes of a point, about.
+const POINT_BYTES: usize = 32;
+
 /// What is left to be written.
 #[derive(Debug)]
 enum Rest {
@@ -43,8 +46,8 @@ struct Begun {
     points: Points,
     /// The place of the next one.
     next: usize,
-    /// How many were written.
-    written: usize,
+    /// Whether none was written.
+    is_empty: bool,
 }
 
 /// An answer on its way.
@@ -60,7 +63,8 @@ pub(super) struct Writing {
 impl Writing {
     /// Writes the first chunk.
     pub(super) fn begin(answer: Answer) -> Self {
-        let mut ahead = br#"{"status":"success","data":"#.to_vec();
+        let mut ahead = Vec::with_capacity(first_bytes(&answer));
+        ahead.extend_from_slice(br#"{"status":"success","data":"#);
         let mut end = Vec::new();
         let rest = open(answer.data, &mut ahead, &mut end);
         push_notes("warnings", &answer.warnings, &mut end);
@@ -140,23 +144,22 @@ fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
             push_comma(index, out);
             out.extend_from_slice(br#"{"metric":"#);
             push_labels(series.labels.iter(), out);
-            out.extend_from_slice(br#","values":["#);
-            Rest::Points(Begun { points: series.points, next: 0, written: 0 }, all)
+            out.extend_from_slice(br#","values":"#);
+            Rest::Points(Begun { points: series.points, next: 0, is_empty: true }, all)
         }
         Rest::Points(mut begun, all) => {
             let end = begun.points.places().min(begun.next + POINTS_AT_A_TIME);
-            for place in begun.next..end {
-                if let Some((at, value)) = begun.points.at(place) {
-                    push_comma(begun.written, out);
-                    times.push_point(place, at, value, out);
-                    begun.written += 1;
-                }
-            }
+            out.reserve(POINT_BYTES * (end - begun.next));
+            begun.points.for_each(begun.next..end, |place, at, value| {
+                let before = if begun.is_empty { b'[' } else { b',' };
+                times.push_point(before, (place, at, value), out);
+                begun.is_empty = false;
+            });
             begun.next = end;
             if end < begun.points.places() {
                 return Rest::Points(begun, all);
             }
-            out.extend_from_slice(b"]}");
+            out.extend_from_slice(if begun.is_empty { b"[]}" } else { b"]}" });
             Rest::Matrix(all)
         }
         Rest::Vector(_)
@@ -166,6 +169,13 @@ fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
         | Rest::End
         | Rest::Nothing => Rest::End,
     }
+}
+
+/// Bytes of the first chunk, about: many elements are a matrix.
+fn first_bytes(answer: &Answer) -> usize {
+    const SMALL: usize = 4 << 10;
+    let points = answer.bytes() / size_of::<f64>();
+    (SMALL + points * POINT_BYTES).min(CHUNK_BYTES + CHUNK_BYTES / 4)
 }
 
 /// Writes what stands before the elements, and sets what stands behind them.

@@ -2,6 +2,8 @@
 //!
 //! Must never know: HTTP, how anything is computed.
 
+use std::ops::Range;
+
 use super::{labels::Labels, series::is_present, steps::Steps};
 
 /// The answer of a range query is a matrix; that of an instant query is what the expression is.
@@ -69,20 +71,36 @@ impl Points {
         }
     }
 
-    /// Unix milliseconds and value at a place, when there is one.
-    pub fn at(&self, place: usize) -> Option<(i64, f64)> {
+    /// Hands out the values at some places, each with its place and Unix milliseconds, ascending.
+    pub fn for_each(&self, places: Range<usize>, mut visit: impl FnMut(usize, i64, f64)) {
+        let places = places.start..places.end.min(self.places());
         match &self.0 {
-            Times::Listed(points) => points.get(place).copied(),
+            Times::Listed(points) => {
+                for (place, (at, value)) in places.clone().zip(&points[places]) {
+                    visit(place, *at, *value);
+                }
+            }
             Times::Stepped(start, step_ms, values) => {
-                let value = values.get(place).copied().filter(|value| is_present(*value))?;
-                Some((start.saturating_add(step_ms.saturating_mul(place as i64)), value))
+                for (place, value) in places.clone().zip(&values[places]) {
+                    if is_present(*value) {
+                        visit(place, time_of(*start, *step_ms, place), *value);
+                    }
+                }
             }
         }
     }
 
     /// Unix milliseconds and value, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (i64, f64)> {
-        (0..self.places()).filter_map(|place| self.at(place))
+        let (listed, stepped) = match &self.0 {
+            Times::Listed(points) => (&points[..], None),
+            Times::Stepped(start, step_ms, values) => (&[][..], Some((start, step_ms, values))),
+        };
+        let stepped = stepped.into_iter().flat_map(|(start, step_ms, values)| {
+            let points = values.iter().enumerate().filter(|(_, value)| is_present(**value));
+            points.map(|(place, value)| (time_of(*start, *step_ms, place), *value))
+        });
+        listed.iter().copied().chain(stepped)
     }
 
     /// Bytes that they take.
@@ -92,6 +110,11 @@ impl Points {
             Times::Stepped(_, _, values) => size_of_val(&values[..]),
         }
     }
+}
+
+/// When so many steps are over.
+fn time_of(start: i64, step_ms: i64, steps: usize) -> i64 {
+    start.saturating_add(step_ms.saturating_mul(steps as i64))
 }
 
 /// The answer with what a reader should know of it.
