@@ -74,7 +74,8 @@ impl PartitionReader {
                 let mut all = vec![Cell::EMPTY; slots];
                 let visit_cell = |slot: usize, cell| all[slot] = cell;
                 let (range, scratch) = (0..slots, &mut scratch);
-                let read = segment.cells(group, lane, range, Columns::ALL, scratch, visit_cell);
+                let read =
+                    segment.cells((group, &head), lane, range, Columns::ALL, scratch, visit_cell);
                 self.check_block(index, base..end, series, read.map(|()| all), visit)?;
             }
         }

@@ -214,7 +214,7 @@ impl PartitionReader {
         }
         let mut bytes = Vec::new();
         for part in &parts {
-            bytes.append(&mut part.block(series, &mut scratch)?);
+            bytes.append(&mut part.block(series)?);
         }
         let state = DocumentState::Sealed;
         Ok(Some(StoredDocument { state, bytes, header: Vec::new(), slots }))

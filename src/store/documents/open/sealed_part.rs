@@ -11,7 +11,7 @@ use crate::{
     store::{
         documents::{
             Slot, merge_equal,
-            sealed::{Columns, Scratch, segment::Segment},
+            sealed::{Columns, Scratch, group::GroupHead, segment::Segment},
         },
         error::StoreError,
         rows::row_and_lane,
@@ -23,6 +23,7 @@ use crate::{
 pub(super) struct Source {
     segment: Arc<Segment>,
     group: usize,
+    head: Arc<GroupHead>,
     /// Its slots there.
     from: usize,
     to: usize,
@@ -32,12 +33,8 @@ pub(super) struct Source {
 
 impl Source {
     /// The bytes in which it lies, perhaps with documents before and after it.
-    pub(super) fn block(
-        &self,
-        series: SeriesId,
-        scratch: &mut Scratch,
-    ) -> Result<Vec<u8>, StoreError> {
-        self.segment.block(self.group, row_and_lane(series).1, scratch)
+    pub(super) fn block(&self, series: SeriesId) -> Result<Vec<u8>, StoreError> {
+        self.segment.block((self.group, &self.head), row_and_lane(series).1)
     }
 
     /// Whether it lies in a segment.
@@ -100,7 +97,7 @@ impl<'p> SealedPart<'p> {
             let from = ((start.0 - base.0) / place.width_ms) as usize;
             let to = (from + place.slots(start)).min(slots);
             if head.has(lane, from..to) {
-                found.push(Source { segment: segment.clone(), group, from, to, base });
+                found.push(Source { segment: segment.clone(), group, head, from, to, base });
             }
         }
         Ok(())
@@ -149,7 +146,8 @@ impl<'p> SealedPart<'p> {
         let slot = |at: UnixMillis| ((at.0 - source.base.0).max(0) / width_ms) as usize;
         let range = source.from.max(slot(range.start))..source.to.min(slot(range.end));
         let (_, lane) = row_and_lane(series);
-        source.segment.cells(source.group, lane, range, wanted, scratch, |slot, cell| {
+        let group = (source.group, &*source.head);
+        source.segment.cells(group, lane, range, wanted, scratch, |slot, cell| {
             visit(source.base.plus(slot as i64 * width_ms), cell);
         })
     }

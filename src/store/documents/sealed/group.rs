@@ -18,6 +18,8 @@ use crate::model::Cell;
 pub(crate) const LANES: usize = 64;
 /// Slots of a span, at most.
 pub(crate) const SLOTS_MAX: usize = 1024;
+/// A column that is not wanted.
+static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// Bytes of a checksum.
 const CHECK_BYTES: usize = 4;
 
@@ -309,23 +311,35 @@ impl GroupHead {
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
         let wanted = if has_pairs { Columns::ALL } else { wanted };
         let values = values::read(block, times, self.width_ms, to, wanted, scratch)?;
-        let column = |column: &[f64], index: usize| column.get(index).copied().unwrap_or(0.0);
-        for index in from..to {
+        // All of one length, so that none is asked for each slot whether it is there.
+        let own = from..to.max(from);
+        let column = |all| column_of(all, own.clone());
+        let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));
+        let (first, last) = (column(&values.first), column(&values.last));
+        let (n, slots) = (&times.n[own.clone()], &times.slots[own.clone()]);
+        let (first_at, last_at) = (&times.first_at[own.clone()], &times.last_at[own.clone()]);
+        for index in 0..own.len() {
             let cell = Cell {
-                n: times.n[index],
-                first_at: times.first_at[index],
-                last_at: times.last_at[index],
-                sum: column(&values.sum, index),
-                min: column(&values.min, index),
-                max: column(&values.max, index),
-                first: column(&values.first, index),
-                last: column(&values.last, index),
+                n: n[index],
+                first_at: first_at[index],
+                last_at: last_at[index],
+                sum: sum[index],
+                min: min[index],
+                max: max[index],
+                first: first[index],
+                last: last[index],
             };
-            visit(usize::from(times.slots[index]), cell);
+            visit(usize::from(slots[index]), cell);
         }
         values.give_back(scratch);
         Ok(())
     }
+}
+
+/// A part of a column; zeros when it was not read.
+fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
+    let length = part.len();
+    column.get(part).unwrap_or(&NO_VALUES[..length])
 }
 
 /// What a block can take: no stream is longer than its numbers and their patches.

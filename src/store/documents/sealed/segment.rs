@@ -214,17 +214,17 @@ impl Segment {
         Ok(head)
     }
 
-    /// Hands out the cells of a series of a group: of a range of slots, those that are there.
+    /// Hands out the cells of a series of a group, whose head was read: of a range of slots, those
+    /// that are there.
     pub(crate) fn cells(
         &self,
-        group: usize,
+        (group, head): (usize, &GroupHead),
         lane: usize,
         slots: Range<usize>,
         wanted: Columns,
         scratch: &mut Scratch,
         visit: impl FnMut(usize, Cell),
     ) -> Result<(), StoreError> {
-        let head = self.head(group, scratch)?;
         let Some((at, length)) = head.block(lane) else { return Ok(()) };
         let entry = self.entries[group];
         let mut block = std::mem::take(&mut scratch.bytes);
@@ -237,11 +237,9 @@ impl Segment {
     /// The bytes of a series' block, with its checksum.
     pub(crate) fn block(
         &self,
-        group: usize,
+        (group, head): (usize, &GroupHead),
         lane: usize,
-        scratch: &mut Scratch,
     ) -> Result<Vec<u8>, StoreError> {
-        let head = self.head(group, scratch)?;
         let Some((at, length)) = head.block(lane) else { return Ok(Vec::new()) };
         let entry = self.entries[group];
         let mut block = Vec::new();
