@@ -65,6 +65,10 @@ fn sum(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
 
 fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut mean = Mean::default();
+    if window.kind != Kind::Counter {
+        window.cells().iter().for_each(|cell| mean.add_sum(cell.sum, f64::from(cell.n)));
+        return Ok(Some(mean.mean()));
+    }
     for cell in window.cells() {
         mean.add_sum(values_sum(cell, window.kind, "avg_over_time")?, f64::from(cell.n));
     }

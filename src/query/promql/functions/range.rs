@@ -107,14 +107,14 @@ pub(crate) fn over_windows(
     let mut around_ms = 0;
     for series in &windows.cells.series {
         bounds.check_time()?;
-        let mut cursor = Cursor::default();
+        let (mut cursor, mut widths) = (Cursor::default(), windows.cells.widths());
         let mut values = Vec::with_capacity(steps.count);
         let mut seen = 0;
         for (index, evaluated_at) in steps.times().enumerate() {
             let to = windows.shift.of(evaluated_at);
             let from = to - windows.range_ms;
             let (mut lo, mut hi) = cursor.advance(&series.cells, from, to);
-            let width_ms = windows.cells.width_at(to);
+            let width_ms = widths.at(to);
             if windows.range_ms < width_ms
                 && let Some(around) = cell_around(&series.cells, hi, to, width_ms)
             {

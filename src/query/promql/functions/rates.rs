@@ -217,7 +217,7 @@ mod tests {
             }
         }
         let mut out = Vec::new();
-        append_cells(&slots, kind, &mut out);
+        append_cells(&mut slots, kind, &mut out);
         out
     }
 

@@ -118,7 +118,7 @@ mod tests {
                 }
             }
             let mut cells = Vec::new();
-            crate::query::promql::value::cells::append_cells(&slots, Kind::Gauge, &mut cells);
+            crate::query::promql::value::cells::append_cells(&mut slots, Kind::Gauge, &mut cells);
             let to = at(count);
             for found in [deriv(&window(&samples, to)), deriv(&window(&cells, to))] {
                 prop_assert!((found.unwrap() - slope).abs() < 1e-6, "{found:?} {slope}");

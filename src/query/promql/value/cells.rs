@@ -7,6 +7,9 @@ use crate::{
     store::Slot,
 };
 
+/// Room of slots is kept if no more than this part of it is not needed.
+const SURPLUS_PART: usize = 8;
+
 /// A cell with the times of its readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimedCell {
@@ -84,8 +87,17 @@ impl TimedCell {
     }
 }
 
-/// Appends slots as timed cells. A cell of two samples is two cells: both are known.
-pub(crate) fn append_cells(slots: &[Slot], kind: Kind, out: &mut Vec<TimedCell>) {
+/// Appends slots as timed cells, and may keep their room for that. A cell of two samples is two
+/// cells: both are known.
+pub(crate) fn append_cells(slots: &mut Vec<Slot>, kind: Kind, out: &mut Vec<TimedCell>) {
+    // Most often no cell is split, and nothing is there yet: then they become timed cells where they are.
+    let is_each_one = slots.iter().all(|slot| !matches!(slot.cell.n, 0 | 2));
+    let surplus = slots.capacity() - slots.len();
+    if is_each_one && out.is_empty() && surplus <= slots.len() / SURPLUS_PART {
+        let own = std::mem::take(slots).into_iter();
+        *out = own.map(|slot| TimedCell::of_slot(slot.start, &slot.cell)).collect();
+        return;
+    }
     out.reserve(slots.len());
     for slot in slots.iter().filter(|slot| slot.cell.n > 0) {
         let cell = TimedCell::of_slot(slot.start, &slot.cell);
@@ -107,7 +119,7 @@ mod tests {
         cell.merge(&Cell::reading(3000, 9.0, 4.0, Some(2.0)));
         let slot = Slot { start: UnixMillis(60_000), cell };
         let mut out = Vec::new();
-        append_cells(&[slot], Kind::Counter, &mut out);
+        append_cells(&mut vec![slot], Kind::Counter, &mut out);
         let sums: Vec<_> = out.iter().map(|cell| (cell.last_at, cell.sum, cell.last)).collect();
         assert_eq!(sums, [(61_000, 2.0, 5.0), (63_000, 4.0, 9.0)]);
         assert!(out.iter().all(|cell| cell.max.is_finite()));
@@ -115,8 +127,31 @@ mod tests {
         let mut cell = Cell::reading(1000, 5.0, 0.0, None);
         cell.merge(&Cell::reading(3000, 9.0, 4.0, Some(2.0)));
         out.clear();
-        append_cells(&[Slot { start: UnixMillis(0), cell }], Kind::Counter, &mut out);
+        append_cells(&mut vec![Slot { start: UnixMillis(0), cell }], Kind::Counter, &mut out);
         assert_eq!((out[0].sum, out[0].max), (0.0, f64::NEG_INFINITY));
         assert_eq!((out[1].sum, out[1].max), (4.0, 2.0));
+    }
+
+    #[test]
+    fn slots_become_the_same_cells_where_they_are_and_behind_others() {
+        let slot = |minute: i64, n: u32| {
+            let mut cell = Cell::single(500, minute as f64);
+            (1..n).for_each(|at| cell.merge(&Cell::single(1000 * at, f64::from(at))));
+            Slot { start: UnixMillis(60_000 * minute), cell }
+        };
+        let mut slots: Vec<_> =
+            (0..100).map(|minute| slot(minute, 1 + 2 * (minute as u32 % 3))).collect();
+        let others = slots.clone();
+        let mut own = Vec::new();
+        append_cells(&mut slots, Kind::Gauge, &mut own);
+        assert!(slots.is_empty(), "their room is the cells'");
+        let mut behind = vec![TimedCell::sample(-1, 0.0)];
+        append_cells(&mut others.clone(), Kind::Gauge, &mut behind);
+        assert_eq!(own, behind[1..]);
+        assert_eq!((own[7].first_at, own[7].n, own[7].first), (420_500, 3, 7.0));
+        let mut sparse = Vec::with_capacity(1000);
+        sparse.extend_from_slice(&others);
+        append_cells(&mut sparse, Kind::Gauge, &mut Vec::new());
+        assert_eq!(sparse, others, "much room is not kept");
     }
 }

@@ -42,10 +42,27 @@ pub(crate) struct CellSeries {
 }
 
 impl CellMatrix {
-    /// Width of the slots that hold cells of this time; 0 when there are no slots.
-    pub(crate) fn width_at(&self, at: i64) -> i64 {
-        let next = self.widths.partition_point(|(from, _)| *from <= at);
-        self.widths.get(next.saturating_sub(1)).map_or(0, |(_, width)| *width)
+    /// The widths of slots as times go forward.
+    pub(crate) fn widths(&self) -> Widths<'_> {
+        Widths { all: &self.widths, next: 0 }
+    }
+}
+
+/// See [`CellMatrix::widths`].
+pub(crate) struct Widths<'a> {
+    all: &'a [(i64, i64)],
+    /// The first that begins behind the last time that was asked for.
+    next: usize,
+}
+
+impl Widths<'_> {
+    /// Width of the slots that hold cells of this time, which may not go back; 0 when there are no
+    /// slots.
+    pub(crate) fn at(&mut self, at: i64) -> i64 {
+        while self.all.get(self.next).is_some_and(|(from, _)| *from <= at) {
+            self.next += 1;
+        }
+        self.all.get(self.next.saturating_sub(1)).map_or(0, |(_, width)| *width)
     }
 }
 
