@@ -47,6 +47,11 @@ impl Stopwatch {
         Self(std::time::Instant::now())
     }
 
+    /// From the start to that of another one, which was started later.
+    pub fn until(&self, later: &Self) -> std::time::Duration {
+        later.0.saturating_duration_since(self.0)
+    }
+
     /// Time since the start.
     pub fn elapsed(&self) -> std::time::Duration {
         self.0.elapsed()

@@ -171,6 +171,12 @@ impl SeriesKey {
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
+    /// How many tags there are.
+    pub fn tags_count(&self) -> usize {
+        let ends = self.0.bytes().filter(|byte| *byte == 0).count();
+        ends / 2
+    }
+
     /// The value of a tag.
     pub fn tag(&self, name: &str) -> Option<&str> {
         self.tags().find(|(tag, _)| *tag == name).map(|(_, value)| value)

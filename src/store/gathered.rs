@@ -11,7 +11,15 @@ use crate::model::{Cell, SeriesId, UnixMillis};
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<(u32, Slot)>);
 
+/// Cells that room is made for before any is there, at most.
+const ROOM_MAX: usize = 1 << 14;
+
 impl Gathered {
+    /// Makes room for so many more cells, or for many of them.
+    pub(super) fn reserve(&mut self, cells: usize) {
+        self.0.reserve(cells.min(ROOM_MAX));
+    }
+
     /// Adds a cell.
     pub(super) fn push(&mut self, place: usize, start: i64, cell: Cell) {
         self.0.push((place as u32, Slot { start: UnixMillis(start), cell }));

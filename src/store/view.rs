@@ -159,7 +159,9 @@ impl View {
     /// The cells of the head that are not in documents.
     fn in_head(&self, head: &HeadReader) -> Result<Gathered, StoreError> {
         let mut found = Gathered::default();
-        for slot in head.slots(self.range.clone())? {
+        let slots = head.slots(self.range.clone())?;
+        found.reserve(slots.len().saturating_mul(self.series.len()));
+        for slot in slots {
             if self.has_absorbed(head.through, slot) {
                 continue;
             }

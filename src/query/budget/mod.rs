@@ -116,8 +116,10 @@ impl Budget {
     /// When the time is over, or nobody waits for the answer.
     pub fn check(&self) -> Result<(), OverBudget> {
         let Some(own) = &self.0 else { return Ok(()) };
-        own.is_over()?;
-        own.turn.hold(|| own.is_over())
+        // The clock is read once: this stands before each of many small series.
+        let now = Stopwatch::start();
+        own.is_over_at(&now)?;
+        own.turn.hold(&now, || own.is_over_at(&Stopwatch::start()))
     }
 
     /// Takes so many bytes until the query ends.
@@ -158,10 +160,10 @@ impl Budget {
 }
 
 impl Limited {
-    fn is_over(&self) -> Result<(), OverBudget> {
+    fn is_over_at(&self, now: &Stopwatch) -> Result<(), OverBudget> {
         if self.is_abandoned.load(Ordering::Relaxed) {
             return Err(OverBudget::Abandoned);
         }
-        if self.watch.elapsed() >= self.time_max { Err(OverBudget::Time) } else { Ok(()) }
+        if self.watch.until(now) >= self.time_max { Err(OverBudget::Time) } else { Ok(()) }
     }
 }

@@ -125,11 +125,12 @@ impl Turn {
     /// waits until `is_over` has an error. The thread is nice from then on.
     pub(super) fn hold(
         &self,
+        now: &Stopwatch,
         is_over: impl Fn() -> Result<(), OverBudget>,
     ) -> Result<(), OverBudget> {
         let is_held = self.is_held.get();
         if is_held {
-            if self.slice.get().elapsed() < self.queue.slice {
+            if self.slice.get().until(now) < self.queue.slice {
                 return Ok(());
             }
             self.slices.set(self.slices.get().saturating_add(1));
@@ -247,7 +248,7 @@ mod tests {
                 scope.spawn(move || {
                     let turn = scheduler.turn();
                     for _ in 0..slices {
-                        turn.hold(never).unwrap();
+                        turn.hold(&Stopwatch::start(), never).unwrap();
                         work();
                     }
                 });
@@ -277,13 +278,13 @@ mod tests {
         let scheduler = scheduler(1);
         let long = scheduler.turn();
         for _ in 0..1000 {
-            long.hold(never).unwrap();
+            long.hold(&Stopwatch::start(), never).unwrap();
         }
         std::thread::scope(|scope| {
             let short = scope.spawn(|| {
                 let turn = scheduler.turn();
                 for _ in 0..3 {
-                    turn.hold(never).unwrap();
+                    turn.hold(&Stopwatch::start(), never).unwrap();
                 }
             });
             while scheduler.waiting() == 0 {
@@ -291,7 +292,7 @@ mod tests {
             }
             // It ends only because the long one gives its turn back.
             while !short.is_finished() {
-                long.hold(never).unwrap();
+                long.hold(&Stopwatch::start(), never).unwrap();
             }
         });
         drop(long);
@@ -302,14 +303,18 @@ mod tests {
     fn a_wait_can_be_given_up_and_holds_up_nobody() {
         let scheduler = scheduler(1);
         let holder = scheduler.turn();
-        holder.hold(never).unwrap();
-        assert_eq!(scheduler.turn().hold(at_once), Err(OverBudget::Time), "it is taken");
+        holder.hold(&Stopwatch::start(), never).unwrap();
+        assert_eq!(
+            scheduler.turn().hold(&Stopwatch::start(), at_once),
+            Err(OverBudget::Time),
+            "it is taken"
+        );
         let done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             let (next, done) = (&scheduler, &done);
             scope.spawn(move || {
                 let turn = next.turn();
-                turn.hold(never).unwrap();
+                turn.hold(&Stopwatch::start(), never).unwrap();
                 while done.load(Ordering::SeqCst) == 0 {
                     std::thread::yield_now();
                 }
@@ -317,8 +322,11 @@ mod tests {
             while scheduler.waiting() == 0 {
                 std::thread::yield_now();
             }
-            while holder.hold(at_once).is_ok() {}
-            assert!(holder.hold(at_once).is_err(), "what gave up has no turn to give back");
+            while holder.hold(&Stopwatch::start(), at_once).is_ok() {}
+            assert!(
+                holder.hold(&Stopwatch::start(), at_once).is_err(),
+                "what gave up has no turn to give back"
+            );
             done.store(1, Ordering::SeqCst);
         });
         drop(holder);

@@ -59,7 +59,7 @@ impl Labels {
 
     /// What the labels of a stored series take, at most: less while they are as they are stored.
     pub fn bytes_of_key(key: &SeriesKey) -> usize {
-        SERIES_BYTES + key.as_bytes().len() + key.tags().count() * LABEL_BYTES
+        SERIES_BYTES + key.as_bytes().len() + key.tags_count() * LABEL_BYTES
     }
 
     /// Name and value of each label, in order of the names.
