@@ -280,8 +280,8 @@ impl Partitions {
         files.map(|file| self.medium.allocated_bytes(file).unwrap_or(0)).sum()
     }
 
-    /// Removes a partition and its file. Readers that hold it finish. When it fails, the partition
-    /// is still there, to be removed again.
+    /// Removes a partition and its files. Readers that hold it finish. When it fails, the partition
+    /// is still there, to be removed again; segments without one are removed by a start.
     pub(super) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
@@ -291,8 +291,15 @@ impl Partitions {
         self.register.forget(file)?;
         let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
         self.medium.remove(file).map_err(fault)?;
-        partition.segments.remove_files()?;
         self.open.write().remove(&id);
+        if let Err(cause) = partition.segments.remove_files() {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::warn!(
+                file,
+                cause,
+                "cannot remove a dropped partition's segments; a start does"
+            );
+        }
         Ok(true)
     }
 }
