@@ -129,8 +129,8 @@ struct Heard {
     known: BTreeSet<String>,
     last: Option<(i64, Said)>,
     is_twice_fine: bool,
-    /// When alerts were heard of again that had been muted.
-    unmuted: BTreeMap<&'static str, i64>,
+    /// When an alert was last muted, or heard of again.
+    muted_at: Option<i64>,
 }
 
 impl Heard {
@@ -141,13 +141,11 @@ impl Heard {
             let passed = world.now - before;
             // Repeats count from decisions, which are at most an interval older.
             let is_repeat = *same == own && !own.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
-            // One that has ended and fires again since is news, or one that was muted while it was
-            // decided that nothing else fires.
-            let is_new = |name: &String| {
-                world.alerts[name.as_str()].starts_at > *before
-                    || self.unmuted.get(name.as_str()).is_some_and(|at| at >= before)
-            };
-            let is_fine = self.is_twice_fine || own.0.iter().any(is_new);
+            // One that has ended and fires again since is news, and so is that this one has ended.
+            let is_new = |name: &String| world.alerts[name.as_str()].starts_at > *before;
+            // What is muted between decision and telling is left out, and what was is news later.
+            let is_muting = self.muted_at.is_some_and(|at| at >= *before);
+            let is_fine = self.is_twice_fine || is_muting || own.0.iter().chain(&own.1).any(is_new);
             assert!(!is_repeat || is_fine, "{own:?} twice within {passed}");
         }
         self.is_twice_fine = false;
@@ -182,9 +180,8 @@ proptest! {
                 Event::Fire(at) => world.fire(NAMES[at]),
                 Event::End(at) => world.end(NAMES[at]),
                 Event::Mute(at) => {
-                    if world.muted.remove(NAMES[at]) {
-                        receiver.unmuted.insert(NAMES[at], world.now);
-                    } else {
+                    receiver.muted_at = Some(world.now);
+                    if !world.muted.remove(NAMES[at]) {
                         world.muted.insert(NAMES[at]);
                     }
                 }
@@ -213,8 +210,8 @@ proptest! {
             }
         }
         // Once it is quiet and nothing is muted, the receiver knows what fires.
-        for name in std::mem::take(&mut world.muted) {
-            receiver.unmuted.insert(name, world.now);
+        if !std::mem::take(&mut world.muted).is_empty() {
+            receiver.muted_at = Some(world.now);
         }
         for _ in 0..(INTERVAL_MS * 2 + REPEAT_MS + WAIT_MS) / STEP_MS {
             for (_, own) in world.run(STEP_MS) {
