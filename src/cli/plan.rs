@@ -100,7 +100,7 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
             right(bytes(own.bytes_at_most)),
         ]);
     }
-    for (name, count) in [("head", plan.head), ("journal", plan.journal)] {
+    for (name, count) in [("head", plan.head), ("journal", plan.journal), ("log", plan.log)] {
         disk.add_row([right(name), right(""), right(""), right(bytes(count)), right(bytes(count))]);
     }
     let (all, most) = (bytes(plan.disk()), bytes(plan.disk_at_most()));
@@ -145,6 +145,7 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
         "granularities": granularities.collect::<Vec<_>>(),
         "head_bytes": plan.head,
         "journal_bytes": plan.journal,
+        "log_bytes": plan.log,
         "written_bytes_per_second": plan.written_per_second,
         "cores": plan.cores,
         "machine": {

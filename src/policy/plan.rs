@@ -25,17 +25,18 @@ const HEAD_FREE: f64 = 1.1;
 const HEAD_WRITTEN: f64 = 1.3;
 /// How long documents wait for what is late before they are written.
 const LATENESS_MS: f64 = 120_000.0;
-/// Bytes of a sample in the journal, packed, in runs of 2, 4, 8 .. pages, and once more until those of
-/// the checkpoint before are filled again; of a series there, its name and its counter's state. Fitted
-/// to the two runs of the same test, of 10 and of 30 samples a series between checkpoints. And of the
-/// state, which each checkpoint writes: `granary bench --like host` by 12 rounds, all in one checkpoint.
-const JOURNAL_SAMPLE_BYTES: f64 = 24.5;
-const JOURNAL_SERIES_BYTES: f64 = 70.0;
+/// Bytes of a series in the journal: its name and its counter's state, written twice until the pages
+/// of the first time are free. Measured by the same test. And of the state, which each checkpoint
+/// writes: `granary bench --like host` by 12 rounds, all in one checkpoint.
+const JOURNAL_SERIES_BYTES: f64 = 210.0;
 const STATE_BYTES: f64 = 25.0;
-/// Bytes of a commit to the journal beside its record, seven pages, and those of a sample there. Measured
-/// with 2,500,000 series, each host a request a minute at a moment of its own.
-const COMMIT_BYTES: f64 = 29e3;
+/// Bytes that a file of the log gets, at most, before there is another one, and of a sample there, packed.
+const LOG_BYTES: f64 = 4e6;
+/// Zeros at its end.
+const LOG_ROOM_BYTES: f64 = 256e3;
 const RECORD_SAMPLE_BYTES: f64 = 6.5;
+/// Bytes of a commit to the log beside its record: the rest of a page, twice with what follows it.
+const COMMIT_BYTES: f64 = 4096.0;
 /// Seconds that a commit takes with what it waits for, as a rule and where two requests and more come
 /// while a group waits long; with so many samples it does not.
 const COMMIT_SECONDS: f64 = 0.003;
@@ -109,8 +110,10 @@ pub struct Plan {
     pub granularities: Vec<PlannedGranularity>,
     /// Bytes of the head, at most.
     pub head: u64,
-    /// Bytes of the journal, with the names of the series, at most.
+    /// Bytes of the journal's tables, with the names of the series.
     pub journal: u64,
+    /// Bytes of the journal's log, at most.
+    pub log: u64,
     /// Bytes written in a second, on average.
     pub written_per_second: u64,
     /// Cores in use, on average.
@@ -149,7 +152,8 @@ impl Plan {
             set.iter().map(|own| planned(fleet, own, count, checkpoint_ms, age_ms)).collect();
         let head = head_bytes(fleet, set, checkpoint_ms, age_ms) * count * HEAD_FREE;
         let between = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
-        let journal = count * JOURNAL_SERIES_BYTES + between * JOURNAL_SAMPLE_BYTES;
+        let log = (between * RECORD_SAMPLE_BYTES + LOG_BYTES)
+            .min(samples_per_second * age_ms / 1000.0 * RECORD_SAMPLE_BYTES + LOG_ROOM_BYTES);
         let cells = cell_bytes_due(count, bounds);
         let memory =
             MEMORY_BASE + count * MEMORY_SERIES_BYTES + cells + bounds.cache_bytes_max as f64;
@@ -159,7 +163,8 @@ impl Plan {
             memory: memory as u64,
             granularities,
             head: head as u64,
-            journal: journal as u64,
+            journal: (count * JOURNAL_SERIES_BYTES) as u64,
+            log: log as u64,
             written_per_second: written(fleet, set, count, checkpoint_ms) as u64,
             cores: samples_per_second * CORE_SECONDS,
         }
@@ -167,13 +172,17 @@ impl Plan {
 
     /// Bytes on disk.
     pub fn disk(&self) -> u64 {
-        self.granularities.iter().map(|own| own.bytes).sum::<u64>() + self.head + self.journal
+        self.granularities.iter().map(|own| own.bytes).sum::<u64>() + self.rest()
     }
 
     /// The same of values that are random to the last bit.
     pub fn disk_at_most(&self) -> u64 {
         let documents: u64 = self.granularities.iter().map(|own| own.bytes_at_most).sum();
-        documents + self.head + self.journal
+        documents + self.rest()
+    }
+
+    fn rest(&self) -> u64 {
+        self.head + self.journal + self.log
     }
 
     /// What a machine lacks, each with what to do.

@@ -8,12 +8,13 @@ use super::{
     dictionary::changes,
     documents::sealed,
     head,
-    journal::{granularities::StoredGranularity, record, series_row},
+    journal::{granularities::StoredGranularity, log, record, series_row},
 };
 
 /// For fuzzing: reads bytes as rows of the journal's tables.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
     record::fuzz(bytes);
+    log::read::fuzz(bytes);
     series_row::fuzz_rows(bytes);
     series_states::fuzz_rows(bytes);
     changes::fuzz_rows(bytes);

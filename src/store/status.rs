@@ -8,7 +8,6 @@ use super::{
     catalog::senders::SenderInfo,
     counters::Counters,
     documents::{Documents, PartitionInfo},
-    file::names::JOURNAL_FILE,
     handle::Store,
 };
 use crate::model::{PartitionId, UnixMillis};
@@ -134,7 +133,7 @@ impl Store {
 
     /// Bytes that the journal takes on the medium.
     pub fn journal_bytes(&self) -> u64 {
-        self.inner.medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0)
+        self.inner.journal.bytes()
     }
 
     /// Bytes that all files take on the medium.

@@ -128,13 +128,13 @@ impl Store {
             let rows = inner.catalog.read().frozen_rows(from, ROWS_AT_ONCE);
             let Some(last) = rows.last() else { break };
             let end = last.row + 1;
-            inner.journal.cut(CutPart::States { through, rows, end })?;
+            inner.journal.cut(&CutPart::States { through, rows, end })?;
             frozen.stored_rows.store(end, Ordering::Relaxed);
         }
         for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
-            inner.journal.cut(CutPart::Senders(senders.to_vec()))?;
+            inner.journal.cut(&CutPart::Senders(senders.to_vec()))?;
         }
-        inner.journal.cut(CutPart::End { through, now })
+        inner.journal.cut(&CutPart::End { through, now })
     }
 }
 

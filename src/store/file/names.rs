@@ -19,7 +19,8 @@ pub(crate) const HEAD_FILE: &str = "head.redb";
 pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 /// Where partitions are, a folder for each granularity.
 const FOLDER: &str = "partitions";
-const FILE_END: &str = ".redb";
+/// End of the names of files with tables.
+pub(crate) const FILE_END: &str = ".redb";
 /// Of a segment, behind its partition's name and a number.
 const SEGMENT_END: &str = ".sealed";
 

@@ -1,15 +1,13 @@
 //! What a finished checkpoint leaves in the journal: states and senders as of its last record, in
 //! parts, then the number of that record.
 //!
-//! A part rides with an append that is about to be made durable, so that no batch waits for a
-//! checkpoint's sync; when nobody appends, it has a transaction of its own. Rows of states are
-//! stored in order, and the journal says up to which row they are as of which record: after a crash
-//! in between, a replay leaves those rows out up to that record, whose cells are in the head and in
-//! documents by then. To mark a sender's number twice is to mark it once. Must never know: what checkpoints write before.
+//! Rows of states are stored in order, and the journal says up to which row they are as of which
+//! record: after a crash in between, a replay leaves those rows out up to that record, whose cells
+//! are in the head and in documents by then. To mark a sender's number twice is to mark it once.
+//! Must never know: what checkpoints write before.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
 use redb::{ReadableTable, WriteTransaction};
 
 use super::{
@@ -21,9 +19,7 @@ use crate::{
     store::{catalog::series_states::EncodedRow, error::StoreError},
 };
 
-/// How long a part waits for the next append, when appends follow each other.
-const RIDE_WAIT: Duration = Duration::from_secs(1);
-/// Records that one append removes, at most.
+/// Records that one transaction removes, at most.
 const REMOVED_MAX: u64 = 1000;
 
 /// A part of what a checkpoint leaves.
@@ -37,64 +33,10 @@ pub(crate) enum CutPart {
     End { through: u64, now: UnixMillis },
 }
 
-/// Where a part waits for an append.
-#[derive(Debug, Default)]
-pub(super) struct Ride {
-    place: Mutex<Place>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Place {
-    part: Option<Arc<CutPart>>,
-    is_appending: bool,
-    /// The last part rode, so that another append may be expected at once.
-    has_ridden: bool,
-}
-
-impl Ride {
-    /// An append begins; what it is to take along.
-    pub(super) fn begin(&self) -> Option<Arc<CutPart>> {
-        let mut place = self.place.lock();
-        place.is_appending = true;
-        self.changed.notify_all();
-        place.part.clone()
-    }
-
-    /// The append is over, and what it took along is durable or not.
-    pub(super) fn end(&self, has_taken: bool, is_durable: bool) {
-        let mut place = self.place.lock();
-        place.is_appending = false;
-        if has_taken && is_durable {
-            place.part = None;
-        }
-        self.changed.notify_all();
-    }
-
-    /// Waits for an append to take a part along; gives it back when none did.
-    fn take_along(&self, part: CutPart) -> Option<Arc<CutPart>> {
-        let mut place = self.place.lock();
-        place.part = Some(Arc::new(part));
-        // The append that is under way began without the part, the next one takes it.
-        let rounds = if place.is_appending || place.has_ridden { 2 } else { 0 };
-        for _ in 0..rounds {
-            self.changed.wait_while(&mut place, |place| place.is_appending);
-            let is_waiting = |place: &mut Place| place.part.is_some() && !place.is_appending;
-            self.changed.wait_while_for(&mut place, is_waiting, RIDE_WAIT);
-        }
-        self.changed.wait_while(&mut place, |place| place.is_appending);
-        place.has_ridden = place.part.is_none();
-        place.part.take()
-    }
-}
-
 impl Journal {
     /// Stores a part durably.
-    pub(crate) fn cut(&self, part: CutPart) -> Result<(), StoreError> {
-        match self.ride.take_along(part) {
-            None => Ok(()),
-            Some(part) => self.file.transact(OPERATION, |txn| part.store(txn)),
-        }
+    pub(crate) fn cut(&self, part: &CutPart) -> Result<(), StoreError> {
+        self.file.transact(OPERATION, |txn| part.store(txn))
     }
 
     /// Up to which record, and in which rows, states are ahead of the last cut.
@@ -144,8 +86,8 @@ impl CutPart {
     }
 }
 
-/// Removes some of the records that a checkpoint covers: there may be very many. Returns whether
-/// there were any.
+/// Removes some of the records of older releases that a checkpoint covers: there may be very many.
+/// Returns whether there were any.
 pub(super) fn remove_covered(txn: &WriteTransaction) -> Result<bool, StoreError> {
     let meta = txn.open_table(META).map_err(fail(OPERATION))?;
     let through = meta.get(THROUGH_KEY).map_err(fail(OPERATION))?.map_or(0, |own| own.value());

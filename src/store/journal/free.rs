@@ -1,20 +1,17 @@
-//! The space of records that are not needed any more: given back when it is much.
+//! The space of what is not needed any more: files of the log are removed, and the tables' is given
+//! back when it is much. What changes tables waits meanwhile, so it has to be worth it.
 //!
-//! Appends wait meanwhile, so it has to be worth it: what they fill again before the next checkpoint
-//! is kept for them. Must never know: which records are needed.
+//! Must never know: which records are needed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use redb::ReadableTable;
+use redb::{ReadableTable, ReadableTableMetadata};
 
-use super::{Journal, SERIES, cut::remove_covered, fail};
+use super::{Journal, RECORDS, SERIES, cut::remove_covered, fail, log};
 use crate::store::error::StoreError;
 
-/// So much may be free, twice what is not, and what appends fill again.
+/// So much may be free, and twice what is not.
 const FREE_BYTES_MAX: u64 = 4 << 20;
-/// Pages for each byte that was appended since the last time: redb takes runs of 2, 4, 8 .. pages, and
-/// gives those of a removed record out again after the next commit.
-const PAGES_A_BYTE: u64 = 3;
 /// What the journal keeps of a series, about.
 const SERIES_BYTES: u64 = 256;
 
@@ -24,21 +21,11 @@ pub(super) struct FreeSpace {
     bytes_max: AtomicU64,
     /// What the file took when there was little to give back; 0 when there was much since.
     compact_bytes: AtomicU64,
-    /// Bytes of records since it was last asked whether space is to be given back.
-    appended: AtomicU64,
 }
 
 impl Default for FreeSpace {
     fn default() -> Self {
-        let (compact_bytes, appended) = Default::default();
-        Self { bytes_max: AtomicU64::new(FREE_BYTES_MAX), compact_bytes, appended }
-    }
-}
-
-impl FreeSpace {
-    /// Notes that so many bytes were appended.
-    pub(super) fn note_appended(&self, bytes: usize) {
-        self.appended.fetch_add(bytes as u64, Ordering::Relaxed);
+        Self { bytes_max: AtomicU64::new(FREE_BYTES_MAX), compact_bytes: AtomicU64::new(0) }
     }
 }
 
@@ -48,15 +35,18 @@ impl Journal {
         self.free.bytes_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Removes what a checkpoint covers, and gives its space back, when that is much more than what
-    /// appends fill again.
+    /// Removes what a checkpoint covers, and gives the tables' space back when it is much.
     pub(crate) fn give_back(&self) -> Result<(), StoreError> {
-        let appended = self.free.appended.swap(0, Ordering::Relaxed);
+        let covered = self.log.lock().covered(self.checkpointed_through()?);
+        for first in covered {
+            log::remove(&self.medium, first)?;
+            self.log.lock().forget(first);
+        }
         let before = self.file.bytes()?;
-        if before <= self.kept_max()?.saturating_add(appended * PAGES_A_BYTE) {
+        while self.has_records()? && self.file.transact("give back space", remove_covered)? {}
+        if before <= self.kept_max()? {
             return Ok(());
         }
-        while self.file.transact("give back space", remove_covered)? {}
         if self.file.compact()? {
             let after = self.file.bytes()?;
             let is_compact = after > before / 4 * 3;
@@ -65,7 +55,16 @@ impl Journal {
         Ok(())
     }
 
-    /// What the file may take when nothing is appended.
+    /// Whether there are records in the table where older releases and snapshots have them.
+    fn has_records(&self) -> Result<bool, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let table = txn.open_table(RECORDS).map_err(fail("read"))?;
+            Ok(!table.is_empty().map_err(fail("read"))?)
+        })
+    }
+
+    /// What the file of the tables may take.
     fn kept_max(&self) -> Result<u64, StoreError> {
         let kept = self.free.compact_bytes.load(Ordering::Relaxed);
         let kept = kept.max(self.known_series()? * SERIES_BYTES);

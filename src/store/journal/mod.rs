@@ -1,16 +1,19 @@
-//! The journal: `journal.redb`, the durable log of accepted batches and what belongs to it.
+//! The journal: the durable log of accepted batches, in flat files, and `journal.redb` with what
+//! belongs to it: series, and what checkpoints leave of the records that they cover.
 //!
-//! One group commit is one transaction with the record and the new series; what a checkpoint leaves
-//! rides with such transactions.
+//! One group commit is one append to the log. Series that are new are stored before the record that
+//! names them.
 //!
 //! Must never know: what batches mean; the catalog does.
 
 mod append;
 mod columns;
+mod copy;
 mod cut;
 mod free;
 pub(crate) mod granularities;
 mod loading;
+pub(crate) mod log;
 pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;
@@ -18,7 +21,7 @@ pub(crate) mod series_row;
 use std::{collections::BTreeSet, sync::Arc};
 
 use parking_lot::Mutex;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, TableHandle, WriteTransaction};
+use redb::{ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
     dictionary::changes::SeriesUpdate,
@@ -33,11 +36,12 @@ use super::{
 use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
 pub(crate) use cut::CutPart;
-use cut::Ride;
 use free::FreeSpace;
 use granularities::StoredGranularity;
+use log::Log;
 use record::Record;
 
+/// Records of older releases, and of snapshots.
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
 const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
 const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
@@ -50,18 +54,22 @@ const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const THROUGH_KEY: &str = "checkpointed_through";
 const LAST_RUN_KEY: &str = "last_run";
+/// The first record of the log's last file.
+const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
-/// Its size is bounded, and it is committed all the time: a start may read it whole.
+/// Its size is bounded: a start may read it whole.
 const OPTIONS: FileOptions =
     FileOptions { cache_bytes: 16 << 20, quick_repair: false, frees_late: true };
 
 /// The open journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    medium: Arc<dyn Medium>,
     file: DatabaseFile,
+    /// Locked before what is unsure.
+    log: Mutex<Log>,
     unsure: Mutex<Unsure>,
-    ride: Ride,
     free: FreeSpace,
 }
 
@@ -77,34 +85,17 @@ impl Journal {
             refuse_orphans(medium)?;
             DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?
         };
-        let (unsure, ride, free) = Default::default();
-        let journal = Self { file, unsure, ride, free };
-        journal.file.guard("open", || journal.check_version())?;
-        Ok(journal)
-    }
-
-    fn check_version(&self) -> Result<(), StoreError> {
-        const OPERATION: &str = "check the version";
-        let txn = self.file.read()?;
-        let meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        let found =
-            meta.get(VERSION_KEY).map_err(fail(OPERATION))?.map_or(0, |guard| guard.value());
-        if found == FORMAT_VERSION {
-            return Ok(());
-        }
-        version::check(JOURNAL_FILE, found)?;
-        drop((meta, txn));
-        // Releases that only know the old format must not open it any more.
-        self.file.transact("raise the version", create)
+        file.guard("open", || check_version(&file))?;
+        let last = file.guard("open", || meta(&file, LOG_KEY))?;
+        let log = Mutex::new(Log::open(medium.clone(), last)?);
+        let (unsure, free) = Default::default();
+        Ok(Self { medium: medium.clone(), file, log, unsure, free })
     }
 
     /// What the time was when the store was last run; `None` when it was not, or before releases
     /// that remember it.
     pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
-        let txn = self.file.read()?;
-        let meta = txn.open_table(META).map_err(fail("read"))?;
-        let found = meta.get(LAST_RUN_KEY).map_err(fail("read"))?;
-        Ok(found.map(|guard| UnixMillis(guard.value() as i64)))
+        Ok(meta(&self.file, LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
     }
 
     /// Remembers what the time is.
@@ -123,34 +114,12 @@ impl Journal {
     }
 
     fn meta(&self, key: &str) -> Result<u64, StoreError> {
-        let txn = self.file.read()?;
-        self.file.guard("read", || {
-            let meta = txn.open_table(META).map_err(fail("read"))?;
-            Ok(meta.get(key).map_err(fail("read"))?.map_or(0, |guard| guard.value()))
-        })
+        self.file.guard("read", || Ok(meta(&self.file, key)?.unwrap_or(0)))
     }
 
-    /// Writes a journal of the same content, as it is at one moment, into another medium, where
-    /// only these files are.
-    pub(crate) fn copy_to(
-        &self,
-        target: &Arc<dyn Medium>,
-        files: &[String],
-    ) -> Result<(), StoreError> {
-        let from = self.file.read()?;
-        let name = JOURNAL_FILE.to_owned();
-        DatabaseFile::create(target, name, OPTIONS, |_, to| {
-            copy_table(&from, to, META)?;
-            copy_table(&from, to, RECORDS)?;
-            copy_table(&from, to, SERIES)?;
-            copy_table(&from, to, CHANGES)?;
-            copy_table(&from, to, SENDERS)?;
-            copy_table(&from, to, STATES)?;
-            copy_table(&from, to, SEEN)?;
-            copy_table(&from, to, GRANULARITIES)?;
-            note_files(to, files)
-        })?;
-        Ok(())
+    /// Bytes that it takes on the medium.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes().unwrap_or(0) + self.log.lock().bytes()
     }
 
     /// The files that were registered.
@@ -243,23 +212,46 @@ impl Journal {
         after: u64,
         mut out: impl FnMut(u64, Record) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        let mut decoded = |number: u64, bytes: &[u8]| {
+            let record = record::decode(bytes)
+                .ok_or_else(|| corrupt(format!("record {number} cannot be read")))?;
+            out(number, record)
+        };
+        let mut through = after;
         let txn = self.file.read()?;
         self.file.guard("replay", || {
             let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
-            let entries = table.range(after + 1..).map_err(fail("replay"))?;
-            for (expected, entry) in (after + 1..).zip(entries) {
-                let (sequence, bytes) = entry.map_err(fail("replay"))?;
-                let sequence = sequence.value();
-                if sequence != expected {
-                    return Err(corrupt(format!("record {expected} is missing before {sequence}")));
+            for entry in table.range(after + 1..).map_err(fail("replay"))? {
+                let (number, bytes) = entry.map_err(fail("replay"))?;
+                let (number, expected) = (number.value(), through + 1);
+                if number != expected {
+                    return Err(corrupt(format!("record {expected} is missing before {number}")));
                 }
-                let record = record::decode(bytes.value())
-                    .ok_or_else(|| corrupt(format!("record {sequence} cannot be read")))?;
-                out(sequence, record)?;
+                decoded(number, bytes.value())?;
+                through = number;
             }
             Ok(())
-        })
+        })?;
+        drop(txn);
+        self.log.lock().replay(through, decoded)
     }
+}
+
+fn check_version(file: &DatabaseFile) -> Result<(), StoreError> {
+    let found = meta(file, VERSION_KEY)?.unwrap_or(0);
+    if found == FORMAT_VERSION {
+        return Ok(());
+    }
+    version::check(JOURNAL_FILE, found)?;
+    // Releases that only know the old format must not open it any more.
+    file.transact("raise the version", create)
+}
+
+/// A number of the table of numbers.
+fn meta(file: &DatabaseFile, key: &str) -> Result<Option<u64>, StoreError> {
+    let txn = file.read()?;
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    Ok(meta.get(key).map_err(fail("read"))?.map(|guard| guard.value()))
 }
 
 /// Makes all tables, and those that an older version did not have.
@@ -289,7 +281,8 @@ fn note_files(txn: &WriteTransaction, files: &[String]) -> Result<(), StoreError
 
 /// Refuses a store whose journal is gone.
 fn refuse_orphans(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
-    let Some(other) = names::data_files(medium)?.into_iter().next() else { return Ok(()) };
+    let others = [names::data_files(medium)?, log::names(medium)?].concat();
+    let Some(other) = others.into_iter().next() else { return Ok(()) };
     let problem = format!(
         "it is missing, but {other} is there: see that the whole disk is mounted, put the journal \
          back, or make a new data directory of a snapshot with `granary restore`; to begin anew, \
@@ -304,18 +297,4 @@ fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Stor
 
 fn corrupt(problem: String) -> StoreError {
     StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem }
-}
-
-fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
-    from: &ReadTransaction,
-    to: &WriteTransaction,
-    table: TableDefinition<'_, K, V>,
-) -> Result<(), StoreError> {
-    let source = from.open_table(table).map_err(fail("copy"))?;
-    let mut copy = to.open_table(table).map_err(fail("copy"))?;
-    for entry in source.iter().map_err(fail("copy"))? {
-        let (key, value) = entry.map_err(fail("copy"))?;
-        copy.insert(key.value(), value.value()).map_err(fail("copy"))?;
-    }
-    Ok(())
 }

@@ -15,10 +15,11 @@ use crate::{
         file::{
             assertion,
             medium::Medium,
-            names::{HEAD_FILE, JOURNAL_FILE, data_files, partition_of_segment},
+            names::{FILE_END, HEAD_FILE, JOURNAL_FILE, data_files},
             watched::Watched,
         },
         handle::Store,
+        journal::log,
         rows::series_at,
     },
 };
@@ -26,6 +27,7 @@ use crate::{
 /// Names of all files that hold data, the journal first.
 pub(super) fn all(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let mut names = vec![JOURNAL_FILE.to_owned()];
+    names.extend(log::names(medium)?);
     names.extend(data_files(medium)?);
     Ok(names)
 }
@@ -41,8 +43,8 @@ pub(super) fn check_integrity(
 ) -> Result<(), StoreError> {
     report.files += 1;
     report.bytes += medium.allocated_bytes(name).unwrap_or(0);
-    if partition_of_segment(name).is_some() {
-        // Its blocks are checked with the documents in them.
+    if !name.ends_with(FILE_END) {
+        // Blocks of segments are checked with the documents in them, records when they are replayed.
         return Ok(());
     }
     let check = || {

@@ -1,0 +1,77 @@
+//! A copy of the journal, for a snapshot: all of it in its tables, and no log.
+//!
+//! Must never know: what else a snapshot has.
+
+use std::sync::Arc;
+
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+
+use super::{
+    CHANGES, GRANULARITIES, Journal, LOG_KEY, META, OPTIONS, RECORDS, SEEN, SENDERS, SERIES,
+    STATES, fail, note_files,
+};
+use crate::store::{
+    error::StoreError,
+    file::{database::DatabaseFile, medium::Medium, names::JOURNAL_FILE},
+};
+
+impl Journal {
+    /// Writes a journal of the same content, as it is at one moment, into another medium, where
+    /// only these files are.
+    pub(crate) fn copy_to(
+        &self,
+        target: &Arc<dyn Medium>,
+        files: &[String],
+    ) -> Result<(), StoreError> {
+        let mut records = Vec::new();
+        let from = {
+            // Series that a record names are there when it is.
+            let log = self.log.lock();
+            log.replay(self.checkpointed_through()?, |number, record| {
+                records.push((number, record.to_vec()));
+                Ok(())
+            })?;
+            self.file.read()?
+        };
+        let name = JOURNAL_FILE.to_owned();
+        DatabaseFile::create(target, name, OPTIONS, |_, to| {
+            copy_table(&from, to, META)?;
+            copy_table(&from, to, RECORDS)?;
+            store_records(to, &records)?;
+            copy_table(&from, to, SERIES)?;
+            copy_table(&from, to, CHANGES)?;
+            copy_table(&from, to, SENDERS)?;
+            copy_table(&from, to, STATES)?;
+            copy_table(&from, to, SEEN)?;
+            copy_table(&from, to, GRANULARITIES)?;
+            note_files(to, files)
+        })?;
+        Ok(())
+    }
+}
+
+/// Has a copy of the journal hold records in its tables, and none in a log.
+fn store_records(txn: &WriteTransaction, all: &[(u64, Vec<u8>)]) -> Result<(), StoreError> {
+    const OPERATION: &str = "copy records";
+    let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+    for (number, record) in all {
+        records.insert(number, &**record).map_err(fail(OPERATION))?;
+    }
+    let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    meta.remove(LOG_KEY).map_err(fail(OPERATION))?;
+    Ok(())
+}
+
+fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<(), StoreError> {
+    let source = from.open_table(table).map_err(fail("copy"))?;
+    let mut copy = to.open_table(table).map_err(fail("copy"))?;
+    for entry in source.iter().map_err(fail("copy"))? {
+        let (key, value) = entry.map_err(fail("copy"))?;
+        copy.insert(key.value(), value.value()).map_err(fail("copy"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! The bytes of a log's file: a header, then a frame for each record, then zeros.
+//!
+//! Headers lie in one sector each, so a write that was torn left one whole or did not touch it.
+//! What a frame's header is checked with no sender knows: no record looks like frames. Must never
+//! know: where the bytes come from.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// Bytes of a header; frames begin at multiples of it.
+pub(super) const HEADER_BYTES: usize = 32;
+const MAGIC: &[u8; 8] = b"granjlog";
+
+/// What a file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileHeader {
+    /// Its first record's number.
+    pub(super) first: u64,
+    /// What the headers of its frames are checked with.
+    pub(super) salt: u64,
+}
+
+impl FileHeader {
+    pub(super) fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let (magic, numbers) = (u64::from_le_bytes(*MAGIC), [self.first, self.salt]);
+        header_bytes([magic, numbers[0], numbers[1]], 0)
+    }
+
+    /// Reads a file's header; `None` when it is not as it was written.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let [magic, first, salt] = read_header(bytes.first_chunk()?, 0)?;
+        (magic == u64::from_le_bytes(*MAGIC)).then_some(Self { first, salt })
+    }
+}
+
+/// Three numbers, and their checksum.
+fn header_bytes(numbers: [u64; 3], salt: u64) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    for (place, number) in header.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
+        *place = number.to_le_bytes();
+    }
+    let check = xxh3_64_with_seed(&header[..24], salt);
+    header[24..].copy_from_slice(&check.to_le_bytes());
+    header
+}
+
+fn read_header(header: &[u8; HEADER_BYTES], salt: u64) -> Option<[u64; 3]> {
+    let [first, second, third, check] = header.as_chunks::<8>().0 else { return None };
+    let numbers = [first, second, third].map(|bytes| u64::from_le_bytes(*bytes));
+    (u64::from_le_bytes(*check) == xxh3_64_with_seed(&header[..24], salt)).then_some(numbers)
+}
+
+/// Replaces what is in `out` by the frame of a record.
+pub(super) fn encode(salt: u64, number: u64, record: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let numbers = [number, record.len() as u64, xxh3_64(record)];
+    out.extend_from_slice(&header_bytes(numbers, salt));
+    out.extend_from_slice(record);
+    out.resize(out.len().next_multiple_of(HEADER_BYTES), 0);
+}
+
+/// Goes through the frames of a file.
+#[derive(Debug)]
+pub(super) struct Frames<'a> {
+    bytes: &'a [u8],
+    header: FileHeader,
+    /// Where the next frame is to begin.
+    at: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames of a whole file; `None` when its header is damaged.
+    pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
+        Some(Self { bytes, header: FileHeader::read(bytes)?, at: HEADER_BYTES })
+    }
+
+    pub(super) fn header(&self) -> FileHeader {
+        self.header
+    }
+
+    /// Where the frames so far end.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether anything but zeros follows.
+    pub(super) fn has_rest(&self) -> bool {
+        self.bytes.get(self.at..).unwrap_or_default().iter().any(|byte| *byte != 0)
+    }
+
+    /// The next record and its number; `None` at the end, where a frame may be that was not written
+    /// whole.
+    ///
+    /// # Errors
+    /// What is damaged: something that was written whole.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &'a [u8])>, String> {
+        // Room for what comes next is durable before anything is written there.
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(header) = rest.first_chunk() else {
+            return Err(format!("it is cut short at byte {}", self.bytes.len()));
+        };
+        if header == &[0; HEADER_BYTES] {
+            return self.end(self.at, |part| read_header(part, self.header.salt).is_some());
+        }
+        let Some([number, length, check]) = read_header(header, self.header.salt) else {
+            return Err(format!("what is at byte {} is no record", self.at));
+        };
+        let begin = self.at + HEADER_BYTES;
+        let end = usize::try_from(length).ok().and_then(|length| begin.checked_add(length));
+        let record = end.and_then(|end| self.bytes.get(begin..end));
+        let Some(record) = record else {
+            return Err(format!("it is cut short in record {number}"));
+        };
+        let after = (begin + record.len()).next_multiple_of(HEADER_BYTES);
+        if xxh3_64(record) != check {
+            return self.end(after, |_| true);
+        }
+        self.at = after;
+        Ok(Some((number, record)))
+    }
+
+    /// One record at a time is written, where zeros are: what follows one that was written whole
+    /// tells.
+    fn end(
+        &self,
+        rest_at: usize,
+        is_written: impl Fn(&[u8; HEADER_BYTES]) -> bool,
+    ) -> Result<Option<(u64, &'a [u8])>, String> {
+        let rest = self.bytes.get(rest_at..).unwrap_or_default().as_chunks().0;
+        let is_zero = |part: &[u8; HEADER_BYTES]| part == &[0; HEADER_BYTES];
+        if rest.iter().any(|part| !is_zero(part) && is_written(part)) {
+            return Err(format!("the record at byte {} is damaged, and more follows", self.at));
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const ROOM: usize = 4096;
+
+    fn file(first: u64, records: &[Vec<u8>]) -> Vec<u8> {
+        let header = FileHeader { first, salt: 77 };
+        let (mut file, mut frame) = (header.to_bytes().to_vec(), Vec::new());
+        for (number, record) in (first..).zip(records) {
+            encode(77, number, record, &mut frame);
+            file.extend_from_slice(&frame);
+        }
+        file.resize(file.len() + ROOM, 0);
+        file
+    }
+
+    fn read(file: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, String> {
+        let mut frames = Frames::new(file).ok_or("header")?;
+        let mut found = Vec::new();
+        while let Some((number, record)) = frames.next()? {
+            found.push((number, record.to_vec()));
+        }
+        Ok(found)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(records in vec(vec(any::<u8>(), 0..200), 0..20)) {
+            let expected: Vec<_> = (9..).zip(records.clone()).collect();
+            prop_assert_eq!(read(&file(9, &records)), Ok(expected));
+        }
+
+        /// Of the last write some sectors are there.
+        #[test]
+        fn a_torn_frame_is_the_end(
+            records in vec(vec(any::<u8>(), 0..200), 0..9),
+            torn in vec(1_u8.., 1..3000),
+            kept in any::<u8>(),
+        ) {
+            let before = file(9, &records);
+            let mut all = records.clone();
+            all.push(torn);
+            let mut after = file(9, &all);
+            after.truncate(before.len());
+            for (index, sector) in after.chunks_mut(512).enumerate() {
+                if kept & 1 << (index % 8) == 0 {
+                    let from = index * 512;
+                    sector.copy_from_slice(&before[from..from + sector.len()]);
+                }
+            }
+            let found = read(&after).unwrap();
+            prop_assert!(found.len() >= records.len());
+            prop_assert_eq!(&found, &(9..).zip(all).take(found.len()).collect::<Vec<_>>());
+        }
+
+        /// Nothing that was followed by something is taken for the end.
+        #[test]
+        fn damage_before_the_last_record_is_told(
+            records in vec(vec(any::<u8>(), 0..200), 2..9),
+            place in any::<prop::sample::Index>(),
+            bit in 0_u32..8,
+        ) {
+            let whole = file(9, &records);
+            let mut last = Vec::new();
+            encode(77, 0, records.last().unwrap(), &mut last);
+            let mut bytes = whole.clone();
+            let at = place.index(whole.len() - ROOM - last.len());
+            bytes[at] ^= 1_u8 << bit;
+            // Behind a record there may be anything: it is not read.
+            prop_assert!(read(&bytes).is_err() || read(&bytes) == read(&whole));
+            prop_assert!(read(&whole[..at]).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300), length in any::<u64>()) {
+            let mut file = FileHeader { first: 1, salt: 77 }.to_bytes().to_vec();
+            file.extend_from_slice(&header_bytes([1, length, 0], 77));
+            file.extend_from_slice(&bytes);
+            let _ = (read(&bytes), read(&file));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The log: the records of the journal, in flat files that are appended to and removed whole.
+//!
+//! An append writes a frame where durable zeros are, and syncs. One that failed may be on the disk
+//! all the same; zeros are written over it before anything else is. The journal's tables say which
+//! file is the last one, before there is anything in it. Must never know: what records mean.
+
+mod frame;
+pub(crate) mod read;
+
+use std::{io, sync::Arc};
+
+use redb::StorageBackend;
+
+use self::frame::{FileHeader, HEADER_BYTES};
+use crate::store::{
+    error::StoreError,
+    file::{database::UNFINISHED, medium::Medium},
+};
+
+/// Where the files are.
+const FOLDER: &str = "journal";
+const FILE_END: &str = ".log";
+/// A file that has so much is followed by another one.
+const FILE_BYTES: u64 = 4 << 20;
+/// Zeros are written so much at once.
+const ROOM_BYTES: u64 = 256 << 10;
+/// The files of records.
+#[derive(Debug)]
+pub(super) struct Log {
+    medium: Arc<dyn Medium>,
+    /// The first record of each file, ascending; the last one is appended to.
+    files: Vec<u64>,
+    /// The last file, if it is open.
+    open: Option<OpenFile>,
+    salt: u64,
+    /// Where the next frame begins.
+    at: u64,
+    /// Up to where there are durable zeros from there on.
+    room_end: u64,
+    /// Something may be where there should be zeros.
+    is_unsure: bool,
+    /// The next record is the first one of another file, and nothing else may become of it.
+    is_turning: bool,
+    /// That file, when it was made.
+    made: Option<(FileHeader, OpenFile)>,
+    frame: Vec<u8>,
+}
+
+type OpenFile = Box<dyn StorageBackend>;
+
+/// Path of a file below the data directory.
+fn name_of(first: u64) -> String {
+    format!("{FOLDER}/{first}{FILE_END}")
+}
+
+/// Paths of the files below a data directory.
+pub(crate) fn names(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
+    Ok(numbers(medium)?.into_iter().map(name_of).collect())
+}
+
+fn numbers(medium: &Arc<dyn Medium>) -> Result<Vec<u64>, StoreError> {
+    let names = medium.list(FOLDER).map_err(fault("list", FOLDER))?;
+    let number = |name: &String| name.strip_suffix(FILE_END)?.parse().ok();
+    let mut numbers: Vec<_> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+impl Log {
+    /// Opens the files up to the last one that the journal knows, and finds their end.
+    pub(super) fn open(medium: Arc<dyn Medium>, last: Option<u64>) -> Result<Self, StoreError> {
+        let (files, unknown): (Vec<_>, _) =
+            numbers(&medium)?.into_iter().partition(|first| Some(*first) <= last);
+        for name in medium.list(FOLDER).map_err(fault("list", FOLDER))? {
+            if name.ends_with(UNFINISHED) {
+                let name = format!("{FOLDER}/{name}");
+                medium.remove(&name).map_err(fault("remove", &name))?;
+            }
+        }
+        if let Some(last) = last
+            && files.last() != Some(&last)
+        {
+            let problem = "it is missing, and records that were acknowledged may be in it: put it \
+                           back, or make a new data directory of a snapshot with `granary restore`";
+            return Err(StoreError::Mismatch { file: name_of(last), problem: problem.to_owned() });
+        }
+        let (open, made, frame) = Default::default();
+        let (is_unsure, is_turning) = (false, false);
+        let [salt, at, room_end] = [0; 3];
+        let mut this =
+            Self { medium, files, open, salt, at, room_end, is_unsure, is_turning, made, frame };
+        this.remove_unused(&unknown)?;
+        if let Some(last) = last {
+            this.find_end(last)?;
+        }
+        Ok(this)
+    }
+
+    /// Appends a record, durably. `note` is told when it is the first one of a new file, before it
+    /// is written, and makes that durable.
+    pub(super) fn append(
+        &mut self,
+        number: u64,
+        record: &[u8],
+        note: impl FnOnce(u64) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        if self.is_turning || self.files.is_empty() || self.at >= FILE_BYTES {
+            self.turn(number, note)?;
+        }
+        self.settle()?;
+        frame::encode(self.salt, number, record, &mut self.frame);
+        let end = self.at + self.frame.len() as u64;
+        let durable = end + HEADER_BYTES as u64;
+        if durable > self.room_end {
+            self.fill(self.room_end, durable.next_multiple_of(ROOM_BYTES))?;
+        }
+        self.is_unsure = true;
+        let (at, frame) = (self.at, std::mem::take(&mut self.frame));
+        let written = self.with_file("append to", |file| {
+            file.write(at, &frame)?;
+            file.sync_data()
+        });
+        self.frame = frame;
+        written?;
+        (self.at, self.is_unsure) = (end, false);
+        Ok(())
+    }
+
+    /// Makes sure that what failed is not on the disk.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        if self.is_unsure {
+            // What the system has in memory of it may not be what is on the disk.
+            self.open = None;
+            self.fill(self.at, self.room_end)?;
+            self.is_unsure = false;
+        }
+        Ok(())
+    }
+
+    /// Writes zeros, durably.
+    fn fill(&mut self, from: u64, to: u64) -> Result<(), StoreError> {
+        let filled = self.with_file("make room in", |file| {
+            write_zeros(&**file, from, to)?;
+            file.sync_data()
+        });
+        match filled {
+            Ok(()) => self.room_end = to,
+            // Opened again, it is as the disk has it.
+            Err(_) => self.open = None,
+        }
+        filled
+    }
+
+    fn with_file(
+        &mut self,
+        operation: &'static str,
+        run: impl FnOnce(&OpenFile) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
+        let name = name_of(self.files.last().copied().unwrap_or_default());
+        let file = match self.open.take() {
+            Some(file) => file,
+            None => self.medium.open(&name).map_err(fault("open", &name))?,
+        };
+        let outcome = run(&file).map_err(fault(operation, &name));
+        self.open = Some(file);
+        outcome
+    }
+
+    /// Begins another file.
+    fn turn(
+        &mut self,
+        first: u64,
+        note: impl FnOnce(u64) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        // From here on the journal may have it, and what is in the file before it from this
+        // record on does not count.
+        self.is_turning = true;
+        if self.made.is_none() {
+            self.made = Some(self.make(first).map_err(fault("create", &name_of(first)))?);
+        }
+        note(first)?;
+        let Some((header, file)) = self.made.take() else { return Ok(()) };
+        self.files.push(first);
+        (self.open, self.salt) = (Some(file), header.salt);
+        (self.at, self.room_end) = (HEADER_BYTES as u64, ROOM_BYTES);
+        (self.is_unsure, self.is_turning) = (false, false);
+        Ok(())
+    }
+
+    fn make(&self, first: u64) -> io::Result<(FileHeader, OpenFile)> {
+        let (name, new) = (name_of(first), format!("{}{UNFINISHED}", name_of(first)));
+        self.medium.remove(&new)?;
+        let file = self.medium.create(&new)?;
+        let header = FileHeader { first, salt: fastrand::u64(..) };
+        file.write(0, &header.to_bytes())?;
+        write_zeros(&*file, HEADER_BYTES as u64, ROOM_BYTES)?;
+        file.sync_data()?;
+        self.medium.rename(&new, &name)?;
+        Ok((header, file))
+    }
+
+    /// The files that hold no record after `through`, but for the last one.
+    pub(super) fn covered(&self, through: u64) -> Vec<u64> {
+        let ends = self.files.windows(2).filter(|pair| pair[1] <= through.saturating_add(1));
+        ends.map(|pair| pair[0]).collect()
+    }
+
+    /// Takes note that a file was removed.
+    pub(super) fn forget(&mut self, first: u64) {
+        self.files.retain(|own| *own != first);
+    }
+
+    /// Bytes that the files take.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = |first: &u64| self.medium.allocated_bytes(&name_of(*first)).unwrap_or(0);
+        self.files.iter().map(bytes).sum()
+    }
+}
+
+/// Removes a file that holds nothing that is needed.
+pub(super) fn remove(medium: &Arc<dyn Medium>, first: u64) -> Result<(), StoreError> {
+    medium.remove(&name_of(first)).map_err(fault("remove", &name_of(first)))
+}
+
+fn write_zeros(file: &dyn StorageBackend, from: u64, to: u64) -> io::Result<()> {
+    // The system counts what it holds as one piece, and is given at once, as written whole later.
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut at = from;
+    while at < to {
+        let count = (to - at).min(ZEROS.len() as u64);
+        file.write(at, &ZEROS[..count as usize])?;
+        at += count;
+    }
+    Ok(())
+}
+
+fn corrupt(first: u64) -> impl FnOnce(String) -> StoreError {
+    move |problem| StoreError::Corrupt { file: name_of(first), problem }
+}
+
+fn fault<'a>(operation: &'static str, file: &'a str) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |cause| StoreError::Io { operation, file: file.to_owned(), cause }
+}

@@ -1,0 +1,109 @@
+//! Reading the log: its end when it is opened, and its records.
+//!
+//! Must never know: what is appended next.
+
+use super::{FILE_BYTES, Log, corrupt, fault, frame::Frames, name_of, remove};
+use crate::store::{error::StoreError, file::names::JOURNAL_FILE};
+
+/// No file is longer: a record is at most 4 GB, and begins before the limit of a file.
+const FILE_BYTES_MAX: u64 = FILE_BYTES + (5 << 30);
+
+impl Log {
+    /// Removes files that were made without the journal being told: there is nothing in them.
+    pub(super) fn remove_unused(&self, files: &[u64]) -> Result<(), StoreError> {
+        for first in files.iter().copied() {
+            if frames_of(&self.read(first)?, first)?.next().map_err(corrupt(first))?.is_some() {
+                let problem = format!("it has records, and {JOURNAL_FILE} does not know of it");
+                return Err(corrupt(first)(problem));
+            }
+            remove(&self.medium, first)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn find_end(&mut self, last: u64) -> Result<(), StoreError> {
+        let bytes = self.read(last)?;
+        let mut frames = frames_of(&bytes, last)?;
+        while frames.next().map_err(corrupt(last))?.is_some() {}
+        self.salt = frames.header().salt;
+        (self.at, self.room_end) = (frames.at() as u64, bytes.len() as u64);
+        self.is_unsure = frames.has_rest();
+        if self.is_unsure {
+            let (file, at) = (name_of(last), self.at);
+            tracing::info!(
+                file,
+                at,
+                "the last record was not written whole: nobody was told of it"
+            );
+        }
+        Ok(())
+    }
+
+    /// Hands out the records after `after`, in order.
+    pub(in crate::store::journal) fn replay(
+        &self,
+        after: u64,
+        mut out: impl FnMut(u64, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut next = after + 1;
+        for (index, first) in self.files.iter().copied().enumerate() {
+            let until = self.files.get(index + 1).copied().unwrap_or(u64::MAX);
+            if until <= next {
+                continue;
+            }
+            if first > next {
+                return Err(missing(first, next, first));
+            }
+            let bytes = self.read(first)?;
+            let mut frames = frames_of(&bytes, first)?;
+            while next < until {
+                let Some((number, record)) = frames.next().map_err(corrupt(first))? else { break };
+                if number > next {
+                    return Err(missing(first, next, number));
+                }
+                if number == next {
+                    out(number, record)?;
+                    next += 1;
+                }
+            }
+            if next < until && until != u64::MAX {
+                return Err(missing(first, next, until));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, first: u64) -> Result<Vec<u8>, StoreError> {
+        let name = name_of(first);
+        let is_last = self.files.last() == Some(&first);
+        let opened = match &self.open {
+            Some(_) if is_last => None,
+            _ => Some(self.medium.open(&name).map_err(fault("open", &name))?),
+        };
+        let Some(file) = opened.as_ref().or(self.open.as_ref()) else { return Ok(Vec::new()) };
+        let length = file.len().map_err(fault("read", &name))?;
+        if length > FILE_BYTES_MAX {
+            return Err(corrupt(first)("it is longer than any that is written".to_owned()));
+        }
+        let mut bytes = vec![0; length as usize];
+        file.read(0, &mut bytes).map_err(fault("read", &name))?;
+        Ok(bytes)
+    }
+}
+
+/// For fuzzing: reads bytes as a file of the log.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Some(mut frames) = Frames::new(bytes) else { return };
+    while let Ok(Some((_, record))) = frames.next() {
+        assert!(record.len() <= bytes.len());
+    }
+}
+
+fn frames_of(bytes: &[u8], first: u64) -> Result<Frames<'_>, StoreError> {
+    let frames = Frames::new(bytes).filter(|frames| frames.header().first == first);
+    frames.ok_or_else(|| corrupt(first)("it does not begin as it was written".to_owned()))
+}
+
+fn missing(first: u64, number: u64, before: u64) -> StoreError {
+    corrupt(first)(format!("record {number} is missing before {before}"))
+}
