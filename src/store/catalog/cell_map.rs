@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
-const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<i64>());
+const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<(i64, usize)>());
 /// Bytes of the index for each row that it has room for.
 const INDEX_BYTES: usize = 11;
 /// Bytes that a row takes besides its cells: what doubles may be half empty.
@@ -96,9 +96,19 @@ impl SlotCells {
 /// Cells of one granularity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellMap {
-    /// By slot start in Unix milliseconds.
-    slots: BTreeMap<i64, SlotCells>,
+    /// Where a slot is, by its start in Unix milliseconds.
+    places: BTreeMap<i64, usize>,
+    /// In the order in which they came.
+    slots: Vec<SlotCells>,
     bytes: usize,
+}
+
+/// Where a slot is in its map, and the row of it that was written last, by number and place: neighbours
+/// come one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotPlace {
+    slot: usize,
+    row: Option<(u32, usize)>,
 }
 
 impl CellMap {
@@ -107,79 +117,80 @@ impl CellMap {
         self.bytes
     }
 
-    /// A cursor that writes many cells of one slot without looking the slot up again.
-    pub(crate) fn slot(&mut self, start: i64) -> SlotWriter<'_> {
-        let bytes = &mut self.bytes;
-        let cells = self.slots.entry(start).or_insert_with(|| {
-            *bytes += SLOT_BYTES;
-            SlotCells::default()
-        });
-        SlotWriter { cells, bytes, row: None }
+    /// Where a slot is, made if it is not there. It stays there.
+    pub(crate) fn place(&mut self, start: i64) -> SlotPlace {
+        let next = self.slots.len();
+        let slot = *self.places.entry(start).or_insert(next);
+        if slot == next {
+            self.slots.push(SlotCells::default());
+            self.bytes += SLOT_BYTES;
+        }
+        SlotPlace { slot, row: None }
+    }
+
+    /// Merges a cell into that of a series.
+    pub(crate) fn merge(&mut self, place: &mut SlotPlace, series: SeriesId, cell: &Cell) {
+        let (number, lane) = row_and_lane(series);
+        let slot = &mut self.slots[place.slot];
+        let row = match place.row {
+            Some((own, row)) if own == number => row,
+            _ if cell.is_empty() => return,
+            _ => slot.enter(number, &mut self.bytes),
+        };
+        place.row = Some((number, row));
+        self.bytes += slot.rows[row].merge(lane, cell);
     }
 
     /// The slots that begin within the range, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> impl Iterator<Item = (i64, &SlotCells)> {
-        self.slots.range(range).map(|(start, cells)| (*start, cells))
+        self.places.range(range).map(|(start, place)| (*start, &self.slots[*place]))
     }
 
     /// All slots, ascending.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (i64, &SlotCells)> {
-        self.slots.iter().map(|(start, cells)| (*start, cells))
+        self.places.iter().map(|(start, place)| (*start, &self.slots[*place]))
     }
 
-    /// Bytes that samples of one slot make the map grow by, at most.
-    pub(crate) fn growth(&self, start: i64, series: &[SeriesId]) -> usize {
-        let slot = self.slots.get(&start);
-        let mut bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
+    /// What samples of a slot make the map grow by.
+    pub(crate) fn growth(&self, start: i64) -> Growth<'_> {
+        let slot = self.places.get(&start).map(|place| &self.slots[*place]);
+        let bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
         // What is full grows by more than it needs.
-        let mut doubled = slot.map_or(0, SlotCells::room_bytes);
-        let (mut entered, mut row, mut row_doubled) = (None, None, 0);
-        for id in series {
-            let (number, lane) = row_and_lane(*id);
-            if entered != Some(number) {
-                entered = Some(number);
-                row = slot.and_then(|slot| slot.row(number));
-                row_doubled = row.map_or(0, |row| 3 * row.count() * size_of::<Cell>());
-                bytes += row.map_or(0, CellRow::whole_growth);
-                if row.is_none() {
-                    bytes += ROW_BYTES + std::mem::take(&mut doubled);
-                }
-            }
-            if row.is_none_or(|row| !row.has(lane)) {
-                bytes += CELL_BYTES + std::mem::take(&mut row_doubled);
+        let doubled = slot.map_or(0, SlotCells::room_bytes);
+        Growth { slot, bytes, doubled, entered: None, row: None, row_doubled: 0 }
+    }
+}
+
+/// See [`CellMap::growth`].
+#[derive(Debug)]
+pub(crate) struct Growth<'a> {
+    slot: Option<&'a SlotCells>,
+    /// What comes once, with the next sample.
+    bytes: usize,
+    doubled: usize,
+    entered: Option<u32>,
+    row: Option<&'a CellRow>,
+    row_doubled: usize,
+}
+
+impl Growth<'_> {
+    /// Bytes that one more sample adds, at most.
+    pub(crate) fn add(&mut self, series: SeriesId) -> usize {
+        let (number, lane) = row_and_lane(series);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if self.entered != Some(number) {
+            self.entered = Some(number);
+            self.row = self.slot.and_then(|slot| slot.row(number));
+            self.row_doubled = self.row.map_or(0, |row| 3 * row.count() * size_of::<Cell>());
+            bytes += self.row.map_or(0, CellRow::whole_growth);
+            if self.row.is_none() {
+                bytes += ROW_BYTES + std::mem::take(&mut self.doubled);
             }
         }
+        if self.row.is_none_or(|row| !row.has(lane)) {
+            bytes += CELL_BYTES + std::mem::take(&mut self.row_doubled);
+        }
         bytes
-    }
-}
-
-/// See [`CellMap::slot`].
-pub(crate) struct SlotWriter<'a> {
-    cells: &'a mut SlotCells,
-    bytes: &'a mut usize,
-    /// Number and place of the row that was written last: neighbours come one after the other.
-    row: Option<(u32, usize)>,
-}
-
-impl SlotWriter<'_> {
-    /// Merges a cell into that of a series.
-    pub(crate) fn merge(&mut self, series: SeriesId, cell: &Cell) {
-        let (number, lane) = row_and_lane(series);
-        let place = match self.row {
-            Some((own, place)) if own == number => place,
-            _ if cell.is_empty() => return,
-            _ => self.enter(number),
-        };
-        let row = &mut self.cells.rows[place];
-        let before = row.bytes();
-        row.merge(lane, cell);
-        *self.bytes += row.bytes() - before;
-    }
-
-    fn enter(&mut self, number: u32) -> usize {
-        let place = self.cells.enter(number, self.bytes);
-        self.row = Some((number, place));
-        place
     }
 }
 
@@ -190,6 +201,11 @@ mod tests {
     use super::*;
     use crate::store::rows::SERIES_PER_ROW;
 
+    fn merge(map: &mut CellMap, slot: i64, series: u32, cell: &Cell) {
+        let mut place = map.place(slot);
+        map.merge(&mut place, SeriesId(series), cell);
+    }
+
     proptest! {
         #[test]
         fn cells_are_found_as_they_were_merged_and_growth_is_never_more_than_estimated(
@@ -199,9 +215,9 @@ mod tests {
             let mut model: BTreeMap<(i64, u32), Cell> = BTreeMap::new();
             for (slot, series, times) in samples {
                 let cell = Cell { n: times, ..Cell::single(0, f64::from(times)) };
-                let estimated = map.growth(slot, &[SeriesId(series)]);
+                let estimated = map.growth(slot).add(SeriesId(series));
                 let before = map.bytes();
-                map.slot(slot).merge(SeriesId(series), &cell);
+                merge(&mut map, slot, series, &cell);
                 prop_assert!(map.bytes() - before <= estimated);
                 model.entry((slot, series)).or_insert(Cell::EMPTY).merge(&cell);
             }
@@ -209,7 +225,7 @@ mod tests {
                 let mut found = None;
                 let row = [series.saturating_sub(1), series, series + 1, series + 70].map(SeriesId);
                 let place = row.iter().position(|id| id.0 == series)?;
-                map.slots.get(&slot)?.cells(&row[place..], |at, cell| {
+                map.slots(slot..slot + 1).next()?.1.cells(&row[place..], |at, cell| {
                     found = if at == 0 { Some(*cell) } else { found };
                 });
                 found
@@ -236,15 +252,13 @@ mod tests {
     fn a_backfill_of_a_late_series_costs_what_its_samples_do() {
         let mut map = CellMap::default();
         let series = SeriesId(5_000_000);
-        let estimated: usize = (0..10_000).map(|slot| map.growth(slot, &[series])).sum();
-        for slot in 0..10_000 {
-            map.slot(slot).merge(series, &Cell::single(0, 1.0));
-        }
+        let estimated: usize = (0..10_000).map(|slot| map.growth(slot).add(series)).sum();
+        (0..10_000).for_each(|slot| merge(&mut map, slot, series.0, &Cell::single(0, 1.0)));
         assert!(map.bytes() < 8 << 20, "{}", map.bytes());
         assert!(estimated < 16 << 20, "{estimated}");
         // Of many neighbours, a cell costs little more than itself.
         let mut dense = CellMap::default();
-        (0..64_000).for_each(|id| dense.slot(0).merge(SeriesId(id), &Cell::single(0, 1.0)));
+        (0..64_000).for_each(|id| merge(&mut dense, 0, id, &Cell::single(0, 1.0)));
         assert!(dense.bytes() < 64_000 * 64, "{}", dense.bytes());
     }
 }

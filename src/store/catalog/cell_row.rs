@@ -105,36 +105,39 @@ impl CellRow {
         self.lone.len() + self.whole.len()
     }
 
-    /// Merges a cell into that of a series.
-    pub(super) fn merge(&mut self, lane: usize, cell: &Cell) {
+    /// Merges a cell into that of a series; returns by how many bytes it grew.
+    pub(super) fn merge(&mut self, lane: usize, cell: &Cell) -> usize {
         let place = usize::from(self.places[lane]);
         if place > 0 {
-            self.make_whole();
+            let grown = self.make_whole();
             self.whole[place - 1].merge(cell);
-            return;
+            return grown;
         }
         if cell.is_empty() {
-            return;
+            return 0;
         }
-        if let Some(lone) = LoneCell::new(cell).filter(|_| self.is_lone()) {
-            push(&mut self.lone, lone);
-        } else {
-            self.make_whole();
-            push(&mut self.whole, *cell);
-        }
+        let grown = match LoneCell::new(cell) {
+            Some(lone) if self.is_lone() => push(&mut self.lone, lone),
+            _ => self.make_whole() + push(&mut self.whole, *cell),
+        };
         self.places[lane] = self.count() as u8;
+        grown
     }
 
     fn is_lone(&self) -> bool {
         self.whole.capacity() == 0
     }
 
-    fn make_whole(&mut self) {
-        if self.is_lone() {
-            let lone = std::mem::take(&mut self.lone);
-            self.whole.reserve_exact(lone.capacity());
-            self.whole.extend(lone.into_iter().map(LoneCell::cell));
+    /// Returns by how many bytes it grew.
+    fn make_whole(&mut self) -> usize {
+        if !self.is_lone() {
+            return 0;
         }
+        let before = self.bytes();
+        let lone = std::mem::take(&mut self.lone);
+        self.whole.reserve_exact(lone.capacity());
+        self.whole.extend(lone.into_iter().map(LoneCell::cell));
+        self.bytes() - before
     }
 
     /// Merges its cells into others, seen from a wider slot that begins so many milliseconds earlier.
@@ -147,14 +150,16 @@ impl CellRow {
     }
 }
 
-/// Adds a cell, and makes room for it in few steps.
-fn push<T>(cells: &mut Vec<T>, cell: T) {
+/// Adds a cell, and makes room for it in few steps; returns how many bytes that took.
+#[inline]
+fn push<T>(cells: &mut Vec<T>, cell: T) -> usize {
     let room = cells.capacity();
     if cells.len() == room {
         let next = STEPS.into_iter().find(|step| *step > room).unwrap_or(SERIES_PER_ROW);
         cells.reserve_exact(next - room);
     }
     cells.push(cell);
+    (cells.capacity() - room) * size_of::<T>()
 }
 
 #[cfg(test)]
@@ -197,7 +202,8 @@ mod tests {
         let mut row = CellRow::new(3);
         let mut expected = [Cell::EMPTY; SERIES_PER_ROW];
         let mut merge = |lane: usize, cell: Cell, is_whole: bool| {
-            row.merge(lane, &cell);
+            let before = row.bytes();
+            assert_eq!(row.merge(lane, &cell), row.bytes() - before);
             expected[lane].merge(&cell);
             let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
             row.merge_into(0, &mut merged);

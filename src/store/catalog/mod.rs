@@ -13,9 +13,9 @@ pub(crate) mod fan_out;
 pub(crate) mod frozen;
 mod idle;
 mod old_state_row;
-mod runs;
 pub(crate) mod senders;
 pub(crate) mod series_states;
+mod slots;
 mod state_row;
 
 use std::{
@@ -27,11 +27,11 @@ use crate::model::{
     AcceptedBatch, Cell, Correction, GranularityIndex, GranularitySet, Keeping, Kind, SeriesId,
     SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
 };
-use cell_map::CellMap;
+use cell_map::{CellMap, Growth, SlotPlace};
 use frozen::Frozen;
-use runs::{Run, runs};
 use senders::Senders;
 use series_states::{EncodedRow, SeriesStates};
+use slots::Slots;
 
 /// Cells, counter states and senders' windows, as of one journal record.
 #[derive(Debug)]
@@ -161,26 +161,24 @@ impl Catalog {
 
     fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &Keeping) -> TimesTally {
         let mut left = Left { tally: TimesTally::default(), corrections: Vec::new() };
-        let granularities = self.granularities.clone();
-        for run in runs(&granularities, keeping, batch) {
-            self.apply_run(batch, &run, &mut left);
-        }
+        self.apply_samples(batch, keeping, &mut left);
         for (series, Correction { at, increase, rate }) in left.corrections {
             if let Some(finest) = keeping.finest(at) {
                 let slot = self.granularities[finest].slot_start(at).0;
-                self.maps[finest.0].slot(slot).merge(series, &Cell::correction(increase, rate));
+                let map = &mut self.maps[finest.0];
+                let mut place = map.place(slot);
+                map.merge(&mut place, series, &Cell::correction(increase, rate));
             }
         }
         left.tally
     }
 
-    fn apply_run(&mut self, batch: &AcceptedBatch, run: &Run, left: &mut Left) {
-        // Without a living granularity the counter states still move on.
-        let mut slot = run.finest.map(|finest| self.maps[finest.0].slot(run.slot_start.0));
+    fn apply_samples(&mut self, batch: &AcceptedBatch, keeping: &Keeping, left: &mut Left) {
+        let granularities = self.granularities.clone();
+        let mut slots: Slots<'_, Option<SlotPlace>> = Slots::new(&granularities, keeping);
         let window_ms = batch.window_ms();
-        for index in run.samples.clone() {
-            let at = batch.time(index);
-            let (series, value) = (batch.series[index], batch.values[index]);
+        for (index, (series, value)) in batch.series.iter().zip(&batch.values).enumerate() {
+            let (at, series, value) = (batch.time(index), *series, *value);
             if is_stale_marker(value) {
                 self.states.end(series, at);
                 continue;
@@ -190,10 +188,12 @@ impl Catalog {
             {
                 continue;
             }
+            // Without a living granularity the counter states still move on.
+            let slot = slots.at(at, |finest, start| Some(self.maps[finest?.0].place(start.0)));
             let start = batch.start(index);
-            let observed = self.states.observe(series, at, value, start, run.slot_start);
-            if let Some(slot) = &mut slot {
-                slot.merge(series, &observed.cell);
+            let observed = self.states.observe(series, at, value, start, slot.start);
+            if let (Some(finest), Some(place)) = (slot.finest, slot.own) {
+                self.maps[finest.0].merge(place, series, &observed.cell);
             }
             if let Some(correction) = observed.correction {
                 left.corrections.push((series, correction));
@@ -204,16 +204,19 @@ impl Catalog {
     /// Bytes of memory that batches would take when they are applied, at most.
     pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
         let keeping = Keeping::new(&self.granularities, now);
-        let of_run = |batch: &AcceptedBatch, run: &Run| {
-            run.finest.map_or(0, |finest| {
-                self.maps[finest.0].growth(run.slot_start.0, &batch.series[run.samples.clone()])
-            })
-        };
-        let of_batch = |batch| {
-            let runs = runs(&self.granularities, &keeping, batch);
-            runs.map(|run| of_run(batch, &run)).sum::<usize>()
-        };
-        batches.iter().map(of_batch).sum()
+        let mut bytes = 0;
+        for batch in batches {
+            let mut slots: Slots<'_, Option<Growth<'_>>> =
+                Slots::new(&self.granularities, &keeping);
+            for (index, series) in batch.series.iter().enumerate() {
+                let make = |finest: Option<GranularityIndex>, start: UnixMillis| {
+                    Some(self.maps[finest?.0].growth(start.0))
+                };
+                let growth = slots.at(batch.time(index), make).own;
+                bytes += growth.as_mut().map_or(0, |growth| growth.add(*series));
+            }
+        }
+        bytes
     }
 
     /// Sets cells and states aside for a checkpoint. There must be no other one under way.

@@ -99,13 +99,18 @@ impl SeriesStates {
     }
 
     /// Brings the counters of a series' row back if that series is one that was put aside.
+    #[inline]
     fn wake(&mut self, series: SeriesId) {
         let state = &self.states[series.0 as usize];
         if state.kind == Kind::Counter && state.counter().is_none() {
-            let row = row_of(series);
-            let own = self.range(row);
-            self.idle.give_back(row, &mut self.states[own]);
+            self.wake_row(row_of(series));
         }
+    }
+
+    #[cold]
+    fn wake_row(&mut self, row: u32) {
+        let own = self.range(row);
+        self.idle.give_back(row, &mut self.states[own]);
     }
 
     /// The series of a row.
@@ -125,6 +130,7 @@ impl SeriesStates {
     }
 
     /// Takes in one sample, see [`SeriesState::observe`].
+    #[inline]
     pub(crate) fn observe(
         &mut self,
         series: SeriesId,
@@ -163,14 +169,20 @@ impl SeriesStates {
         verdict
     }
 
+    #[inline]
     fn mark(&mut self, series: SeriesId) {
         let row = row_of(series);
         if self.marked != Some(row) {
-            self.marked = Some(row);
-            self.changed.insert(row);
-            if self.frozen.contains(&row) && !self.images.contains_key(&row) {
-                self.images.insert(row, self.encode(row));
-            }
+            self.mark_row(row);
+        }
+    }
+
+    #[cold]
+    fn mark_row(&mut self, row: u32) {
+        self.marked = Some(row);
+        self.changed.insert(row);
+        if self.frozen.contains(&row) && !self.images.contains_key(&row) {
+            self.images.insert(row, self.encode(row));
         }
     }
 
