@@ -176,6 +176,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds a sample; `start` says since when a counter counts, 0 when not known.
+    #[inline]
     pub fn push(&mut self, target: Target, at: UnixMillis, value: f64, start: i64) {
         if self.samples.len() == self.samples.capacity() {
             self.grow();
@@ -185,6 +186,7 @@ impl<'a> Rows<'a> {
         }
     }
 
+    #[cold]
     fn grow(&mut self) {
         let more = self.samples.len().max(SAMPLES_AT_ONCE);
         if let Some(memory) = &mut self.memory

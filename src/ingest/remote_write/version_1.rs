@@ -4,10 +4,10 @@
 
 use granary_exposition::wire::{Fields, WireFault};
 
-use super::{Contents, Families, Labels, entries, histogram, sample};
+use super::{Contents, Families, Labels, entries, histogram, plain_sample, sample};
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
-    model::Kind,
+    model::{Kind, UnixMillis},
 };
 
 const PROTOCOL: u8 = 1;
@@ -42,19 +42,27 @@ fn series(
         rows.fits(labels.len(), entries(message, [2, 4])?);
         return Ok(());
     }
-    let mut fields = Fields::of(&message[labels.len()..]);
+    let mut rest = &message[labels.len()..];
     let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
+    let find = |rows: &mut Rows<'_>| {
+        rows.series(Fingerprint::of(PROTOCOL, labels), |limits| {
+            let labels = describe("")?;
+            let kind = families.kind(labels.metric);
+            labels.described(kind, "", limits)
+        })
+    };
     let mut target = None;
+    while let Some((at, value, behind)) = next_plain_sample(rest) {
+        let target = *target.get_or_insert_with(|| find(rows));
+        contents.samples += 1;
+        rows.push(target, at, value, 0);
+        rest = behind;
+    }
+    let mut fields = Fields::of(rest);
     while let Some((field, value)) = fields.next_field()? {
         match field {
             2 => {
-                let target = *target.get_or_insert_with(|| {
-                    rows.series(Fingerprint::of(PROTOCOL, labels), |limits| {
-                        let labels = describe("")?;
-                        let kind = families.kind(labels.metric);
-                        labels.described(kind, "", limits)
-                    })
-                });
+                let target = *target.get_or_insert_with(|| find(rows));
                 let (at, value, start) = sample(value.bytes())?;
                 contents.samples += 1;
                 rows.push(target, at, value, start);
@@ -72,6 +80,15 @@ fn series(
         }
     }
     Ok(())
+}
+
+/// The next sample, if it stands there as senders write it, and what is behind it.
+fn next_plain_sample(bytes: &[u8]) -> Option<(UnixMillis, f64, &[u8])> {
+    const SAMPLE: u8 = 2 << 3 | 2;
+    let ([SAMPLE, length], behind) = bytes.split_first_chunk()? else { return None };
+    let (message, behind) = behind.split_at_checked(usize::from(*length))?;
+    let (at, value) = plain_sample(message)?;
+    Some((at, value, behind))
 }
 
 /// Where the labels at the start of a series end: nothing is read but their lengths. Labels of
