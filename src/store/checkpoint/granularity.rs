@@ -141,6 +141,7 @@ impl<'a> GranularityStep<'a> {
         let mut frozen = frozen.into_iter().peekable();
         let mut cursor = self.head.cursor(&period.rows)?;
         let mut cells: Vec<(usize, WideRow<'_>)> = Vec::new();
+        let mut of_lane = Vec::new();
         while let Some(row) = frozen.peek().copied().into_iter().chain(cursor.next_row()?).min() {
             frozen.next_if_eq(&row);
             cells.clear();
@@ -148,7 +149,7 @@ impl<'a> GranularityStep<'a> {
             for (slot, own) in &period.cells {
                 cells.extend(own.row(row).map(|own| (index(*slot), own)));
             }
-            write_row(sink, document, row, &cells)?;
+            write_row(sink, (document, row), &cells, &mut of_lane)?;
         }
         Ok(())
     }
@@ -196,20 +197,19 @@ fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
 /// Merges the cells of a row into the documents of its series.
 fn write_row(
     sink: &mut dyn CellSink,
-    document: UnixMillis,
-    row: u32,
+    (document, row): (UnixMillis, u32),
     cells: &[(usize, WideRow<'_>)],
+    of_lane: &mut Vec<(usize, Cell)>,
 ) -> Result<(), StoreError> {
-    let mut of_lane: Vec<(usize, Cell)> = Vec::with_capacity(cells.len());
     for lane in 0..SERIES_PER_ROW {
-        let all = cells.iter().filter_map(|(slot, row)| Some((*slot, row.cell(lane)?)));
         of_lane.clear();
-        of_lane.extend(all.filter(|(_, cell)| !cell.is_empty()));
+        for (slot, row) in cells {
+            if let Some(cell) = row.cell(lane).filter(|cell| !cell.is_empty()) {
+                of_lane.push((*slot, cell));
+            }
+        }
         if !of_lane.is_empty() {
-            let filled: Vec<(usize, &Cell)> =
-                of_lane.iter().map(|(slot, cell)| (*slot, cell)).collect();
-            let series = series_at(row, lane);
-            sink.document(document, series, &filled)?;
+            sink.document(document, series_at(row, lane), of_lane)?;
         }
     }
     Ok(())

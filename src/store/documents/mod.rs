@@ -134,7 +134,7 @@ pub(crate) trait CellSink {
         &mut self,
         start: UnixMillis,
         series: SeriesId,
-        cells: &[(usize, &Cell)],
+        cells: &[(usize, Cell)],
     ) -> Result<(), StoreError>;
 }
 

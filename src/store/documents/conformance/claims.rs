@@ -147,7 +147,7 @@ fn a_merge_whose_cells_fail_leaves_nothing() {
         let place = bench.place(COARSE, NOON);
         let series = cell(7, 0, 2.0);
         let failed = bench.documents.merge(&place, mark(5, place.end.0), &mut |sink| {
-            sink.document(place.document_start(NOON), SERIES, &[(0, &series.2)])?;
+            sink.document(place.document_start(NOON), SERIES, &[(0, series.2)])?;
             let problem = "another file".to_owned();
             Err(StoreError::Corrupt { file: "head.redb".to_owned(), problem })
         });

@@ -110,12 +110,11 @@ impl Bench {
 
     /// Merges cells into the partition of a place.
     fn merge(&self, place: &Place, mark: Mark, cells: &Cells) -> Result<(), StoreError> {
-        let mut by_document: BTreeMap<(UnixMillis, SeriesId), Vec<(usize, &Cell)>> =
-            BTreeMap::new();
+        let mut by_document: BTreeMap<(UnixMillis, SeriesId), Vec<(usize, Cell)>> = BTreeMap::new();
         for (series, slot, cell) in cells {
             let start = place.document_start(UnixMillis(*slot));
             let slot = place.slot_index(start, UnixMillis(*slot));
-            by_document.entry((start, *series)).or_default().push((slot, cell));
+            by_document.entry((start, *series)).or_default().push((slot, *cell));
         }
         let merged = self.documents.merge(place, mark, &mut |sink| {
             let mut documents = by_document.iter();

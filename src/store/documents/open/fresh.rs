@@ -32,12 +32,13 @@ impl FreshDocument {
         start: UnixMillis,
         series: SeriesId,
         slots: usize,
-        cells: &[(usize, &Cell)],
+        cells: &[(usize, Cell)],
     ) -> Self {
         if cells.is_sorted_by(|(before, _), (slot, _)| before < slot) {
-            let filled = cells.iter().filter(|(_, cell)| !cell.is_empty());
-            let cells = filled.map(|(slot, cell)| (*slot as u16, **cell)).collect();
-            return Self { start, series, cells };
+            let mut filled = Vec::with_capacity(cells.len());
+            let all = cells.iter().map(|(slot, cell)| (*slot as u16, *cell));
+            filled.extend(all.filter(|(_, cell)| !cell.is_empty()));
+            return Self { start, series, cells: filled };
         }
         let mut all = vec![Cell::EMPTY; slots];
         for (slot, cell) in cells {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 use super::{
     fresh::{Fresh, FreshDocument},
@@ -38,6 +38,8 @@ pub(super) struct DocumentWriter<'p, 't> {
     fresh: Fresh<'p>,
     /// What is late for those that are in segments.
     late: Fresh<'p>,
+    /// Whether the table has rows.
+    has_rows: bool,
     /// Whether there may be another segment for that.
     has_room: bool,
     buffer: Vec<u8>,
@@ -73,9 +75,11 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         sealed_min: usize,
     ) -> Result<Self, StoreError> {
         let table = txn.open_table(DOCUMENTS).map_err(partition.fail("write"))?;
+        let has_rows = !table.is_empty().map_err(partition.fail("read"))?;
         Ok(Self {
             partition,
             table,
+            has_rows,
             segments,
             fresh: Fresh::new(partition, sealed_min),
             late: Fresh::new(partition, sealed_min),
@@ -89,8 +93,11 @@ impl<'p, 't> DocumentWriter<'p, 't> {
 
     /// Copies a document into the buffer; false when there is none.
     fn load(&mut self, key: u64) -> Result<bool, StoreError> {
-        let found = self.table.get(key).map_err(self.partition.fail("read"))?;
         self.buffer.clear();
+        if !self.has_rows {
+            return Ok(false);
+        }
+        let found = self.table.get(key).map_err(self.partition.fail("read"))?;
         self.buffer.extend_from_slice(found.as_ref().map_or(&[], |guard| guard.value()));
         Ok(found.is_some())
     }
@@ -115,7 +122,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             layout.write_shell(*series, document, &mut self.buffer);
             layout.seal(&mut self.buffer);
             self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
-            added += 1;
+            (self.has_rows, added) = (true, added + 1);
         }
         Ok(added)
     }
@@ -172,6 +179,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         layout.seal(&mut self.buffer);
         self.merged.grown += u64::from(self.buffer.len() != layout.length());
         self.table.insert(key, &*self.buffer).map_err(self.partition.fail("write"))?;
+        self.has_rows = true;
         Ok(())
     }
 
@@ -247,7 +255,7 @@ impl CellSink for DocumentWriter<'_, '_> {
         &mut self,
         start: UnixMillis,
         series: SeriesId,
-        cells: &[(usize, &Cell)],
+        cells: &[(usize, Cell)],
     ) -> Result<(), StoreError> {
         let partition = self.partition;
         let layout = partition.layout(start);

@@ -7,6 +7,7 @@ use super::{
     cursor::{Misfit, put_varint},
     gauge::add_ulps,
     rates::{self, Rates, Series, Side},
+    scratch::Scratch,
     times::Times,
     values::{Columns, Head, Reader, Values, Writer, chain, unchain},
 };
@@ -35,17 +36,17 @@ impl Known {
         base: f64,
         times: &Times,
         passed: impl Iterator<Item = i64>,
+        scratch: &mut Scratch,
     ) -> Self {
         let (before, within) = numbers;
         let (first, last) = values;
         let count = first.len();
-        let mut known = Self {
-            before,
-            within,
-            sum: Vec::with_capacity(count),
-            likely: [Vec::with_capacity(count), Vec::with_capacity(count)],
-            step: Vec::with_capacity(count),
-        };
+        let [sum, min, max] = [(); 3].map(|()| scratch.doubles.take());
+        let mut known =
+            Self { before, within, sum, likely: [min, max], step: scratch.whole.take() };
+        known.step.reserve(count);
+        let columns = std::iter::once(&mut known.sum).chain(&mut known.likely);
+        columns.for_each(|column| column.reserve(count));
         let mut previous = base;
         for (index, passed) in passed.take(count).enumerate() {
             let (first, last, n) = (first[index], last[index], times.n[index]);
@@ -76,6 +77,13 @@ impl Known {
         if n < 2 { before } else { side.bound(before, within / i64::from(n - 1)) }
     }
 
+    /// Gives the columns back that are not needed any more.
+    fn give_back(self, scratch: &mut Scratch) {
+        let Self { before, within, sum, likely, step } = self;
+        scratch.whole.give([before, within, step]);
+        scratch.doubles.give(likely.into_iter().chain([sum]));
+    }
+
     pub(super) fn likely(&self, side: Side) -> &[f64] {
         &self.likely[side.shift() as usize]
     }
@@ -96,16 +104,24 @@ fn sane(value: f64) -> f64 {
 }
 
 /// Appends the values.
-pub(super) fn write(values: &Values, times: &Times, width_ms: i64, out: &mut Vec<u8>) {
+pub(super) fn write(
+    values: &Values,
+    times: &Times,
+    width_ms: i64,
+    scratch: &mut Scratch,
+    out: &mut Vec<u8>,
+) {
     let Values { sum, min, max, first, last } = values;
     let scale = Scale::of(first.iter().chain(last).copied());
-    let numbers = |column: &[f64]| column.iter().map(|v| scale.number(*v)).collect::<Vec<_>>();
-    let (firsts, lasts) = (numbers(first), numbers(last));
     let base = base_of(scale, last, sum);
-    let (before, within) = unchain(base, &firsts, &lasts);
+    let [mut before, mut within, mut off] = [(); 3].map(|()| scratch.whole.take());
+    before.extend(first.iter().map(|value| scale.number(*value)));
+    within.extend(last.iter().map(|value| scale.number(*value)));
+    unchain(base, &mut before, &mut within);
     let first_passed = first_passed(values, scale.double(base), times, width_ms);
     let passed = times.passed_before(width_ms, first_passed);
-    let known = Known::of((before, within), (first, last), scale.double(base), times, passed);
+    let (numbers, ends) = ((before, within), (&first[..], &last[..]));
+    let known = Known::of(numbers, ends, scale.double(base), times, passed, scratch);
     let sides = [(Side::Min, min), (Side::Max, max)];
     let series = Series { known: &known, times, scale, last };
     let rates = sides.map(|(side, column)| Rates::of(side, column, &series));
@@ -114,8 +130,9 @@ pub(super) fn write(values: &Values, times: &Times, width_ms: i64, out: &mut Vec
     put_varint(first_passed as u64, writer.out());
     writer.stream(&known.before);
     writer.stream(&known.within);
-    let off = |(own, likely): (&f64, &f64)| ordered(*own).wrapping_sub(ordered(*likely));
-    writer.stream(&sum.iter().zip(&known.sum).map(off).collect::<Vec<_>>());
+    let likely = sum.iter().zip(&known.sum);
+    off.extend(likely.map(|(own, likely)| ordered(*own).wrapping_sub(ordered(*likely))));
+    writer.stream(&off);
     for own in &rates {
         own.write(&mut writer);
     }
@@ -124,6 +141,8 @@ pub(super) fn write(values: &Values, times: &Times, width_ms: i64, out: &mut Vec
             own.write_raw(writer.out());
         }
     }
+    scratch.whole.give([off]);
+    known.give_back(scratch);
 }
 
 /// The last reading before the first slot, as its increase tells.
@@ -183,7 +202,8 @@ pub(super) fn read(
     }
     let passed = times.passed_before(width_ms, first_passed);
     let ends = (&values.first[..], &values.last[..]);
-    let known = Known::of((before, within), ends, scale.double(head.base), times, passed);
+    let (numbers, base) = ((before, within), scale.double(head.base));
+    let known = Known::of(numbers, ends, base, times, passed, reader.scratch);
     let off = reader.stream(count, wanted.has_any(Columns::SUM))?;
     if wanted.has_any(Columns::SUM) {
         values.sum = reader.copy(&known.sum);
@@ -199,6 +219,6 @@ pub(super) fn read(
             rates::read_raw(reader, count, &mut values.max)?;
         }
     }
-    reader.give_back([known.before, known.within]);
+    known.give_back(reader.scratch);
     Ok(values)
 }

@@ -5,6 +5,7 @@
 
 use super::{
     cursor::Misfit,
+    scratch::Scratch,
     stream::choose,
     times::Times,
     values::{Columns, Head, Reader, Values, Writer, chain, unchain},
@@ -15,47 +16,55 @@ use crate::store::number::{Scale, ordered, unordered};
 const LEVEL: u8 = 16;
 
 /// Appends the values.
-pub(super) fn write(values: &Values, times: &Times, out: &mut Vec<u8>) {
+pub(super) fn write(values: &Values, times: &Times, scratch: &mut Scratch, out: &mut Vec<u8>) {
     let Values { sum, min, max, first, last } = values;
     let scale = scale_of(values);
-    let numbers = |column: &[f64]| column.iter().map(|v| scale.number(*v)).collect::<Vec<_>>();
-    let (firsts, lasts) = (numbers(first), numbers(last));
+    let [mut firsts, mut lasts, mut steps, mut lengths, mut off, mut ulps] =
+        [(); 6].map(|()| scratch.whole.take());
+    firsts.extend(first.iter().map(|value| scale.number(*value)));
+    lasts.extend(last.iter().map(|value| scale.number(*value)));
     let base = firsts.first().copied().unwrap_or(0);
-    let (steps, lengths) = unchain(base, &firsts, &lasts);
-    let (levels, steps) = (choose(&firsts), choose(&steps));
-    let is_level = levels.bits() < steps.bits();
+    steps.extend_from_slice(&firsts);
+    lengths.extend_from_slice(&lasts);
+    unchain(base, &mut steps, &mut lengths);
+    let (levels, chain) = (choose(&firsts), choose(&steps));
+    let is_level = levels.bits() < chain.bits();
     let head = if is_level {
         Head { scale, flags: LEVEL, base: 0 }
     } else {
         Head { scale, flags: 0, base }
     };
     let mut writer = Writer::new(head, false, out);
-    writer.chosen(if is_level { &levels } else { &steps });
+    writer.chosen(if is_level { &levels } else { &chain });
     writer.stream(&lengths);
     let ends = firsts.iter().zip(&lasts);
     let below = |(min, (first, last)): (&f64, (&i64, &i64))| {
         (*first.min(last)).wrapping_sub(scale.number(*min))
     };
-    writer.stream(&min.iter().zip(ends.clone()).map(below).collect::<Vec<_>>());
+    off.extend(min.iter().zip(ends.clone()).map(below));
+    writer.stream(&off);
     let above = |(max, (first, last)): (&f64, (&i64, &i64))| {
         scale.number(*max).wrapping_sub(*first.max(last))
     };
-    writer.stream(&max.iter().zip(ends).map(above).collect::<Vec<_>>());
-    let (mut rests, mut ulps) = (Vec::new(), Vec::new());
+    off.clear();
+    off.extend(max.iter().zip(ends).map(above));
+    writer.stream(&off);
+    off.clear();
     for (index, sum) in sum.iter().enumerate() {
         let n = times.n[index];
         if scale.is_decimal() {
             let whole = scale.number(*sum);
-            rests.push(whole.wrapping_sub(middle(n, firsts[index], lasts[index])));
+            off.push(whole.wrapping_sub(middle(n, firsts[index], lasts[index])));
             ulps.push(ordered(*sum).wrapping_sub(ordered(scale.double(whole))));
         } else {
-            rests.push(0);
+            off.push(0);
             let likely = mean_times(n, first[index], last[index]);
             ulps.push(ordered(*sum).wrapping_sub(ordered(likely)));
         }
     }
-    writer.stream(&rests);
+    writer.stream(&off);
     writer.stream(&ulps);
+    scratch.whole.give([firsts, lasts, steps, lengths, off, ulps]);
 }
 
 fn scale_of(values: &Values) -> Scale {

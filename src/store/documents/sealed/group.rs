@@ -47,6 +47,7 @@ pub(crate) struct GroupWriter {
     /// Of the series that is being added.
     own: Times,
     values: Values,
+    scratch: Scratch,
 }
 
 impl GroupWriter {
@@ -86,7 +87,8 @@ impl GroupWriter {
         let from = self.blocks.len();
         let cells = &self.cells[self.cells.len() - self.own.count()..];
         self.values.fill(cells);
-        values::write(cells, &self.values, &self.own, width_ms, &mut self.blocks);
+        let (scratch, blocks) = (&mut self.scratch, &mut self.blocks);
+        values::write(cells, &self.values, &self.own, width_ms, scratch, blocks);
         let check = checksum(&self.blocks[from..], group, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
@@ -171,10 +173,15 @@ impl GroupWriter {
 
 /// Whether cells are the same to the last bit.
 fn is_same(one: &Cell, other: &Cell) -> bool {
-    let numbers = |cell: &Cell| [cell.n, cell.first_at, cell.last_at];
-    let values =
-        |cell: &Cell| [cell.sum, cell.min, cell.max, cell.first, cell.last].map(f64::to_bits);
-    numbers(one) == numbers(other) && values(one) == values(other)
+    let differs = |value: fn(&Cell) -> f64| value(one).to_bits() ^ value(other).to_bits();
+    // One by one, as comparing arrays is a call.
+    let values = differs(|cell| cell.sum)
+        | differs(|cell| cell.min)
+        | differs(|cell| cell.max)
+        | differs(|cell| cell.first)
+        | differs(|cell| cell.last);
+    let numbers = one.n ^ other.n | one.first_at ^ other.first_at | one.last_at ^ other.last_at;
+    values == 0 && numbers == 0
 }
 
 /// The head of a group as it was read.

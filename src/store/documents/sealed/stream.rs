@@ -46,14 +46,23 @@ fn place_width(count: usize) -> u32 {
     bits_of(count.saturating_sub(1) as u64)
 }
 
-/// For at most 65,535 numbers.
-fn plan(numbers: impl Iterator<Item = u64>, count: usize) -> Plan {
-    let (mut counts, mut any) = ([0_u16; 65], 0);
-    for number in numbers {
-        counts[bits_of(number) as usize] += 1;
-        any |= number;
+/// How many numbers have how many bits, at most 65,535 of them.
+struct Lengths {
+    counts: [u16; 65],
+    any: u64,
+}
+
+impl Lengths {
+    const NONE: Self = Self { counts: [0; 65], any: 0 };
+
+    fn add(&mut self, number: u64) {
+        self.counts[bits_of(number) as usize] += 1;
+        self.any |= number;
     }
-    Plan::of(&counts, count, bits_of(any))
+
+    fn plan(&self, count: usize) -> Plan {
+        Plan::of(&self.counts, count, bits_of(self.any))
+    }
 }
 
 /// How numbers are written at the least cost.
@@ -66,8 +75,13 @@ enum Form {
 impl Form {
     fn of(values: &[i64]) -> Self {
         let base = values.iter().copied().min().unwrap_or(0);
-        let signed = plan(values.iter().map(|value| zigzag(*value)), values.len());
-        let based = plan(values.iter().map(|value| value.wrapping_sub(base) as u64), values.len());
+        // Side by side, as each waits for its own counts.
+        let (mut signed, mut based) = (Lengths::NONE, Lengths::NONE);
+        for value in values {
+            signed.add(zigzag(*value));
+            based.add(value.wrapping_sub(base) as u64);
+        }
+        let (signed, based) = (signed.plan(values.len()), based.plan(values.len()));
         let base_bits = bits_of(zigzag(base)).div_ceil(7).max(1) as usize * 8;
         if based.bits + base_bits < signed.bits {
             Self::Based(base, based)

@@ -223,12 +223,13 @@ pub(super) fn write(
     values: &Values,
     times: &Times,
     width_ms: i64,
+    scratch: &mut Scratch,
     out: &mut Vec<u8>,
 ) {
     if is_counter(cells) {
-        counter::write(values, times, width_ms, out);
+        counter::write(values, times, width_ms, scratch, out);
     } else {
-        gauge::write(values, times, out);
+        gauge::write(values, times, scratch, out);
     }
 }
 
@@ -280,9 +281,12 @@ pub(super) fn chain(base: i64, first: &mut [i64], last: &mut [i64]) {
 }
 
 /// What [`chain`] undoes.
-pub(super) fn unchain(base: i64, first: &[i64], last: &[i64]) -> (Vec<i64>, Vec<i64>) {
-    let before = std::iter::once(&base).chain(last);
-    let steps = first.iter().zip(before).map(|(own, before)| own.wrapping_sub(*before)).collect();
-    let lengths = last.iter().zip(first).map(|(last, first)| last.wrapping_sub(*first)).collect();
-    (steps, lengths)
+pub(super) fn unchain(base: i64, first: &mut [i64], last: &mut [i64]) {
+    let mut before = base;
+    for (first, last) in first.iter_mut().zip(last) {
+        let end = *last;
+        *last = end.wrapping_sub(*first);
+        *first = first.wrapping_sub(before);
+        before = end;
+    }
 }
