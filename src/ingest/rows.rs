@@ -298,16 +298,20 @@ impl Decoded {
             counts_once: CountsOnce::ByTime { window_ms },
             ..AcceptedBatch::default()
         };
-        batch.series.reserve_exact(samples.len());
-        batch.times.reserve_exact(samples.len());
-        batch.values.reserve_exact(samples.len());
+        let resolve = |row: &Row| match row.target {
+            TargetKind::Series(id) => Resolved::Series(id),
+            TargetKind::Refused(reason) => Resolved::Refused(reason),
+            TargetKind::New(index) => settled[index as usize],
+        };
         let has_starts = samples.iter().any(|row| row.start != 0);
-        for row in samples {
-            let resolved = match row.target {
-                TargetKind::Series(id) => Resolved::Series(id),
-                TargetKind::Refused(reason) => Resolved::Refused(reason),
-                TargetKind::New(index) => settled[index as usize],
-            };
+        let plain = |row: &Row| match resolve(row) {
+            Resolved::Series(id) => admission.check(row.at, row.value, || None).ok().map(|()| id),
+            Resolved::Refused(_) => None,
+        };
+        // Most often that is all of them.
+        let rest = take_plain(&samples, plain, has_starts, &mut batch);
+        for row in rest {
+            let resolved = resolve(row);
             // A stale marker is no number, but all else of it is checked.
             let number = if is_stale_marker(row.value) { 0.0 } else { row.value };
             let verdict = match resolved {
@@ -385,6 +389,27 @@ impl Decoded {
             Numbered { series, at: row.at, value: row.value, start: row.start }
         })
     }
+}
+
+/// Takes samples over, column by column, up to the first that is to be looked at closely; returns those
+/// from there on.
+fn take_plain<'r>(
+    samples: &'r [Row],
+    plain: impl FnMut(&Row) -> Option<SeriesId>,
+    has_starts: bool,
+    batch: &mut AcceptedBatch,
+) -> &'r [Row] {
+    batch.series.reserve_exact(samples.len());
+    batch.times.reserve_exact(samples.len());
+    batch.values.reserve_exact(samples.len());
+    batch.series.extend(samples.iter().map_while(plain));
+    let (taken, rest) = samples.split_at(batch.series.len());
+    batch.times.extend(taken.iter().map(|row| row.at.0));
+    batch.values.extend(taken.iter().map(|row| row.value));
+    if has_starts {
+        batch.starts.extend(taken.iter().map(|row| row.start));
+    }
+    rest
 }
 
 fn settle(verdict: DefinitionVerdict) -> Resolved {
