@@ -55,9 +55,10 @@ pub(super) struct BenchArgs {
     /// rounds at pace real, else in their place
     #[arg(long)]
     history: Option<Span>,
-    /// Connections that send at the same time
-    #[arg(long, default_value_t = 8)]
-    connections: usize,
+    /// Connections that send at the same time; 8 when not told, and 64 at pace real, where each
+    /// agent has one of its own
+    #[arg(long)]
+    connections: Option<usize>,
     /// What is spoken: Granary's own protocol, or Prometheus remote write, which other stores take
     /// at the same path
     #[arg(long, value_enum, default_value_t = Speech::Native)]
@@ -139,13 +140,14 @@ fn plan(args: &BenchArgs) -> anyhow::Result<load::Plan> {
     };
     let now = SystemClock.now();
     let metrics = args.metrics;
+    let by_default = if args.pace == Pace::Real { 64 } else { 8 };
     Ok(load::Plan {
         url: args.daemon.url.clone(),
         fleet: Fleet { hosts: args.hosts, metrics, epoch: now.0, like: args.like },
         rounds,
         start: now.minus(interval_ms.saturating_mul(past as i64)),
         interval: Duration::from_millis(interval_ms as u64),
-        connections: args.connections.clamp(1, args.hosts),
+        connections: args.connections.unwrap_or(by_default).clamp(1, args.hosts),
         speech: args.protocol,
         hosts_per_request: args.hosts_per_request.max(1),
         batches_per_request: args.batches_per_request.max(1),
