@@ -18,8 +18,9 @@ use super::group::GroupHead;
 
 /// Bytes of heads that there is room for, unless told otherwise.
 const BYTES_MAX: usize = 16 << 20;
-/// Bytes of a head, about, for the number of heads that there is room for.
-const HEAD_BYTES: usize = 8 << 10;
+/// Bytes of a large head, for the number of heads that there is room for. The cache is cut into parts of
+/// 32 of them or more, however many cores there are: a head must fit into one.
+const HEAD_BYTES: usize = 64 << 10;
 /// Bytes that a head takes in the cache besides its own.
 const ENTRY_BYTES: usize = 96;
 
