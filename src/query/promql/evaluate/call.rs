@@ -71,15 +71,26 @@ impl Evaluator<'_> {
         let (mut windows, mut numbers) = (None, Vec::new());
         for argument in arguments {
             if is_range_vector(argument) {
-                let (detail, columns) = (range::detail(name), range::columns(name));
-                windows = Some(self.range_vector(argument, context.steps, detail, columns)?);
+                windows = Some(without_parens(argument));
             } else {
                 numbers.push(self.scalar(argument, context.steps)?);
             }
         }
+        let (detail, columns) = (range::detail(name), range::columns(name));
+        let own = Context { notes: context.notes.at_argument(0), ..*context };
         let windows = windows.ok_or_else(|| missing(name))?;
-        let context = Context { notes: context.notes.at_argument(0), ..*context };
-        range::call(name, function, &windows, &numbers, &context)
+        if let Expr::MatrixSelector(matrix) = windows
+            && self.has_one_selector
+        {
+            let (mut series, read) = (Vec::new(), (detail, columns));
+            self.selectors.range_in_parts(matrix, context.steps, read, |windows| {
+                series.extend(range::call(name, function, windows, &numbers, &own)?);
+                Ok(())
+            })?;
+            return Ok(series);
+        }
+        let windows = self.range_vector(windows, context.steps, detail, columns)?;
+        range::call(name, function, &windows, &numbers, &own)
     }
 
     /// Functions of an extended range selector.

@@ -31,6 +31,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) positions: &'a Positions,
     /// Whether metrics' names that no longer fit are dropped at the end only.
     pub(super) delayed_name_removal: bool,
+    /// Whether no cells are needed twice.
+    pub(super) has_one_selector: bool,
 }
 
 impl Evaluator<'_> {

@@ -16,7 +16,7 @@ use crate::{
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        parse::Parsed,
+        parse::{Parsed, selector::selectors_in},
         request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
         value::{
@@ -58,6 +58,7 @@ pub(crate) fn answer(
         query,
         positions: &parsed.positions,
         delayed_name_removal: request.delayed_name_removal,
+        has_one_selector: selectors_in(expression) == 1,
     };
     let value = if request.step_ms > 0 {
         range_answer(&evaluator, expression, &steps)?

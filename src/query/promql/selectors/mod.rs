@@ -71,6 +71,22 @@ impl<'a> Selectors<'a> {
         Ok(RangeVector { cells, range_ms, shift })
     }
 
+    /// The same, the windows of some series at a time, in order of labels; nothing of it is kept for
+    /// another function of the same selector.
+    pub(crate) fn range_in_parts(
+        &self,
+        selector: &MatrixSelector,
+        steps: &Steps,
+        (detail, columns): (Detail, Columns),
+        mut visit: impl FnMut(&RangeVector) -> Result<(), PromqlError>,
+    ) -> Result<(), PromqlError> {
+        let shift = self.shift(&selector.vs);
+        let range_ms = positive_ms(selector.range)?;
+        let windows = self.windows(shift, steps, range_ms, detail);
+        let mut visit = |cells| visit(&RangeVector { cells, range_ms, shift });
+        self.cells_in_parts(&selector.vs, &windows, columns, &mut visit)
+    }
+
     /// Where a selector looks.
     pub(crate) fn shift(&self, selector: &VectorSelector) -> TimeShift {
         shift(selector.at.as_ref(), selector.offset.as_ref(), &self.query)

@@ -33,12 +33,44 @@ use crate::{
 
 /// Series that are read with one view: each holds up the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
+/// Series whose cells are there at a time where functions look at them once: a day of slots of five
+/// minutes takes 18 KB.
+const SERIES_PER_PART: usize = 8;
 
 /// A series that a selector matches.
 struct Selected {
     id: SeriesId,
     info: SeriesInfo,
     ended_at: i64,
+}
+
+impl From<Selected> for CellSeries {
+    /// Without any cell yet.
+    fn from(selected: Selected) -> Self {
+        Self {
+            labels: Labels::of_key(selected.info.key),
+            drop_metric: false,
+            kind: selected.info.kind,
+            ended_at: selected.ended_at,
+            cells: Vec::new(),
+        }
+    }
+}
+
+/// What is to be read for a selector, and from where.
+struct Plan {
+    key: ReadKey,
+    columns: Columns,
+    found: Vec<Selected>,
+    segments: Vec<Segment>,
+    /// See [`CellMatrix::widths`].
+    widths: Vec<(i64, i64)>,
+}
+
+/// A selector's cells, or how to read them.
+enum Planned {
+    Read(Rc<CellMatrix>),
+    ToRead(Plan),
 }
 
 /// What tells what was read for one selector from that of another.
@@ -79,10 +111,8 @@ impl Selectors<'_> {
         needed: Needed,
         columns: Columns,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
-        let name = selector.name.as_deref().unwrap_or_default();
-        let text = format!("{name} {:?}", selector.matchers);
         let matchers = || matchers_of(selector, self.bounds.limits);
-        self.cells_matching(text, windows, needed, columns, &matchers)
+        self.cells_matching(text_of(selector), windows, needed, columns, &matchers)
     }
 
     /// The cells that windows need of series that match; the text tells these matchers from others.
@@ -94,6 +124,63 @@ impl Selectors<'_> {
         columns: Columns,
         matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
+        match self.plan(text, windows, needed, columns, matchers)? {
+            Planned::Read(cells) => Ok(cells),
+            Planned::ToRead(plan) => self.read(plan, windows),
+        }
+    }
+
+    /// Hands out the cells that a selector's windows need, those of some series at a time, in order of
+    /// labels. They are let go before the next ones are read: so they are near to the core while
+    /// functions look at them.
+    pub(super) fn cells_in_parts(
+        &self,
+        selector: &VectorSelector,
+        windows: &Windows,
+        columns: Columns,
+        visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), PromqlError>,
+    ) -> Result<(), PromqlError> {
+        let matchers = || matchers_of(selector, self.bounds.limits);
+        let text = text_of(selector);
+        let plan = match self.plan(text, windows, Needed::All, columns, &matchers)? {
+            Planned::Read(cells) => return visit(cells),
+            Planned::ToRead(plan) => plan,
+        };
+        // What is said of short windows is said of all series together.
+        let is_short = plan.widths.iter().any(|(_, width)| *width > windows.range_ms);
+        if is_short || plan.found.len() > SERIES_PER_VIEW {
+            return visit(self.read(plan, windows)?);
+        }
+        let Plan { found, segments, widths, columns, .. } = plan;
+        let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
+        let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
+        let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
+        let mut series: Vec<_> =
+            found.into_iter().map(|own| (own.id, CellSeries::from(own))).collect();
+        series.sort_by(|one, next| one.1.labels.cmp(&next.1.labels));
+        let (mut series, mut slots) = (series.into_iter(), Vec::new());
+        while !series.as_slice().is_empty() {
+            let mut part = Vec::with_capacity(SERIES_PER_PART);
+            for (id, mut own) in series.by_ref().take(SERIES_PER_PART) {
+                for view in &views {
+                    self.append(view, id, columns, &mut own, &mut slots)?;
+                }
+                part.push(own);
+            }
+            visit(Rc::new(CellMatrix { series: part, widths: widths.clone() }))?;
+        }
+        Ok(())
+    }
+
+    /// What is to be read for a selector.
+    fn plan(
+        &self,
+        text: String,
+        windows: &Windows,
+        needed: Needed,
+        columns: Columns,
+        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
+    ) -> Result<Planned, PromqlError> {
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
@@ -113,7 +200,9 @@ impl Selectors<'_> {
         };
         let before = self.read.borrow().iter().find(|own| own.key == key).cloned();
         let columns = match before {
-            Some(own) if own.columns.and(columns) == own.columns => return Ok(own.cells),
+            Some(own) if own.columns.and(columns) == own.columns => {
+                return Ok(Planned::Read(own.cells));
+            }
             // Another function will want yet others.
             Some(_) => Columns::ALL,
             None => columns,
@@ -122,7 +211,7 @@ impl Selectors<'_> {
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.cells_matching(key.selector, &each, needed, columns, matchers);
+            return self.plan(key.selector, &each, needed, columns, matchers);
         }
         self.bounds.check_points(found.len(), windows.count)?;
         let mut segments = coverage.segments(granularity, span);
@@ -130,17 +219,24 @@ impl Selectors<'_> {
             segments = coverage.with_fine_end(segments);
         }
         self.warn_of_coarse(&coverage, granularity, &segments);
+        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
+        let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
+        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths }))
+    }
+
+    /// Reads the cells of all series.
+    fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
+        let Plan { key, columns, found, segments, widths } = plan;
         let mut series = match key.needed {
             Needed::All => self.cells_of(found, &segments, columns)?,
             Needed::Newest => {
+                let granularities = self.store.granularities();
                 let newest_first = newest_first(&segments, granularities, windows.first);
                 self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
         series.sort_by(|one, next| one.labels.cmp(&next.labels));
-        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
-        let widths = segments.iter().map(|segment| (segment.range.start.0, width(segment)));
-        let cells = Rc::new(CellMatrix { series, widths: widths.collect() });
+        let cells = Rc::new(CellMatrix { series, widths });
         let mut read = self.read.borrow_mut();
         read.retain(|own| own.key != key);
         read.push(Read { key, columns, cells: cells.clone() });
@@ -263,6 +359,11 @@ impl Selectors<'_> {
     }
 }
 
+/// What tells a selector from others.
+fn text_of(selector: &VectorSelector) -> String {
+    format!("{} {:?}", selector.name.as_deref().unwrap_or_default(), selector.matchers)
+}
+
 /// The segments from the newest on. The newest begins with the slot before that of a time: most series
 /// have a sample there.
 fn newest_first(
@@ -295,13 +396,7 @@ fn read_in_parts(
         let part: Vec<_> = found.by_ref().take(SERIES_PER_VIEW).collect();
         let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
         let first = series.len();
-        series.extend(part.into_iter().map(|selected| CellSeries {
-            labels: Labels::of_key(selected.info.key),
-            drop_metric: false,
-            kind: selected.info.kind,
-            ended_at: selected.ended_at,
-            cells: Vec::new(),
-        }));
+        series.extend(part.into_iter().map(CellSeries::from));
         read(&ids, &mut series[first..], &mut slots)?;
     }
     Ok(series)
