@@ -34,7 +34,7 @@ struct Counted {
     series: SeriesId,
     at: i64,
     value: f64,
-    /// What the time was when it was accepted.
+    /// What the time was when it was accepted, or the last late reading of its series since.
     accepted: UnixMillis,
     /// The granularities that have had it ever since, by their bits.
     kept: u8,
@@ -183,11 +183,14 @@ impl World {
     }
 
     /// Of one series: what a late reading changes of its neighbour's slot goes to the granularities
-    /// that keep that time when the late one comes.
+    /// that keep that time when the late one comes, also when a start with others reads it again.
     fn expire_series(&mut self, only: Option<SeriesId>, set: &GranularitySet, now: UnixMillis) {
         let meant = |sample: &&mut Counted| only.is_none_or(|series| sample.series == series);
         for sample in self.samples.iter_mut().filter(meant) {
             let (at, now) = (UnixMillis(sample.at), now.max(sample.accepted));
+            if only.is_some() {
+                sample.accepted = now;
+            }
             let keeping = set.iter().filter(|level| level.keeps(at, now));
             sample.kept &= keeping.fold(0, |bits, level| bits | levels::bit(level));
         }
