@@ -72,4 +72,10 @@ impl Store {
     pub fn set_journal_free_bytes_max(&self, bytes: u64) {
         self.inner.journal.set_free_bytes_max(bytes);
     }
+
+    /// Has a file of the journal's log be followed by another one when it has so many bytes, at most
+    /// 4 MiB.
+    pub fn set_log_file_bytes(&self, bytes: u64) {
+        self.inner.journal.set_log_file_bytes(bytes);
+    }
 }

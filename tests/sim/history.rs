@@ -198,6 +198,8 @@ impl History {
                 store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
                 // And some give back what the journal does not need with each.
                 store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
+                // Some have a file of the log for every few records.
+                store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
                 self.tally.note("restarts");
                 self.tell(|| format!("opened with {:?}", self.levels.current));
                 assert_eq!(store.damaged_partitions(), Vec::<String>::new());

@@ -23,6 +23,7 @@ mod senders;
 mod setup;
 mod stages;
 mod tally;
+mod unsynced;
 mod upkeep;
 mod world;
 

@@ -27,7 +27,9 @@ impl Journal {
         let from = {
             // Series that a record names are there when it is.
             let log = self.log.lock();
-            log.replay(self.checkpointed_through()?, |number, record| {
+            // Those of older releases go with their table.
+            let after = self.checkpointed_through()?.max(self.last_in_table()?);
+            log.replay(after, |number, record| {
                 records.push((number, record.to_vec()));
                 Ok(())
             })?;
@@ -47,6 +49,14 @@ impl Journal {
             note_files(to, files)
         })?;
         Ok(())
+    }
+
+    fn last_in_table(&self) -> Result<u64, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let table = txn.open_table(RECORDS).map_err(fail("read"))?;
+            Ok(table.last().map_err(fail("read"))?.map_or(0, |(number, _)| number.value()))
+        })
     }
 }
 

@@ -35,9 +35,15 @@ impl Journal {
         self.free.bytes_max.store(bytes, Ordering::Relaxed);
     }
 
+    /// Has files of the log be followed by others when they have so many bytes.
+    pub(crate) fn set_log_file_bytes(&self, bytes: u64) {
+        self.log.lock().set_file_bytes(bytes);
+    }
+
     /// Removes what a checkpoint covers, and gives the tables' space back when it is much.
     pub(crate) fn give_back(&self) -> Result<(), StoreError> {
-        let covered = self.log.lock().covered(self.checkpointed_through()?);
+        let through = self.checkpointed_through()?;
+        let covered = self.log.lock().covered(through);
         for first in covered {
             log::remove(&self.medium, first)?;
             self.log.lock().forget(first);

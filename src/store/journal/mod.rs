@@ -18,7 +18,13 @@ pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use redb::{ReadableTable, TableDefinition, TableHandle, WriteTransaction};
@@ -69,6 +75,8 @@ pub(crate) struct Journal {
     file: DatabaseFile,
     /// Locked before what is unsure.
     log: Mutex<Log>,
+    /// Bytes that it took when somebody last asked.
+    log_bytes: AtomicU64,
     unsure: Mutex<Unsure>,
     free: FreeSpace,
 }
@@ -87,9 +95,11 @@ impl Journal {
         };
         file.guard("open", || check_version(&file))?;
         let last = file.guard("open", || meta(&file, LOG_KEY))?;
-        let log = Mutex::new(Log::open(medium.clone(), last)?);
+        let log = Log::open(medium.clone(), last)?;
+        let log_bytes = AtomicU64::new(log.bytes());
+        let (log, medium) = (Mutex::new(log), medium.clone());
         let (unsure, free) = Default::default();
-        Ok(Self { medium: medium.clone(), file, log, unsure, free })
+        Ok(Self { medium, file, log, log_bytes, unsure, free })
     }
 
     /// What the time was when the store was last run; `None` when it was not, or before releases
@@ -119,7 +129,11 @@ impl Journal {
 
     /// Bytes that it takes on the medium.
     pub(crate) fn bytes(&self) -> u64 {
-        self.file.bytes().unwrap_or(0) + self.log.lock().bytes()
+        // Who appends may wait for the disk: then it is what it was.
+        if let Some(log) = self.log.try_lock() {
+            self.log_bytes.store(log.bytes(), Ordering::Relaxed);
+        }
+        self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
     }
 
     /// The files that were registered.

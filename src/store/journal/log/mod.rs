@@ -20,8 +20,8 @@ use crate::store::{
 /// Where the files are.
 const FOLDER: &str = "journal";
 const FILE_END: &str = ".log";
-/// A file that has so much is followed by another one.
-const FILE_BYTES: u64 = 4 << 20;
+/// A file that has so much is followed by another one, as a rule.
+pub(super) const FILE_BYTES: u64 = 4 << 20;
 /// Zeros are written so much at once.
 const ROOM_BYTES: u64 = 256 << 10;
 /// The files of records.
@@ -44,6 +44,7 @@ pub(super) struct Log {
     /// That file, when it was made.
     made: Option<(FileHeader, OpenFile)>,
     frame: Vec<u8>,
+    file_bytes: u64,
 }
 
 type OpenFile = Box<dyn StorageBackend>;
@@ -61,7 +62,10 @@ pub(crate) fn names(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError>
 fn numbers(medium: &Arc<dyn Medium>) -> Result<Vec<u64>, StoreError> {
     let names = medium.list(FOLDER).map_err(fault("list", FOLDER))?;
     let number = |name: &String| name.strip_suffix(FILE_END)?.parse().ok();
-    let mut numbers: Vec<_> = names.iter().filter_map(number).collect();
+    // No other spelling of a number is a file's name.
+    let is_own = |(name, number): &(&String, u64)| name_of(*number).ends_with(&format!("/{name}"));
+    let numbers = names.iter().filter_map(|name| Some((name, number(name)?)));
+    let mut numbers: Vec<_> = numbers.filter(is_own).map(|(_, number)| number).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
@@ -87,8 +91,20 @@ impl Log {
         let (open, made, frame) = Default::default();
         let (is_unsure, is_turning) = (false, false);
         let [salt, at, room_end] = [0; 3];
-        let mut this =
-            Self { medium, files, open, salt, at, room_end, is_unsure, is_turning, made, frame };
+        let file_bytes = FILE_BYTES;
+        let mut this = Self {
+            medium,
+            files,
+            open,
+            salt,
+            at,
+            room_end,
+            is_unsure,
+            is_turning,
+            made,
+            frame,
+            file_bytes,
+        };
         this.remove_unused(&unknown)?;
         if let Some(last) = last {
             this.find_end(last)?;
@@ -104,7 +120,7 @@ impl Log {
         record: &[u8],
         note: impl FnOnce(u64) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        if self.is_turning || self.files.is_empty() || self.at >= FILE_BYTES {
+        if self.is_turning || self.files.is_empty() || self.at >= self.file_bytes {
             self.turn(number, note)?;
         }
         self.settle()?;
@@ -149,6 +165,11 @@ impl Log {
             Err(_) => self.open = None,
         }
         filled
+    }
+
+    /// Has a file be followed by another one when it has so many bytes.
+    pub(super) fn set_file_bytes(&mut self, bytes: u64) {
+        self.file_bytes = bytes.min(FILE_BYTES);
     }
 
     fn with_file(

@@ -1,0 +1,57 @@
+//! A process that is killed between a write and its sync leaves what the next one reads, and no disk
+//! has yet.
+
+use std::sync::Arc;
+
+use granary::{
+    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId},
+    store::Medium,
+};
+
+use crate::{
+    faulty::FaultyMedium,
+    setup::{HOUR, NOW, count, define, granularities, open_on, series},
+};
+
+#[test]
+fn what_a_killed_process_had_only_written_is_durable_before_anybody_is_told_of_it() {
+    let set = granularities(&[["1m", "1h", "6h", "12h"]]);
+    let number = BatchNumber { sender: "agent".into(), epoch: 1, seq: 1 };
+    let batch = AcceptedBatch {
+        counts_once: CountsOnce::ByNumber(number),
+        series: vec![SeriesId(0)],
+        times: vec![NOW.0],
+        values: vec![1.0],
+        ..AcceptedBatch::default()
+    };
+    let mut known = 0;
+    // An append writes and syncs.
+    for (seed, held) in (0..60).map(|run| (run, run % 2)) {
+        let medium = FaultyMedium::new(seed);
+        let shared: Arc<dyn Medium> = Arc::new(medium.clone());
+        let (store, mut appender) = open_on(shared.clone(), &set, NOW);
+        define(&mut appender, &[series("m", &[], Kind::Gauge)], NOW);
+        medium.close_gate(held);
+        let append = || appender.commit(&[], std::slice::from_ref(&batch), NOW).is_ok();
+        std::thread::scope(|scope| {
+            let append = scope.spawn(append);
+            if medium.wait_at_gate() {
+                medium.kill();
+            }
+            medium.open_gate();
+            append.join().unwrap();
+        });
+        drop((store, appender));
+        medium.kill();
+        // It is sent again, and the power goes after the answer.
+        let (store, mut appender) = open_on(shared.clone(), &set, NOW);
+        known += u64::from(store.last_record() > 1);
+        appender.commit(&[], std::slice::from_ref(&batch), NOW).unwrap();
+        drop((store, appender));
+        medium.power_up();
+        let (store, _) = open_on(shared, &set, NOW);
+        let range = NOW.minus(HOUR)..NOW.plus(HOUR);
+        assert_eq!(count(&store, 0, range, SeriesId(0)), 1, "run {seed}, held at {held}");
+    }
+    assert!(known > 0, "no record was written and not synced");
+}
