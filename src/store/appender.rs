@@ -1,7 +1,7 @@
 //! The appender: the one writer of the journal, the dictionary and the catalog.
 //!
-//! It takes what is waiting as a group, makes the group durable in one transaction, and only then
-//! applies it. When the transaction fails, nothing has changed.
+//! It takes what is waiting as a group, makes the group durable by one append to the journal, and
+//! only then applies it. When that fails, nothing has changed.
 //!
 //! Must never know: who sends what, and in which protocol.
 

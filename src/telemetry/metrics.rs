@@ -39,7 +39,7 @@ pub const METRIC_NAMES: [(&str, &str); 67] = [
     ("granary_commit_duration_seconds", "Time of one durable group commit"),
     ("granary_commits_total", "Group commits"),
     ("granary_journal_written_bytes_total", "Bytes of records written to the journal"),
-    ("granary_journal_file_bytes", "Bytes that the journal's file takes"),
+    ("granary_journal_file_bytes", "Bytes that the journal's files take"),
     ("granary_head_file_bytes", "Bytes that the head's file takes: periods under way"),
     ("granary_catalog_bytes", "Bytes of cells in memory that no checkpoint took up yet"),
     ("granary_memory_bytes", "Memory that parts of the store take, about, by part"),

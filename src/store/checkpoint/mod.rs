@@ -41,8 +41,7 @@ pub struct CheckpointReport {
     pub documents: u64,
     /// Cells merged, into the head and into documents.
     pub cells: u64,
-    /// Bytes that went to files: pages of the head and of documents, the journal's apart, which
-    /// other commits write with theirs.
+    /// Bytes that went to files: pages of the head and of documents, the journal's apart.
     pub bytes_written: u64,
 }
 
@@ -119,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Stores what belongs to the frozen cells in the journal and removes their records, a part at a
+    /// Stores what belongs to the frozen cells in the journal a part at a
     /// time.
     fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
         let (inner, through) = (&*self.inner, frozen.through);

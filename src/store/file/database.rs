@@ -35,9 +35,6 @@ pub(crate) struct FileOptions {
     /// Whether each commit stores what a start after a crash needs. Without, a commit costs one
     /// sync and not two, and such a start reads the whole file.
     pub(crate) quick_repair: bool,
-    /// Whether pages that a commit sets free may be taken by the next but one, and not by the next:
-    /// a page less for each commit, for files with many small ones.
-    pub(crate) frees_late: bool,
 }
 
 /// A redb file, open or to be opened at its next use.
@@ -155,13 +152,7 @@ impl DatabaseFile {
             txn.set_durability(Durability::Immediate).map_err(self.fail(operation))?;
             txn.set_quick_repair(self.options.quick_repair);
             let out = change(&txn)?;
-            // redb gives the pages that a commit sets free out again right after it, by a change of
-            // its own, which the next commit writes: a page more. While somebody reads what was
-            // before, that is left to the next commit.
-            let before = self.options.frees_late.then(|| db.begin_read()).transpose();
-            let before = before.map_err(self.fail(operation))?;
             txn.commit().map_err(self.fail(operation))?;
-            drop(before);
             Ok(out)
         };
         self.begun.fetch_add(1, Ordering::SeqCst);

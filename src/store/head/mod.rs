@@ -42,8 +42,7 @@ use row::{Row, RowWriter};
 use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-const OPTIONS: FileOptions =
-    FileOptions { cache_bytes: 8 << 20, quick_repair: true, frees_late: false };
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
 /// Of tables with rows; a granularity's name follows.
 const ROWS_PREFIX: &str = "rows/";
 /// Low bits of a key: the number of the row, 64 series each, in its slot.

@@ -65,8 +65,7 @@ const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
 /// Its size is bounded: a start may read it whole.
-const OPTIONS: FileOptions =
-    FileOptions { cache_bytes: 16 << 20, quick_repair: false, frees_late: true };
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
 /// The open journal.
 #[derive(Debug)]

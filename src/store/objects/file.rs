@@ -31,8 +31,7 @@ const LAST_KEY: &str = "last_version";
 const COUNT_KEY: &str = "count";
 /// Their bytes, without names.
 const BYTES_KEY: &str = "bytes";
-const OPTIONS: FileOptions =
-    FileOptions { cache_bytes: 1 << 20, quick_repair: true, frees_late: false };
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 1 << 20, quick_repair: true };
 
 /// Opens the file, which is there.
 pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {

@@ -208,7 +208,7 @@ fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) ->
             Some(store)
         }
         Err(cause) => {
-            report.error(JOURNAL_FILE, &cause);
+            report.error(cause.file(), &cause);
             None
         }
     }

@@ -48,8 +48,7 @@ const LONGEST_MONTHS: i64 = 12_000;
 pub(super) const THROUGH_KEY: &str = "applied_through";
 pub(super) const UNTIL_KEY: &str = "applied_until";
 pub(super) const CHECK_KEY: &str = "applied_check";
-const OPTIONS: FileOptions =
-    FileOptions { cache_bytes: 2 << 20, quick_repair: true, frees_late: false };
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
 /// What the file of a partition whose documents are sealed takes, at most, when it is compact.
 const LOOSE_BYTES: u64 = 256 << 10;
