@@ -5,7 +5,7 @@
 
 use promql_parser::parser::VectorSelector;
 
-use super::{Selectors, reading::Needed};
+use super::{Selectors, plan::Needed};
 use crate::{
     policy::query_plan::Detail,
     query::promql::value::{

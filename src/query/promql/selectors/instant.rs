@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use promql_parser::parser::VectorSelector;
 
-use super::{Selectors, reading::Needed};
+use super::{Selectors, plan::Needed};
 use crate::{
     policy::query_plan::Detail,
     query::{

@@ -6,6 +6,7 @@
 mod extended;
 mod instant;
 pub(crate) mod modifiers;
+mod plan;
 mod reading;
 
 use std::cell::RefCell;
@@ -28,7 +29,7 @@ use crate::{
 };
 pub(crate) use instant::Take;
 use modifiers::{positive_ms, shift};
-use reading::{Needed, Read};
+use plan::{Needed, Read};
 
 /// Answers selectors.
 pub(crate) struct Selectors<'a> {

@@ -1,32 +1,28 @@
-//! From a selector to the cells of its series: each document is read once.
+//! The cells of a selector's series: each document is read once.
 //!
-//! The granularity is chosen by `policy/query_plan.rs`; where it is dropped already, the next
-//! coarser one goes on, and a warning says so. Must never know: what becomes of the cells.
+//! Must never know: what becomes of the cells.
 
 use std::rc::Rc;
 
 use promql_parser::parser::VectorSelector;
 
-use super::Selectors;
+use super::{
+    Selectors,
+    plan::{Needed, Plan, Planned, Read, Selected, text_of},
+};
 use crate::{
-    model::{GranularityIndex, GranularitySet, Kind, SeriesId, SeriesInfo, UnixMillis},
-    policy::{
-        coverage::{Coverage, Segment},
-        query_plan::{self, Detail, Windows},
-    },
+    model::{GranularitySet, Kind, SeriesId, UnixMillis},
+    policy::{coverage::Segment, query_plan::Windows},
     query::{
-        SeriesMatcher, coverage,
-        matching::select_again,
+        SeriesMatcher,
         promql::{
             parse::selector::matchers_of,
             value::{
                 cells::{TimedCell, append_cells},
                 error::PromqlError,
-                labels::Labels,
                 range_vector::{CellMatrix, CellSeries},
             },
         },
-        select::CHUNK,
     },
     store::{Columns, Slot, View},
 };
@@ -36,71 +32,6 @@ const SERIES_PER_VIEW: usize = 1024;
 /// Series whose cells are there at a time where functions look at them once: a day of slots of five
 /// minutes takes 18 KB.
 const SERIES_PER_PART: usize = 8;
-
-/// A series that a selector matches.
-struct Selected {
-    id: SeriesId,
-    info: SeriesInfo,
-    ended_at: i64,
-}
-
-impl From<Selected> for CellSeries {
-    /// Without any cell yet.
-    fn from(selected: Selected) -> Self {
-        Self {
-            labels: Labels::of_key(selected.info.key),
-            drop_metric: false,
-            kind: selected.info.kind,
-            ended_at: selected.ended_at,
-            cells: Vec::new(),
-        }
-    }
-}
-
-/// What is to be read for a selector, and from where.
-struct Plan {
-    key: ReadKey,
-    columns: Columns,
-    found: Vec<Selected>,
-    segments: Vec<Segment>,
-    /// See [`CellMatrix::widths`].
-    widths: Vec<(i64, i64)>,
-}
-
-/// A selector's cells, or how to read them.
-enum Planned {
-    Read(Rc<CellMatrix>),
-    ToRead(Plan),
-}
-
-/// What tells what was read for one selector from that of another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ReadKey {
-    selector: String,
-    width_ms: i64,
-    from: i64,
-    to: i64,
-    single: bool,
-    needed: Needed,
-}
-
-/// What was read for a selector, and which columns of it.
-#[derive(Debug, Clone)]
-pub(super) struct Read {
-    key: ReadKey,
-    columns: Columns,
-    cells: Rc<CellMatrix>,
-}
-
-/// Which cells are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needed {
-    /// All within the windows.
-    All,
-    /// Of each series at least the newest up to the only time; older ones only where there is none
-    /// lately.
-    Newest,
-}
 
 impl Selectors<'_> {
     /// The cells that a selector's windows need.
@@ -172,58 +103,6 @@ impl Selectors<'_> {
         Ok(())
     }
 
-    /// What is to be read for a selector.
-    fn plan(
-        &self,
-        text: String,
-        windows: &Windows,
-        needed: Needed,
-        columns: Columns,
-        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
-    ) -> Result<Planned, PromqlError> {
-        let coverage = coverage(self.store, &windows.span(), self.now);
-        let granularities = coverage.granularities();
-        let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
-        let mut span = windows.span();
-        let width_ms = granularities[granularity].width_ms;
-        if windows.range_ms > 0 {
-            // The reading before a window says what time the window's first increase covers.
-            span.start = span.start.minus(width_ms);
-        }
-        let key = ReadKey {
-            selector: text,
-            width_ms,
-            from: span.start.0,
-            to: span.end.0,
-            single: windows.count < 2,
-            needed: if windows.count < 2 { needed } else { Needed::All },
-        };
-        let before = self.read.borrow().iter().find(|own| own.key == key).cloned();
-        let columns = match before {
-            Some(own) if own.columns.and(columns) == own.columns => {
-                return Ok(Planned::Read(own.cells));
-            }
-            // Another function will want yet others.
-            Some(_) => Columns::ALL,
-            None => columns,
-        };
-        let found = self.select(&key.selector, matchers, span.start)?;
-        let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
-        if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
-            let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.plan(key.selector, &each, needed, columns, matchers);
-        }
-        self.bounds.check_points(found.len(), windows.count)?;
-        let mut segments = coverage.segments(granularity, span);
-        if windows.count < 2 {
-            segments = coverage.with_fine_end(segments);
-        }
-        self.warn_of_coarse(&coverage, granularity, &segments);
-        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
-        let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
-        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths }))
-    }
-
     /// Reads the cells of all series.
     fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
         let Plan { key, columns, found, segments, widths } = plan;
@@ -241,33 +120,6 @@ impl Selectors<'_> {
         read.retain(|own| own.key != key);
         read.push(Read { key, columns, cells: cells.clone() });
         Ok(cells)
-    }
-
-    /// The series that match a selector and have samples at or after a time.
-    fn select(
-        &self,
-        text: &str,
-        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
-        from: UnixMillis,
-    ) -> Result<Vec<Selected>, PromqlError> {
-        let limits = self.bounds.limits;
-        let ids = select_again(self.store, text, matchers, limits)?;
-        let mut found = Vec::new();
-        for ids in ids.chunks(CHUNK) {
-            self.bounds.check_time()?;
-            let last = self.store.last_samples(ids);
-            let before = found.len();
-            let dictionary = self.store.dictionary();
-            found.extend(ids.iter().zip(last).filter_map(|(id, last)| {
-                let last = last.filter(|last| last.at >= from)?;
-                let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
-                Some(Selected { id: *id, info: dictionary.info(*id)?, ended_at })
-            }));
-            drop(dictionary);
-            let labels = found[before..].iter().map(|own| Labels::bytes_of_key(&own.info.key));
-            limits.take(size_of_val(&found[before..]) + labels.sum::<usize>())?;
-        }
-        Ok(found)
     }
 
     fn cells_of(
@@ -333,35 +185,6 @@ impl Selectors<'_> {
         append_cells(slots, series.kind, &mut series.cells);
         Ok(())
     }
-
-    fn warn_of_coarse(
-        &self,
-        coverage: &Coverage<'_>,
-        asked: GranularityIndex,
-        segments: &[Segment],
-    ) {
-        let granularities = coverage.granularities();
-        let is_other = |own: &&Segment| {
-            own.granularity > asked || !coverage.is_whole(own.granularity, &own.range)
-        };
-        let coarse = segments.iter().rfind(is_other);
-        if let Some(Segment { granularity: shown, range, .. }) = coarse {
-            self.notes.warn(|| {
-                let (wanted, end) = (&granularities[asked], range.end);
-                let why = if coverage.keeps(asked, range.start) {
-                    coverage.why_not(asked, range)
-                } else {
-                    format!("{} is kept for {} only", wanted.name, wanted.retention)
-                };
-                format!("values before {end} come from {} slots: {why}", granularities[*shown].name)
-            });
-        }
-    }
-}
-
-/// What tells a selector from others.
-fn text_of(selector: &VectorSelector) -> String {
-    format!("{} {:?}", selector.name.as_deref().unwrap_or_default(), selector.matchers)
 }
 
 /// The segments from the newest on. The newest begins with the slot before that of a time: most series

@@ -1,0 +1,203 @@
+//! From a selector to what is to be read for it: which series, at which granularities, of which time.
+//!
+//! The granularity is chosen by `policy/query_plan.rs`; where it is dropped already, the next
+//! coarser one goes on, and a warning says so. Must never know: how cells are read.
+
+use std::rc::Rc;
+
+use promql_parser::parser::VectorSelector;
+
+use super::Selectors;
+use crate::{
+    model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
+    policy::{
+        coverage::{Coverage, Segment},
+        query_plan::{self, Detail, Windows},
+    },
+    query::{
+        SeriesMatcher, coverage,
+        matching::select_again,
+        promql::value::{
+            error::PromqlError,
+            labels::Labels,
+            range_vector::{CellMatrix, CellSeries},
+        },
+        select::CHUNK,
+    },
+    store::Columns,
+};
+
+/// A series that a selector matches.
+pub(super) struct Selected {
+    pub(super) id: SeriesId,
+    info: SeriesInfo,
+    ended_at: i64,
+}
+
+impl From<Selected> for CellSeries {
+    /// Without any cell yet.
+    fn from(selected: Selected) -> Self {
+        Self {
+            labels: Labels::of_key(selected.info.key),
+            drop_metric: false,
+            kind: selected.info.kind,
+            ended_at: selected.ended_at,
+            cells: Vec::new(),
+        }
+    }
+}
+
+/// What is to be read for a selector, and from where.
+pub(super) struct Plan {
+    pub(super) key: ReadKey,
+    pub(super) columns: Columns,
+    pub(super) found: Vec<Selected>,
+    pub(super) segments: Vec<Segment>,
+    /// See [`CellMatrix::widths`].
+    pub(super) widths: Vec<(i64, i64)>,
+}
+
+/// A selector's cells, or how to read them.
+pub(super) enum Planned {
+    Read(Rc<CellMatrix>),
+    ToRead(Plan),
+}
+
+/// What tells what was read for one selector from that of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReadKey {
+    selector: String,
+    width_ms: i64,
+    from: i64,
+    to: i64,
+    single: bool,
+    pub(super) needed: Needed,
+}
+
+/// What was read for a selector, and which columns of it.
+#[derive(Debug, Clone)]
+pub(super) struct Read {
+    pub(super) key: ReadKey,
+    pub(super) columns: Columns,
+    pub(super) cells: Rc<CellMatrix>,
+}
+
+/// Which cells are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// All within the windows.
+    All,
+    /// Of each series at least the newest up to the only time; older ones only where there is none
+    /// lately.
+    Newest,
+}
+
+impl Selectors<'_> {
+    /// What is to be read for a selector.
+    pub(super) fn plan(
+        &self,
+        text: String,
+        windows: &Windows,
+        needed: Needed,
+        columns: Columns,
+        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
+    ) -> Result<Planned, PromqlError> {
+        let coverage = coverage(self.store, &windows.span(), self.now);
+        let granularities = coverage.granularities();
+        let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
+        let mut span = windows.span();
+        let width_ms = granularities[granularity].width_ms;
+        if windows.range_ms > 0 {
+            // The reading before a window says what time the window's first increase covers.
+            span.start = span.start.minus(width_ms);
+        }
+        let key = ReadKey {
+            selector: text,
+            width_ms,
+            from: span.start.0,
+            to: span.end.0,
+            single: windows.count < 2,
+            needed: if windows.count < 2 { needed } else { Needed::All },
+        };
+        let before = self.read.borrow().iter().find(|own| own.key == key).cloned();
+        let columns = match before {
+            Some(own) if own.columns.and(columns) == own.columns => {
+                return Ok(Planned::Read(own.cells));
+            }
+            // Another function will want yet others.
+            Some(_) => Columns::ALL,
+            None => columns,
+        };
+        let found = self.select(&key.selector, matchers, span.start)?;
+        let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
+        if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
+            let each = Windows { detail: Detail::Samples, ..*windows };
+            return self.plan(key.selector, &each, needed, columns, matchers);
+        }
+        self.bounds.check_points(found.len(), windows.count)?;
+        let mut segments = coverage.segments(granularity, span);
+        if windows.count < 2 {
+            segments = coverage.with_fine_end(segments);
+        }
+        self.warn_of_coarse(&coverage, granularity, &segments);
+        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
+        let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
+        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths }))
+    }
+
+    /// The series that match a selector and have samples at or after a time.
+    fn select(
+        &self,
+        text: &str,
+        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
+        from: UnixMillis,
+    ) -> Result<Vec<Selected>, PromqlError> {
+        let limits = self.bounds.limits;
+        let ids = select_again(self.store, text, matchers, limits)?;
+        let mut found = Vec::new();
+        for ids in ids.chunks(CHUNK) {
+            self.bounds.check_time()?;
+            let last = self.store.last_samples(ids);
+            let before = found.len();
+            let dictionary = self.store.dictionary();
+            found.extend(ids.iter().zip(last).filter_map(|(id, last)| {
+                let last = last.filter(|last| last.at >= from)?;
+                let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
+                Some(Selected { id: *id, info: dictionary.info(*id)?, ended_at })
+            }));
+            drop(dictionary);
+            let labels = found[before..].iter().map(|own| Labels::bytes_of_key(&own.info.key));
+            limits.take(size_of_val(&found[before..]) + labels.sum::<usize>())?;
+        }
+        Ok(found)
+    }
+
+    fn warn_of_coarse(
+        &self,
+        coverage: &Coverage<'_>,
+        asked: GranularityIndex,
+        segments: &[Segment],
+    ) {
+        let granularities = coverage.granularities();
+        let is_other = |own: &&Segment| {
+            own.granularity > asked || !coverage.is_whole(own.granularity, &own.range)
+        };
+        let coarse = segments.iter().rfind(is_other);
+        if let Some(Segment { granularity: shown, range, .. }) = coarse {
+            self.notes.warn(|| {
+                let (wanted, end) = (&granularities[asked], range.end);
+                let why = if coverage.keeps(asked, range.start) {
+                    coverage.why_not(asked, range)
+                } else {
+                    format!("{} is kept for {} only", wanted.name, wanted.retention)
+                };
+                format!("values before {end} come from {} slots: {why}", granularities[*shown].name)
+            });
+        }
+    }
+}
+
+/// What tells a selector from others.
+pub(super) fn text_of(selector: &VectorSelector) -> String {
+    format!("{} {:?}", selector.name.as_deref().unwrap_or_default(), selector.matchers)
+}
