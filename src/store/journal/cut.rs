@@ -8,19 +8,16 @@
 
 use std::sync::Arc;
 
-use redb::{ReadableTable, WriteTransaction};
+use redb::WriteTransaction;
 
 use super::{
-    Journal, LAST_RUN_KEY, META, RECORDS, SEEN, SENDERS, STATES, STATES_ROWS_KEY,
-    STATES_THROUGH_KEY, THROUGH_KEY, fail,
+    Journal, LAST_RUN_KEY, META, SEEN, SENDERS, STATES, STATES_ROWS_KEY, STATES_THROUGH_KEY,
+    THROUGH_KEY, fail,
 };
 use crate::{
     model::{SenderWindow, UnixMillis},
     store::{catalog::series_states::EncodedRow, error::StoreError},
 };
-
-/// Records that one transaction removes, at most.
-const REMOVED_MAX: u64 = 1000;
 
 /// A part of what a checkpoint leaves.
 #[derive(Debug)]
@@ -83,22 +80,5 @@ impl CutPart {
                 set(LAST_RUN_KEY, now.0.max(0) as u64)
             }
         }
-    }
-}
-
-/// Removes some of the records of older releases that a checkpoint covers: there may be very many.
-/// Returns whether there were any.
-pub(super) fn remove_covered(txn: &WriteTransaction) -> Result<bool, StoreError> {
-    let meta = txn.open_table(META).map_err(fail(OPERATION))?;
-    let through = meta.get(THROUGH_KEY).map_err(fail(OPERATION))?.map_or(0, |own| own.value());
-    let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
-    let first = records.first().map_err(fail(OPERATION))?.map(|(number, _)| number.value());
-    match first {
-        Some(first) if first <= through => {
-            let last = through.min(first + REMOVED_MAX - 1);
-            records.retain_in(first..=last, |_, _| false).map_err(fail(OPERATION))?;
-            Ok(true)
-        }
-        _ => Ok(false),
     }
 }

@@ -5,15 +5,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use super::{Journal, RECORDS, SERIES, cut::remove_covered, fail, log};
+use super::{Journal, META, RECORDS, SERIES, THROUGH_KEY, fail, log};
 use crate::store::error::StoreError;
 
 /// So much may be free, and twice what is not.
 const FREE_BYTES_MAX: u64 = 4 << 20;
 /// What the journal keeps of a series, about.
 const SERIES_BYTES: u64 = 256;
+
+/// Records that one transaction removes, at most.
+const REMOVED_MAX: u64 = 1000;
+const OPERATION: &str = "give back space";
 
 /// When space is given back.
 #[derive(Debug)]
@@ -49,7 +53,7 @@ impl Journal {
             self.log.lock().forget(first);
         }
         let before = self.file.bytes()?;
-        while self.has_records()? && self.file.transact("give back space", remove_covered)? {}
+        while self.has_records()? && self.file.transact(OPERATION, remove_covered)? {}
         if before <= self.kept_max()? {
             return Ok(());
         }
@@ -85,5 +89,22 @@ impl Journal {
             let last = table.last().map_err(fail("read"))?;
             Ok(last.map_or(0, |(first, _)| u64::from(first.value())))
         })
+    }
+}
+
+/// Removes some of the records of older releases that a checkpoint covers: there may be very many.
+/// Returns whether there were any.
+fn remove_covered(txn: &WriteTransaction) -> Result<bool, StoreError> {
+    let meta = txn.open_table(META).map_err(fail(OPERATION))?;
+    let through = meta.get(THROUGH_KEY).map_err(fail(OPERATION))?.map_or(0, |own| own.value());
+    let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+    let first = records.first().map_err(fail(OPERATION))?.map(|(number, _)| number.value());
+    match first {
+        Some(first) if first <= through => {
+            let last = through.min(first + REMOVED_MAX - 1);
+            records.retain_in(first..=last, |_, _| false).map_err(fail(OPERATION))?;
+            Ok(true)
+        }
+        _ => Ok(false),
     }
 }

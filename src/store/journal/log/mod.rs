@@ -61,11 +61,13 @@ pub(crate) fn names(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError>
 
 fn numbers(medium: &Arc<dyn Medium>) -> Result<Vec<u64>, StoreError> {
     let names = medium.list(FOLDER).map_err(fault("list", FOLDER))?;
-    let number = |name: &String| name.strip_suffix(FILE_END)?.parse().ok();
     // No other spelling of a number is a file's name.
-    let is_own = |(name, number): &(&String, u64)| name_of(*number).ends_with(&format!("/{name}"));
-    let numbers = names.iter().filter_map(|name| Some((name, number(name)?)));
-    let mut numbers: Vec<_> = numbers.filter(is_own).map(|(_, number)| number).collect();
+    let is_own = |name: &str, number: u64| *name == format!("{number}{FILE_END}");
+    let number = |name: &String| {
+        let number = name.strip_suffix(FILE_END)?.parse().ok()?;
+        is_own(name, number).then_some(number)
+    };
+    let mut numbers: Vec<_> = names.iter().filter_map(number).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
