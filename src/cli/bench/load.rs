@@ -1,12 +1,23 @@
 //! Sending: each connection is a thread with its share of the hosts.
 
-use std::{ops::Range, sync::mpsc::sync_channel, thread, time::Duration};
+use std::{
+    ops::Range,
+    sync::mpsc::{Sender, channel, sync_channel},
+    thread,
+    time::Duration,
+};
 
 use anyhow::Context;
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
-use super::{Speech, fleet::Fleet, pings, remote_write};
+use super::{
+    Speech,
+    fleet::Fleet,
+    outcome::{Answer, Answered, Outcome},
+    pings, remote_write,
+};
 use crate::{
+    cli::screen::complain,
     clock::{Clock, Stopwatch, SystemClock},
     model::UnixMillis,
 };
@@ -36,67 +47,56 @@ pub(super) struct Plan {
     pub(super) patient: bool,
 }
 
-/// What came of it.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) accepted: u64,
-    pub(super) duplicates: u64,
-    pub(super) refused: u64,
-    pub(super) busy: u64,
-    pub(super) requests: u64,
-    pub(super) seconds: f64,
-    /// Seconds from a request to its acknowledgement.
-    pub(super) latencies: Vec<f64>,
-}
-
-/// Sends the whole plan.
+/// Sends the whole plan, and says each minute what came of it.
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     let watch = Stopwatch::start();
-    let mut total = Outcome::default();
+    let mut outcome = Outcome::default();
     thread::scope(|scope| {
         // Closed when this ends, with or without an error.
         let (_sending, done) = sync_channel::<()>(0);
         if plan.speech == Speech::Native {
             scope.spawn(move || pings::run(plan, &done));
         }
+        let (answers, answered) = channel();
         let connections: Vec<_> = (0..plan.connections)
-            .map(|index| scope.spawn(move || Connection::new(plan).send_share(index)))
+            .map(|index| {
+                let connection = Connection::new(plan, answers.clone());
+                scope.spawn(move || connection.send_share(index))
+            })
             .collect();
+        drop(answers);
+        for answer in answered {
+            if let Some(minute) = outcome.add(watch.seconds(), &answer) {
+                complain(&minute);
+            }
+        }
         for connection in connections {
-            let part = connection
-                .join()
-                .map_err(|_| anyhow::anyhow!("a connection's thread panicked"))??;
-            total.accepted += part.accepted;
-            total.duplicates += part.duplicates;
-            total.refused += part.refused;
-            total.busy += part.busy;
-            total.requests += part.requests;
-            total.latencies.extend(part.latencies);
+            let sent = connection.join();
+            sent.map_err(|_| anyhow::anyhow!("a connection's thread panicked"))??;
         }
         anyhow::Ok(())
     })?;
-    total.seconds = watch.seconds();
-    total.latencies.sort_by(f64::total_cmp);
-    Ok(total)
+    outcome.seconds = watch.seconds();
+    Ok(outcome)
 }
 
 struct Connection<'a> {
     plan: &'a Plan,
     agent: ureq::Agent,
-    outcome: Outcome,
+    answers: Sender<Answered>,
     body: Vec<u8>,
 }
 
 impl<'a> Connection<'a> {
-    fn new(plan: &'a Plan) -> Self {
+    fn new(plan: &'a Plan, answers: Sender<Answered>) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(TIMEOUT))
             .build();
-        Self { plan, agent: config.into(), outcome: Outcome::default(), body: Vec::new() }
+        Self { plan, agent: config.into(), answers, body: Vec::new() }
     }
 
-    fn send_share(mut self, index: usize) -> anyhow::Result<Outcome> {
+    fn send_share(mut self, index: usize) -> anyhow::Result<()> {
         let plan = self.plan;
         let groups = plan.fleet.hosts.div_ceil(plan.hosts_per_request);
         let mut first = 0;
@@ -114,7 +114,7 @@ impl<'a> Connection<'a> {
             }
             first = rounds.end;
         }
-        Ok(self.outcome)
+        Ok(())
     }
 
     fn send(
@@ -129,7 +129,7 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         loop {
-            let verdict = match plan.speech {
+            let answered = match plan.speech {
                 Speech::Native => {
                     self.body.clear();
                     for host in hosts.clone() {
@@ -151,16 +151,20 @@ impl<'a> Connection<'a> {
                     self.post_remote(&body, samples)?
                 }
             };
-            match verdict {
-                Verdict::Acknowledged => return Ok(()),
-                Verdict::Define => define = true,
-                Verdict::Busy if plan.patient => thread::sleep(BUSY_PAUSE),
-                Verdict::Busy => {}
+            let is_done = matches!(answered.answer, Answer::Acknowledged { .. });
+            let is_busy = matches!(answered.answer, Answer::Busy);
+            define |= matches!(answered.answer, Answer::Define);
+            self.answers.send(answered).context("nobody counts the answers")?;
+            if is_done {
+                return Ok(());
+            }
+            if is_busy && plan.patient {
+                thread::sleep(BUSY_PAUSE);
             }
         }
     }
 
-    fn post(&mut self) -> anyhow::Result<Verdict> {
+    fn post(&mut self) -> anyhow::Result<Answered> {
         let watch = Stopwatch::start();
         let url = format!("{}{INGEST_PATH}", self.plan.url);
         let mut response = self
@@ -169,29 +173,25 @@ impl<'a> Connection<'a> {
             .content_type(BSON_MEDIA_TYPE)
             .send(&self.body)
             .with_context(|| format!("cannot reach granary at {}", self.plan.url))?;
-        self.outcome.requests += 1;
         let text = response.body_mut().read_to_string().context("read the answer")?;
-        match response.status().as_u16() {
+        let seconds = watch.seconds();
+        let answer = match response.status().as_u16() {
             200 => {
-                self.outcome.latencies.push(watch.seconds());
                 let answer: IngestAnswer =
                     serde_json::from_str(&text).context("read the answer")?;
-                self.outcome.accepted += answer.accepted;
-                self.outcome.duplicates += answer.duplicates;
-                self.outcome.refused += answer.refused.values().sum::<u64>();
-                Ok(Verdict::Acknowledged)
+                let refused = answer.refused.values().sum();
+                let (accepted, duplicates) = (answer.accepted, answer.duplicates);
+                Answer::Acknowledged { accepted, duplicates, refused }
             }
-            409 => Ok(Verdict::Define),
-            429 => {
-                self.outcome.busy += 1;
-                Ok(Verdict::Busy)
-            }
+            409 => Answer::Define,
+            429 => Answer::Busy,
             status => anyhow::bail!("granary answered {status}: {text}"),
-        }
+        };
+        Ok(Answered { seconds, answer })
     }
 
     /// The answer has no counts: what is acknowledged counts as accepted.
-    fn post_remote(&mut self, body: &[u8], samples: u64) -> anyhow::Result<Verdict> {
+    fn post_remote(&mut self, body: &[u8], samples: u64) -> anyhow::Result<Answered> {
         let watch = Stopwatch::start();
         let mut response = self
             .agent
@@ -201,22 +201,16 @@ impl<'a> Connection<'a> {
             .header("X-Prometheus-Remote-Write-Version", "0.1.0")
             .send(body)
             .with_context(|| format!("cannot reach {}", self.plan.url))?;
-        self.outcome.requests += 1;
-        match response.status().as_u16() {
-            200..=299 => {
-                self.outcome.latencies.push(watch.seconds());
-                self.outcome.accepted += samples;
-                Ok(Verdict::Acknowledged)
-            }
-            429 | 503 => {
-                self.outcome.busy += 1;
-                Ok(Verdict::Busy)
-            }
+        let seconds = watch.seconds();
+        let answer = match response.status().as_u16() {
+            200..=299 => Answer::Acknowledged { accepted: samples, duplicates: 0, refused: 0 },
+            429 | 503 => Answer::Busy,
             status => {
                 let text = response.body_mut().read_to_string().unwrap_or_default();
                 anyhow::bail!("{} answered {status}: {text}", self.plan.url)
             }
-        }
+        };
+        Ok(Answered { seconds, answer })
     }
 }
 
@@ -247,10 +241,4 @@ impl Plan {
     fn time_of(&self, round: usize) -> UnixMillis {
         self.start.plus(round as i64 * self.interval.as_millis() as i64)
     }
-}
-
-enum Verdict {
-    Acknowledged,
-    Define,
-    Busy,
 }

@@ -3,6 +3,7 @@
 mod fleet;
 mod host_like;
 mod load;
+mod outcome;
 mod pings;
 mod remote_write;
 mod report;
@@ -113,7 +114,7 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         clean_up(args, &plan.fleet);
     }
     let sent = plan.samples(0..args.hosts, 0..plan.rounds);
-    Ok(if outcome.accepted == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if outcome.total().accepted == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What the arguments ask for.

@@ -6,7 +6,7 @@ use anyhow::Context;
 use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::Serialize;
 
-use super::load::Outcome;
+use super::outcome::{Acknowledged, Outcome, Tally};
 use crate::cli::http::Daemon;
 
 /// What the daemon used, by its own metrics.
@@ -53,42 +53,51 @@ pub(super) struct Report {
     requests_refused_busy: u64,
     seconds: f64,
     samples_per_second: f64,
-    ack_p50_ms: f64,
-    ack_p99_ms: f64,
-    ack_max_ms: f64,
+    #[serde(flatten)]
+    ack: Acknowledged,
+    after_first_minute: Option<Rest>,
     daemon_cpu_seconds: f64,
     daemon_cpu_seconds_per_million_samples: f64,
     daemon_peak_memory_bytes: f64,
 }
 
+/// What came after the first minute, in which series are made known.
+#[derive(Debug, Serialize)]
+struct Rest {
+    requests_refused_busy: u64,
+    #[serde(flatten)]
+    ack: Acknowledged,
+}
+
+impl Rest {
+    fn new(tally: &Tally) -> Self {
+        Self { requests_refused_busy: tally.busy, ack: tally.acknowledged() }
+    }
+}
+
 impl Report {
     pub(super) fn new(outcome: &Outcome, before: &DaemonUse, after: &DaemonUse) -> Self {
         let cpu = after.cpu_seconds - before.cpu_seconds;
-        let accepted = outcome.accepted as f64;
-        let quantile = |q: f64| {
-            let last = outcome.latencies.len().saturating_sub(1);
-            let index = (last as f64 * q).round() as usize;
-            outcome.latencies.get(index).map_or(0.0, |seconds| seconds * 1000.0)
-        };
+        let total = outcome.total();
+        let accepted = total.accepted as f64;
         Self {
-            samples_accepted: outcome.accepted,
-            samples_duplicate: outcome.duplicates,
-            samples_refused: outcome.refused,
-            requests: outcome.requests,
-            requests_refused_busy: outcome.busy,
+            samples_accepted: total.accepted,
+            samples_duplicate: total.duplicates,
+            samples_refused: total.refused,
+            requests: total.requests,
+            requests_refused_busy: total.busy,
             seconds: outcome.seconds,
             samples_per_second: accepted / outcome.seconds,
-            ack_p50_ms: quantile(0.5),
-            ack_p99_ms: quantile(0.99),
-            ack_max_ms: quantile(1.0),
+            ack: total.acknowledged(),
+            after_first_minute: outcome.after_first_minute().as_ref().map(Rest::new),
             daemon_cpu_seconds: cpu,
             daemon_cpu_seconds_per_million_samples: cpu / (accepted / 1e6),
             daemon_peak_memory_bytes: after.peak_bytes,
         }
     }
 
-    fn rows(&self) -> [(&'static str, String); 9] {
-        [
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![
             ("samples acknowledged", self.samples_accepted.to_string()),
             ("refused, duplicate", format!("{}, {}", self.samples_refused, self.samples_duplicate)),
             (
@@ -97,13 +106,13 @@ impl Report {
             ),
             ("seconds", format!("{:.2}", self.seconds)),
             ("samples/s", format!("{:.0}", self.samples_per_second)),
-            (
-                "ack p50, p99, max",
-                format!(
-                    "{:.1} ms, {:.1} ms, {:.1} ms",
-                    self.ack_p50_ms, self.ack_p99_ms, self.ack_max_ms
-                ),
-            ),
+            ("ack p50, p99, max", self.ack.to_string()),
+        ];
+        if let Some(rest) = &self.after_first_minute {
+            let busy = rest.requests_refused_busy;
+            rows.push(("after the first minute", format!("{}; {busy} busy", rest.ack)));
+        }
+        rows.extend([
             ("daemon CPU", format!("{:.2} s", self.daemon_cpu_seconds)),
             (
                 "daemon CPU per million samples",
@@ -113,7 +122,8 @@ impl Report {
                 "daemon peak memory",
                 format!("{:.0} MiB", self.daemon_peak_memory_bytes / f64::from(1 << 20)),
             ),
-        ]
+        ]);
+        rows
     }
 }
 

@@ -6,7 +6,10 @@ use std::ops::RangeInclusive;
 
 use promql_parser::parser::VectorSelector;
 
-use super::{Selectors, plan::Needed};
+use super::{
+    Selectors,
+    plan::{Needed, Wanted},
+};
 use crate::{
     policy::query_plan::Detail,
     query::{
@@ -57,9 +60,13 @@ impl Selectors<'_> {
     ) -> Result<Vec<Series>, PromqlError> {
         let unmoved = TimeShift { at: None, offset_ms: 0 };
         let windows = self.windows(unmoved, steps, 0, Detail::Aggregates);
-        let text = format!("info {matchers:?}");
-        let sets = || Ok(vec![matchers.to_vec()]);
-        let cells = self.cells_matching(text, &windows, Needed::All, Columns::ENDS, &sets)?;
+        let cells = self.cells_matching(&Wanted {
+            text: &format!("info {matchers:?}"),
+            matchers: &|| Ok(vec![matchers.to_vec()]),
+            windows: &windows,
+            needed: Needed::All,
+            columns: Columns::ENDS,
+        })?;
         self.each(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*within.end()), time));
             let mut values = newest(series, self.lookback_ms, ends, Take::Time);

@@ -57,6 +57,20 @@ pub(super) struct Plan {
     pub(super) widths: Vec<(i64, i64)>,
 }
 
+/// Finds the matchers of a selector.
+pub(super) type Matchers<'w> = dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> + 'w;
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'w> {
+    /// Tells these matchers from others.
+    pub(super) text: &'w str,
+    pub(super) matchers: &'w Matchers<'w>,
+    pub(super) windows: &'w Windows,
+    pub(super) needed: Needed,
+    pub(super) columns: Columns,
+}
+
 /// A selector's cells, or how to read them.
 pub(super) enum Planned {
     Read(Rc<CellMatrix>),
@@ -94,14 +108,8 @@ pub(super) enum Needed {
 
 impl Selectors<'_> {
     /// What is to be read for a selector.
-    pub(super) fn plan(
-        &self,
-        text: String,
-        windows: &Windows,
-        needed: Needed,
-        columns: Columns,
-        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
-    ) -> Result<Planned, PromqlError> {
+    pub(super) fn plan(&self, wanted: &Wanted<'_>) -> Result<Planned, PromqlError> {
+        let Wanted { text, matchers, windows, needed, columns } = *wanted;
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
@@ -112,7 +120,7 @@ impl Selectors<'_> {
             span.start = span.start.minus(width_ms);
         }
         let key = ReadKey {
-            selector: text,
+            selector: text.to_owned(),
             width_ms,
             from: span.start.0,
             to: span.end.0,
@@ -128,11 +136,11 @@ impl Selectors<'_> {
             Some(_) => Columns::ALL,
             None => columns,
         };
-        let found = self.select(&key.selector, matchers, span.start)?;
+        let found = self.select(text, matchers, span.start)?;
         let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.plan(key.selector, &each, needed, columns, matchers);
+            return self.plan(&Wanted { windows: &each, columns, ..*wanted });
         }
         self.bounds.check_points(found.len(), windows.count)?;
         let mut segments = coverage.segments(granularity, span);
@@ -149,7 +157,7 @@ impl Selectors<'_> {
     fn select(
         &self,
         text: &str,
-        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
+        matchers: &Matchers<'_>,
         from: UnixMillis,
     ) -> Result<Vec<Selected>, PromqlError> {
         let limits = self.bounds.limits;

@@ -8,20 +8,17 @@ use promql_parser::parser::VectorSelector;
 
 use super::{
     Selectors,
-    plan::{Needed, Plan, Planned, Read, Selected, text_of},
+    plan::{Needed, Plan, Planned, Read, Selected, Wanted, text_of},
 };
 use crate::{
     model::{GranularitySet, Kind, SeriesId, UnixMillis},
     policy::{coverage::Segment, query_plan::Windows},
-    query::{
-        SeriesMatcher,
-        promql::{
-            parse::selector::matchers_of,
-            value::{
-                cells::{TimedCell, append_cells},
-                error::PromqlError,
-                range_vector::{CellMatrix, CellSeries},
-            },
+    query::promql::{
+        parse::selector::matchers_of,
+        value::{
+            cells::{TimedCell, append_cells},
+            error::PromqlError,
+            range_vector::{CellMatrix, CellSeries},
         },
     },
     store::{Columns, Slot, View},
@@ -43,21 +40,18 @@ impl Selectors<'_> {
         columns: Columns,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
-        self.cells_matching(text_of(selector), windows, needed, columns, &matchers)
+        let text = &text_of(selector);
+        self.cells_matching(&Wanted { text, matchers: &matchers, windows, needed, columns })
     }
 
-    /// The cells that windows need of series that match; the text tells these matchers from others.
+    /// The cells that windows need of series that match.
     pub(super) fn cells_matching(
         &self,
-        text: String,
-        windows: &Windows,
-        needed: Needed,
-        columns: Columns,
-        matchers: &dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError>,
+        wanted: &Wanted<'_>,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
-        match self.plan(text, windows, needed, columns, matchers)? {
+        match self.plan(wanted)? {
             Planned::Read(cells) => Ok(cells),
-            Planned::ToRead(plan) => self.read(plan, windows),
+            Planned::ToRead(plan) => self.read(plan, wanted.windows),
         }
     }
 
@@ -72,8 +66,9 @@ impl Selectors<'_> {
         visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), PromqlError>,
     ) -> Result<(), PromqlError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
-        let text = text_of(selector);
-        let plan = match self.plan(text, windows, Needed::All, columns, &matchers)? {
+        let (text, needed) = (&text_of(selector), Needed::All);
+        let wanted = Wanted { text, matchers: &matchers, windows, needed, columns };
+        let plan = match self.plan(&wanted)? {
             Planned::Read(cells) => return visit(cells),
             Planned::ToRead(plan) => plan,
         };
