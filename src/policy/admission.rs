@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{GranularitySet, Kind, Moment, UnixMillis};
+use crate::model::{DefinitionVerdict, GranularitySet, Kind, Moment, SeriesId, UnixMillis};
 
 /// Why a sample or series is refused for good. The words are labels in answers and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +55,18 @@ impl RefusalReason {
         Self::NativeHistogram,
         Self::BadSample,
     ];
+
+    /// The series that a definition stands for; one of another kind is that series all the same.
+    ///
+    /// # Errors
+    /// Why it got none.
+    pub fn settle(verdict: DefinitionVerdict) -> Result<SeriesId, Self> {
+        match verdict {
+            DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => Ok(id),
+            DefinitionVerdict::StoreLimit => Err(Self::SeriesLimit),
+            DefinitionVerdict::SenderLimit => Err(Self::SenderSeriesLimit),
+        }
+    }
 
     /// The word used as a label.
     pub fn as_str(self) -> &'static str {

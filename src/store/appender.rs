@@ -10,6 +10,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use foldhash::fast::RandomState;
+
 use super::{
     dictionary::changes::{ChangeRefusal, SeriesChange},
     error::StoreError,
@@ -185,8 +187,8 @@ impl Appender {
 struct NewSeries {
     /// In the order of their ids, which follow the dictionary's last.
     rows: Vec<SeriesInfo>,
-    by_key: HashMap<SeriesKey, (SeriesId, Kind)>,
-    by_sender: HashMap<Arc<str>, usize>,
+    by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
+    by_sender: HashMap<Arc<str>, usize, RandomState>,
 }
 
 impl NewSeries {

@@ -13,7 +13,7 @@ use crate::{
     actors::WriteFault,
     ingest::{
         memory::HeldMemory,
-        native::{Admitted, Sessions, Settled, UnknownRef},
+        native::{Admitted, Refused, Sessions, UnknownRef},
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
@@ -105,17 +105,23 @@ impl BatchCollector {
         views: &[BatchView<'_>],
         parts: &CollectorParts,
     ) -> Result<Judged, CollectFault> {
-        let mut settled = Settled::new();
+        let mut refused = Refused::default();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.look_up(views, &settled, parts)?;
+            let (judged, unknown) = self.look_up(views, &refused, parts)?;
             if unknown.is_empty() {
                 return Ok(judged);
             }
             let keys: Vec<_> = unknown.iter().map(|own| own.key.clone()).collect();
             let verdicts = parts.writer.define(unknown).await?;
-            settled.extend(keys.into_iter().zip(verdicts));
+            // The others are found from now on.
+            let settled = keys.into_iter().zip(verdicts);
+            refused.extend(
+                settled.filter_map(|(key, verdict)| {
+                    Some((key, RefusalReason::settle(verdict).err()?))
+                }),
+            );
         }
-        let (judged, unknown) = self.look_up(views, &settled, parts)?;
+        let (judged, unknown) = self.look_up(views, &refused, parts)?;
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
@@ -124,7 +130,7 @@ impl BatchCollector {
     fn look_up(
         &self,
         views: &[BatchView<'_>],
-        settled: &Settled,
+        refused: &Refused,
         parts: &CollectorParts,
     ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
         let store = &parts.store;
@@ -137,7 +143,7 @@ impl BatchCollector {
         let name = |series| Some(store.dictionary().key(series)?.to_string());
         for view in views {
             if !view.series.is_empty() {
-                unknown.extend(sessions.learn(view, &store.dictionary(), settled));
+                unknown.extend(sessions.learn(view, &store.dictionary(), refused));
             }
             if unknown.is_empty() {
                 let Admitted { batch, samples, refused } =

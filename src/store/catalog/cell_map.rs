@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 use super::cell_row::CellRow;
 use crate::{
     model::{Cell, SeriesId},
-    store::rows::{RowCells, row_and_lane},
+    store::rows::row_and_lane,
 };
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
@@ -57,18 +57,9 @@ impl SlotCells {
         self.rows.get(*self.index.get(&number)? as usize)
     }
 
-    /// Numbers of the rows that are there, ascending.
-    pub(crate) fn row_numbers(&self) -> Vec<u32> {
-        let mut numbers: Vec<_> = self.rows.iter().map(CellRow::number).collect();
-        numbers.sort_unstable();
-        numbers
-    }
-
-    /// Merges the cells of a row, seen from a slot that begins so many milliseconds earlier.
-    pub(crate) fn merge_row_into(&self, number: u32, earlier: u32, out: &mut RowCells) {
-        if let Some(row) = self.row(number) {
-            row.merge_into(earlier, out);
-        }
+    /// The rows, in the order in which they came.
+    pub(crate) fn rows(&self) -> &[CellRow] {
+        &self.rows
     }
 
     /// Where a row is, made if it is not there; `grown` gets the bytes that this took.
@@ -235,11 +226,9 @@ mod tests {
                 prop_assert_eq!(find(*slot, *series), expected);
             }
             for (slot, cells) in map.all_slots() {
-                let numbers = cells.row_numbers();
-                prop_assert!(numbers.is_sorted());
-                let copied: usize = numbers.iter().map(|number| {
+                let copied: usize = cells.rows().iter().map(|own| {
                     let mut row = [Cell::EMPTY; SERIES_PER_ROW];
-                    cells.merge_row_into(*number, 0, &mut row);
+                    own.merge_into(0, &mut row);
                     row.iter().filter(|cell| !cell.is_empty()).count()
                 }).sum();
                 let there = model.iter().filter(|((own, _), c)| *own == slot && !c.is_empty());

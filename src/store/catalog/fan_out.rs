@@ -27,8 +27,23 @@ pub(crate) struct FanOut<'a> {
 pub(crate) struct WideSlot<'a> {
     /// Finer slots, each with how many milliseconds later it begins.
     parts: Vec<(u32, &'a SlotCells)>,
-    /// Rows of the parts, ascending, each with the place of its part.
-    rows: Vec<(u32, u32)>,
+    /// Rows of the parts, ascending.
+    rows: Vec<Piece>,
+}
+
+/// A row of a part: which of the store's, the place of its part, and its own there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    number: u32,
+    part: u32,
+    place: u32,
+}
+
+/// A row of one slot, not merged yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pieces<'s> {
+    slot: &'s WideSlot<'s>,
+    pieces: &'s [Piece],
 }
 
 /// The cells of a row in one slot.
@@ -57,9 +72,10 @@ impl<'a> FanOut<'a> {
         for (start, cells) in maps.iter().flat_map(CellMap::all_slots) {
             let own_start = granularity.slot_start(UnixMillis(start)).0;
             let slot = slots.entry(own_start).or_default();
-            let place = slot.parts.len() as u32;
+            let part = slot.parts.len() as u32;
             slot.parts.push(((start - own_start) as u32, cells));
-            slot.rows.extend(cells.row_numbers().into_iter().map(|row| (row, place)));
+            let rows = (0..).zip(cells.rows());
+            slot.rows.extend(rows.map(|(place, row)| Piece { number: row.number(), part, place }));
         }
         for slot in slots.values_mut() {
             slot.rows.sort_unstable();
@@ -79,36 +95,42 @@ impl<'a> FanOut<'a> {
 }
 
 impl WideSlot<'_> {
-    /// Numbers of the rows that are there, ascending.
-    pub(crate) fn row_numbers(&self) -> impl Iterator<Item = u32> {
-        self.rows.chunk_by(|one, other| one.0 == other.0).map(|parts| parts[0].0)
+    /// The rows that are there and their numbers, ascending.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, Pieces<'_>)> {
+        let rows = self.rows.chunk_by(|one, other| one.number == other.number);
+        rows.map(|pieces| (pieces[0].number, Pieces { slot: self, pieces }))
     }
 
     /// The cells of a row, merged only if they are of several slots or of a finer one.
     pub(crate) fn row(&self, number: u32) -> Option<WideRow<'_>> {
-        match self.parts_of(number) {
-            [(_, place)] if self.parts[*place as usize].0 == 0 => {
-                self.parts[*place as usize].1.row(number).map(WideRow::Lying)
+        let from = self.rows.partition_point(|piece| piece.number < number);
+        let count = self.rows[from..].partition_point(|piece| piece.number == number);
+        let row = Pieces { slot: self, pieces: &self.rows[from..from + count] };
+        match row.pieces {
+            [] => None,
+            [piece] if row.part(piece).0 == 0 => Some(WideRow::Lying(row.part(piece).1)),
+            _ => {
+                let mut merged = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
+                row.merge_into(&mut merged);
+                Some(WideRow::Merged(merged))
             }
-            _ => self.copy_row(number).map(WideRow::Merged),
+        }
+    }
+}
+
+impl<'s> Pieces<'s> {
+    /// Merges the cells into others.
+    pub(crate) fn merge_into(&self, out: &mut RowCells) {
+        for piece in self.pieces {
+            let (shift, row) = self.part(piece);
+            row.merge_into(shift, out);
         }
     }
 
-    /// The cells of a row, those without samples empty.
-    pub(crate) fn copy_row(&self, number: u32) -> Option<Box<RowCells>> {
-        let mut merged: Option<Box<RowCells>> = None;
-        for (_, place) in self.parts_of(number) {
-            let (shift, cells) = self.parts[*place as usize];
-            let row = merged.get_or_insert_with(|| Box::new([Cell::EMPTY; SERIES_PER_ROW]));
-            cells.merge_row_into(number, shift, row);
-        }
-        merged
-    }
-
-    fn parts_of(&self, number: u32) -> &[(u32, u32)] {
-        let from = self.rows.partition_point(|(row, _)| *row < number);
-        let behind = self.rows[from..].partition_point(|(row, _)| *row == number);
-        &self.rows[from..from + behind]
+    /// How many milliseconds later the slot of a piece begins, and the row.
+    fn part(&self, piece: &Piece) -> (u32, &'s CellRow) {
+        let (shift, cells) = self.slot.parts[piece.part as usize];
+        (shift, &cells.rows()[piece.place as usize])
     }
 }
 
@@ -140,8 +162,9 @@ mod tests {
             let fan_out = FanOut::new(coarse, &maps);
             let mut found = BTreeMap::new();
             for (start, slot) in fan_out.all_slots() {
-                for number in slot.row_numbers() {
-                    let row = slot.copy_row(number).unwrap();
+                for (number, pieces) in slot.rows() {
+                    let mut row = [Cell::EMPTY; SERIES_PER_ROW];
+                    pieces.merge_into(&mut row);
                     let lying = slot.row(number).unwrap();
                     for (lane, cell) in row.iter().enumerate() {
                         prop_assert_eq!(lying.cell(lane).unwrap_or_default(), *cell);
@@ -152,7 +175,7 @@ mod tests {
                         prop_assert!(before.is_none());
                     }
                 }
-                prop_assert!(slot.copy_row(700).is_none());
+                prop_assert!(slot.row(700).is_none());
             }
             prop_assert_eq!(found, model);
         }

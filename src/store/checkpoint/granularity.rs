@@ -136,7 +136,8 @@ impl<'a> GranularityStep<'a> {
         period: &Period<'_>,
     ) -> Result<(), StoreError> {
         let index = |slot: i64| self.granularity.slot_index(document, UnixMillis(slot));
-        let frozen = period.cells.iter().flat_map(|(_, cells)| cells.row_numbers());
+        let frozen =
+            period.cells.iter().flat_map(|(_, cells)| cells.rows()).map(|(number, _)| number);
         let frozen: BTreeSet<u32> = frozen.collect();
         let mut frozen = frozen.into_iter().peekable();
         let mut cursor = self.head.cursor(&period.rows)?;

@@ -5,7 +5,12 @@
 use redb::{ReadableTable, Table};
 
 use super::{fail, key, read_row, row::RowWriter, slots};
-use crate::store::{catalog::fan_out::WideSlot, error::StoreError, file::damage::Damage};
+use crate::{
+    model::Cell,
+    store::{
+        catalog::fan_out::WideSlot, error::StoreError, file::damage::Damage, rows::SERIES_PER_ROW,
+    },
+};
 
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
@@ -37,8 +42,10 @@ impl HeadWriter<'_> {
     ) -> Result<u64, StoreError> {
         (self.note_change)(slot_start);
         let mut count = 0;
-        for row in cells.row_numbers() {
-            let Some(mut merged) = cells.copy_row(row) else { continue };
+        let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
+        for (row, pieces) in cells.rows() {
+            merged.fill(Cell::EMPTY);
+            pieces.merge_into(&mut merged);
             count += merged.iter().filter(|cell| !cell.is_empty()).count() as u64;
             let key = key(slot_start, row);
             if let Some(guard) = self.rows.get(key).map_err(fail("write"))?

@@ -44,7 +44,7 @@ pub(crate) fn aggregate(
             Ok(by_time(&input, groups, steps, |at, values| quantile(numbers[at], values)))
         }
         token::T_TOPK | token::T_BOTTOMK | token::T_LIMITK => {
-            topk::topk(operator, &input, &groups, &numbers(parameter)?, steps)
+            topk::topk(operator, input, &groups, &numbers(parameter)?, steps)
         }
         token::T_LIMIT_RATIO => limit_ratio::limit_ratio(input, &numbers(parameter)?, &notes),
         _ => fold::folded(operator, &input, groups, steps),

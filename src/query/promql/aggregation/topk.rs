@@ -15,49 +15,61 @@ use crate::query::promql::value::{
 };
 
 /// `topk`, `bottomk` and `limitk`: so many series of each group. At a single time the picked ones
-/// come in the order of the pick.
+/// come in the order of the pick, and equal ones in that of their labels.
 pub(super) fn topk(
     operator: token::TokenId,
-    input: &[Series],
+    mut input: Vec<Series>,
     groups: &[Group],
     numbers: &[f64],
     steps: &Steps,
 ) -> Result<Vec<Series>, PromqlError> {
-    let mut kept: Vec<Series> = input
-        .iter()
-        .map(|series| Series {
-            labels: series.labels.clone(),
-            drop_metric: series.drop_metric,
-            values: vec![ABSENT; steps.count],
-        })
-        .collect();
-    let mut order = Vec::new();
-    let mut there = Vec::new();
+    let mut is_picked = vec![false; input.len()];
+    let (mut picked, mut order) = (Vec::new(), Vec::new());
     for (at, number) in numbers.iter().enumerate() {
         let count = checked_count(*number)?;
+        is_picked.fill(false);
         for group in groups.iter().filter(|_| count > 0) {
-            there.clear();
             let members = group.members.iter().copied();
-            there.extend(members.filter(|index| is_present(input[*index].values[at])));
-            if operator != token::T_LIMITK {
-                let value = |index: &usize| input[*index].values[at];
-                there.sort_by(|one, next| {
-                    best_first(value(one), value(next), operator == token::T_TOPK)
+            picked.clear();
+            picked.extend(members.filter(|index| is_present(input[*index].values[at])));
+            if operator == token::T_LIMITK {
+                picked.truncate(count);
+            } else {
+                keep_first(&mut picked, count, |one, next| {
+                    let [one, next] = [one, next].map(|index| &input[*index]);
+                    best_first(one.values[at], next.values[at], operator == token::T_TOPK)
+                        .then_with(|| one.labels.cmp(&next.labels))
                 });
             }
-            for index in there.iter().take(count) {
-                kept[*index].values[at] = input[*index].values[at];
-                if steps.count == 1 {
-                    order.push(*index);
-                }
+            picked.iter().for_each(|index| is_picked[*index] = true);
+            if steps.count == 1 {
+                order.extend_from_slice(&picked);
+            }
+        }
+        for (series, is_picked) in input.iter_mut().zip(&is_picked) {
+            if !is_picked {
+                series.values[at] = ABSENT;
             }
         }
     }
     if steps.count == 1 {
-        return Ok(order.into_iter().map(|index| kept[index].clone()).collect());
+        return Ok(order.into_iter().map(|index| input[index].clone()).collect());
     }
-    kept.retain(Series::has_values);
-    Ok(kept)
+    input.retain(Series::has_values);
+    Ok(input)
+}
+
+/// Keeps the first ones in an order, in that order.
+fn keep_first(
+    all: &mut Vec<usize>,
+    count: usize,
+    mut order: impl FnMut(&usize, &usize) -> Ordering,
+) {
+    if count < all.len() {
+        all.select_nth_unstable_by(count, &mut order);
+        all.truncate(count);
+    }
+    all.sort_unstable_by(order);
 }
 
 fn checked_count(number: f64) -> Result<usize, PromqlError> {

@@ -16,7 +16,10 @@ use crate::{
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        parse::{Parsed, selector::selectors_in},
+        parse::{
+            Parsed,
+            tree::{selectors_in, sorts},
+        },
         request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
         value::{
@@ -65,7 +68,8 @@ pub(crate) fn answer(
     } else if is_range_vector(expression) {
         PromqlValue::Matrix(readings(&evaluator, expression, &steps)?)
     } else {
-        instant_answer(evaluator.value(expression, &steps)?, steps.start)?
+        let value = evaluator.value(expression, &steps)?;
+        instant_answer(value, steps.start, sorts(expression))?
     };
     drop(evaluator);
     let Annotations { warnings, infos } = annotations.into_inner();
@@ -128,7 +132,7 @@ fn range_answer(
     Ok(PromqlValue::Matrix(all))
 }
 
-fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
+fn instant_answer(value: Value, at: i64, is_sorted: bool) -> Result<PromqlValue, PromqlError> {
     Ok(match value {
         Value::Text(text) => PromqlValue::String(at, shown(&text)),
         Value::Scalar(values) => {
@@ -141,7 +145,11 @@ fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
                 at,
                 value: series.values[0],
             };
-            PromqlValue::Vector(samples.map(sample).collect())
+            let mut all: Vec<_> = samples.map(sample).collect();
+            if !is_sorted {
+                all.sort_by(|one, next| one.labels.cmp(&next.labels));
+            }
+            PromqlValue::Vector(all)
         }
     })
 }

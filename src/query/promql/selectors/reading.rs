@@ -55,9 +55,9 @@ impl Selectors<'_> {
         }
     }
 
-    /// Hands out the cells that a selector's windows need, those of some series at a time, in order of
-    /// labels. They are let go before the next ones are read: so they are near to the core while
-    /// functions look at them.
+    /// Hands out the cells that a selector's windows need, those of some series at a time. They are
+    /// let go before the next ones are read: so they are near to the core while functions look at
+    /// them.
     pub(super) fn cells_in_parts(
         &self,
         selector: &VectorSelector,
@@ -81,13 +81,11 @@ impl Selectors<'_> {
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
         let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
-        let mut series: Vec<_> =
-            found.into_iter().map(|own| (own.id, CellSeries::from(own))).collect();
-        series.sort_by(|one, next| one.1.labels.cmp(&next.1.labels));
-        let (mut series, mut slots) = (series.into_iter(), Vec::new());
-        while !series.as_slice().is_empty() {
+        let (mut found, mut slots) = (found.into_iter(), Vec::new());
+        while !found.as_slice().is_empty() {
             let mut part = Vec::with_capacity(SERIES_PER_PART);
-            for (id, mut own) in series.by_ref().take(SERIES_PER_PART) {
+            for selected in found.by_ref().take(SERIES_PER_PART) {
+                let (id, mut own) = (selected.id, CellSeries::from(selected));
                 for view in &views {
                     self.append(view, id, columns, &mut own, &mut slots)?;
                 }
@@ -101,7 +99,7 @@ impl Selectors<'_> {
     /// Reads the cells of all series.
     fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
         let Plan { key, columns, found, segments, widths } = plan;
-        let mut series = match key.needed {
+        let series = match key.needed {
             Needed::All => self.cells_of(found, &segments, columns)?,
             Needed::Newest => {
                 let granularities = self.store.granularities();
@@ -109,7 +107,6 @@ impl Selectors<'_> {
                 self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
-        series.sort_by(|one, next| one.labels.cmp(&next.labels));
         let cells = Rc::new(CellMatrix { series, widths });
         let mut read = self.read.borrow_mut();
         read.retain(|own| own.key != key);

@@ -2,6 +2,8 @@
 //! known by a fingerprint of how the sender writes them, so that a known series costs one lookup and
 //! no allocation.
 
+mod decoded;
+
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::FixedState;
@@ -12,12 +14,10 @@ use super::{
     series_cache::{Fingerprint, Resolved, SeriesCache},
 };
 use crate::{
-    model::{
-        AcceptedBatch, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo, SeriesKey,
-        SeriesLimits, UnixMillis, is_stale_marker,
-    },
-    policy::{Admission, RefusalReason},
+    model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
+    policy::RefusalReason,
 };
+pub use decoded::{Decoded, Numbered};
 
 /// Where a sample belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,18 +82,6 @@ pub struct Rows<'a> {
     definitions_max: usize,
     memory: Option<&'a mut HeldMemory>,
     excess: Option<Excess>,
-}
-
-/// The samples of one request, decoded, with the series that have to be made known first.
-#[derive(Debug)]
-pub struct Decoded {
-    /// What the cache's entries belonged to.
-    generation: u64,
-    samples: Vec<Row>,
-    definitions: Vec<(Fingerprint, SeriesInfo)>,
-    refused: Refusals,
-    /// Why the request is to be refused as a whole.
-    pub excess: Option<Excess>,
 }
 
 impl<'a> Rows<'a> {
@@ -169,8 +157,9 @@ impl<'a> Rows<'a> {
         }
         let index = self.definitions.len() as u32;
         let Described { key, kind, unit } = described;
-        self.definitions
-            .push((fingerprint, SeriesInfo { key, kind, unit, sender: self.sender.into() }));
+        let before = self.definitions.last();
+        let sender = before.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
+        self.definitions.push((fingerprint, SeriesInfo { key, kind, unit, sender }));
         self.new.insert(fingerprint, index);
         TargetKind::New(index)
     }
@@ -254,170 +243,5 @@ impl<'a> Rows<'a> {
     pub fn finish(self) -> Decoded {
         let Self { cache, samples, definitions, refused, excess, .. } = self;
         Decoded { generation: cache.generation(), samples, definitions, refused, excess }
-    }
-}
-
-impl Decoded {
-    /// The series that are not known yet, in the order in which `admit` wants the verdicts.
-    pub fn definitions(&self) -> Vec<SeriesInfo> {
-        self.definitions.iter().map(|(_, definition)| definition.clone()).collect()
-    }
-
-    /// Samples, refused ones not included.
-    pub fn len(&self) -> usize {
-        self.samples.len()
-    }
-
-    /// Whether there is nothing to write.
-    pub fn is_empty(&self) -> bool {
-        self.samples.is_empty()
-    }
-
-    /// Judges every sample; `kind` and `name` are asked for few of them. Returns the batch to write and what was refused.
-    pub fn admit(
-        self,
-        verdicts: &[DefinitionVerdict],
-        cache: &mut SeriesCache,
-        admission: &Admission,
-        (kind, name): (impl Fn(SeriesId) -> Option<Kind>, impl Fn(SeriesId) -> Option<String>),
-        window_ms: i64,
-    ) -> (AcceptedBatch, Refusals) {
-        let Self { generation, samples, definitions, mut refused, .. } = self;
-        // Else series were deleted or renamed meanwhile, perhaps these.
-        let is_current = cache.generation() == generation;
-        let settled: Vec<_> = verdicts.iter().map(|verdict| settle(*verdict)).collect();
-        for ((fingerprint, _), resolved) in definitions.iter().zip(&settled) {
-            // A limit may be raised, and other series may be deleted: it is asked for again.
-            if let Resolved::Series(_) = resolved
-                && is_current
-            {
-                cache.insert(*fingerprint, *resolved);
-            }
-        }
-        let mut batch = AcceptedBatch {
-            counts_once: CountsOnce::ByTime { window_ms },
-            ..AcceptedBatch::default()
-        };
-        let resolve = |row: &Row| match row.target {
-            TargetKind::Series(id) => Resolved::Series(id),
-            TargetKind::Refused(reason) => Resolved::Refused(reason),
-            TargetKind::New(index) => settled[index as usize],
-        };
-        let has_starts = samples.iter().any(|row| row.start != 0);
-        let plain = |row: &Row| match resolve(row) {
-            Resolved::Series(id) => admission.check(row.at, row.value, || None).ok().map(|()| id),
-            Resolved::Refused(_) => None,
-        };
-        // Most often that is all of them.
-        let rest = take_plain(&samples, plain, has_starts, &mut batch);
-        for row in rest {
-            let resolved = resolve(row);
-            // A stale marker is no number, but all else of it is checked.
-            let number = if is_stale_marker(row.value) { 0.0 } else { row.value };
-            let verdict = match resolved {
-                Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => admission.check(row.at, number, || kind(id)).map(|()| id),
-            };
-            match verdict {
-                Ok(id) => {
-                    batch.series.push(id);
-                    batch.times.push(row.at.0);
-                    let is_nan = row.value.is_nan() && !is_stale_marker(row.value);
-                    batch.values.push(if is_nan { f64::NAN } else { row.value });
-                    if has_starts {
-                        batch.starts.push(row.start);
-                    }
-                }
-                Err(reason) => {
-                    refused.add(reason, || {
-                        let series = match row.target {
-                            TargetKind::Series(id) => name(id),
-                            TargetKind::New(index) => {
-                                Some(definitions[index as usize].1.key.to_string())
-                            }
-                            // What is wrong with it was said when it was met first.
-                            TargetKind::Refused(_) => None,
-                        };
-                        let message = admission.explain(reason, row.at, row.value);
-                        (series.unwrap_or_default(), message)
-                    });
-                }
-            }
-        }
-        if let Some(first) = batch.times.first().copied()
-            && batch.times.iter().all(|at| *at == first)
-        {
-            batch.times.truncate(1);
-        }
-        (batch, refused)
-    }
-}
-
-/// A sample whose series has a number of the caller's own; nothing of it is judged yet.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Numbered {
-    /// The series, or why it is refused.
-    pub series: Result<SeriesId, RefusalReason>,
-    /// When it was taken.
-    pub at: UnixMillis,
-    /// The value.
-    pub value: f64,
-    /// Since when a counter counts, 0 when not known.
-    pub start: i64,
-}
-
-impl Decoded {
-    /// The samples one by one, for a caller that keeps no dictionary but numbers the series as
-    /// they come: `number` is called once for each new one.
-    pub fn number(
-        self,
-        cache: &mut SeriesCache,
-        mut number: impl FnMut(SeriesInfo) -> SeriesId,
-    ) -> impl Iterator<Item = Numbered> {
-        let mut numbers = Vec::with_capacity(self.definitions.len());
-        for (fingerprint, definition) in self.definitions {
-            let id = number(definition);
-            cache.insert(fingerprint, Resolved::Series(id));
-            numbers.push(id);
-        }
-        self.samples.into_iter().map(move |row| {
-            let series = match row.target {
-                TargetKind::Series(id) => Ok(id),
-                TargetKind::Refused(reason) => Err(reason),
-                TargetKind::New(index) => Ok(numbers[index as usize]),
-            };
-            Numbered { series, at: row.at, value: row.value, start: row.start }
-        })
-    }
-}
-
-/// Takes samples over, column by column, up to the first that is to be looked at closely; returns those
-/// from there on.
-fn take_plain<'r>(
-    samples: &'r [Row],
-    plain: impl FnMut(&Row) -> Option<SeriesId>,
-    has_starts: bool,
-    batch: &mut AcceptedBatch,
-) -> &'r [Row] {
-    batch.series.reserve_exact(samples.len());
-    batch.times.reserve_exact(samples.len());
-    batch.values.reserve_exact(samples.len());
-    batch.series.extend(samples.iter().map_while(plain));
-    let (taken, rest) = samples.split_at(batch.series.len());
-    batch.times.extend(taken.iter().map(|row| row.at.0));
-    batch.values.extend(taken.iter().map(|row| row.value));
-    if has_starts {
-        batch.starts.extend(taken.iter().map(|row| row.start));
-    }
-    rest
-}
-
-fn settle(verdict: DefinitionVerdict) -> Resolved {
-    match verdict {
-        DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => {
-            Resolved::Series(id)
-        }
-        DefinitionVerdict::StoreLimit => Resolved::Refused(RefusalReason::SeriesLimit),
-        DefinitionVerdict::SenderLimit => Resolved::Refused(RefusalReason::SenderSeriesLimit),
     }
 }

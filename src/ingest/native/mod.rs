@@ -1,19 +1,19 @@
 //! The native protocol: batches with refs, resolved by what the sender defined before.
 
-use std::collections::HashMap;
+mod samples;
 
+use std::{collections::HashMap, sync::Arc};
+
+use foldhash::fast::RandomState;
 use granary_protocol::{BatchView, SeriesView};
 
-use super::refusals::Refusals;
-
 use crate::{
-    model::{
-        AcceptedBatch, BatchNumber, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, is_stale_marker,
-    },
+    model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits},
     policy::{Admission, RefusalReason},
     store::Dictionary,
 };
+use samples::Samples;
+pub use samples::{Admitted, UnknownRef};
 
 /// Senders remembered by one collector. Beyond that all are forgotten; they define again.
 const SESSIONS_MAX: usize = 50_000;
@@ -48,15 +48,15 @@ struct Fault {
     message: Option<String>,
 }
 
-/// What became of definitions that the dictionary did not hold when it was asked.
-pub type Settled = HashMap<SeriesKey, DefinitionVerdict>;
+/// Definitions that were refused for want of room.
+pub type Refused = HashMap<SeriesKey, RefusalReason, RandomState>;
 
 /// What the senders of one collector defined.
 #[derive(Debug)]
 pub struct Sessions {
     limits: SeriesLimits,
     sender_series_max: usize,
-    by_sender: HashMap<Box<str>, Session>,
+    by_sender: HashMap<Box<str>, Session, RandomState>,
     /// The dictionary's generation in which the refs were resolved.
     generation: u64,
     /// Refs that all sessions hold.
@@ -65,32 +65,10 @@ pub struct Sessions {
     refs_max: usize,
 }
 
-/// A ref that the collector does not know; the sender is to define it and send again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "ref {reference} of agent {sender:?} is not known here: send the batch again with the \
-     definitions of all its refs"
-)]
-pub struct UnknownRef {
-    sender: String,
-    reference: u32,
-}
-
-/// A batch that passed all checks, and what did not.
-#[derive(Debug)]
-pub struct Admitted {
-    /// What to write.
-    pub batch: AcceptedBatch,
-    /// Samples that were in the batch, refused ones included.
-    pub samples: u64,
-    /// Samples refused for good.
-    pub refused: Refusals,
-}
-
 impl Sessions {
     /// No sender is known yet.
     pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
-        let by_sender = HashMap::new();
+        let by_sender = HashMap::default();
         Self { limits, sender_series_max, by_sender, generation: 0, refs: 0, refs_max }
     }
 
@@ -114,14 +92,13 @@ impl Sessions {
         }
     }
 
-    /// Notes a batch's definitions; returns those that are known neither to the dictionary nor to
-    /// `settled`. Without such, the batch can be admitted at once; what other requests define
+    /// Notes a batch's definitions; returns those that neither the dictionary has nor `refused`. Without such, the batch can be admitted at once; what other requests define
     /// meanwhile may belong to another epoch, or to a sender of the same name.
     pub fn learn(
         &mut self,
         view: &BatchView<'_>,
         dictionary: &Dictionary,
-        settled: &Settled,
+        refused: &Refused,
     ) -> Vec<SeriesInfo> {
         let full = self.by_sender.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_sender.contains_key(view.agent) {
@@ -134,14 +111,15 @@ impl Sessions {
             *session = Session { epoch: view.epoch, ..Session::default() };
         }
         let mut unknown = Vec::new();
+        let sender: Arc<str> = view.agent.into();
         for series in &view.series {
             if series.reference as usize >= self.sender_series_max {
                 continue;
             }
             let refuse = |reason, series, message| Err((reason, Fault { series, message }));
-            let resolved = match definition(series, view.agent, &self.limits) {
+            let resolved = match definition(series, &sender, &self.limits) {
                 Err(message) => refuse(RefusalReason::BadSeries, shown(series), Some(message)),
-                Ok(definition) => match known(&definition, dictionary, settled) {
+                Ok(definition) => match known(&definition, dictionary, refused) {
                     None => {
                         unknown.push(definition);
                         Ok(Resolved::Unknown)
@@ -170,81 +148,8 @@ impl Sessions {
         name: impl Fn(SeriesId) -> Option<String>,
     ) -> Result<Admitted, UnknownRef> {
         let session = self.by_sender.get(view.agent).filter(|own| own.epoch == view.epoch);
-        let samples = view.len();
-        let number = BatchNumber { sender: view.agent.into(), epoch: view.epoch, seq: view.seq };
-        let is_numbered = view.seq != 0;
-        let mut batch = AcceptedBatch {
-            counts_once: if is_numbered { CountsOnce::ByNumber(number) } else { CountsOnce::Never },
-            series: Vec::with_capacity(samples),
-            times: view.times().collect(),
-            starts: view.starts().collect(),
-            values: Vec::with_capacity(samples),
-        };
-        // An epoch is a time: one that is not yet would outlive those of the sender itself.
-        if is_numbered && view.epoch > admission.newest.0 {
-            let refused = Refusals::of_batch(RefusalReason::FarNumber, samples as u64);
-            return Ok(Admitted {
-                batch: AcceptedBatch::default(),
-                samples: samples as u64,
-                refused,
-            });
-        }
-        let mut refused = Refusals::default();
-        // Filled from the first refusal on: most batches have none.
-        let mut kept: Option<Vec<usize>> = None;
-        for (index, (reference, value)) in view.refs().zip(view.values()).enumerate() {
-            let resolved = session.map_or(Resolved::Unknown, |own| own.get(reference));
-            let at = batch.time(index);
-            let verdict = match resolved {
-                Resolved::Unknown if (reference as usize) < self.sender_series_max => {
-                    return Err(UnknownRef { sender: view.agent.to_owned(), reference });
-                }
-                Resolved::Unknown => Err(RefusalReason::SenderSeriesLimit),
-                Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => {
-                    // A stale marker is no number, but all else of it is checked.
-                    let number = if is_stale_marker(value) { 0.0 } else { value };
-                    admission.check(at, number, || kind(id)).map(|()| id)
-                }
-            };
-            match verdict {
-                Ok(id) => {
-                    batch.series.push(id);
-                    let is_nan = value.is_nan() && !is_stale_marker(value);
-                    batch.values.push(if is_nan { f64::NAN } else { value });
-                    if let Some(kept) = &mut kept {
-                        kept.push(index);
-                    }
-                }
-                Err(reason) => {
-                    kept.get_or_insert_with(|| (0..index).collect());
-                    refused.add(reason, || {
-                        let fault = session.and_then(|own| own.faults.get(&reference));
-                        let (series, message) = match (resolved, fault) {
-                            (Resolved::Series(id), _) => (name(id), None),
-                            (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
-                            (_, None) => (None, None),
-                        };
-                        (
-                            series.unwrap_or_else(|| format!("ref {reference}")),
-                            message.unwrap_or_else(|| admission.explain(reason, at, value)),
-                        )
-                    });
-                }
-            }
-        }
-        if let Some(kept) = kept {
-            keep(&mut batch.times, &kept, samples);
-            keep(&mut batch.starts, &kept, samples);
-        }
-        Ok(Admitted { batch, samples: samples as u64, refused })
-    }
-}
-
-/// Keeps the entries of a column that has one for each sample.
-fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
-    if column.len() == samples {
-        *column = kept.iter().map(|index| column[*index]).collect();
+        let sender_series_max = self.sender_series_max;
+        Samples { view, session, sender_series_max, admission }.admit(kind, name)
     }
 }
 
@@ -282,16 +187,11 @@ impl Session {
 fn known(
     definition: &SeriesInfo,
     dictionary: &Dictionary,
-    settled: &Settled,
+    refused: &Refused,
 ) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
     let found = dictionary.find(&definition.key);
     let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
-        return match settled.get(&definition.key)? {
-            DefinitionVerdict::StoreLimit => Some(Err((RefusalReason::SeriesLimit, None))),
-            DefinitionVerdict::SenderLimit => Some(Err((RefusalReason::SenderSeriesLimit, None))),
-            // It was deleted since.
-            DefinitionVerdict::Known(_) | DefinitionVerdict::KindConflict(..) => None,
-        };
+        return refused.get(&definition.key).map(|reason| Err((*reason, None)));
     };
     let refuse = |reason, message| Some(Err((reason, Some(message))));
     if known.kind != definition.kind {
@@ -321,7 +221,7 @@ fn shown(series: &SeriesView<'_>) -> String {
 
 fn definition(
     series: &SeriesView<'_>,
-    sender: &str,
+    sender: &Arc<str>,
     limits: &SeriesLimits,
 ) -> Result<SeriesInfo, String> {
     let key = SeriesKey::new(series.metric, series.tags.iter().copied(), limits)
@@ -329,7 +229,7 @@ fn definition(
     if series.unit.len() > limits.name_bytes_max {
         return Err(format!("a unit of {} bytes is too long", series.unit.len()));
     }
-    Ok(SeriesInfo { key, kind: series.kind, unit: series.unit.into(), sender: sender.into() })
+    Ok(SeriesInfo { key, kind: series.kind, unit: series.unit.into(), sender: sender.clone() })
 }
 
 #[cfg(test)]
@@ -366,7 +266,7 @@ mod tests {
         // with another series under the same ref; the answer then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
-        let settled = Settled::new();
+        let refused = Refused::default();
         let admission = Admission::new(&GranularitySet::default(), 0, NOW);
         let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
@@ -375,18 +275,18 @@ mod tests {
             Ok::<_, UnknownRef>(admitted.batch.series)
         };
 
-        let waiting = sessions.learn(&old, &dictionary, &settled);
-        let other = sessions.learn(&new, &dictionary, &settled);
+        let waiting = sessions.learn(&old, &dictionary, &refused);
+        let other = sessions.learn(&new, &dictionary, &refused);
         let [old_id, new_id] =
             [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
-        assert_eq!(sessions.learn(&new, &dictionary, &settled), []);
+        assert_eq!(sessions.learn(&new, &dictionary, &refused), []);
         assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
         // Now the first request goes on, and is judged right after its own definitions.
-        assert_eq!(sessions.learn(&old, &dictionary, &settled), []);
+        assert_eq!(sessions.learn(&old, &dictionary, &refused), []);
         assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
         // The newer epoch defines its refs again rather than use those of the older.
         assert!(admit(&sessions, &more).is_err());
-        assert_eq!(sessions.learn(&new, &dictionary, &settled), []);
+        assert_eq!(sessions.learn(&new, &dictionary, &refused), []);
         assert_eq!(admit(&sessions, &more), Ok(vec![new_id]));
     }
 }

@@ -1,0 +1,168 @@
+//! The samples of a batch, judged one by one.
+//!
+//! Must never know: how a series is made known.
+
+use granary_protocol::BatchView;
+
+use super::{Resolved, Session};
+use crate::{
+    ingest::refusals::Refusals,
+    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId, is_stale_marker},
+    policy::{Admission, RefusalReason},
+};
+
+/// A ref that the collector does not know; the sender is to define it and send again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "ref {reference} of agent {sender:?} is not known here: send the batch again with the \
+     definitions of all its refs"
+)]
+pub struct UnknownRef {
+    sender: String,
+    reference: u32,
+}
+
+/// A batch that passed all checks, and what did not.
+#[derive(Debug)]
+pub struct Admitted {
+    /// What to write.
+    pub batch: AcceptedBatch,
+    /// Samples that were in the batch, refused ones included.
+    pub samples: u64,
+    /// Samples refused for good.
+    pub refused: Refusals,
+}
+
+/// A batch, and what its samples are judged by.
+pub(super) struct Samples<'a> {
+    pub(super) view: &'a BatchView<'a>,
+    /// What its sender defined in its epoch.
+    pub(super) session: Option<&'a Session>,
+    pub(super) sender_series_max: usize,
+    pub(super) admission: &'a Admission,
+}
+
+impl Samples<'_> {
+    /// See [`super::Sessions::admit`].
+    pub(super) fn admit(
+        &self,
+        kind: impl Fn(SeriesId) -> Option<Kind>,
+        name: impl Fn(SeriesId) -> Option<String>,
+    ) -> Result<Admitted, UnknownRef> {
+        let view = self.view;
+        let samples = view.len() as u64;
+        let number = BatchNumber { sender: view.agent.into(), epoch: view.epoch, seq: view.seq };
+        let is_numbered = view.seq != 0;
+        // An epoch is a time: one that is not yet would outlive those of the sender itself.
+        if is_numbered && view.epoch > self.admission.newest.0 {
+            let refused = Refusals::of_batch(RefusalReason::FarNumber, samples);
+            return Ok(Admitted { batch: AcceptedBatch::default(), samples, refused });
+        }
+        let mut batch = AcceptedBatch {
+            counts_once: if is_numbered { CountsOnce::ByNumber(number) } else { CountsOnce::Never },
+            times: view.times().collect(),
+            starts: view.starts().collect(),
+            ..AcceptedBatch::default()
+        };
+        self.take_plain(&mut batch);
+        let refused = self.judge_rest(&mut batch, kind, name)?;
+        Ok(Admitted { batch, samples, refused })
+    }
+
+    /// Takes in samples up to one that is to be judged with its kind; most often that is all of
+    /// them.
+    fn take_plain(&self, batch: &mut AcceptedBatch) {
+        let mut series = Vec::with_capacity(self.view.len());
+        series.extend(self.all().map_while(|(index, reference, value)| {
+            let Resolved::Series(id) = self.resolve(reference) else { return None };
+            self.admission.check(batch.time(index), value, || None).ok().map(|()| id)
+        }));
+        batch.values.reserve_exact(self.view.len());
+        batch.values.extend(self.view.values().take(series.len()));
+        batch.series = series;
+    }
+
+    fn judge_rest(
+        &self,
+        batch: &mut AcceptedBatch,
+        kind: impl Fn(SeriesId) -> Option<Kind>,
+        name: impl Fn(SeriesId) -> Option<String>,
+    ) -> Result<Refusals, UnknownRef> {
+        let mut refused = Refusals::default();
+        // Filled from the first refusal on: most batches have none.
+        let mut kept: Option<Vec<usize>> = None;
+        for (index, reference, value) in self.all().skip(batch.series.len()) {
+            let at = batch.time(index);
+            // A stale marker is no number, but all else of it is checked.
+            let number = if is_stale_marker(value) { 0.0 } else { value };
+            let check = |id| self.admission.check(at, number, || kind(id)).map(|()| id);
+            match self.series(reference)?.and_then(check) {
+                Ok(id) => {
+                    batch.series.push(id);
+                    let is_nan = value.is_nan() && !is_stale_marker(value);
+                    batch.values.push(if is_nan { f64::NAN } else { value });
+                    if let Some(kept) = &mut kept {
+                        kept.push(index);
+                    }
+                }
+                Err(reason) => {
+                    kept.get_or_insert_with(|| (0..index).collect());
+                    refused.add(reason, || {
+                        let (series, message) = self.fault(reference, &name);
+                        let explain = || self.admission.explain(reason, at, value);
+                        (series, message.unwrap_or_else(explain))
+                    });
+                }
+            }
+        }
+        if let Some(kept) = kept {
+            keep(&mut batch.times, &kept, self.view.len());
+            keep(&mut batch.starts, &kept, self.view.len());
+        }
+        Ok(refused)
+    }
+
+    /// Places, refs and values of all samples.
+    fn all(&self) -> impl Iterator<Item = (usize, u32, f64)> {
+        let samples = self.view.refs().zip(self.view.values()).enumerate();
+        samples.map(|(index, (reference, value))| (index, reference, value))
+    }
+
+    fn resolve(&self, reference: u32) -> Resolved {
+        self.session.map_or(Resolved::Unknown, |own| own.get(reference))
+    }
+
+    /// The series that a ref stands for, or why it stands for none.
+    fn series(&self, reference: u32) -> Result<Result<SeriesId, RefusalReason>, UnknownRef> {
+        match self.resolve(reference) {
+            Resolved::Unknown if (reference as usize) < self.sender_series_max => {
+                Err(UnknownRef { sender: self.view.agent.to_owned(), reference })
+            }
+            Resolved::Unknown => Ok(Err(RefusalReason::SenderSeriesLimit)),
+            Resolved::Refused(reason) => Ok(Err(reason)),
+            Resolved::Series(id) => Ok(Ok(id)),
+        }
+    }
+
+    /// How the series of a refused sample is named, and what was wrong with its definition.
+    fn fault(
+        &self,
+        reference: u32,
+        name: impl Fn(SeriesId) -> Option<String>,
+    ) -> (String, Option<String>) {
+        let fault = self.session.and_then(|own| own.faults.get(&reference));
+        let (series, message) = match (self.resolve(reference), fault) {
+            (Resolved::Series(id), _) => (name(id), None),
+            (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
+            (_, None) => (None, None),
+        };
+        (series.unwrap_or_else(|| format!("ref {reference}")), message)
+    }
+}
+
+/// Keeps the entries of a column that has one for each sample.
+fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
+    if column.len() == samples {
+        *column = kept.iter().map(|index| column[*index]).collect();
+    }
+}
