@@ -1,0 +1,143 @@
+//! Times and values of series: points, written with one copy where the time was met before.
+//!
+//! Must never know: what series they are of.
+
+use std::io::Write;
+
+use super::numbers::{DECIMAL_BYTES, push_float, put_decimal};
+
+/// Bytes of what stands before a point's value, at most, of the length that is copied at once.
+const BEFORE_BYTES: usize = 32;
+const BEHIND: &[u8; 2] = b"\"]";
+/// Bytes of a point whose value has few decimals, at most.
+const POINT_BYTES: usize = BEFORE_BYTES + DECIMAL_BYTES + BEHIND.len();
+/// Times that are kept formatted, at most.
+const TIMES_MAX: usize = 11_000;
+
+/// Unix seconds, with milliseconds where there are some.
+pub(in crate::api::prometheus) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
+    let (seconds, millis) = (at_ms.unsigned_abs() / 1000, at_ms.unsigned_abs() % 1000);
+    if at_ms < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
+    if millis != 0 {
+        let written = write!(out, ".{millis:03}");
+        debug_assert!(written.is_ok(), "memory takes every write");
+    }
+}
+
+/// A point: `[time,"value"]`.
+pub(in crate::api::prometheus) fn push_point(at_ms: i64, value: f64, out: &mut Vec<u8>) {
+    push_before_value(at_ms, out);
+    push_float(value, out);
+    out.extend_from_slice(b"\"]");
+}
+
+/// What stands before a point's value.
+fn push_before_value(at_ms: i64, out: &mut Vec<u8>) {
+    out.push(b'[');
+    push_time(at_ms, out);
+    out.extend_from_slice(b",\"");
+}
+
+/// The times of many series, each formatted once.
+#[derive(Debug, Default)]
+pub(in crate::api::prometheus) struct Times(Vec<BeforeValue>);
+
+/// What stands before the values of one time, with the byte before it.
+#[derive(Debug, Clone, Copy)]
+struct BeforeValue {
+    at_ms: i64,
+    text: [u8; BEFORE_BYTES],
+    length: u8,
+}
+
+impl BeforeValue {
+    fn of(at_ms: i64) -> Self {
+        let mut own = vec![b','];
+        push_before_value(at_ms, &mut own);
+        let mut text = [0; BEFORE_BYTES];
+        // The longest of all times takes 25 bytes.
+        text[..own.len()].copy_from_slice(&own);
+        Self { at_ms, text, length: own.len() as u8 }
+    }
+
+    /// Writes a point, if its value has few decimals.
+    fn push_point(&self, before: u8, value: f64, out: &mut Vec<u8>) -> bool {
+        let from = out.len();
+        out.extend_from_slice(&[0; POINT_BYTES]);
+        let length = self.put_point(before, value, &mut out[from..]);
+        out.truncate(from + length.unwrap_or(0));
+        length.is_some()
+    }
+
+    #[inline]
+    fn put_point(&self, before: u8, value: f64, to: &mut [u8]) -> Option<usize> {
+        *to.first_chunk_mut()? = self.text;
+        *to.first_mut()? = before;
+        let at = usize::from(self.length);
+        let end = at + put_decimal(value, to.get_mut(at..)?.first_chunk_mut()?)?;
+        *to.get_mut(end..)?.first_chunk_mut()? = *BEHIND;
+        Some(end + BEHIND.len())
+    }
+}
+
+impl Times {
+    /// A point whose time is likely that of the other series at this place, behind the byte that
+    /// stands between it and what was written before.
+    pub(in crate::api::prometheus) fn push_point(
+        &mut self,
+        before: u8,
+        (place, at_ms, value): (usize, i64, f64),
+        out: &mut Vec<u8>,
+    ) {
+        if place == self.0.len() && place < TIMES_MAX {
+            self.0.push(BeforeValue::of(at_ms));
+        }
+        let known = self.0.get(place).filter(|own| own.at_ms == at_ms);
+        if known.is_none_or(|known| !known.push_point(before, value, out)) {
+            out.push(before);
+            push_point(at_ms, value, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::written, *};
+
+    #[test]
+    fn times_are_seconds_with_millis_where_there_are_some() {
+        let check =
+            |at: i64, expected: &str| assert_eq!(written(|out| push_time(at, out)), expected);
+        check(1_435_781_451_781, "1435781451.781");
+        check(1000, "1");
+        check(1500, "1.500");
+        check(7, "0.007");
+        check(-1500, "-1.500");
+        check(0, "0");
+    }
+
+    #[test]
+    fn a_time_that_is_kept_is_written_as_any_other() {
+        let mut times = Times::default();
+        let furthest = 1_000_000_000_000_000;
+        for points in [
+            [(0, 1000), (1, 1500)],
+            [(0, 1000), (1, 1700)],
+            [(1, 1500), (2, 9000)],
+            [(2, 9000), (3, -furthest + 1)],
+            [(3, -furthest + 1), (4, i64::MIN)],
+            [(3, furthest), (4, i64::MIN)],
+        ] {
+            for (place, at) in points {
+                for value in [0.5, -99_999_999_999.999, 1e300, f64::NAN] {
+                    let plain = written(|out| push_point(at, value, out));
+                    let kept = written(|out| times.push_point(b'!', (place, at, value), out));
+                    assert_eq!(kept, format!("!{plain}"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Metrics of numbers that the store keeps.
+
+use prometheus::{IntCounter, IntGauge, Registry};
+
+use super::{
+    process::status_bytes,
+    registering::{counter, gauge},
+};
+use crate::{store::Store, telemetry::log_limit::log_lines_left_out};
+
+/// Reads one number that the store keeps.
+type ReadStore = fn(&Store) -> u64;
+
+/// Numbers that the store keeps and that are copied at each scrape.
+#[derive(Debug, Clone)]
+pub(super) struct Mirrored {
+    counters: Vec<(IntCounter, ReadStore)>,
+    gauges: Vec<(IntGauge, ReadStore)>,
+}
+
+impl Mirrored {
+    pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
+        let counters: [(&str, ReadStore); 16] = [
+            ("granary_commits_total", |s| s.counters().commits.get()),
+            ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
+            ("granary_checkpoints_total", |s| s.counters().checkpoints.get()),
+            ("granary_cells_written_total", |s| s.counters().cells_written.get()),
+            ("granary_documents_patched_total", |s| s.counters().documents_patched.get()),
+            ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),
+            ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
+            ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
+            ("granary_series_forgotten_total", |s| s.counters().series_forgotten.get()),
+            ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
+            ("granary_partitions_sealed_total", |s| s.counters().partitions_sealed.get()),
+            ("granary_documents_sealed_total", |s| s.counters().documents_sealed.get()),
+            ("granary_sealed_bytes_total", |s| s.counters().sealed_bytes.get()),
+            ("granary_sealing_refused_total", |s| s.counters().sealing_refused.get()),
+            ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
+            ("granary_log_lines_left_out_total", |_| log_lines_left_out()),
+        ];
+        let gauges: [(&str, ReadStore); 9] = [
+            ("granary_journal_file_bytes", Store::journal_bytes),
+            ("granary_head_file_bytes", Store::head_bytes),
+            ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
+            ("granary_series", |s| s.dictionary().len() as u64),
+            ("granary_series_idle", |s| s.idle_series() as u64),
+            ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
+            ("granary_documents_damaged", Store::damaged_documents),
+            ("granary_senders", |s| s.sender_count() as u64),
+            ("granary_process_resident_memory_peak_bytes", |_| status_bytes("VmHWM:")),
+        ];
+        Ok(Self {
+            counters: counters
+                .into_iter()
+                .map(|(name, read)| Ok((counter(r, name)?, read)))
+                .collect::<Result<_, prometheus::Error>>()?,
+            gauges: gauges
+                .into_iter()
+                .map(|(name, read)| Ok((gauge(r, name)?, read)))
+                .collect::<Result<_, prometheus::Error>>()?,
+        })
+    }
+
+    /// Copies them.
+    pub(super) fn update(&self, store: &Store) {
+        for (counter, read) in &self.counters {
+            counter.inc_by(read(store).saturating_sub(counter.get()));
+        }
+        for (gauge, read) in &self.gauges {
+            gauge.set(read(store) as i64);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What the daemon tells Prometheus about itself, at `/metrics`.
+//!
+//! Labels come from closed sets; no host or series name is ever a label here. docs/operations.md
+//! documents every name, and a test keeps it so.
+
+mod mirrored;
+mod names;
+mod process;
+mod registering;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use prometheus::{
+    Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
+    proto::MetricFamily,
+};
+
+use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
+use crate::{policy::RefusalReason, store::Store};
+use mirrored::Mirrored;
+pub use names::{HOST_METRICS, METRIC_NAMES};
+use process::cpu_seconds;
+pub(super) use process::status_bytes;
+use registering::{counter, counters, float_counter, gauge, gauges, histogram};
+
+/// All metrics and the registry that they are in.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "METRIC_NAMES explains each")]
+pub struct Metrics {
+    registry: Registry,
+    pub samples_accepted: IntCounterVec,
+    pub samples_duplicate: IntCounterVec,
+    pub samples_refused: IntCounterVec,
+    pub ingest_requests: IntCounterVec,
+    pub ingest_request_duration: Histogram,
+    pub writer_queue_bytes: IntGauge,
+    pub commit_duration: Histogram,
+    pub checkpoint_errors: IntCounter,
+    pub checkpoint_duration: Histogram,
+    pub queries: IntCounterVec,
+    pub queries_refused: IntCounterVec,
+    pub requests_refused: IntCounterVec,
+    pub hosts: IntGaugeVec,
+    pub hosts_forgotten: IntCounter,
+    pub pings_accepted: IntCounter,
+    pub pings_refused: IntCounter,
+    pub connections: IntGauge,
+    pub connections_accepted: IntCounter,
+    pub body_memory_bytes: IntGauge,
+    pub datagrams_dropped: IntCounterVec,
+    pub clock_doubted: IntGauge,
+    pub clock_ahead_seconds: IntGauge,
+    pub snapshots_refused: IntCounter,
+    pub annotations_forgotten: IntCounter,
+    pub rules: IntGauge,
+    pub rules_reload_failed: IntGauge,
+    pub rule_evaluations: IntCounter,
+    pub rule_evaluation_failures: IntCounter,
+    pub rule_group_evaluations_missed: IntCounter,
+    pub rule_group_duration: Histogram,
+    pub rule_samples_lost: IntCounter,
+    pub alerts: IntGaugeVec,
+    pub notifications: IntCounterVec,
+    pub receiver_notifications: IntCounterVec,
+    pub receiver_queue_length: IntGaugeVec,
+    pub receiver_queue_age: IntGaugeVec,
+    pub notification_groups: IntGauge,
+    pub notification_alerts_left_out: IntGauge,
+    /// Microseconds.
+    longest_commit: Arc<AtomicU64>,
+    mirrored: Mirrored,
+    partitions: IntGaugeVec,
+    partition_file_bytes: IntGaugeVec,
+    memory_bytes: IntGaugeVec,
+    cpu_seconds: prometheus::Counter,
+}
+
+impl Metrics {
+    /// Registers everything.
+    ///
+    /// # Errors
+    /// When a name is registered twice, which a test rules out.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let r = &registry;
+        let metrics = Self {
+            samples_accepted: counters(r, "granary_samples_accepted_total", &["protocol"])?,
+            samples_duplicate: counters(r, "granary_samples_duplicate_total", &["protocol"])?,
+            samples_refused: counters(r, "granary_samples_refused_total", &["protocol", "reason"])?,
+            ingest_requests: counters(r, "granary_ingest_requests_total", &["outcome"])?,
+            ingest_request_duration: histogram(r, "granary_ingest_request_duration_seconds")?,
+            writer_queue_bytes: gauge(r, "granary_writer_queue_bytes")?,
+            commit_duration: histogram(r, "granary_commit_duration_seconds")?,
+            checkpoint_errors: counter(r, "granary_checkpoint_errors_total")?,
+            checkpoint_duration: histogram(r, "granary_checkpoint_duration_seconds")?,
+            queries: counters(r, "granary_queries_total", &["endpoint"])?,
+            queries_refused: counters(r, "granary_queries_refused_total", &["reason"])?,
+            requests_refused: counters(r, "granary_requests_refused_total", &["reason"])?,
+            hosts: gauges(r, "granary_hosts", &["state"])?,
+            hosts_forgotten: counter(r, "granary_hosts_forgotten_total")?,
+            pings_accepted: counter(r, "granary_pings_accepted_total")?,
+            pings_refused: counter(r, "granary_pings_refused_total")?,
+            connections: gauge(r, "granary_connections")?,
+            connections_accepted: counter(r, "granary_connections_total")?,
+            datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
+            body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
+            clock_doubted: gauge(r, "granary_clock_doubted")?,
+            clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
+            snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
+            annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
+            rules: gauge(r, "granary_rules")?,
+            rules_reload_failed: gauge(r, "granary_rules_reload_failed")?,
+            rule_evaluations: counter(r, "granary_rule_evaluations_total")?,
+            rule_evaluation_failures: counter(r, "granary_rule_evaluation_failures_total")?,
+            rule_group_evaluations_missed: counter(
+                r,
+                "granary_rule_group_evaluations_missed_total",
+            )?,
+            rule_group_duration: histogram(r, "granary_rule_group_duration_seconds")?,
+            rule_samples_lost: counter(r, "granary_rule_samples_lost_total")?,
+            alerts: gauges(r, "granary_alerts", &["state"])?,
+            notifications: counters(r, "granary_notifications_total", &["outcome"])?,
+            receiver_notifications: counters(
+                r,
+                "granary_receiver_notifications_total",
+                &["receiver", "outcome"],
+            )?,
+            receiver_queue_length: gauges(r, "granary_receiver_queue_length", &["receiver"])?,
+            receiver_queue_age: gauges(r, "granary_receiver_queue_age_seconds", &["receiver"])?,
+            notification_groups: gauge(r, "granary_notification_groups")?,
+            notification_alerts_left_out: gauge(r, "granary_notification_alerts_left_out")?,
+            longest_commit: Arc::default(),
+            mirrored: Mirrored::new(r)?,
+            partitions: gauges(r, "granary_partitions", &["granularity"])?,
+            partition_file_bytes: gauges(r, "granary_partition_file_bytes", &["granularity"])?,
+            memory_bytes: gauges(r, "granary_memory_bytes", &["part"])?,
+            cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
+            registry,
+        };
+        metrics.begin_at_zero();
+        Ok(metrics)
+    }
+
+    /// Every label that can occur is there from the start, at zero.
+    fn begin_at_zero(&self) {
+        for outcome in IngestOutcome::ALL {
+            self.ingest_requests.with_label_values(&[outcome.as_str()]);
+        }
+        for loss in DatagramLoss::ALL {
+            self.datagrams_dropped.with_label_values(&[loss.as_str()]);
+        }
+        for outcome in QueryOutcome::ALL {
+            self.queries_refused.with_label_values(&[outcome.as_str()]);
+        }
+        for protocol in Protocol::ALL.map(Protocol::as_str) {
+            self.samples_accepted.with_label_values(&[protocol]);
+            self.samples_duplicate.with_label_values(&[protocol]);
+            for reason in RefusalReason::ALL {
+                self.samples_refused.with_label_values(&[protocol, reason.as_str()]);
+            }
+        }
+        for state in ["up", "late", "down"] {
+            self.hosts.with_label_values(&[state]);
+        }
+        for state in ["pending", "firing", "no_data"] {
+            self.alerts.with_label_values(&[state]);
+        }
+        for outcome in ["sent", "failed"] {
+            self.notifications.with_label_values(&[outcome]);
+        }
+        for reason in ["host", "origin"] {
+            self.requests_refused.with_label_values(&[reason]);
+        }
+        for endpoint in [
+            "chart",
+            "hosts",
+            "sparklines",
+            "documents",
+            "series",
+            "find",
+            "facets",
+            "storage",
+            "aggregate",
+            "tail",
+            "promql_instant",
+            "promql_range",
+            "promql_format",
+            "promql_series",
+            "promql_labels",
+            "promql_values",
+            "promql_metadata",
+            "promql_status",
+        ] {
+            self.queries.with_label_values(&[endpoint]);
+        }
+    }
+
+    /// Notes a group commit.
+    pub fn observe_commit(&self, seconds: f64) {
+        self.commit_duration.observe(seconds);
+        self.longest_commit.fetch_max((seconds * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    /// The longest group commit since the start; `None` when there was none.
+    pub fn longest_commit_ms(&self) -> Option<f64> {
+        let longest = self.longest_commit.load(Ordering::Relaxed);
+        (longest > 0).then_some(longest as f64 / 1e3)
+    }
+
+    /// The text that Prometheus reads.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn render(&self, store: &Store) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.gather(store), &mut text)?;
+        Ok(text)
+    }
+
+    /// Every number, up to date.
+    pub(super) fn gather(&self, store: &Store) -> Vec<MetricFamily> {
+        self.mirrored.update(store);
+        let partitions = store.partitions();
+        for (index, granularity) in store.all_granularities().iter().enumerate() {
+            let own = || partitions.iter().filter(|own| own.id.granularity.0 == index);
+            let bytes: u64 = own().map(|partition| partition.bytes).sum();
+            let labels = [granularity.name.as_str()];
+            self.partitions.with_label_values(&labels).set(own().count() as i64);
+            self.partition_file_bytes.with_label_values(&labels).set(bytes as i64);
+        }
+        for (part, bytes) in store.memory() {
+            self.memory_bytes.with_label_values(&[part]).set(bytes as i64);
+        }
+        self.cpu_seconds.inc_by((cpu_seconds() - self.cpu_seconds.get()).max(0.0));
+        self.registry.gather()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_registered_once_and_has_a_help_text() {
+        let metrics = Metrics::new().unwrap();
+        let process = ["granary_partitions", "granary_partition_file_bytes"];
+        metrics.partitions.with_label_values(&["1m"]);
+        metrics.partition_file_bytes.with_label_values(&["1m"]);
+        metrics.memory_bytes.with_label_values(&["index"]);
+        metrics.receiver_notifications.with_label_values(&["team", "sent"]);
+        metrics.receiver_queue_length.with_label_values(&["team"]);
+        metrics.receiver_queue_age.with_label_values(&["team"]);
+        let families = metrics.registry.gather();
+        let mut names: Vec<_> =
+            families.iter().map(prometheus::proto::MetricFamily::name).collect();
+        let mut expected: Vec<_> = METRIC_NAMES.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert!(process.iter().all(|name| expected.contains(name)));
+        assert!(families.iter().all(|family| !family.help().is_empty()));
+        assert!(status_bytes("VmHWM:") > 0);
+    }
+}
