@@ -95,13 +95,13 @@ fn decode_bodies(bytes: &[u8]) {
     let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
-        let refused = ingest::native::Refused::default();
-        for definition in sessions.learn(&view, &dictionary, &refused) {
+        let none = ingest::native::WithoutRoom::default();
+        for definition in sessions.learn(&view, &dictionary, &none) {
             if dictionary.find(&definition.key).is_none() {
                 dictionary.add(definition);
             }
         }
-        assert!(sessions.learn(&view, &dictionary, &refused).is_empty(), "all is known now");
+        assert!(sessions.learn(&view, &dictionary, &none).is_empty(), "all is known now");
         let name = |id| Some(dictionary.key(id)?.to_string());
         if let Ok(admitted) = sessions.admit(&view, &admission, |_| Some(Kind::Gauge), name) {
             let batch = &admitted.batch;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::model::{DefinitionVerdict, GranularitySet, Kind, Moment, SeriesId, UnixMillis};
+use crate::model::{
+    DefinitionVerdict, GranularitySet, Kind, Moment, SeriesId, UnixMillis, is_stale_marker,
+};
 
 /// Why a sample or series is refused for good. The words are labels in answers and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,6 +178,22 @@ impl Admission {
         } else {
             Ok(())
         }
+    }
+
+    /// The same of a sample that may be a stale marker, which is no number; returns the value to keep,
+    /// which is the same for every other NaN.
+    ///
+    /// # Errors
+    /// With the reason for which it is refused.
+    pub fn keep(
+        &self,
+        at: UnixMillis,
+        value: f64,
+        kind: impl FnOnce() -> Option<Kind>,
+    ) -> Result<f64, RefusalReason> {
+        let is_marker = is_stale_marker(value);
+        self.check(at, if is_marker { 0.0 } else { value }, kind)?;
+        Ok(if value.is_nan() && !is_marker { f64::NAN } else { value })
     }
 
     /// What is wrong with a sample and what would be accepted.

@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use super::{
-    MatchOperator, PromqlError, PromqlLimits, SeriesMatcher, remembered::Selection, select::CHUNK,
+    MatchOperator, PromqlError, PromqlLimits, SeriesMatcher,
+    promql::Labels,
+    remembered::{Matched, Selection},
+    select::CHUNK,
 };
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
@@ -48,7 +51,7 @@ pub(super) fn select_again(
     text: &str,
     sets: &dyn Fn() -> Result<MatcherSets, PromqlError>,
     limits: &PromqlLimits<'_>,
-) -> Result<Arc<[SeriesId]>, PromqlError> {
+) -> Result<Matched, PromqlError> {
     let (generation, count) = {
         let dictionary = store.dictionary();
         (dictionary.generation(), dictionary.id_count())
@@ -57,14 +60,19 @@ pub(super) fn select_again(
     let known = remembered.and_then(|own| own.selection(text));
     let known = known.filter(|own| own.generation == generation && own.looked_at <= count);
     let found = match known {
-        Some(known) if known.looked_at == count => return Ok(known.ids),
+        Some(known) if known.looked_at == count => return Ok(known.matched),
         // No more than are looked at anyway.
-        Some(known) if count - known.looked_at <= known.ids.len().max(CHUNK) => {
+        Some(known) if count - known.looked_at <= known.matched.ids.len().max(CHUNK) => {
             let new: Vec<_> = (known.looked_at..count).map(|id| SeriesId(id as u32)).collect();
             let sets = sets()?;
             let fulfil = |key: &SeriesKey| sets.iter().any(|set| fulfils(key, set));
             let new = matching(store, &new, limits, fulfil)?;
-            if new.is_empty() { known.ids } else { known.ids.iter().copied().chain(new).collect() }
+            if new.is_empty() {
+                known.matched
+            } else {
+                let before = known.matched.ids.iter().copied();
+                in_order(store, before.chain(new).collect(), limits)?
+            }
         }
         _ => {
             let mut found = Vec::new();
@@ -76,15 +84,38 @@ pub(super) fn select_again(
             found.dedup();
             // Those that came meanwhile may be there or not.
             found.truncate(found.partition_point(|id| (id.0 as usize) < count));
-            found.into()
+            in_order(store, found.into(), limits)?
         }
     };
-    check_count(found.len(), limits)?;
     if let Some(remembered) = remembered {
-        let selection = Selection { generation, looked_at: count, ids: found.clone() };
+        let selection = Selection { generation, looked_at: count, matched: found.clone() };
         remembered.keep_selection(text, selection);
     }
     Ok(found)
+}
+
+/// The series, which ascend, with their places in the order of labels: to compare labels takes longer
+/// than to read a few slots of each.
+fn in_order(
+    store: &Store,
+    ids: Arc<[SeriesId]>,
+    limits: &PromqlLimits<'_>,
+) -> Result<Matched, PromqlError> {
+    check_count(ids.len(), limits)?;
+    let mut labels = Vec::with_capacity(ids.len());
+    for chunk in ids.chunks(CHUNK) {
+        check_time(limits)?;
+        limits.take(chunk.len() * (size_of::<Option<Labels>>() + 2 * size_of::<u32>()))?;
+        let dictionary = store.dictionary();
+        labels.extend(chunk.iter().map(|id| dictionary.key(*id).cloned().map(Labels::of_key)));
+    }
+    let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+    order.sort_by(|one, next| labels[*one as usize].cmp(&labels[*next as usize]));
+    let mut places = vec![0; ids.len()];
+    for (place, index) in (0..).zip(order) {
+        places[index as usize] = place;
+    }
+    Ok(Matched { ids, places: places.into() })
 }
 
 fn fulfils(key: &SeriesKey, matchers: &[SeriesMatcher]) -> bool {

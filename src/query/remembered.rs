@@ -18,7 +18,7 @@ use crate::model::SeriesId;
 const QUERY_BYTES: u64 = 512 << 10;
 /// Patterns that are kept: each takes some 400 KiB at most.
 const PATTERNS_MAX: usize = 32;
-/// Bytes of the ids and texts of selections that are kept.
+/// Bytes of the series and texts of selections that are kept.
 const SELECTION_BYTES: u64 = 8 << 20;
 /// What an entry takes besides, about.
 const ENTRY_BYTES: usize = 128;
@@ -32,8 +32,16 @@ pub(super) struct Selection {
     pub(super) generation: u64,
     /// The series with ids below this were looked at.
     pub(super) looked_at: usize,
+    pub(super) matched: Matched,
+}
+
+/// Series that matched. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Matched {
     /// Ascending.
     pub(super) ids: Arc<[SeriesId]>,
+    /// Of each its place in the order of labels.
+    pub(super) places: Arc<[u32]>,
 }
 
 /// See the file's head; of one store. Cheap to clone.
@@ -60,7 +68,8 @@ struct Ids;
 
 impl Weighter<Box<str>, Selection> for Ids {
     fn weight(&self, text: &Box<str>, selection: &Selection) -> u64 {
-        (text.len() + size_of_val(&*selection.ids) + ENTRY_BYTES) as u64
+        let Matched { ids, places } = &selection.matched;
+        (text.len() + size_of_val(&**ids) + size_of_val(&**places) + ENTRY_BYTES) as u64
     }
 }
 
@@ -118,11 +127,12 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let remembered = Remembered::new();
-        let ids: Arc<[_]> = (0..100_000).map(SeriesId).collect();
+        let (ids, places) = ((0..100_000).map(SeriesId).collect(), (0..100_000).collect());
+        let matched = Matched { ids, places };
         let parsed = Arc::new(Parsed::of("up", "up").unwrap());
         let pattern = Arc::new(Regex::new("a").unwrap());
         for number in 0..100 {
-            let selection = Selection { generation: 1, looked_at: 9, ids: ids.clone() };
+            let selection = Selection { generation: 1, looked_at: 9, matched: matched.clone() };
             remembered.keep_selection(&number.to_string(), selection);
             remembered.keep_pattern(&number.to_string(), pattern.clone());
             remembered.keep_query(&format!("{number:20000}"), parsed.clone());
@@ -133,6 +143,6 @@ mod tests {
         assert!(remembered.0.selections.lock().weight() <= SELECTION_BYTES);
         assert!(remembered.selection("99").is_some());
         let kept = (0..100).filter(|number| remembered.selection(&number.to_string()).is_some());
-        assert!((1..=20).contains(&kept.count()));
+        assert!((1..=10).contains(&kept.count()));
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     actors::WriteFault,
     ingest::{
         memory::HeldMemory,
-        native::{Admitted, Refused, Sessions, UnknownRef},
+        native::{Admitted, Sessions, UnknownRef, WithoutRoom},
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
@@ -105,23 +105,22 @@ impl BatchCollector {
         views: &[BatchView<'_>],
         parts: &CollectorParts,
     ) -> Result<Judged, CollectFault> {
-        let mut refused = Refused::default();
+        let mut without_room = WithoutRoom::default();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.look_up(views, &refused, parts)?;
+            let (judged, unknown) = self.look_up(views, &without_room, parts)?;
             if unknown.is_empty() {
                 return Ok(judged);
             }
             let keys: Vec<_> = unknown.iter().map(|own| own.key.clone()).collect();
             let verdicts = parts.writer.define(unknown).await?;
             // The others are found from now on.
-            let settled = keys.into_iter().zip(verdicts);
-            refused.extend(
-                settled.filter_map(|(key, verdict)| {
-                    Some((key, RefusalReason::settle(verdict).err()?))
-                }),
-            );
+            for (key, verdict) in keys.into_iter().zip(verdicts) {
+                if let Err(reason) = RefusalReason::settle(verdict) {
+                    without_room.insert(key, reason);
+                }
+            }
         }
-        let (judged, unknown) = self.look_up(views, &refused, parts)?;
+        let (judged, unknown) = self.look_up(views, &without_room, parts)?;
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
@@ -130,7 +129,7 @@ impl BatchCollector {
     fn look_up(
         &self,
         views: &[BatchView<'_>],
-        refused: &Refused,
+        without_room: &WithoutRoom,
         parts: &CollectorParts,
     ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
         let store = &parts.store;
@@ -143,7 +142,7 @@ impl BatchCollector {
         let name = |series| Some(store.dictionary().key(series)?.to_string());
         for view in views {
             if !view.series.is_empty() {
-                unknown.extend(sessions.learn(view, &store.dictionary(), refused));
+                unknown.extend(sessions.learn(view, &store.dictionary(), without_room));
             }
             if unknown.is_empty() {
                 let Admitted { batch, samples, refused } =

@@ -2,7 +2,7 @@
 
 use std::{
     ops::Range,
-    sync::mpsc::{Sender, channel, sync_channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread,
     time::Duration,
 };
@@ -24,6 +24,8 @@ use crate::{
 
 /// How long a connection waits after it was told to come back later.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
+/// Answers that wait to be counted, at most.
+const ANSWERS_MAX: usize = 4096;
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -45,6 +47,8 @@ pub(super) struct Plan {
     pub(super) paced_from: usize,
     /// Whether a connection waits when it is told to.
     pub(super) patient: bool,
+    /// Whether it is said each minute what came of it.
+    pub(super) tells_minutes: bool,
 }
 
 /// Sends the whole plan, and says each minute what came of it.
@@ -57,19 +61,15 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
         if plan.speech == Speech::Native {
             scope.spawn(move || pings::run(plan, &done));
         }
-        let (answers, answered) = channel();
+        let (answers, answered) = sync_channel(ANSWERS_MAX);
         let connections: Vec<_> = (0..plan.connections)
             .map(|index| {
-                let connection = Connection::new(plan, answers.clone());
+                let connection = Connection::new(plan, watch, answers.clone());
                 scope.spawn(move || connection.send_share(index))
             })
             .collect();
         drop(answers);
-        for answer in answered {
-            if let Some(minute) = outcome.add(watch.seconds(), &answer) {
-                complain(&minute);
-            }
-        }
+        count(plan, &watch, &answered, &mut outcome);
         for connection in connections {
             let sent = connection.join();
             sent.map_err(|_| anyhow::anyhow!("a connection's thread panicked"))??;
@@ -80,20 +80,38 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// Takes up the answers of all connections, and says each minute what came of it.
+fn count(plan: &Plan, watch: &Stopwatch, answered: &Receiver<Answered>, outcome: &mut Outcome) {
+    for minute in 0.. {
+        let end = Duration::from_secs(60 * (minute as u64 + 1));
+        loop {
+            match answered.recv_timeout(end.saturating_sub(watch.elapsed())) {
+                Ok(answer) => outcome.add(&answer),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        if plan.tells_minutes {
+            complain(&outcome.minute(minute));
+        }
+    }
+}
+
 struct Connection<'a> {
     plan: &'a Plan,
     agent: ureq::Agent,
-    answers: Sender<Answered>,
+    watch: Stopwatch,
+    answers: SyncSender<Answered>,
     body: Vec<u8>,
 }
 
 impl<'a> Connection<'a> {
-    fn new(plan: &'a Plan, answers: Sender<Answered>) -> Self {
+    fn new(plan: &'a Plan, watch: Stopwatch, answers: SyncSender<Answered>) -> Self {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(TIMEOUT))
             .build();
-        Self { plan, agent: config.into(), answers, body: Vec::new() }
+        Self { plan, agent: config.into(), watch, answers, body: Vec::new() }
     }
 
     fn send_share(mut self, index: usize) -> anyhow::Result<()> {
@@ -187,7 +205,7 @@ impl<'a> Connection<'a> {
             429 => Answer::Busy,
             status => anyhow::bail!("granary answered {status}: {text}"),
         };
-        Ok(Answered { seconds, answer })
+        Ok(Answered { at: self.watch.seconds(), seconds, answer })
     }
 
     /// The answer has no counts: what is acknowledged counts as accepted.
@@ -210,7 +228,7 @@ impl<'a> Connection<'a> {
                 anyhow::bail!("{} answered {status}: {text}", self.plan.url)
             }
         };
-        Ok(Answered { seconds, answer })
+        Ok(Answered { at: self.watch.seconds(), seconds, answer })
     }
 }
 

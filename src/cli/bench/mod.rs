@@ -114,7 +114,7 @@ pub(super) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         clean_up(args, &plan.fleet);
     }
     let sent = plan.samples(0..args.hosts, 0..plan.rounds);
-    Ok(if outcome.total().accepted == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if outcome.accepted() == sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What the arguments ask for.
@@ -154,6 +154,7 @@ fn plan(args: &BenchArgs) -> anyhow::Result<load::Plan> {
         batches_per_request: args.batches_per_request.max(1),
         paced_from: past,
         patient: args.pace != Pace::Flood,
+        tells_minutes: !args.json,
     })
 }
 

@@ -7,6 +7,8 @@ use serde::Serialize;
 /// An answer.
 #[derive(Debug)]
 pub(super) struct Answered {
+    /// When it came, in seconds after the start.
+    pub(super) at: f64,
     /// Seconds from the request to its answer.
     pub(super) seconds: f64,
     pub(super) answer: Answer,
@@ -100,25 +102,22 @@ impl Tally {
 }
 
 impl Outcome {
-    /// Takes up an answer of so many seconds after the start; what came of the minute before is
-    /// returned when this begins another.
-    pub(super) fn add(&mut self, after_seconds: f64, answered: &Answered) -> Option<String> {
-        let minute = (after_seconds / 60.0) as usize;
-        let is_next = minute >= self.minutes.len();
-        let before = (is_next && !self.minutes.is_empty()).then(|| self.last_minute());
-        if is_next {
+    /// Takes up an answer.
+    pub(super) fn add(&mut self, answered: &Answered) {
+        let minute = (answered.at / 60.0) as usize;
+        if minute >= self.minutes.len() {
             self.minutes.resize_with(minute + 1, Tally::default);
         }
         self.minutes[minute].add(answered);
-        before
     }
 
-    fn last_minute(&self) -> String {
-        let minute = self.minutes.len();
-        let Some(tally) = self.minutes.last() else { return String::new() };
+    /// What came of a minute, the first one being 0.
+    pub(super) fn minute(&self, minute: usize) -> String {
+        let none = Tally::default();
+        let tally = self.minutes.get(minute).unwrap_or(&none);
         format!(
-            "minute {minute}: {} samples acknowledged, {} requests, {} busy answers, ack p50, \
-             p99, max {}",
+            "minute {}: {} samples acknowledged, {} requests, {} busy answers, ack p50, p99, max {}",
+            minute + 1,
             tally.accepted,
             tally.requests,
             tally.busy,
@@ -126,12 +125,17 @@ impl Outcome {
         )
     }
 
+    /// Samples that were accepted.
+    pub(super) fn accepted(&self) -> u64 {
+        self.minutes.iter().map(|minute| minute.accepted).sum()
+    }
+
     /// The whole.
     pub(super) fn total(&self) -> Tally {
         Tally::of(&self.minutes)
     }
 
-    /// What came after the first minute, in which series are made known; `None` of a shorter run.
+    /// What came after the first minute; `None` of a shorter run.
     pub(super) fn after_first_minute(&self) -> Option<Tally> {
         self.minutes.get(1..).filter(|rest| !rest.is_empty()).map(Tally::of)
     }
@@ -141,24 +145,31 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    fn acknowledged(seconds: f64) -> Answered {
+    fn acknowledged(at: f64, seconds: f64) -> Answered {
         let answer = Answer::Acknowledged { accepted: 10, duplicates: 1, refused: 2 };
-        Answered { seconds, answer }
+        Answered { at, seconds, answer }
     }
 
     #[test]
     fn the_first_minute_is_told_apart() {
         let mut outcome = Outcome::default();
-        assert_eq!(outcome.add(1.0, &acknowledged(3.0)), None);
-        assert_eq!(outcome.add(59.9, &Answered { seconds: 9.0, answer: Answer::Busy }), None);
+        outcome.add(&acknowledged(1.0, 3.0));
+        outcome.add(&Answered { at: 59.9, seconds: 9.0, answer: Answer::Busy });
         assert!(outcome.after_first_minute().is_none());
-        let first = outcome.add(60.0, &acknowledged(0.002)).unwrap();
-        assert!(first.starts_with("minute 1: 10 samples acknowledged, 2 requests, 1 busy"));
-        // A minute without an answer is a minute, too.
-        let third = outcome.add(200.0, &Answered { seconds: 9.0, answer: Answer::Define }).unwrap();
-        assert!(third.starts_with("minute 2: 10 samples acknowledged, 1 requests, 0 busy"));
+        outcome.add(&acknowledged(60.0, 0.002));
+        outcome.add(&Answered { at: 200.0, seconds: 9.0, answer: Answer::Define });
+        for (minute, expected) in [
+            (0, "minute 1: 10 samples acknowledged, 2 requests, 1 busy answers"),
+            (1, "minute 2: 10 samples acknowledged, 1 requests, 0 busy answers"),
+            (2, "minute 3: 0 samples acknowledged, 0 requests, 0 busy answers"),
+            (3, "minute 4: 0 samples acknowledged, 1 requests, 0 busy answers"),
+            (4, "minute 5: 0 samples acknowledged, 0 requests, 0 busy answers"),
+        ] {
+            assert!(outcome.minute(minute).starts_with(expected), "{}", outcome.minute(minute));
+        }
         let (total, rest) = (outcome.total(), outcome.after_first_minute().unwrap());
         assert_eq!((total.accepted, total.duplicates, total.refused), (20, 2, 4));
+        assert_eq!(outcome.accepted(), 20);
         assert_eq!((total.requests, total.busy, rest.requests, rest.busy), (4, 1, 2, 0));
         assert_eq!((total.acknowledged().max, rest.acknowledged().max), (3000.0, 2.0));
         assert_eq!(Tally::default().acknowledged().p99, 0.0);

@@ -61,7 +61,7 @@ pub(super) struct Report {
     daemon_peak_memory_bytes: f64,
 }
 
-/// What came after the first minute, in which series are made known.
+/// What came after the first minute.
 #[derive(Debug, Serialize)]
 struct Rest {
     requests_refused_busy: u64,

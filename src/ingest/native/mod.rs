@@ -49,7 +49,7 @@ struct Fault {
 }
 
 /// Definitions that were refused for want of room.
-pub type Refused = HashMap<SeriesKey, RefusalReason, RandomState>;
+pub type WithoutRoom = HashMap<SeriesKey, RefusalReason, RandomState>;
 
 /// What the senders of one collector defined.
 #[derive(Debug)]
@@ -92,13 +92,14 @@ impl Sessions {
         }
     }
 
-    /// Notes a batch's definitions; returns those that neither the dictionary has nor `refused`. Without such, the batch can be admitted at once; what other requests define
+    /// Notes a batch's definitions; returns those that are not known yet, but for those for which
+    /// there is no room. Without such, the batch can be admitted at once; what other requests define
     /// meanwhile may belong to another epoch, or to a sender of the same name.
     pub fn learn(
         &mut self,
         view: &BatchView<'_>,
         dictionary: &Dictionary,
-        refused: &Refused,
+        without_room: &WithoutRoom,
     ) -> Vec<SeriesInfo> {
         let full = self.by_sender.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_sender.contains_key(view.agent) {
@@ -119,7 +120,7 @@ impl Sessions {
             let refuse = |reason, series, message| Err((reason, Fault { series, message }));
             let resolved = match definition(series, &sender, &self.limits) {
                 Err(message) => refuse(RefusalReason::BadSeries, shown(series), Some(message)),
-                Ok(definition) => match known(&definition, dictionary, refused) {
+                Ok(definition) => match known(&definition, dictionary, without_room) {
                     None => {
                         unknown.push(definition);
                         Ok(Resolved::Unknown)
@@ -187,11 +188,11 @@ impl Session {
 fn known(
     definition: &SeriesInfo,
     dictionary: &Dictionary,
-    refused: &Refused,
+    without_room: &WithoutRoom,
 ) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
     let found = dictionary.find(&definition.key);
     let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
-        return refused.get(&definition.key).map(|reason| Err((*reason, None)));
+        return without_room.get(&definition.key).map(|reason| Err((*reason, None)));
     };
     let refuse = |reason, message| Some(Err((reason, Some(message))));
     if known.kind != definition.kind {
@@ -266,7 +267,7 @@ mod tests {
         // with another series under the same ref; the answer then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
-        let refused = Refused::default();
+        let none = WithoutRoom::default();
         let admission = Admission::new(&GranularitySet::default(), 0, NOW);
         let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
@@ -275,18 +276,18 @@ mod tests {
             Ok::<_, UnknownRef>(admitted.batch.series)
         };
 
-        let waiting = sessions.learn(&old, &dictionary, &refused);
-        let other = sessions.learn(&new, &dictionary, &refused);
+        let waiting = sessions.learn(&old, &dictionary, &none);
+        let other = sessions.learn(&new, &dictionary, &none);
         let [old_id, new_id] =
             [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
-        assert_eq!(sessions.learn(&new, &dictionary, &refused), []);
+        assert_eq!(sessions.learn(&new, &dictionary, &none), []);
         assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
         // Now the first request goes on, and is judged right after its own definitions.
-        assert_eq!(sessions.learn(&old, &dictionary, &refused), []);
+        assert_eq!(sessions.learn(&old, &dictionary, &none), []);
         assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
         // The newer epoch defines its refs again rather than use those of the older.
         assert!(admit(&sessions, &more).is_err());
-        assert_eq!(sessions.learn(&new, &dictionary, &refused), []);
+        assert_eq!(sessions.learn(&new, &dictionary, &none), []);
         assert_eq!(admit(&sessions, &more), Ok(vec![new_id]));
     }
 }

@@ -1,4 +1,4 @@
-//! The samples of a batch, judged one by one.
+//! The samples of a batch, resolved and judged.
 //!
 //! Must never know: how a series is made known.
 
@@ -7,7 +7,7 @@ use granary_protocol::BatchView;
 use super::{Resolved, Session};
 use crate::{
     ingest::refusals::Refusals,
-    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId, is_stale_marker},
+    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId},
     policy::{Admission, RefusalReason},
 };
 
@@ -93,14 +93,11 @@ impl Samples<'_> {
         let mut kept: Option<Vec<usize>> = None;
         for (index, reference, value) in self.all().skip(batch.series.len()) {
             let at = batch.time(index);
-            // A stale marker is no number, but all else of it is checked.
-            let number = if is_stale_marker(value) { 0.0 } else { value };
-            let check = |id| self.admission.check(at, number, || kind(id)).map(|()| id);
-            match self.series(reference)?.and_then(check) {
-                Ok(id) => {
+            let keep = |id| Ok((id, self.admission.keep(at, value, || kind(id))?));
+            match self.series(reference)?.and_then(keep) {
+                Ok((id, value)) => {
                     batch.series.push(id);
-                    let is_nan = value.is_nan() && !is_stale_marker(value);
-                    batch.values.push(if is_nan { f64::NAN } else { value });
+                    batch.values.push(value);
                     if let Some(kept) = &mut kept {
                         kept.push(index);
                     }

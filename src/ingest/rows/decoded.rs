@@ -9,10 +9,7 @@ use crate::{
         rows::Excess,
         series_cache::{Fingerprint, Resolved, SeriesCache},
     },
-    model::{
-        AcceptedBatch, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo, UnixMillis,
-        is_stale_marker,
-    },
+    model::{AcceptedBatch, CountsOnce, DefinitionVerdict, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{Admission, RefusalReason},
 };
 
@@ -86,18 +83,17 @@ impl Decoded {
         // Most often that is all of them.
         let rest = take_plain(&self.samples, plain, has_starts, &mut batch);
         for row in rest {
-            // A stale marker is no number, but all else of it is checked.
-            let number = if is_stale_marker(row.value) { 0.0 } else { row.value };
             let verdict = match resolve(row) {
                 Resolved::Refused(reason) => Err(reason),
-                Resolved::Series(id) => admission.check(row.at, number, || kind(id)).map(|()| id),
+                Resolved::Series(id) => {
+                    admission.keep(row.at, row.value, || kind(id)).map(|value| (id, value))
+                }
             };
             match verdict {
-                Ok(id) => {
+                Ok((id, value)) => {
                     batch.series.push(id);
                     batch.times.push(row.at.0);
-                    let is_nan = row.value.is_nan() && !is_stale_marker(row.value);
-                    batch.values.push(if is_nan { f64::NAN } else { row.value });
+                    batch.values.push(value);
                     if has_starts {
                         batch.starts.push(row.start);
                     }

@@ -162,6 +162,8 @@ mod tests {
             let fan_out = FanOut::new(coarse, &maps);
             let mut found = BTreeMap::new();
             for (start, slot) in fan_out.all_slots() {
+                let numbers = slot.rows().map(|(number, _)| number);
+                prop_assert!(numbers.is_sorted_by(|one, next| one < next));
                 for (number, pieces) in slot.rows() {
                     let mut row = [Cell::EMPTY; SERIES_PER_ROW];
                     pieces.merge_into(&mut row);

@@ -9,30 +9,45 @@ use crate::setup::MINUTE;
 /// `v` by `a`, `w` by `a` and `b`, and a histogram; a sample each minute for ten minutes, all the
 /// same but for `step`.
 pub(super) fn filled() -> Bench {
-    let mut bench = bench();
-    let mut add = |metric: &str, tags: &[(&str, &str)], value: &dyn Fn(i64) -> f64| {
-        let id = bench.define(metric, tags, Kind::Gauge);
-        bench.fill(id, MINUTE, |i| (i <= 10).then(|| value(i)));
+    filled_in_order(|_| {})
+}
+
+type Value = Box<dyn Fn(i64) -> f64>;
+type Definition = (&'static str, Vec<(&'static str, &'static str)>, Kind, Value);
+
+/// The same, the series made known in another order.
+fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Bench {
+    let mut all: Vec<Definition> = Vec::new();
+    let mut add = |metric, tags: &[(&'static str, &'static str)], kind, value: Value| {
+        all.push((metric, tags.to_vec(), kind, value));
     };
     for (a, value) in [("1", 1.0), ("2", 2.0), ("3", 3.0)] {
-        add("v", &[("a", a)], &|_| value);
+        add("v", &[("a", a)], Kind::Gauge, Box::new(move |_| value));
     }
     for (a, b, value) in [("1", "x", 10.0), ("2", "x", 20.0), ("2", "y", 30.0)] {
-        add("w", &[("a", a), ("b", b)], &|_| value);
+        add("w", &[("a", a), ("b", b)], Kind::Gauge, Box::new(move |_| value));
     }
     for (le, value) in [("0.1", 2.0), ("0.5", 6.0), ("+Inf", 8.0)] {
-        add("h_bucket", &[("le", le)], &|_| value);
+        add("h_bucket", &[("le", le)], Kind::Gauge, Box::new(move |_| value));
     }
-    add("step", &[], &|i| i as f64);
-    let id = bench.define("count_total", &[], Kind::Counter);
-    bench.fill(id, MINUTE, |i| (i <= 10).then_some(i as f64));
+    add("step", &[], Kind::Gauge, Box::new(|i| i as f64));
+    add("count_total", &[], Kind::Counter, Box::new(|i| i as f64));
+    order(&mut all);
+    let mut bench = bench();
+    for (metric, tags, kind, value) in all {
+        let id = bench.define(metric, &tags, kind);
+        bench.fill(id, MINUTE, |i| (i <= 10).then(|| value(i)));
+    }
     bench
 }
 
+/// The answers are these, in whatever order the series were made known.
 fn check(cases: &[(&str, &str)]) {
-    let bench = filled();
+    let benches = [filled(), filled_in_order(|all| all.reverse())];
     for (query, expected) in cases {
-        assert_eq!(bench.at(query, 10 * MINUTE), *expected, "{query}");
+        for bench in &benches {
+            assert_eq!(bench.at(query, 10 * MINUTE), *expected, "{query}");
+        }
     }
 }
 
@@ -141,7 +156,13 @@ fn aggregations_group_series() {
         ("bottomk(2, v)", r#"v{a="1"} 1; v{a="2"} 2"#),
         ("topk by (a) (1, w)", r#"w{a="1", b="x"} 10; w{a="2", b="y"} 30"#),
         ("topk(0, v)", ""),
+        ("topk(2, v * 0)", r#"{a="1"} 0; {a="2"} 0"#),
+        ("sort_desc(v * 0)", r#"{a="1"} 0; {a="2"} 0; {a="3"} 0"#),
+        ("v and topk(2, v)", r#"v{a="2"} 2; v{a="3"} 3"#),
+        ("topk(2, v) and v", r#"v{a="3"} 3; v{a="2"} 2"#),
+        ("max_over_time(topk(2, v)[2m:1m])", r#"{a="2"} 2; {a="3"} 3"#),
         ("limitk(1, v)", r#"v{a="1"} 1"#),
+        ("limitk by (a) (1, w)", r#"w{a="1", b="x"} 10; w{a="2", b="x"} 20"#),
         ("count(limit_ratio(1, v))", "{} 3"),
         ("count(limit_ratio(0.5, v) or limit_ratio(-0.5, v))", "{} 3"),
         ("count_values(\"n\", v > 1)", r#"{n="2"} 1; {n="3"} 1"#),

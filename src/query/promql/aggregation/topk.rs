@@ -14,8 +14,8 @@ use crate::query::promql::value::{
     steps::Steps,
 };
 
-/// `topk`, `bottomk` and `limitk`: so many series of each group. At a single time the picked ones
-/// come in the order of the pick, and equal ones in that of their labels.
+/// `topk`, `bottomk` and `limitk`: so many series of each group, of equal ones the first. At a
+/// single time the picked ones come in the order of the pick.
 pub(super) fn topk(
     operator: token::TokenId,
     mut input: Vec<Series>,
@@ -36,12 +36,13 @@ pub(super) fn topk(
                 picked.truncate(count);
             } else {
                 keep_first(&mut picked, count, |one, next| {
-                    let [one, next] = [one, next].map(|index| &input[*index]);
-                    best_first(one.values[at], next.values[at], operator == token::T_TOPK)
-                        .then_with(|| one.labels.cmp(&next.labels))
+                    let [value, other] = [one, next].map(|index| input[*index].values[at]);
+                    best_first(value, other, operator == token::T_TOPK).then(one.cmp(next))
                 });
             }
-            picked.iter().for_each(|index| is_picked[*index] = true);
+            for index in &picked {
+                is_picked[*index] = true;
+            }
             if steps.count == 1 {
                 order.extend_from_slice(&picked);
             }

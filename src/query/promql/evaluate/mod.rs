@@ -16,10 +16,7 @@ use crate::{
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        parse::{
-            Parsed,
-            tree::{selectors_in, sorts},
-        },
+        parse::{Parsed, selector::selectors_in},
         request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
         value::{
@@ -68,8 +65,7 @@ pub(crate) fn answer(
     } else if is_range_vector(expression) {
         PromqlValue::Matrix(readings(&evaluator, expression, &steps)?)
     } else {
-        let value = evaluator.value(expression, &steps)?;
-        instant_answer(value, steps.start, sorts(expression))?
+        instant_answer(evaluator.value(expression, &steps)?, steps.start)?
     };
     drop(evaluator);
     let Annotations { warnings, infos } = annotations.into_inner();
@@ -132,7 +128,7 @@ fn range_answer(
     Ok(PromqlValue::Matrix(all))
 }
 
-fn instant_answer(value: Value, at: i64, is_sorted: bool) -> Result<PromqlValue, PromqlError> {
+fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
     Ok(match value {
         Value::Text(text) => PromqlValue::String(at, shown(&text)),
         Value::Scalar(values) => {
@@ -145,11 +141,7 @@ fn instant_answer(value: Value, at: i64, is_sorted: bool) -> Result<PromqlValue,
                 at,
                 value: series.values[0],
             };
-            let mut all: Vec<_> = samples.map(sample).collect();
-            if !is_sorted {
-                all.sort_by(|one, next| one.labels.cmp(&next.labels));
-            }
-            PromqlValue::Vector(all)
+            PromqlValue::Vector(samples.map(sample).collect())
         }
     })
 }

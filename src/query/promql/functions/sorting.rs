@@ -18,14 +18,13 @@ pub(super) fn by_value(
 ) -> Vec<Series> {
     if is_ordered(context) {
         series.sort_by(|one, next| {
-            let [own, other] = [one, next].map(|series| series.values[0]);
-            let by_value = match (own.is_nan(), other.is_nan()) {
-                (false, false) if rising => ascending(own, other),
-                (false, false) => ascending(other, own),
+            let (one, next) = (one.values[0], next.values[0]);
+            match (one.is_nan(), next.is_nan()) {
+                (false, false) if rising => ascending(one, next),
+                (false, false) => ascending(next, one),
                 // NaN comes last in either direction.
-                (own, other) => own.cmp(&other),
-            };
-            by_value.then_with(|| one.labels.cmp(&next.labels))
+                (one, next) => one.cmp(&next),
+            }
         });
     }
     series

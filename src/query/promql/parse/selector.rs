@@ -112,6 +112,22 @@ pub(crate) fn first_selector(expression: &Expr) -> Option<&VectorSelector> {
     }
 }
 
+/// How many selectors there are within an expression.
+pub(crate) fn selectors_in(expression: &Expr) -> usize {
+    match expression {
+        Expr::VectorSelector(_) | Expr::MatrixSelector(_) => 1,
+        Expr::Paren(inner) => selectors_in(&inner.expr),
+        Expr::Unary(inner) => selectors_in(&inner.expr),
+        Expr::Subquery(inner) => selectors_in(&inner.expr),
+        Expr::Aggregate(inner) => {
+            selectors_in(&inner.expr) + inner.param.as_deref().map_or(0, selectors_in)
+        }
+        Expr::Binary(inner) => selectors_in(&inner.lhs) + selectors_in(&inner.rhs),
+        Expr::Call(call) => call.args.args.iter().map(|argument| selectors_in(argument)).sum(),
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => 0,
+    }
+}
+
 /// The matchers of a selector of the tree, one set for each alternative.
 pub(crate) fn matchers_of(
     selector: &VectorSelector,

@@ -72,8 +72,8 @@ impl<'a> Selectors<'a> {
         Ok(RangeVector { cells, range_ms, shift })
     }
 
-    /// The same, the windows of some series at a time; nothing of it is kept for another function of
-    /// the same selector.
+    /// The same, the windows of some series at a time, in order of labels; nothing of it is kept for
+    /// another function of the same selector.
     pub(crate) fn range_in_parts(
         &self,
         selector: &MatrixSelector,

@@ -22,6 +22,7 @@ use crate::{
             labels::Labels,
             range_vector::{CellMatrix, CellSeries},
         },
+        remembered::Matched,
         select::CHUNK,
     },
     store::Columns,
@@ -30,6 +31,8 @@ use crate::{
 /// A series that a selector matches.
 pub(super) struct Selected {
     pub(super) id: SeriesId,
+    /// In the order of labels of all that match.
+    pub(super) place: u32,
     info: SeriesInfo,
     ended_at: i64,
 }
@@ -161,17 +164,18 @@ impl Selectors<'_> {
         from: UnixMillis,
     ) -> Result<Vec<Selected>, PromqlError> {
         let limits = self.bounds.limits;
-        let ids = select_again(self.store, text, matchers, limits)?;
+        let Matched { ids, places } = select_again(self.store, text, matchers, limits)?;
         let mut found = Vec::new();
-        for ids in ids.chunks(CHUNK) {
+        for (ids, places) in ids.chunks(CHUNK).zip(places.chunks(CHUNK)) {
             self.bounds.check_time()?;
             let last = self.store.last_samples(ids);
             let before = found.len();
             let dictionary = self.store.dictionary();
-            found.extend(ids.iter().zip(last).filter_map(|(id, last)| {
+            found.extend(ids.iter().zip(places).zip(last).filter_map(|((id, place), last)| {
                 let last = last.filter(|last| last.at >= from)?;
                 let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
-                Some(Selected { id: *id, info: dictionary.info(*id)?, ended_at })
+                let info = dictionary.info(*id)?;
+                Some(Selected { id: *id, place: *place, info, ended_at })
             }));
             drop(dictionary);
             let labels = found[before..].iter().map(|own| Labels::bytes_of_key(&own.info.key));

@@ -55,9 +55,9 @@ impl Selectors<'_> {
         }
     }
 
-    /// Hands out the cells that a selector's windows need, those of some series at a time. They are
-    /// let go before the next ones are read: so they are near to the core while functions look at
-    /// them.
+    /// Hands out the cells that a selector's windows need, those of some series at a time, in order of
+    /// labels. They are let go before the next ones are read: so they are near to the core while
+    /// functions look at them.
     pub(super) fn cells_in_parts(
         &self,
         selector: &VectorSelector,
@@ -77,10 +77,11 @@ impl Selectors<'_> {
         if is_short || plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(plan, windows)?);
         }
-        let Plan { found, segments, widths, columns, .. } = plan;
+        let Plan { mut found, segments, widths, columns, .. } = plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
         let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
+        found.sort_unstable_by_key(|selected| selected.place);
         let (mut found, mut slots) = (found.into_iter(), Vec::new());
         while !found.as_slice().is_empty() {
             let mut part = Vec::with_capacity(SERIES_PER_PART);
@@ -99,6 +100,7 @@ impl Selectors<'_> {
     /// Reads the cells of all series.
     fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
         let Plan { key, columns, found, segments, widths } = plan;
+        let places: Vec<_> = found.iter().map(|selected| selected.place).collect();
         let series = match key.needed {
             Needed::All => self.cells_of(found, &segments, columns)?,
             Needed::Newest => {
@@ -107,6 +109,9 @@ impl Selectors<'_> {
                 self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
+        let mut series: Vec<_> = places.into_iter().zip(series).collect();
+        series.sort_unstable_by_key(|(place, _)| *place);
+        let series = series.into_iter().map(|(_, series)| series).collect();
         let cells = Rc::new(CellMatrix { series, widths });
         let mut read = self.read.borrow_mut();
         read.retain(|own| own.key != key);

@@ -20,7 +20,7 @@ pub(crate) struct RangeVector {
 /// The series of a selector, or of a subquery, with their cells.
 #[derive(Debug)]
 pub(crate) struct CellMatrix {
-    /// In any order.
+    /// In order of labels.
     pub(crate) series: Vec<CellSeries>,
     /// From when on cells come from slots of which width, ascending; none for subqueries.
     pub(crate) widths: Vec<(i64, i64)>,
