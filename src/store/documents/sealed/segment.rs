@@ -70,6 +70,8 @@ pub(crate) struct Segment {
     width_ms: i64,
     bytes: u64,
     entries: Vec<Entry>,
+    /// When groups begin, ascending, each with the first entry of those that do.
+    starts: Vec<(u32, usize)>,
     /// Seconds from the partition's start to the first slot, and to the end of the last one.
     span: Range<i64>,
     /// Where the index begins, and the last group ends.
@@ -125,9 +127,15 @@ impl Segment {
         let end = |last: &Entry| i64::from(last.id.seconds) + seconds_of(last.slots, width_ms);
         let first = entries.first().map_or(0, |first| i64::from(first.id.seconds));
         let span = first..entries.last().map_or(0, end);
+        let mut starts: Vec<(u32, usize)> = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            if starts.last().is_none_or(|(seconds, _)| *seconds != entry.id.seconds) {
+                starts.push((entry.id.seconds, index));
+            }
+        }
         let recent = Mutex::default();
         let number = next_number();
-        Ok(Self { name, number, file, width_ms, bytes, entries, span, index_at, recent })
+        Ok(Self { name, number, file, width_ms, bytes, entries, starts, span, index_at, recent })
     }
 
     /// Path of the file below the data directory.
@@ -167,13 +175,18 @@ impl Segment {
         if !self.span.contains(&i64::from(seconds)) {
             return None;
         }
-        let behind = self.entries.partition_point(|entry| entry.id.seconds <= seconds);
-        let start = self.entries[..behind].last()?.id.seconds;
-        let id = GroupId { seconds: start, row };
-        let found = self.entries.binary_search_by_key(&id, |entry| entry.id).ok()?;
+        let behind = self.starts.partition_point(|(start, _)| *start <= seconds);
+        let (start, first) = *self.starts[..behind].last()?;
+        let end = self.starts.get(behind).map_or(self.entries.len(), |(_, next)| *next);
+        let rows = &self.entries[first..end];
+        // Mostly no row is left out.
+        let guess = row.checked_sub(rows.first()?.id.row)? as usize;
+        let is_it = rows.get(guess).is_some_and(|entry| entry.id.row == row);
+        let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
+        let found = first + if is_it { guess } else { search()? };
         let slots = self.entries[found].slots as usize;
         let length_ms = slots as i64 * self.width_ms;
-        let is_in = i64::from(seconds - start) * 1000 < length_ms;
+        let is_in = (i64::from(seconds) - i64::from(start)) * 1000 < length_ms;
         is_in.then_some((found, start, slots))
     }
 
