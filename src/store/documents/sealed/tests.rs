@@ -204,6 +204,34 @@ fn rates_of_readings_with_decimals_take_little() {
 
 proptest! {
     #[test]
+    fn a_group_is_found_by_any_of_its_slots_and_no_other_is(
+        groups in prop::collection::btree_set((0..3_u32, 0..9_u32), 0..20),
+        first in 0..3_u32,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
+        let (start, name) = (UnixMillis(1_795_262_400_000), "one.1.sealed".to_owned());
+        let mut writer = SegmentWriter::create(&medium, name, start, WIDTH_MS).unwrap();
+        // Each hour has half an hour of slots; rows need not begin with 0.
+        for (hour, row) in &groups {
+            let mut group = GroupWriter::default();
+            let id = GroupId { seconds: hour * 3600, row: first + row };
+            group.add(id.key(), 0, WIDTH_MS, [(3, &Cell::single(0, 1.0))].into_iter());
+            prop_assert!(writer.add(id, 30, &mut group).unwrap());
+        }
+        let segment = writer.finish().unwrap();
+        for (hour, row) in (0..4).flat_map(|hour| (0..14).map(move |row| (hour, row))) {
+            let place = groups.iter().position(|own| *own == (hour, row));
+            let found = place.map(|place| (place, hour * 3600, 30));
+            for (seconds, expected) in [(0, found), (1740, found), (1800, None), (3540, None)] {
+                let seconds = hour * 3600 + seconds;
+                prop_assert_eq!(segment.find(seconds, first + row), expected);
+            }
+            prop_assert!(row > 0 || first == 0 || segment.find(hour * 3600, 0).is_none());
+        }
+    }
+
+    #[test]
     fn any_cells_come_back_bit_for_bit(series in series()) {
         let (head, bytes) = seal(&series, 300);
         let found = unseal(&bytes, head, 300).unwrap();
