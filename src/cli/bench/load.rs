@@ -169,15 +169,12 @@ impl<'a> Connection<'a> {
                     self.post_remote(&body, samples)?
                 }
             };
-            let is_done = matches!(answered.answer, Answer::Acknowledged { .. });
-            let is_busy = matches!(answered.answer, Answer::Busy);
-            define |= matches!(answered.answer, Answer::Define);
             self.answers.send(answered).context("nobody counts the answers")?;
-            if is_done {
-                return Ok(());
-            }
-            if is_busy && plan.patient {
-                thread::sleep(BUSY_PAUSE);
+            match answered.answer {
+                Answer::Acknowledged { .. } => return Ok(()),
+                Answer::Define => define = true,
+                Answer::Busy if plan.patient => thread::sleep(BUSY_PAUSE),
+                Answer::Busy => {}
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 /// An answer.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Answered {
     /// When it came, in seconds after the start.
     pub(super) at: f64,
@@ -15,7 +15,7 @@ pub(super) struct Answered {
 }
 
 /// What it said.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Answer {
     /// So many samples are stored, were there before, or cannot be.
     Acknowledged { accepted: u64, duplicates: u64, refused: u64 },
