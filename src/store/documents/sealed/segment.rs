@@ -156,17 +156,14 @@ impl Segment {
     /// The spans that its groups have, ascending, in seconds from the partition's start, each with
     /// the bytes of its groups.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
-        let mut spans: Vec<(Range<i64>, u64)> = Vec::new();
-        for (index, entry) in self.entries.iter().enumerate() {
-            let next = self.entries.get(index + 1).map_or(self.index_at, |next| next.offset);
-            let bytes = next.saturating_sub(entry.offset);
-            let from = i64::from(entry.id.seconds);
-            match spans.last_mut() {
-                Some((span, all)) if span.start == from => *all += bytes,
-                _ => spans.push((from..from + seconds_of(entry.slots, self.width_ms), bytes)),
-            }
-        }
-        spans
+        let offset = |own: &Entry| own.offset;
+        let spans = self.starts.iter().enumerate().map(|(place, (seconds, first))| {
+            let (own, from) = (&self.entries[*first], i64::from(*seconds));
+            let next = self.starts.get(place + 1).map(|(_, next)| &self.entries[*next]);
+            let bytes = next.map_or(self.index_at, offset).saturating_sub(own.offset);
+            (from..from + seconds_of(own.slots, self.width_ms), bytes)
+        });
+        spans.collect()
     }
 
     /// Number of the group that has a row's slot that begins so many seconds after the
