@@ -25,6 +25,7 @@
 
 mod reading;
 mod remembered;
+pub mod spread;
 #[cfg(test)]
 mod tests;
 mod times;

@@ -1,0 +1,235 @@
+//! How a counter's growth over a gap between two readings is spread over the slots of the gap.
+//!
+//! A reading adds what was counted since the reading before it to the slot of its own time, and
+//! nothing else is stored. After a gap, the first slot with a reading therefore holds the growth of
+//! several slots. A reader who asks for rates moves it back: virtual readings at the counter's own
+//! spacing fill the gap, or one for each slot where readings come no more often than slots. The
+//! number of a slot is its sum plus [`Gap::carried`] over its end, less [`Gap::carried`] over its
+//! start; a slot that holds the whole gap keeps its sum, bit for bit.
+//!
+//! Must never know: cells, axes, where readings are stored.
+
+use super::Reading;
+
+/// The longest gap that is spread; growth over a longer one stays in the slot of the reading that
+/// ends it. Readers look for the neighbours of a range no further than this.
+pub const GAP_MAX_MS: i64 = 31 * 86_400_000;
+
+/// A gap between two neighbouring readings of one counter, without a reset in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gap {
+    from: i64,
+    to: i64,
+    increase: f64,
+    /// Virtual readings that the growth is divided by, the reading that ends the gap included.
+    parts: i64,
+    /// Width of slots, when each slot that the gap enters holds one virtual reading.
+    slots_ms: Option<i64>,
+}
+
+/// The mean time between the readings of one slot; infinite when it is not known.
+pub fn spacing_ms(n: u32, first_at: i64, last_at: i64) -> f64 {
+    let passed = last_at.saturating_sub(first_at);
+    if n > 1 && passed > 0 { passed as f64 / f64::from(n - 1) } else { f64::INFINITY }
+}
+
+impl Gap {
+    /// The gap between the last reading of one slot and the first reading of a later one.
+    ///
+    /// `counted` is the sum of the slot of `after`, the most that can be moved out of it;
+    /// `spacing_ms` is the smaller [`spacing_ms`] of the two slots; `width_ms` is the width of the
+    /// finest slots that the store keeps, whatever is read, so that all resolutions agree.
+    ///
+    /// `None` when nothing is spread: the value fell, or the readings are no further apart than
+    /// one and a half spacings or one slot, or further than [`GAP_MAX_MS`].
+    #[inline]
+    pub fn between(
+        before: &Reading,
+        after: &Reading,
+        counted: f64,
+        spacing_ms: f64,
+        width_ms: i64,
+    ) -> Option<Self> {
+        let passed = after.at.saturating_sub(before.at);
+        if passed <= width_ms || passed > GAP_MAX_MS || width_ms <= 0 {
+            return None;
+        }
+        let spacing = spacing_ms.clamp(1.0, width_ms as f64);
+        let increase = after.value - before.value;
+        if passed as f64 <= 1.5 * spacing || increase < 0.0 || !increase.is_finite() {
+            return None;
+        }
+        let increase = increase.min(counted.max(0.0));
+        let slots_ms = (spacing_ms >= width_ms as f64).then_some(width_ms);
+        let parts = slots_ms.map_or((passed as f64 / spacing).round() as i64, |width| {
+            after.at.div_euclid(width) - before.at.div_euclid(width)
+        });
+        Some(Self { from: before.at, to: after.at, increase, parts: parts.max(1), slots_ms })
+    }
+
+    /// Growth before an edge between slots that is stored in a slot behind it. Zero unless the gap
+    /// crosses the edge; never falls from one edge of a gap to the next; whole when the growth is.
+    pub fn carried(&self, edge: i64) -> f64 {
+        if edge <= self.from || edge > self.to {
+            return 0.0;
+        }
+        let virtual_readings = match self.slots_ms {
+            Some(width) => edge.div_euclid(width) - self.from.div_euclid(width) - 1,
+            // Those strictly before the edge: a reading at an edge belongs to the slot behind it.
+            None => {
+                let [passed, parts, all] =
+                    [edge - self.from, self.parts, self.to - self.from].map(i128::from);
+                ((passed * parts + all - 1) / all - 1) as i64
+            }
+        };
+        let (part, parts) = (virtual_readings.clamp(0, self.parts) as f64, self.parts as f64);
+        let all = self.increase * parts;
+        let carried = if all.is_finite() {
+            self.increase * part / parts
+        } else {
+            self.increase / parts * part
+        };
+        if self.increase.fract() == 0.0 { carried.floor() } else { carried }
+    }
+
+    /// Whether the gap covers a slot of which both edges are given, so that no reading lies in it.
+    pub fn covers(&self, start: i64, end: i64) -> bool {
+        self.from < start && end <= self.to
+    }
+
+    /// Growth per second over the gap.
+    pub fn rate(&self) -> f64 {
+        super::reading::per_second(self.increase, self.to - self.from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: i64 = 1000;
+    const SLOT: i64 = 60 * SECOND;
+
+    fn reading(at: i64, value: f64) -> Reading {
+        Reading::new(at, value, 0)
+    }
+
+    fn gap(from: i64, to: i64, increase: f64, spacing: f64) -> Option<Gap> {
+        let (before, after) = (reading(from, 7.0), reading(to, 7.0 + increase));
+        Gap::between(&before, &after, f64::MAX, spacing, SLOT)
+    }
+
+    /// What each slot from that of the first reading to that of the last holds of the growth.
+    fn shares(gap: &Gap, width: i64) -> Vec<f64> {
+        let (first, last) = (gap.from.div_euclid(width), gap.to.div_euclid(width));
+        let share = |slot: i64| {
+            let stored = if slot == last { gap.increase } else { 0.0 };
+            stored + gap.carried((slot + 1) * width) - gap.carried(slot * width)
+        };
+        (first..=last).map(share).collect()
+    }
+
+    #[test]
+    fn every_slot_of_a_gap_holds_the_growth_of_its_own_time() {
+        // Readings each 5 s up to 0:55, and from 5:05 on.
+        let spread = gap(55 * SECOND, 305 * SECOND, 250.0, 5e3).unwrap();
+        assert_eq!(shares(&spread, SLOT), [0.0, 60.0, 60.0, 60.0, 60.0, 10.0]);
+        // A reading a minute, of which one is missing.
+        let missed = gap(30 * SECOND, 150 * SECOND, 120.0, f64::INFINITY).unwrap();
+        assert_eq!(shares(&missed, SLOT), [0.0, 60.0, 60.0]);
+    }
+
+    #[test]
+    fn slots_finer_than_readings_share_evenly_wherever_readings_fall() {
+        for (from, to) in [(500, 10_500), (999, 10_999), (0, 10_000), (3, 10_999)] {
+            let (before, after) = (reading(from, 0.0), reading(to, 30.0));
+            let spread = Gap::between(&before, &after, 30.0, f64::INFINITY, SECOND).unwrap();
+            let mut expected = vec![3.0; 11];
+            expected[0] = 0.0;
+            assert_eq!(shares(&spread, SECOND), expected, "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn growth_stays_where_it_is_over_short_gaps_long_ones_and_resets() {
+        assert_eq!(gap(0, SLOT, 60.0, 5e3), None, "a gap of one slot");
+        assert_eq!(gap(0, 90 * SECOND, 60.0, 6e4), None, "one and a half spacings");
+        assert_eq!(gap(0, GAP_MAX_MS + 1, 60.0, 5e3), None);
+        assert_eq!(gap(0, 5 * SLOT, -1.0, 5e3), None, "a reset");
+        assert_eq!(gap(0, 5 * SLOT, f64::NAN, 5e3), None);
+        assert!(gap(0, GAP_MAX_MS, f64::MAX / 2.0, 1.0).unwrap().carried(SLOT).is_finite());
+    }
+
+    #[test]
+    fn no_more_is_moved_than_the_slot_counted() {
+        let (before, after) = (reading(0, 10.0), reading(5 * SLOT, 110.0));
+        let spread = Gap::between(&before, &after, 50.0, 6e4, SLOT).unwrap();
+        assert_eq!(shares(&spread, SLOT), [0.0, 10.0, 10.0, 10.0, 10.0, 10.0]);
+    }
+
+    /// Growth at virtual readings before an edge, one after the other.
+    fn naive(gap: &Gap, edge: i64) -> f64 {
+        let (from, passed) = (i128::from(gap.from), i128::from(gap.to - gap.from));
+        let parts = i128::from(gap.parts);
+        let before = (1..=parts)
+            .filter(|part| from * parts + passed * part < i128::from(edge) * parts)
+            .count();
+        let grown = gap.increase * before as f64 / gap.parts as f64;
+        if gap.increase.fract() == 0.0 { grown.floor() } else { grown }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn the_shares_of_all_slots_are_the_growth_at_every_width(
+            from in -400_000..400_000_i64,
+            passed in 60_001..4_000_000_i64,
+            increase in prop_oneof![(0..5000_u32).prop_map(f64::from), 0.0..1e6],
+            spacing in prop_oneof![Just(f64::INFINITY), 900.0..200_000.0],
+        ) {
+            let Some(spread) = gap(from, from + passed, increase, spacing) else {
+                prop_assert!(passed as f64 <= 1.5 * spacing.min(6e4));
+                return Ok(());
+            };
+            let is_whole = increase.fract() == 0.0;
+            let fine = shares(&spread, SLOT);
+            prop_assert!(fine.iter().all(|share| *share >= 0.0), "{:?}", fine);
+            prop_assert!(!is_whole || fine.iter().all(|share| share.fract() == 0.0));
+            let close = |a: f64, b: f64| if is_whole { a == b } else { (a - b).abs() <= 1e-9 * b };
+            prop_assert!(close(fine.iter().sum(), spread.increase));
+            for times in [5, 60] {
+                let coarse = shares(&spread, times * SLOT);
+                let first = spread.from.div_euclid(SLOT);
+                for (slot, share) in (spread.from.div_euclid(times * SLOT)..).zip(coarse) {
+                    let parts = (slot * times..(slot + 1) * times).map(|own| {
+                        let index = usize::try_from(own - first).ok();
+                        index.and_then(|index| fine.get(index)).copied().unwrap_or(0.0)
+                    });
+                    let sum: f64 = parts.sum();
+                    prop_assert!((sum - share).abs() <= 1e-6, "{} beside {}", sum, share);
+                }
+            }
+        }
+
+        #[test]
+        fn virtual_readings_are_those_of_the_naive_model(
+            from in -400_000..400_000_i64,
+            passed in 60_001..900_000_i64,
+            increase in 0..5000_u32,
+            spacing in 900.0..59_999.0,
+            edges in prop::collection::vec(-100_000..1_000_000_i64, 20),
+        ) {
+            let Some(spread) = gap(from, from + passed, f64::from(increase), spacing) else {
+                return Ok(());
+            };
+            for edge in edges.into_iter().map(|edge| from + edge) {
+                let inside = from < edge && edge <= from + passed;
+                let expected = if inside { naive(&spread, edge) } else { 0.0 };
+                prop_assert_eq!(spread.carried(edge), expected, "{}", edge);
+            }
+        }
+    }
+}
