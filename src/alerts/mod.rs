@@ -37,4 +37,4 @@ pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, 
 pub use sources::{RuleSet, RuleSources, SourceFault};
 pub use state::{GroupState, RuleState};
 pub use telling::{Telling, ToldAlert, backoff_ms, fires_until};
-pub use template::{Expanding, MessageTemplates, TemplateQuery};
+pub use template::{Expanding, MessageTemplates, TemplateQuery, TemplateTime};

@@ -2,9 +2,11 @@
 //!
 //! A web page that somebody visits can send requests to every address that its reader reaches,
 //! loopback included. So a request must name this daemon as its host, which a name of the page's
-//! own that was pointed here (DNS rebinding) does not; and what a page sends to change something
-//! must come from the daemon's own page, which sends no forms. Senders, scrapers and scripts send no
-//! `Origin`, no `Referer`, and nothing that browsers send with a form.
+//! own that was pointed here (DNS rebinding) does not; what a page sends to change something
+//! must come from the daemon's own page, which sends no forms; and what makes the daemon work, all
+//! of its APIs, is not for pages of other sites either, which could not read the answers anyway.
+//! Senders, scrapers and scripts send no `Origin`, no `Referer`, and nothing that browsers send
+//! with a form.
 
 use std::net::IpAddr;
 
@@ -27,6 +29,9 @@ const PRIVATE_ENDINGS: [&str; 5] = ["localhost", "local", "internal", "home.arpa
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
+/// Where the APIs are; the rest is the page, and two checks that cost nothing.
+const APIS: [&str; 3] = ["/api", "/prometheus", "/metrics"];
+
 /// Stands for a header that is no text, and is nobody's name.
 const NOT_TEXT: &str = "?.?";
 
@@ -43,7 +48,7 @@ pub struct HostNames {
 pub(super) enum Stranger {
     /// It names a host that this is not.
     Host,
-    /// It comes from a page of another site.
+    /// It comes from a page of another site, or of another port.
     Origin,
 }
 
@@ -66,14 +71,20 @@ impl HostNames {
             || self.names.iter().any(|known| known == "*" || *known == name)
     }
 
-    /// Judges a request by its head.
-    pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Stranger> {
+    /// Judges a request by its head; the path is as routes match it, decoded.
+    pub(super) fn check(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<(), Stranger> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(NOT_TEXT));
         let host = text(header::HOST);
         if host.is_some_and(|host| !self.has(host)) {
             return Err(Stranger::Host);
         }
-        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if is_read && !APIS.iter().any(|api| path.starts_with(api)) {
             return Ok(());
         }
         let is_own = |address: &str| {
@@ -81,14 +92,22 @@ impl HostNames {
             let authority = behind.and_then(|behind| behind.split(['/', '?', '#']).next());
             authority.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host))
         };
+        // An address of the same site may be another server on this machine.
         let site = text(SEC_FETCH_SITE);
+        let is_led = text(header::ORIGIN).is_some_and(|origin| !is_own(origin))
+            || site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+        if is_read {
+            // People type addresses, and a proxy before the page may have another name than it.
+            return if is_led { Err(Stranger::Origin) } else { Ok(()) };
+        }
         // The daemon's own page changes nothing by going to another address, as forms do.
         let is_form = headers.contains_key(header::UPGRADE_INSECURE_REQUESTS)
             || text(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
-        let is_strange = text(header::ORIGIN).is_some_and(|origin| !is_own(origin))
-            || text(header::REFERER).is_some_and(|page| !is_own(page))
-            || site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
-        if is_strange || is_form { Err(Stranger::Origin) } else { Ok(()) }
+        if is_led || is_form || text(header::REFERER).is_some_and(|page| !is_own(page)) {
+            Err(Stranger::Origin)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -121,9 +140,11 @@ impl Stranger {
                 answer::error(StatusCode::MISDIRECTED_REQUEST, "unknown_host", message)
             }
             Self::Origin => {
+                let known = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
                 let message = format!(
-                    "a page of {:?} may not change anything here: only the daemon's own pages may",
-                    text(header::ORIGIN)
+                    "a page of {} may neither ask nor change anything here: only the daemon's own \
+                     pages may; programs send neither Origin nor Sec-Fetch-Site",
+                    known.unwrap_or("another site")
                 );
                 answer::error(StatusCode::FORBIDDEN, "foreign_origin", message)
             }
@@ -138,11 +159,19 @@ mod tests {
     use super::*;
 
     fn check(method: Method, headers: &[(&'static str, &str)]) -> Result<(), Stranger> {
+        check_at("/api/v1/tail", method, headers)
+    }
+
+    fn check_at(
+        path: &str,
+        method: Method,
+        headers: &[(&'static str, &str)],
+    ) -> Result<(), Stranger> {
         let names = HostNames::new(&["granary.example.com".to_owned()], Some("Web1.x.org".into()));
         let request = TestRequest::default().method(method);
         let with = |request: TestRequest, pair: &(&'static str, &str)| request.insert_header(*pair);
         let request = headers.iter().fold(request, with).to_http_request();
-        names.check(request.method(), request.headers())
+        names.check(request.method(), path, request.headers())
     }
 
     #[test]
@@ -195,7 +224,35 @@ mod tests {
             ("upgrade-insecure-requests", "1"),
         ] {
             assert_eq!(check(Method::POST, &[host, strange]), Err(Stranger::Origin), "{strange:?}");
-            assert_eq!(check(Method::GET, &[host, strange]), Ok(()), "{strange:?}");
+            // Links and forms of others lead to the page.
+            assert_eq!(check_at("/explore", Method::GET, &[host, strange]), Ok(()), "{strange:?}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_sites_have_the_daemon_work_for_nothing() {
+        let host = ("host", "localhost:7117");
+        let paths = ["/api/v1/tail", "/api/v1/rules", "/prometheus/api/v1/query", "/metrics"];
+        for path in paths {
+            for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+                let check = |own: &[_]| check_at(path, method.clone(), own);
+                for strange in [
+                    ("origin", "http://evil.example"),
+                    ("origin", "http://localhost:3000"),
+                    ("origin", "null"),
+                    ("sec-fetch-site", "cross-site"),
+                    ("sec-fetch-site", "same-site"),
+                ] {
+                    assert_eq!(check(&[host, strange]), Err(Stranger::Origin), "{strange:?}");
+                }
+                // The page itself, an address that was typed, and a proxy that passes on a `Referer`.
+                let own = ("origin", "http://localhost:7117");
+                assert_eq!(check(&[host, own, ("sec-fetch-site", "same-origin")]), Ok(()));
+                assert_eq!(check(&[host, ("sec-fetch-site", "none")]), Ok(()));
+                let page = ("referer", "http://grafana.example:3000/d/1");
+                assert_eq!(check(&[host, page]), Ok(()));
+                assert_eq!(check(&[host]), Ok(()));
+            }
         }
     }
 }

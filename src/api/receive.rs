@@ -34,7 +34,10 @@ pub async fn receive<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let end = TurnEnd(request.conn_data::<ConnectionTurn>().cloned());
     let stranger = request.app_data::<web::Data<HostNames>>().and_then(|names| {
-        let stranger = names.check(request.method(), request.headers()).err()?;
+        let stranger = {
+            let path = request.match_info().as_str();
+            names.check(request.method(), path, request.headers()).err()?
+        };
         if let Some(metrics) = request.app_data::<web::Data<Metrics>>() {
             metrics.requests_refused.with_label_values(&[stranger.as_str()]).inc();
         }

@@ -20,7 +20,9 @@ pub use known::{GroupStatus, KnownRules};
 
 use super::{KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{
-    alerts::{Answered, Ask, GroupRun, GroupState, RuleSet, TemplateQuery, due, next_after},
+    alerts::{
+        Answered, Ask, GroupRun, GroupState, RuleSet, TemplateQuery, TemplateTime, due, next_after,
+    },
     model::{SeriesLimits, UnixMillis},
     query::{PromqlSettings, QueryResources, evaluate_vector},
     store::{ObjectKind, Store},
@@ -134,8 +136,8 @@ impl Shared {
             let time_max = Duration::from_millis(running.group.interval_ms.unsigned_abs())
                 .min(self.promql.timeout);
             let vector = |expression: &str, at: UnixMillis| self.vector(expression, at, time_max);
-            let ask =
-                Ask { vector: &vector, query: Some(self.query_of_templates(due.at, time_max)) };
+            let query = Some(self.query_of_templates(due.at, time_max));
+            let ask = Ask { vector: &vector, query, time: TemplateTime::default() };
             let (recording, metrics) = (&self.recording, &self.metrics);
             let status = running.evaluate(due, &ask, recording, now, metrics).await;
             self.rules.note(&running.id, status);

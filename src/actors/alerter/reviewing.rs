@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Groups, Shared, group::Running};
 use crate::{
-    alerts::{Ask, GroupHistory, ReviewTerms, next_to_review},
+    alerts::{Ask, GroupHistory, ReviewTerms, TemplateTime, next_to_review},
     clock::Stopwatch,
     model::{GranularityIndex, UnixMillis},
     store::Store,
@@ -55,7 +55,7 @@ impl Shared {
         let vector = |expression: &str, at: UnixMillis| {
             self.vector(expression, at, REVIEW_TIME_MAX.saturating_sub(watch.elapsed()))
         };
-        let ask = Ask { vector: &vector, query: None };
+        let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
         if running.review(terms, &ask, now, store) {
             self.rules.note_history(&running.id, &running.history);
         }

@@ -18,7 +18,7 @@ use super::{
     Action, Alert, AlertPolicy, Expanding, GroupState, LabelSet, NoData, Rule, RuleGroup,
     machine::{self, Found},
     rule::ALERT_NAME,
-    template::TemplateQuery,
+    template::{TemplateQuery, TemplateTime},
 };
 use crate::{
     model::{METRIC_TAG, UnixMillis},
@@ -40,6 +40,8 @@ pub struct Ask<'a> {
     pub vector: &'a dyn Fn(&str, UnixMillis) -> Answered,
     /// The same for templates.
     pub query: Option<TemplateQuery>,
+    /// The time that its templates have taken.
+    pub time: TemplateTime,
 }
 
 /// The series of an expression, or why there are none.
@@ -226,7 +228,7 @@ impl Evaluation<'_> {
     }
 
     fn expanding(&self, sample: &VectorSample) -> Expanding {
-        Expanding::new(&sample.labels, sample.value, self.ask.query.clone())
+        Expanding::new(&sample.labels, sample.value, self.ask.query.clone(), &self.ask.time)
     }
 }
 

@@ -52,7 +52,7 @@ impl Bench {
             };
             Ok(series.iter().map(sample).collect())
         };
-        let ask = Ask { vector: &vector, query: None };
+        let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
         let (at, all) = (AT.plus(minutes * 60_000), 0..self.group.rules.len());
         evaluate(&self.group, all, &mut self.state, &mut self.written, at, &ask)
     }

@@ -5,31 +5,33 @@
 use std::sync::Arc;
 
 use gotmpl::{FuncMap, TemplateError, Value, ValueFunc};
-use regex::Regex;
 
-use super::{TemplateQuery, humanize, text};
+use super::{
+    TemplateQuery,
+    allowance::{Allowance, check_nested},
+    humanize, patterns, text,
+};
 use crate::query::VectorSample;
 
-/// Bytes that a pattern of a template may take when it is compiled.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// What a sample of an answer takes besides its labels' texts, and a label besides its own, about.
+const SAMPLE_BYTES: usize = 256;
 
-/// All of them.
-pub(super) fn all(query: Option<TemplateQuery>) -> FuncMap {
+/// All of them, except those that make long texts.
+pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, own: ValueFunc| drop(map.insert(name.to_owned(), own));
-    add("query", Arc::new(move |args| run(query.as_ref(), args)));
+    let allowance = allowance.clone();
+    add("query", Arc::new(move |args| run(query.as_ref(), &allowance, args)));
     add("first", Arc::new(first));
     add("label", Arc::new(|args| labels_of(args, 1)?.index(&argument(args, 0)?)));
     add("value", Arc::new(|args| sample_field(args, 0, "Value")));
     add("strvalue", Arc::new(|args| labels_of(args, 0)?.index(&text("__value__"))));
     add("sortByLabel", Arc::new(sort_by_label));
-    add("match", Arc::new(|args| Ok(Value::Bool(pattern(args)?.is_match(&string(args, 1)?)))));
     add(
-        "reReplaceAll",
+        "match",
         Arc::new(|args| {
-            // Both know `$1` and `${1}`, and take `$1x` for a group of that name.
-            let (found, replacement) = (string(args, 2)?, string(args, 1)?);
-            Ok(text(&pattern(args)?.replace_all(&found, &*replacement)))
+            let pattern = patterns::compiled(&string(args, 0)?)?;
+            Ok(Value::Bool(pattern.is_match(&string(args, 1)?)))
         }),
     );
     add("title", on_text(title));
@@ -52,7 +54,8 @@ pub(super) fn all(query: Option<TemplateQuery>) -> FuncMap {
         Arc::new(|args| {
             let named =
                 args.iter().enumerate().map(|(at, own)| (format!("arg{at}").into(), own.clone()));
-            Ok(Value::Map(Arc::new(named.collect())))
+            let made = Value::Map(Arc::new(named.collect()));
+            check_nested(&made).map(|()| made)
         }),
     );
     map
@@ -86,9 +89,19 @@ fn on_number(own: fn(f64) -> String) -> ValueFunc {
     Arc::new(move |args| Ok(text(&own(number(args)?))))
 }
 
-fn run(query: Option<&TemplateQuery>, args: &[Value]) -> gotmpl::Result<Value> {
+fn run(
+    query: Option<&TemplateQuery>,
+    allowance: &Allowance,
+    args: &[Value],
+) -> gotmpl::Result<Value> {
     let query = query.ok_or_else(|| fault("nothing can be asked here"))?;
-    let found = query(&string(args, 0)?).map_err(fault)?;
+    let expression = string(args, 0)?;
+    let found = allowance.asking(|| query(&expression))?.map_err(fault)?;
+    for sample in &found {
+        let labels = sample.labels.iter();
+        let bytes = labels.map(|(name, value)| name.len() + value.len() + SAMPLE_BYTES / 2);
+        allowance.take(SAMPLE_BYTES + bytes.sum::<usize>())?;
+    }
     Ok(Value::List(found.iter().map(sample).collect()))
 }
 
@@ -123,11 +136,6 @@ fn sort_by_label(args: &[Value]) -> gotmpl::Result<Value> {
     };
     all.sort_by_key(key);
     Ok(Value::List(all.into()))
-}
-
-fn pattern(args: &[Value]) -> gotmpl::Result<Regex> {
-    let built = regex::RegexBuilder::new(&string(args, 0)?).size_limit(PATTERN_BYTES_MAX).build();
-    built.map_err(|cause| fault(cause.to_string()))
 }
 
 fn title(own: &str) -> String {

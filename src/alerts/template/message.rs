@@ -5,18 +5,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use gotmpl::{
-    FuncMap, TemplateError, Value, html,
-    parse::{ListNode, Parser},
-};
+use gotmpl::{FuncMap, TemplateError, Value, html, parse::ListNode};
 use jiff::tz::TimeZone;
 
 use super::{
-    Bounded, NOTHING, TURNS_MAX,
-    functions::{self, argument, fault, string},
-    methods::{self, Rewriting},
-    text,
+    Bounded, NOTHING, OWN, Reading, TURNS_MAX,
+    allowance::{Allowance, TemplateTime, check_nested},
+    functions::string,
+    methods, text,
     times::{self, NO_TIME},
+    trees,
 };
 use crate::{
     alerts::{LabelSet, Message, MessageAlert},
@@ -25,8 +23,6 @@ use crate::{
 
 /// Bytes that a text may become.
 const EXPANDED_BYTES_MAX: usize = 256 << 10;
-/// The name of the text that is expanded.
-const OWN: &str = "own";
 const DEFAULTS: &str = include_str!("defaults.tmpl");
 
 /// The templates by which messages are written.
@@ -42,11 +38,12 @@ impl MessageTemplates {
     /// With what is wrong.
     pub fn new(files: &[String]) -> Result<Self, String> {
         let mut own = Self { defined: BTreeMap::new() };
-        let mut needed = Rewriting::default();
+        let mut needed = Reading::default();
         for file in std::iter::once(DEFAULTS).chain(files.iter().map(String::as_str)) {
-            let (_, defined) = read(file)?;
+            let (_, defined) = trees(file)?;
             for mut one in defined {
-                needed.list(&mut one.body);
+                methods::rewrite(&mut one.body);
+                needed.defined(&mut one.body);
                 own.defined.insert(one.name.to_string(), one.body);
             }
         }
@@ -84,31 +81,27 @@ impl MessageTemplates {
     pub fn expand_html(&self, template: &str, message: &Message) -> Result<String, String> {
         let own = self.own(template)?;
         let build = || {
-            let mut base =
-                html::Template::new("").max_range_iters(TURNS_MAX).funcs(functions(true));
+            let base = html::Template::new("").max_range_iters(TURNS_MAX);
+            let mut base = base.funcs(functions(true));
             for (name, tree) in &self.defined {
                 base = base.add_parse_tree(name, tree.clone())?;
             }
-            base.add_parse_tree(OWN, own)?.parse("{{ template \"own\" . }}")
+            base.add_parse_tree(OWN, own)?.parse(&format!("{{{{ template {OWN:?} . }}}}"))
         };
         let built = build().map_err(|cause: TemplateError| cause.to_string())?;
         expanded(|out| built.execute_fmt(out, &data(message)))
     }
 
     fn own(&self, template: &str) -> Result<ListNode, String> {
-        let (mut own, defined) = read(template)?;
+        let (mut own, defined) = trees(template)?;
         if !defined.is_empty() {
             return Err("define templates in files that templates names".to_owned());
         }
-        let mut needed = Rewriting::default();
-        needed.list(&mut own);
+        let mut needed = Reading::default();
+        methods::rewrite(&mut own);
+        needed.tree(&mut own, &[]);
         needed.missing(&functions(false), &self.defined).map_or(Ok(own), Err)
     }
-}
-
-fn read(text: &str) -> Result<(ListNode, Vec<gotmpl::parse::DefineNode>), String> {
-    let parsed = Parser::new(text, "{{", "}}").and_then(Parser::parse);
-    parsed.map_err(|cause| cause.to_string())
 }
 
 fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<String, String> {
@@ -121,27 +114,27 @@ fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<Stri
     Ok(out.text.replace(NOTHING, ""))
 }
 
-/// Prometheus' functions and Alertmanager's, and the methods.
+/// Prometheus' functions and Alertmanager's, and the methods; for one expansion.
 fn functions(is_html: bool) -> FuncMap {
-    let mut map = functions::all(None);
-    map.extend(methods::functions());
+    let allowance = Allowance::new(&TemplateTime::default());
+    let mut map = methods::functions();
     let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
         map.insert(name.to_owned(), Arc::new(own));
     };
-    add("join", |args| {
-        let separator = string(args, 0)?;
-        let Value::List(all) = argument(args, 1)? else { return Err(fault("join: no list")) };
-        let parts: Vec<_> = all.iter().map(ToString::to_string).collect();
-        Ok(text(&parts.join(&separator)))
-    });
     add("trimSpace", |args| Ok(text(string(args, 0)?.trim())));
     add("date", times::date);
     add("tz", times::tz);
-    add("stringSlice", |args| Ok(Value::List(args.into())));
+    add("stringSlice", |args| {
+        let made = Value::List(args.into());
+        check_nested(&made).map(|()| made)
+    });
+    let mut bound = super::functions(None, &allowance);
+    bound.extend(allowance.bound(map));
     if is_html {
-        add("safeHtml", |args| Ok(html::HTML::from(string(args, 0)?.as_str()).into()));
+        let own = |args: &[Value]| Ok(html::HTML::from(string(args, 0)?.as_str()).into());
+        bound.insert("safeHtml".to_owned(), Arc::new(own));
     }
-    map
+    bound
 }
 
 /// Alertmanager's variables.

@@ -4,8 +4,6 @@
 //!
 //! Must never know: what is in a template's values.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use gotmpl::{
     FuncMap, Value,
     parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode, Pos, SmolStr, TemplateNode},
@@ -34,36 +32,17 @@ const METHODS: [&str; 12] = [
     "IsZero",
     "String",
 ];
-/// Go's own functions.
-const BUILT_IN: [&str; 21] = [
-    "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js",
-    "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge", "break", "continue",
-];
-/// Rewrites one tree, and notes what it needs.
-#[derive(Debug, Default)]
-pub(super) struct Rewriting {
-    functions: BTreeSet<String>,
-    templates: BTreeSet<String>,
+
+/// Rewrites a tree.
+pub(super) fn rewrite(tree: &mut ListNode) {
+    Rewriting.list(tree);
 }
 
-impl Rewriting {
-    /// The first function or template that is needed and not there.
-    pub(super) fn missing(
-        &self,
-        functions: &FuncMap,
-        templates: &BTreeMap<String, ListNode>,
-    ) -> Option<String> {
-        let is_known =
-            |name: &String| functions.contains_key(name) || BUILT_IN.contains(&name.as_str());
-        let function = self.functions.iter().find(|name| !is_known(name));
-        let template = self.templates.iter().find(|name| !templates.contains_key(*name));
-        function
-            .map(|name| format!("the function {name:?} is not known"))
-            .or_else(|| template.map(|name| format!("the template {name:?} is not defined")))
-    }
+struct Rewriting;
 
+impl Rewriting {
     /// No deeper than templates may nest.
-    pub(super) fn list(&mut self, list: &mut ListNode) {
+    fn list(&self, list: &mut ListNode) {
         for node in &mut list.nodes {
             match node {
                 Node::List(own) => self.list(own),
@@ -76,25 +55,23 @@ impl Rewriting {
         }
     }
 
-    fn branch(&mut self, own: &mut BranchNode) {
+    fn branch(&self, own: &mut BranchNode) {
         self.pipe(&mut own.pipe);
         self.list(&mut own.body);
         own.else_body.iter_mut().for_each(|list| self.list(list));
     }
 
-    fn template(&mut self, own: &mut TemplateNode) {
-        self.templates.insert(own.name.to_string());
+    fn template(&self, own: &mut TemplateNode) {
         own.pipe.iter_mut().for_each(|pipe| self.pipe(pipe));
     }
 
-    fn pipe(&mut self, own: &mut PipeNode) {
+    fn pipe(&self, own: &mut PipeNode) {
         for command in &mut own.commands {
             let args = std::mem::take(&mut command.args);
             let mut args = args.into_iter();
             let Some(first) = args.next() else { continue };
             let others: Vec<_> = args.map(|arg| self.expression(arg, Vec::new())).collect();
             command.args = if let Expr::Identifier(pos, name) = first {
-                self.functions.insert(name.to_string());
                 [vec![Expr::Identifier(pos, name)], others].concat()
             } else if others.is_empty() || !ends_in_method(&first) {
                 // What has no method at its end takes no arguments: that is told when it is
@@ -107,7 +84,7 @@ impl Rewriting {
     }
 
     /// An expression whose last method is given some arguments.
-    fn expression(&mut self, own: Expr, arguments: Vec<Expr>) -> Expr {
+    fn expression(&self, own: Expr, arguments: Vec<Expr>) -> Expr {
         let (base, fields) = match own {
             Expr::Field(pos, fields) => (Expr::Dot(pos), fields),
             Expr::Variable(pos, name, fields) => (Expr::Variable(pos, name, Vec::new()), fields),
@@ -116,13 +93,12 @@ impl Rewriting {
                 self.pipe(&mut pipe);
                 return Expr::Pipe(pos, pipe);
             }
-            Expr::Identifier(pos, name) => {
-                self.functions.insert(name.to_string());
-                return Expr::Identifier(pos, name);
-            }
-            Expr::Dot(_) | Expr::String(..) | Expr::Number(..) | Expr::Bool(..) | Expr::Nil(_) => {
-                return own;
-            }
+            Expr::Identifier(..)
+            | Expr::Dot(_)
+            | Expr::String(..)
+            | Expr::Number(..)
+            | Expr::Bool(..)
+            | Expr::Nil(_) => return own,
         };
         let last = fields.len();
         let mut arguments = Some(arguments);

@@ -1,20 +1,31 @@
 //! Templates of labels and annotations: Go's, with Prometheus' functions and variables
 //! (`prometheus.io/docs/prometheus/latest/configuration/template_reference`).
 //!
-//! gotmpl evaluates them within bounds. Must never know: alerts, how a query is answered.
+//! gotmpl evaluates them; what one may take (`allowance`) is bounded here. Must never know: alerts, how
+//! a query is answered.
 
+mod allowance;
 mod functions;
+mod growing;
 mod humanize;
 mod message;
 mod methods;
+mod patterns;
+mod reading;
 mod times;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use gotmpl::{Template, TemplateError, Value};
+use gotmpl::{
+    FuncMap, Template, Value,
+    parse::{DefineNode, ListNode, Parser},
+};
 
 use crate::query::{Labels, VectorSample};
+use allowance::Allowance;
+pub use allowance::TemplateTime;
 pub use message::MessageTemplates;
+use reading::{ASK, Reading};
 
 /// What answers a query that a template asks.
 pub type TemplateQuery = Arc<dyn Fn(&str) -> Result<Vec<VectorSample>, String> + Send + Sync>;
@@ -22,6 +33,10 @@ pub type TemplateQuery = Arc<dyn Fn(&str) -> Result<Vec<VectorSample>, String> +
 /// The variables that stand before every template.
 const VARIABLES: &str = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}\
                          {{$externalURL := .ExternalURL}}{{$value := .Value}}";
+/// The name of the text that is expanded; no template can invoke it.
+const OWN: &str = "own text";
+/// Bytes of a template.
+const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 /// What gotmpl writes for a key that is not there.
 const NOTHING: &str = "<no value>";
 /// Turns of all loops of one template.
@@ -33,11 +48,17 @@ const EXPANDED_BYTES_MAX: usize = 16 << 10;
 pub struct Expanding {
     data: Value,
     query: Option<TemplateQuery>,
+    time: TemplateTime,
 }
 
 impl Expanding {
-    /// With the labels of a series and its value.
-    pub fn new(labels: &Labels, value: f64, query: Option<TemplateQuery>) -> Self {
+    /// With the labels of a series and its value, within the time of an evaluation.
+    pub fn new(
+        labels: &Labels,
+        value: f64,
+        query: Option<TemplateQuery>,
+        time: &TemplateTime,
+    ) -> Self {
         let labels = labels.iter().map(|(name, value)| (name.into(), text(value)));
         let own: BTreeMap<Arc<str>, Value> = [
             ("Labels".into(), Value::Map(Arc::new(labels.collect()))),
@@ -46,7 +67,7 @@ impl Expanding {
             ("Value".into(), Value::Float(value)),
         ]
         .into();
-        Self { data: Value::Map(Arc::new(own)), query }
+        Self { data: Value::Map(Arc::new(own)), query, time: time.clone() }
     }
 
     /// The text that a template becomes; what cannot be expanded says why, as in Prometheus.
@@ -54,9 +75,17 @@ impl Expanding {
         if !template.contains("{{") {
             return template.to_owned();
         }
+        let allowance = Allowance::new(&self.time);
+        let functions = functions(self.query.clone(), &allowance);
         let mut text = Bounded::new(EXPANDED_BYTES_MAX);
-        let expanded = parsed(template, self.query.clone())
-            .and_then(|template| template.execute_fmt(&mut text, &self.data));
+        let expanded = parsed(template, &functions).and_then(|trees| {
+            let template = Template::new("").max_range_iters(TURNS_MAX).funcs(functions);
+            let template = trees
+                .into_iter()
+                .fold(template, |template, (name, tree)| template.add_parse_tree(&name, tree));
+            let written = template.execute_template_fmt(&mut text, OWN, &self.data);
+            written.map_err(|cause| cause.to_string())
+        });
         match expanded {
             _ if text.is_over => {
                 format!("<error expanding template: more than {EXPANDED_BYTES_MAX} bytes>")
@@ -67,7 +96,7 @@ impl Expanding {
         }
     }
 
-    /// Checks that a template can be read, before anything is known to expand it with.
+    /// Checks that a template can be read, without executing it: it may be anybody's.
     ///
     /// # Errors
     /// With what is wrong.
@@ -75,19 +104,7 @@ impl Expanding {
         if !template.contains("{{") {
             return Ok(());
         }
-        let something = VectorSample { labels: Labels::default(), at: 0, value: 0.0 };
-        let query: TemplateQuery = Arc::new(move |_| Ok(vec![something.clone()]));
-        let expanding = Self::new(&Labels::default(), 0.0, Some(query.clone()));
-        let expanded = parsed(template, Some(query))
-            .map_err(|cause| cause.to_string())?
-            .execute_fmt(&mut Bounded::new(EXPANDED_BYTES_MAX), &expanding.data);
-        match expanded {
-            // Only these are wrong whatever is known.
-            Err(
-                cause @ (TemplateError::UndefinedFunction(_) | TemplateError::UndefinedVariable(_)),
-            ) => Err(cause.to_string()),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        parsed(template, &functions(None, &Allowance::new(&TemplateTime::default()))).map(drop)
     }
 }
 
@@ -116,11 +133,34 @@ impl fmt::Write for Bounded {
     }
 }
 
-fn parsed(template: &str, query: Option<TemplateQuery>) -> gotmpl::Result<Template> {
-    Template::new("")
-        .max_range_iters(TURNS_MAX)
-        .funcs(functions::all(query))
-        .parse(&format!("{VARIABLES}{template}"))
+/// The trees of a template and of those that it defines.
+fn parsed(template: &str, functions: &FuncMap) -> Result<BTreeMap<String, ListNode>, String> {
+    if template.len() > TEMPLATE_BYTES_MAX {
+        return Err(format!("a template has more than {TEMPLATE_BYTES_MAX} bytes"));
+    }
+    let (mut own, defined) = trees(&format!("{VARIABLES}{template}"))?;
+    let mut reading = Reading::default();
+    let mut trees = BTreeMap::new();
+    for mut one in defined {
+        reading.defined(&mut one.body);
+        trees.insert(one.name.to_string(), one.body);
+    }
+    reading.tree(&mut own, &[]);
+    trees.insert(OWN.to_owned(), own);
+    reading.missing(functions, &trees).map_or(Ok(trees), Err)
+}
+
+fn trees(text: &str) -> Result<(ListNode, Vec<DefineNode>), String> {
+    let parsed = Parser::new(text, "{{", "}}").and_then(Parser::parse);
+    parsed.map_err(|cause| cause.to_string())
+}
+
+/// Prometheus' functions, those of Go's that make texts, and what asks whether to go on.
+fn functions(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
+    let mut map = functions::all(query, allowance);
+    map.extend(growing::all());
+    map.insert(ASK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
+    allowance.bound(map)
 }
 
 fn text(text: &str) -> Value {
@@ -145,7 +185,7 @@ mod tests {
             "none" => Ok(Vec::new()),
             other => Err(format!("{other} cannot be asked")),
         });
-        let expanding = Expanding::new(&own, 1234.5, Some(query));
+        let expanding = Expanding::new(&own, 1234.5, Some(query), &TemplateTime::default());
         let check = |template: &str, expected: &str| {
             assert_eq!(expanding.expand(template), expected, "{template}");
         };
@@ -180,5 +220,68 @@ mod tests {
         assert!(Expanding::check("{{ unknown_function 1 }}").is_err());
         assert!(Expanding::check("{{ $lables.x }}").is_err());
         assert_eq!(Expanding::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
+    }
+
+    /// A rule file, or whoever checks one, could end the daemon or hold it for ever by each of these.
+    #[test]
+    fn no_template_takes_more_than_it_may() {
+        let time = TemplateTime::default();
+        let expanding = Expanding::new(&labels(&[("a", "b")]), 1.0, None, &time);
+        let laughs: String = (0..60)
+            .map(|n| {
+                let next = n + 1;
+                format!("{{{{define \"t{n}\"}}}}{{{{template \"t{next}\"}}}}{{{{template \"t{next}\"}}}}{{{{end}}}}")
+            })
+            .collect();
+        let endless = [
+            // Texts that double.
+            r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#,
+            r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = print $x $x }}{{ end }}"#,
+            r#"{{ $x := "<" }}{{ range 40 }}{{ $x = html $x }}{{ end }}{{ range 9000 }}{{ $x = js (printf "%q" $x) }}{{ end }}"#,
+            r#"{{ $x := "a" }}{{ range 40 }}{{ $x = reReplaceAll "." "$0$0" $x }}{{ end }}"#,
+            r#"{{ range 10000 }}{{ $x := printf "%060000d" 1 }}{{ end }}"#,
+            // Lists of lists, which are small until they are shown, and deep ones.
+            r#"{{ $x := "a" }}{{ range 40 }}{{ $x = args $x $x }}{{ end }}{{ printf "%v" $x }}"#,
+            r#"{{ $x := "a" }}{{ range 10000 }}{{ $x = args $x }}{{ end }}"#,
+            r#"{{ define "t" }}{{ with .arg0 }}{{ template "t" . }}{{ template "t" . }}{{ end }}{{ end }}{{ $x := args "a" }}{{ range 30 }}{{ $x = args $x }}{{ end }}{{ template "t" $x }}"#,
+            // Templates that invoke themselves, or others, again and again.
+            r#"{{ define "t" }}{{ if . }}{{ template "t" (slice . 1) }}{{ template "t" (slice . 1) }}{{ end }}{{ end }}{{ template "t" "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" }}"#,
+            &format!("{laughs}{{{{define \"t60\"}}}}{{{{end}}}}{{{{template \"t0\"}}}}"),
+            // Patterns that take long to compile.
+            r#"{{ range 9000 }}{{ if match (printf "(\\pL{1,5}){1,%d}" .) "x" }}{{ end }}{{ end }}"#,
+        ];
+        let watch = crate::clock::Stopwatch::start();
+        for template in endless {
+            assert_eq!(Expanding::check(template), Ok(()), "{template}");
+            let expanded = expanding.expand(template);
+            assert!(expanded.starts_with("<error expanding template"), "{template}: {expanded}");
+        }
+        assert!(watch.elapsed().as_secs() < 40, "{:?}", watch.elapsed());
+        let spent = expanding.expand("{{ range 100 }}{{ end }}{{ toUpper \"x\" }}");
+        assert!(spent == "X" || spent.contains("all templates of its evaluation"), "{spent}");
+        let long = format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX));
+        assert!(Expanding::check(&long).is_err());
+    }
+
+    #[test]
+    fn what_a_template_needs_is_looked_for_without_executing_it() {
+        let fine = |template: &str| assert_eq!(Expanding::check(template), Ok(()), "{template}");
+        fine(
+            "{{ range $i, $x := query \"up\" }}{{ $i }}{{ $x.Value }}{{ $y := 1 }}{{ $y }}{{ end }}",
+        );
+        fine("{{ if $z := .Value }}{{ $z }}{{ else }}{{ $z }}{{ end }}");
+        fine("{{ define \"t\" }}{{ $.x }}{{ end }}{{ template \"t\" args 1 2 }}");
+        fine("{{ with $labels }}{{ .x | printf \"%s\" }}{{ end }}{{ break }}");
+        let refused = |template: &str, what: &str| {
+            let cause = Expanding::check(template).unwrap_err();
+            assert!(cause.contains(what), "{template}: {cause}");
+        };
+        refused("{{ if false }}{{ $x }}{{ end }}", "$x");
+        refused("{{ range 1 }}{{ $x := 1 }}{{ end }}{{ $x }}", "$x");
+        refused("{{ if $z := 1 }}{{ end }}{{ $z }}", "$z");
+        refused("{{ $x = 1 }}", "$x");
+        refused("{{ define \"t\" }}{{ $labels }}{{ end }}", "$labels");
+        refused("{{ if false }}{{ printf \"%v\" (nothing 1) }}{{ end }}", "nothing");
+        refused("{{ template \"t\" }}", "\"t\"");
     }
 }

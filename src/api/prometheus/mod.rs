@@ -18,9 +18,9 @@ mod times;
 mod writing;
 
 use actix_web::{
-    Handler, Responder,
+    Handler, HttpResponse, Responder,
     guard::GuardContext,
-    http::Method,
+    http::{Method, StatusCode, header},
     middleware::Compress,
     web::{self, Query},
 };
@@ -28,7 +28,7 @@ use actix_web::{
 pub(crate) use params::fuzz_params;
 use receive::Received;
 
-use super::{query::QueryParts, scope::Scope};
+use super::{answer as own_answer, query::QueryParts, scope::Scope};
 
 /// The routes. `/api/v1/series` is Prometheus' when it has `match[]`, else the store's own, which
 /// is registered behind these.
@@ -44,7 +44,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("metadata", metadata::metadata);
         serve.get("status/buildinfo", status::build);
         serve.get("rules", rules::rules);
-        serve.both("rules/check", rules::check);
+        serve.post("rules/check", rules::check);
         serve.get("alerts", rules::alerts);
         serve.get("alerts/history", history::history);
         serve.get("alertmanagers", status::alertmanagers);
@@ -76,6 +76,13 @@ fn is_prometheus(context: &GuardContext<'_>) -> bool {
             .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
 }
 
+async fn only_post() -> HttpResponse {
+    let message = "POST a form with the field rules: nothing is checked under another method";
+    let mut response = own_answer::error(StatusCode::METHOD_NOT_ALLOWED, "bad_method", message);
+    response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
+    response
+}
+
 /// Registers routes below a prefix. Answers are compressed where the client takes it.
 struct Served<'s, 'a> {
     scope: &'s mut Scope<'a, QueryParts>,
@@ -93,6 +100,21 @@ impl Served<'_, '_> {
             .resource(&format!("{}/{path}", self.prefix))
             .wrap(Compress::default())
             .route(web::get().to(handler));
+        self.scope.add(resource);
+    }
+
+    /// Under POST alone, with a form as body: a link cannot ask for it.
+    fn post<F, R>(&mut self, path: &str, handler: F)
+    where
+        F: Handler<(Received,), Output = R>,
+        R: Responder + 'static,
+    {
+        let resource = self
+            .scope
+            .resource(&format!("{}/{path}", self.prefix))
+            .wrap(Compress::default())
+            .route(web::post().to(handler))
+            .default_service(web::to(only_post));
         self.scope.add(resource);
     }
 

@@ -161,6 +161,45 @@ fn a_web_page_of_another_site_changes_nothing() {
 }
 
 #[test]
+fn a_web_page_of_another_site_has_the_daemon_do_nothing() {
+    let daemon = Daemon::start("[limits]\ntails_max = 2");
+    let asked = [
+        "/api/v1/tail?metric=a&resolution=1m",
+        "/%61pi/v1/tail?metric=a&resolution=1m",
+        "/api/v1/chart?metric=a&range=1h",
+        "/api/v1/query?query=up",
+        "/prometheus/api/v1/query_range?query=up&start=0&end=1&step=1",
+        "/api/v1/aggregate",
+        "/api/v1/nothing",
+        "/metrics",
+    ];
+    let strange = [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Origin", "http://localhost:3000"),
+    ];
+    for path in asked {
+        for header in strange {
+            let (status, answer) = send(&daemon, "GET", path, &[header], "");
+            assert_eq!((status, &answer["error"]), (403, &json!("foreign_origin")), "{path}");
+        }
+    }
+    // All tails are free for the page itself.
+    let own = [("Sec-Fetch-Site", "same-origin"), ("Origin", daemon.url.as_str())];
+    let tails: Vec<_> = (0..2)
+        .map(|_| {
+            let request = ureq::get(format!("{}{}", daemon.url, asked[0]));
+            let with =
+                |request: ureq::RequestBuilder<_>, (name, value)| request.header(name, value);
+            own.iter().copied().fold(request, with).call().unwrap()
+        })
+        .collect();
+    assert!(tails.iter().all(|tail| tail.status() == 200));
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_requests_refused_total{reason=\"origin\"} 24"), "{metrics}");
+}
+
+#[test]
 fn snapshots_do_not_fill_the_disk() {
     let daemon = Daemon::start("[snapshots]\ncount_max = 3\nbytes_max = 1000000000");
     let folder = daemon.data("snapshots");

@@ -128,3 +128,47 @@ fn a_line_that_strangers_cause_is_not_written_again_and_again() {
     let lines = daemon.log().lines().filter(|line| line.contains(said)).count();
     assert_eq!(lines, 100);
 }
+
+/// A form with a rule whose annotations are these templates.
+fn rule(templates: &[&str]) -> String {
+    let annotations: Vec<_> =
+        templates.iter().enumerate().map(|(n, text)| (format!("a{n}"), json!(text))).collect();
+    let annotations: serde_json::Map<_, _> = annotations.into_iter().collect();
+    let rule = json!({ "alert": "A", "expr": "up == 0", "annotations": annotations });
+    let rules = json!({ "groups": [{ "name": "g", "rules": [rule] }] }).to_string();
+    format!("rules={}", encoded(&rules))
+}
+
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+/// Once, a check executed what it was given: 40 doublings of a text ended the daemon, and two
+/// loops over patterns held the turn of all queries for 20 seconds.
+#[test]
+fn a_check_of_rules_executes_nothing_and_no_link_asks_for_one() {
+    let daemon = Daemon::start("");
+    let doubling =
+        r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#;
+    let patterns = r#"{{ range 4000 }}{{ if match "(\\pL{1,5}){1,3}" "x" }}{{ end }}{{ end }}"#;
+    let form = rule(&[doubling, patterns, patterns]);
+    let before = peak_bytes(daemon.pid());
+    let watch = std::time::Instant::now();
+    for path in ["/api/v1/rules/check", "/prometheus/api/v1/rules/check"] {
+        let (status, answer) = send(&daemon, "POST", path, &[FORM], &form);
+        assert_eq!((status, &answer["data"]["rules"]), (200, &json!(1)), "{answer}");
+        let (status, answer) = send(&daemon, "GET", &format!("{path}?{form}"), &[], "");
+        assert_eq!((status, &answer["error"]), (405, &json!("bad_method")), "{answer}");
+    }
+    assert!(watch.elapsed().as_secs() < 5, "{:?}", watch.elapsed());
+    let grown = peak_bytes(daemon.pid()) - before;
+    assert!(grown < 30 << 20, "{} MiB", grown >> 20);
+    let form = rule(&["{{ $labels.a }} {{ $nothing }}"]);
+    let (status, answer) = send(&daemon, "POST", "/api/v1/rules/check", &[FORM], &form);
+    assert_eq!(status, 400, "{answer}");
+    assert!(answer["error"].as_str().unwrap().contains("$nothing"), "{answer}");
+}

@@ -8,7 +8,10 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use anyhow::{Context, bail};
 
 use crate::{
-    alerts::{Alert, AlertState, Answered, Ask, GroupState, RuleGroup, Written, evaluate, stages},
+    alerts::{
+        Alert, AlertState, Answered, Ask, GroupState, RuleGroup, TemplateTime, Written, evaluate,
+        stages,
+    },
     model::{
         AcceptedBatch, DefinitionVerdict, Granularity, GranularitySet, Kind, METRIC_TAG,
         STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, Span, UnixMillis,
@@ -97,7 +100,8 @@ impl Bench {
                 let vector = |text: &str, at: UnixMillis| ask(&store, &promql, text, at);
                 let (store, promql) = (self.store.clone(), self.promql);
                 let query = Arc::new(move |text: &str| ask(&store, &promql, text, at));
-                let asked = Ask { vector: &vector, query: Some(query) };
+                let asked =
+                    Ask { vector: &vector, query: Some(query), time: TemplateTime::default() };
                 let own = &mut self.groups[index];
                 let first = rules.start;
                 let run = evaluate(&own.group, rules, &mut own.state, &mut own.written, at, &asked);

@@ -1,0 +1,232 @@
+//! Functions whose result can be much longer than what they are given: each computes first how long
+//! it can become, and refuses what is too long before it is built.
+//!
+//! Must never know: which templates call them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gotmpl::{FuncMap, Template, Value};
+
+use super::{
+    allowance::{VALUE_BYTES_MAX, shown_bytes},
+    functions::{argument, fault, string},
+    patterns, text,
+};
+
+/// Bytes that a byte becomes at most when it is quoted or escaped.
+const ESCAPED: usize = 10;
+/// Bytes that a directive of `printf` adds to its argument, at most: its complaints.
+const DIRECTIVE_BYTES: usize = 64;
+/// How long a result may be by what is computed in advance, which is more than what it becomes.
+const COMPUTED_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
+/// What stands between the parts of a directive of `printf`, besides digits.
+const FLAGS: &str = "+-# .*[]";
+
+/// All of them. Those that Go has itself stand for its own.
+pub(super) fn all() -> FuncMap {
+    let mut map = FuncMap::new();
+    let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
+        map.insert(name.to_owned(), Arc::new(own));
+    };
+    add("print", |args| in_go("print", args, added(args)?));
+    add("println", |args| in_go("println", args, added(args)?));
+    add("printf", |args| in_go("printf", args, printed(args)?));
+    add("html", |args| Ok(text(&gotmpl::html_escape(&escaped(args)?))));
+    add("js", |args| Ok(text(&gotmpl::js_escape(&escaped(args)?))));
+    add("urlquery", |args| Ok(text(&gotmpl::url_encode(&escaped(args)?))));
+    add("slice", slice);
+    add("join", join);
+    add("reReplaceAll", replace);
+    map
+}
+
+fn too_long() -> gotmpl::TemplateError {
+    fault(format!("a text is longer than {VALUE_BYTES_MAX} bytes"))
+}
+
+/// Bytes of a value when it is shown.
+fn shown(value: &Value) -> gotmpl::Result<usize> {
+    shown_bytes(value, VALUE_BYTES_MAX).ok_or_else(too_long)
+}
+
+fn added(args: &[Value]) -> gotmpl::Result<usize> {
+    args.iter().try_fold(0, |sum: usize, own| Ok(sum + shown(own)?))
+}
+
+/// How long `printf` makes its text at most.
+fn printed(args: &[Value]) -> gotmpl::Result<usize> {
+    let format = string(args, 0)?;
+    let args = args.get(1..).unwrap_or_default();
+    let mut heaviest = 0;
+    for own in args {
+        heaviest = shown(own)?.max(heaviest);
+    }
+    let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
+    // Of both signs, and no longer than widths are cut to.
+    let longest = integers.max().unwrap_or(0).min(u64::from(u16::MAX)) as usize;
+    let mut sum = format.len() + added(args)? * ESCAPED;
+    for directive in format.split('%').skip(1) {
+        let end = directive.find(|c: char| !c.is_ascii_digit() && !FLAGS.contains(c));
+        let parts = directive.get(..end.unwrap_or(directive.len())).unwrap_or_default();
+        let digits = parts.split(|c: char| !c.is_ascii_digit()).filter(|own| !own.is_empty());
+        let widths = digits.map(|own| own.parse::<u16>().unwrap_or(u16::MAX));
+        let widths: usize = widths.map(usize::from).sum();
+        let stars = parts.matches('*').count() * longest;
+        sum = sum
+            .saturating_add(widths.saturating_add(stars))
+            .saturating_add(heaviest * ESCAPED + DIRECTIVE_BYTES);
+    }
+    Ok(sum)
+}
+
+/// What a function of Go's own gives; gotmpl has it in templates alone.
+fn in_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
+    if computed > COMPUTED_BYTES_MAX {
+        return Err(too_long());
+    }
+    let mut call = format!("{{{{{name}");
+    let mut data = BTreeMap::<Arc<str>, Value>::new();
+    for (at, own) in args.iter().enumerate() {
+        call += &format!(" .a{at}");
+        data.insert(format!("a{at}").into(), own.clone());
+    }
+    let template = Template::new("").parse(&(call + "}}"))?;
+    let made = template.execute_to_string(&Value::Map(Arc::new(data)))?;
+    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text(&made)) }
+}
+
+/// The one argument of a function that escapes, as a text.
+fn escaped(args: &[Value]) -> gotmpl::Result<String> {
+    let own = argument(args, 0)?;
+    if shown(&own)? * ESCAPED > COMPUTED_BYTES_MAX {
+        return Err(too_long());
+    }
+    Ok(if matches!(own, Value::Nil) { super::NOTHING.to_owned() } else { own.to_string() })
+}
+
+/// As Go's does; it is here because what it cuts out is a text of its own, which counts.
+fn slice(args: &[Value]) -> gotmpl::Result<Value> {
+    let place = |index: usize| {
+        let Some(own) = args.get(index) else { return Ok(None) };
+        own.as_int().map(Some).ok_or_else(|| fault("slice: an index is no number"))
+    };
+    let (start, end, most) = (place(1)?, place(2)?, place(3)?);
+    let own = argument(args, 0)?;
+    let is_beyond = match (&own, most) {
+        (_, None) => false,
+        (Value::List(list), Some(most)) => {
+            end.is_some_and(|end| end > most) || usize::try_from(most).is_ok_and(|n| n > list.len())
+        }
+        _ => true,
+    };
+    if args.len() > 4 || is_beyond {
+        return Err(fault("slice: the indexes do not fit"));
+    }
+    own.slice(start, end)
+}
+
+fn join(args: &[Value]) -> gotmpl::Result<Value> {
+    let separator = string(args, 0)?;
+    let own = argument(args, 1)?;
+    let Value::List(all) = &own else { return Err(fault("join: no list")) };
+    let separators = separator.len().saturating_mul(all.len());
+    if shown(&own)?.saturating_add(separators) > COMPUTED_BYTES_MAX {
+        return Err(too_long());
+    }
+    let parts: Vec<_> = all.iter().map(ToString::to_string).collect();
+    Ok(text(&parts.join(&separator)))
+}
+
+/// Both know `$1` and `${1}`, and take `$1x` for a group of that name.
+fn replace(args: &[Value]) -> gotmpl::Result<Value> {
+    let (found, replacement) = (string(args, 2)?, string(args, 1)?);
+    let pattern = patterns::compiled(&string(args, 0)?)?;
+    let groups = replacement.matches('$').count();
+    let (mut made, mut rest) = (String::new(), 0);
+    for captures in pattern.captures_iter(&found) {
+        let Some(whole) = captures.get(0) else { break };
+        let longest = replacement.len().saturating_add(groups.saturating_mul(whole.len()));
+        made.push_str(found.get(rest..whole.start()).unwrap_or_default());
+        if made.len().saturating_add(longest) > VALUE_BYTES_MAX {
+            return Err(too_long());
+        }
+        captures.expand(&replacement, &mut made);
+        rest = whole.end();
+    }
+    made.push_str(found.get(rest..).unwrap_or_default());
+    if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text(&made)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str, args: &[Value]) -> gotmpl::Result<String> {
+        all()[name](args).map(|own| own.to_string())
+    }
+
+    /// What Go's own function gives, as gotmpl has it.
+    fn in_go_alone(name: &str, args: &[Value]) -> String {
+        let places: Vec<_> = (0..args.len()).map(|at| format!("(index . {at})")).collect();
+        let template = format!("{{{{{name} {}}}}}", places.join(" "));
+        let data = Value::List(args.into());
+        Template::new("").parse(&template).unwrap().execute_to_string(&data).unwrap()
+    }
+
+    #[test]
+    fn they_give_what_gos_own_functions_give() {
+        let list = Value::List([text("a"), Value::Int(3)].into());
+        let values =
+            [text("x <b>\n\u{1}é"), Value::Int(-7), Value::Float(2.5), Value::Nil, list.clone()];
+        for value in values {
+            for name in ["print", "println", "html", "js", "urlquery"] {
+                let args = [value.clone()];
+                assert_eq!(call(name, &args).unwrap(), in_go_alone(name, &args), "{name}");
+            }
+            for format in ["%v", "%5v|", "%-8v|", "%q", "%s", "%d", "%.1f", "%x", "100%% %v", "%"] {
+                let args = [text(format), value.clone()];
+                assert_eq!(
+                    call("printf", &args).unwrap(),
+                    in_go_alone("printf", &args),
+                    "{format}"
+                );
+            }
+        }
+        let stars =
+            [text("%*d|%-*d|%[1]d %[2]d %.*f"), Value::Int(5), Value::Int(42), Value::Int(3)];
+        assert_eq!(call("printf", &stars).unwrap(), in_go_alone("printf", &stars));
+        let numbers = |own: &[i64]| own.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
+        for (own, places) in [(text("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
+            for count in 0..=places.len() {
+                let args = [vec![own.clone()], numbers(&places[..count])].concat();
+                assert_eq!(call("slice", &args).unwrap(), in_go_alone("slice", &args));
+            }
+        }
+        for wrong in [vec![7], vec![-1], vec![3, 1], vec![0, 1, 1]] {
+            assert!(call("slice", &[vec![text("abcdef")], numbers(&wrong)].concat()).is_err());
+        }
+        assert!(call("slice", &[vec![list], numbers(&[0, 2, 1])].concat()).is_err());
+    }
+
+    #[test]
+    fn what_would_be_too_long_is_refused_before_it_is_built() {
+        let long = text(&"x".repeat(VALUE_BYTES_MAX / 2));
+        let ones = Value::List(vec![text("1"); 2000].into());
+        let check = |name: &str, args: &[Value]| {
+            let refused = call(name, args).unwrap_err().to_string();
+            assert!(refused.contains("longer than"), "{name}: {refused}");
+        };
+        check("print", &[long.clone(), long.clone(), long.clone()]);
+        check("println", &[long.clone(), long.clone()]);
+        check("printf", &[text("%s%s%s"), long.clone(), long.clone(), long.clone()]);
+        check("printf", &[text(&"%[1]s".repeat(20_000)), long.clone()]);
+        check("printf", &[text(&"%060000d".repeat(10_000)), Value::Int(1)]);
+        check("printf", &[text(&"%[1]*[1]d".repeat(10_000)), Value::Int(i64::MIN)]);
+        check("html", &[text(&"<".repeat(VALUE_BYTES_MAX * 2))]);
+        check("join", &[long.clone(), ones]);
+        check("reReplaceAll", &[text("x"), long.clone(), long.clone()]);
+        check("reReplaceAll", &[text("x+"), text(&"$0".repeat(60_000)), long]);
+        let short = [text("(a)b"), text("[$1]"), text("abab")];
+        assert_eq!(call("reReplaceAll", &short).unwrap(), "[a][a]");
+    }
+}
