@@ -101,10 +101,8 @@ impl Store {
         let mut gaps = self.inner.gaps.read().clone();
         for (index, gaps) in gaps.iter_mut().enumerate() {
             let index = GranularityIndex(index);
-            let width_ms = self.granularity(index).width_ms;
-            let slots = self.inner.head.damaged_slots(index).into_iter();
             gaps.holes.extend(self.inner.documents.holes(index));
-            gaps.holes.extend(slots.map(|slot| slot..slot.plus(width_ms)));
+            gaps.holes.extend(self.inner.head.holes(index));
         }
         gaps
     }

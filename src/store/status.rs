@@ -8,9 +8,10 @@ use super::{
     catalog::senders::SenderInfo,
     counters::Counters,
     documents::{Documents, PartitionInfo},
+    file::holes::Holes,
     handle::Store,
 };
-use crate::model::{PartitionId, UnixMillis};
+use crate::model::{GranularityIndex, PartitionId, UnixMillis};
 
 impl Store {
     /// The number of the last journal record that queries see.
@@ -124,6 +125,21 @@ impl Store {
     /// Documents and rows of the head that were found damaged since the start.
     pub fn damaged_documents(&self) -> u64 {
         self.inner.documents.damaged_documents() + self.inner.head.damaged_rows()
+    }
+
+    /// The same, and the stretches of time in which earlier runs wrote in place of such ones: these
+    /// stay until their partitions are dropped.
+    pub fn damaged_in_all(&self) -> u64 {
+        let (documents, head) = (&self.inner.documents, &self.inner.head);
+        self.damaged_documents() + documents.holes_from_before() + head.holes_from_before()
+    }
+
+    /// Where a granularity lacks samples because something was written in place of damaged documents
+    /// and rows of the head.
+    pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
+        let mut holes = self.inner.documents.remembered_holes(index);
+        holes.add_all(&self.inner.head.remembered_holes(index));
+        holes
     }
 
     /// Bytes that the head takes on the medium.

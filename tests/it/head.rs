@@ -2,11 +2,11 @@
 
 use granary::{
     model::{Kind, SeriesId, UnixMillis},
-    store::Appender,
+    store::{Appender, verify},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-use crate::setup::{MINUTE, SIX, define, open, samples, send, series, slots};
+use crate::setup::{HOUR, MINUTE, SIX, define, open, samples, send, series, slots};
 
 fn add(appender: &mut Appender, at: UnixMillis) {
     send(appender, samples(SeriesId(0), [(at.0, 1.0)]), at);
@@ -62,4 +62,55 @@ fn check_a_damaged_row(is_old: bool) {
     let slots: Vec<_> = slots.iter().map(|slot| slot.start.0 - SIX.0).collect();
     // 07:05 was in that row only.
     assert_eq!(slots, [10 * MINUTE, 70 * MINUTE, 125 * MINUTE]);
+}
+
+/// A sample came for a damaged row, the daemon started again, and the minute said 1 where five minutes
+/// said 2, without a word.
+#[test]
+fn a_hole_of_a_row_that_was_written_anew_outlasts_restarts_until_its_partition_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = SIX.plus(65 * MINUTE);
+    {
+        let (store, mut appender) = open(dir.path(), SIX);
+        define(&mut appender, &[series("events", &[("host", "a")], Kind::Delta)], SIX);
+        add(&mut appender, at);
+        store.checkpoint(at).unwrap();
+    }
+    {
+        let rows: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows/1m");
+        let db = Database::open(dir.path().join("head.redb")).unwrap();
+        let txn = db.begin_write().unwrap();
+        {
+            let mut rows = txn.open_table(rows).unwrap();
+            let key = rows.first().unwrap().unwrap().0.value();
+            rows.insert(key, &b"abc"[..]).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    let minute = [at..at.plus(MINUTE)];
+    {
+        let (store, mut appender) = open(dir.path(), at);
+        add(&mut appender, at.plus(1000));
+        store.checkpoint(at.plus(1000)).unwrap();
+        assert_eq!(store.gaps()[0].holes[..1], minute);
+    }
+    let now = at.plus(MINUTE);
+    let (store, _) = open(dir.path(), now);
+    assert_eq!((store.gaps()[0].holes.as_slice(), store.damaged_in_all()), (&minute[..], 1));
+    assert_eq!(slots(&store, 0, at..now, SeriesId(0))[0].cell.n, 1);
+    drop(store);
+    let report = verify(dir.path(), now, &mut |_| {}).unwrap();
+    assert_eq!(report.faults, []);
+    assert!(report.notes.iter().any(|note| note.contains("1m lacks samples from")), "{report:?}");
+    // Its hour is over: the hole goes where its cells go.
+    let over = SIX.plus(125 * MINUTE);
+    let (store, _) = open(dir.path(), over);
+    store.checkpoint(over).unwrap();
+    drop(store);
+    let (store, _) = open(dir.path(), over);
+    assert_eq!(store.gaps()[0].holes, minute);
+    let id = store.partitions().into_iter().find(|own| own.id.granularity.0 == 0).unwrap().id;
+    assert!(store.drop_partition(id).unwrap());
+    drop(store);
+    assert_eq!(open(dir.path(), over.plus(HOUR)).0.gaps()[0].holes, []);
 }

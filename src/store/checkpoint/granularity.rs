@@ -106,8 +106,14 @@ impl<'a> GranularityStep<'a> {
         }
         let mark = Mark { through: self.through.max(self.head.through), until };
         let merged = self.to.documents.merge(place, mark, &mut |sink| {
-            let mut periods = periods.iter();
-            periods.try_for_each(|(document, period)| self.write_period(sink, *document, period))
+            let mut all = periods.iter();
+            all.try_for_each(|(document, period)| self.write_period(sink, *document, period))?;
+            // Damaged rows were met by now, and leave the head.
+            let rows = periods.values().flat_map(|period| &period.rows);
+            for slot in rows.filter(|slot| self.head.is_lost(**slot)) {
+                sink.lost(UnixMillis(*slot)..UnixMillis(slot + self.granularity.width_ms));
+            }
+            Ok(())
         })?;
         let counters = self.to.counters;
         counters.cells_written.add(merged.cells);

@@ -29,7 +29,7 @@
 //! is returned: who tries again meets the new one, whose mark has nothing. One that was lost
 //! between two runs is no partition, and [`Documents::holes`] says where. A damaged document is an
 //! error once, and from then on as if it were not there, and a hole; what is merged into it begins
-//! a new one.
+//! a new one, and the same transaction stores the hole, which lasts as long as the partition.
 //!
 //! **Dropping.** A partition goes as a whole, with its mark; late cells may begin it again.
 //!
@@ -136,6 +136,9 @@ pub(crate) trait CellSink {
         series: SeriesId,
         cells: &[(usize, Cell)],
     ) -> Result<(), StoreError>;
+
+    /// Remembers, with the partition, that cells of these slots were lost before they came here.
+    fn lost(&mut self, times: Range<UnixMillis>);
 }
 
 /// Visits a document with its start and series: its cells, or what is wrong with it.

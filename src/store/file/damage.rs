@@ -1,22 +1,64 @@
-//! What was found damaged within a file that is otherwise sound: documents, and rows of the head.
+//! What was found damaged within a file that is otherwise sound: documents, and rows of the head; and
+//! where something was written over such ones since, which the file remembers.
 //!
 //! Each is noted once, so that its loss is said once and counted. Must never know: what they hold.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use parking_lot::Mutex;
+use redb::WriteTransaction;
+
+use super::{
+    database::DatabaseFile,
+    holes::{Holes, StoredHoles},
+};
+use crate::{model::UnixMillis, store::error::StoreError};
 
 /// Places that are named in the log; more are only counted.
 const NAMED_MAX: usize = 100;
 
-/// Keys of damaged places.
+/// Keys of damaged places, and the holes that the file remembers.
 #[derive(Debug, Default)]
-pub(crate) struct Damage(Mutex<BTreeSet<u64>>);
+pub(crate) struct Damage {
+    places: Mutex<BTreeSet<u64>>,
+    holes: Mutex<Holes>,
+    /// How many holes there were when the file was opened.
+    from_before: u64,
+}
 
 impl Damage {
+    /// With the holes that a file remembers of a slot width. When these are damaged, `otherwise` is
+    /// one: it is said, and more is missing than was lost.
+    pub(crate) fn read(
+        file: &DatabaseFile,
+        width_ms: i64,
+        otherwise: Range<UnixMillis>,
+    ) -> Result<Self, StoreError> {
+        let txn = file.read()?;
+        let stored =
+            file.guard("read", || StoredHoles::read(&txn, width_ms).map_err(file.fail("read")))?;
+        let holes = match stored {
+            StoredHoles::Sound(holes) => holes,
+            StoredHoles::Damaged => {
+                let (file, Range { start, end }) = (file.name(), &otherwise);
+                tracing::error!(
+                    file,
+                    %start,
+                    %end,
+                    "the record of what was lost is damaged: all of this time counts as lost"
+                );
+                let mut holes = Holes::default();
+                holes.add(otherwise);
+                holes
+            }
+        };
+        let from_before = holes.stretches().len() as u64;
+        Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before })
+    }
+
     /// Notes a place by its key; `say` names it when it is new. Returns whether it is.
     pub(crate) fn note(&self, key: u64, say: impl FnOnce()) -> bool {
-        let mut places = self.0.lock();
+        let mut places = self.places.lock();
         let is_new = places.insert(key);
         if is_new && places.len() <= NAMED_MAX {
             say();
@@ -26,16 +68,48 @@ impl Damage {
 
     /// The keys, ascending.
     pub(crate) fn keys(&self) -> Vec<u64> {
-        self.0.lock().iter().copied().collect()
+        self.places.lock().iter().copied().collect()
     }
 
     /// Whether a place was noted.
     pub(crate) fn has(&self, key: u64) -> bool {
-        self.0.lock().contains(&key)
+        self.places.lock().contains(&key)
     }
 
-    /// Number of places.
+    /// Whether a place was noted from one key up to another, exclusive.
+    pub(crate) fn has_within(&self, keys: Range<u64>) -> bool {
+        self.places.lock().range(keys).next().is_some()
+    }
+
+    /// Number of places that were noted.
     pub(crate) fn count(&self) -> u64 {
-        self.0.lock().len() as u64
+        self.places.lock().len() as u64
+    }
+
+    /// Number of holes that earlier runs left.
+    pub(crate) fn from_before(&self) -> u64 {
+        self.from_before
+    }
+
+    /// The holes that the file remembers.
+    pub(crate) fn holes(&self) -> Holes {
+        self.holes.lock().clone()
+    }
+
+    /// Changes, within a transaction of the file, the holes that it remembers; returns them, to be
+    /// put in place once they are durable.
+    pub(crate) fn change_holes(
+        &self,
+        file: &DatabaseFile,
+        txn: &WriteTransaction,
+        width_ms: i64,
+        change: impl FnOnce(&mut Holes),
+    ) -> Result<Holes, StoreError> {
+        StoredHoles::change(txn, width_ms, self.holes(), change).map_err(file.fail("write"))
+    }
+
+    /// Puts the holes in place that the file remembers by now.
+    pub(crate) fn put_holes(&self, holes: Holes) {
+        *self.holes.lock() = holes;
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod checksum;
 pub(crate) mod damage;
 pub(crate) mod database;
 pub(crate) mod folder;
+pub(crate) mod holes;
 pub(crate) mod medium;
 pub(crate) mod names;
 pub(crate) mod read_only;

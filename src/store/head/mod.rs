@@ -29,6 +29,7 @@ use super::{
         checksum::checksum,
         damage::Damage,
         database::{DatabaseFile, FileOptions},
+        holes::Holes,
         medium::Medium,
         names::HEAD_FILE,
         version::{self, FORMAT_VERSION, VERSION_KEY},
@@ -38,7 +39,7 @@ use super::{
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
-use row::{Row, RowWriter};
+use row::Row;
 use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -54,9 +55,12 @@ pub(crate) struct Head {
     medium: Arc<dyn Medium>,
     /// Names of the granularities, finest first.
     names: Vec<String>,
+    /// Widths of their slots.
+    widths_ms: Vec<i64>,
     register: Arc<Register>,
     file: RwLock<Arc<DatabaseFile>>,
-    /// Keys of rows that were found damaged, by granularity.
+    /// Keys of rows that were found damaged, and the holes of those that were written anew, by
+    /// granularity.
     damage: Vec<Arc<Damage>>,
     cache: Arc<RowCache>,
 }
@@ -77,10 +81,12 @@ impl Head {
             outcome => outcome?,
         };
         register.note(&[HEAD_FILE.to_owned()])?;
+        let widths_ms: Vec<_> = granularities.iter().map(|own| own.width_ms).collect();
+        let read = |(name, width_ms): (&String, &i64)| read_damage(&file, name, *width_ms);
+        let damage = names.iter().zip(&widths_ms).map(read).collect::<Result<_, _>>()?;
         let file = RwLock::new(Arc::new(file));
-        let damage = names.iter().map(|_| Arc::default()).collect();
         let cache = Arc::new(RowCache::new(names.len()));
-        Ok(Self { medium, names, register, file, damage, cache })
+        Ok(Self { medium, names, widths_ms, register, file, damage, cache })
     }
 
     /// Bytes that the head takes on the medium.
@@ -98,11 +104,24 @@ impl Head {
         self.damage.iter().map(|damage| damage.count()).sum()
     }
 
-    /// Slots of a granularity of which rows were found damaged, ascending.
-    pub(crate) fn damaged_slots(&self, index: GranularityIndex) -> Vec<UnixMillis> {
-        let mut slots: Vec<_> = self.damage[index.0].keys().into_iter().map(slot_of_key).collect();
+    /// Stretches in which earlier runs wrote rows in place of damaged ones.
+    pub(crate) fn holes_from_before(&self) -> u64 {
+        self.damage.iter().map(|damage| damage.from_before()).sum()
+    }
+
+    /// Where rows of a granularity were found damaged, also by earlier runs.
+    pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
+        let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
+        let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();
         slots.dedup();
-        slots
+        let mut holes = damage.holes().stretches().to_vec();
+        holes.extend(slots.into_iter().map(|slot| slot..slot.plus(width_ms)));
+        holes
+    }
+
+    /// Where rows of a granularity were written in place of damaged ones.
+    pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
+        self.damage[index.0].holes()
     }
 
     /// A consistent view of one granularity.
@@ -129,24 +148,25 @@ impl Head {
         change: impl FnOnce(&mut HeadWriter<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let file = self.file.read().clone();
-        let name = &self.names[index.0];
-        file.transact("write", |txn| {
+        let (name, damage) = (&self.names[index.0], &self.damage[index.0]);
+        let holes = file.transact("write", |txn| {
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
             let note_change = |slot| self.cache.note_change(index.0, slot, through);
-            let damage = &self.damage[index.0];
-            change(&mut HeadWriter {
-                damage,
-                rows,
-                note_change: &note_change,
-                encoder: RowWriter::default(),
-            })?;
+            let width_ms = self.widths_ms[index.0];
+            let mut writer = HeadWriter::new(damage, width_ms, rows, &note_change);
+            change(&mut writer)?;
+            let holes = writer.finish(&file, txn)?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;
             meta.insert(&*through_key(name), through).map_err(fail("write"))?;
             let check = checksum(&[through]);
             meta.insert(&*check_key(name), check).map_err(fail("write"))?;
-            Ok(())
-        })
+            Ok(holes)
+        })?;
+        if let Some(holes) = holes {
+            damage.put_holes(holes);
+        }
+        Ok(())
     }
 
     /// Sets the head aside when an operation on it failed because it is damaged, and begins a new
@@ -212,6 +232,22 @@ fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile,
         tracing::info!(file = HEAD_FILE, version, bytes, after, "raised to this format");
     }
     Ok(file)
+}
+
+/// What is known of damage of a granularity. If that is damaged itself, all that it has may be.
+fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Damage>, StoreError> {
+    let slots = file.guard("read", || {
+        let name = rows_name(name);
+        let rows = file.read()?.open_table(rows_table(&name)).map_err(fail("read"))?;
+        let slot = |entry: Option<(redb::AccessGuard<'_, u64>, _)>| {
+            entry.map(|(key, _)| slot_of_key(key.value()))
+        };
+        let first = slot(rows.first().map_err(fail("read"))?);
+        Ok(first.zip(slot(rows.last().map_err(fail("read"))?)))
+    })?;
+    let all =
+        slots.map_or(UnixMillis::MIN..UnixMillis::MIN, |(first, last)| first..last.plus(width_ms));
+    Damage::read(file, width_ms, all).map(Arc::new)
 }
 
 fn rows_name(granularity: &str) -> String {

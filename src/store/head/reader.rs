@@ -14,7 +14,7 @@ use super::{
     row_of_key, slots,
 };
 use crate::{
-    model::Cell,
+    model::{Cell, UnixMillis},
     store::{
         error::StoreError,
         file::{damage::Damage, database::DatabaseFile},
@@ -37,6 +37,12 @@ impl HeadReader {
     /// Starts of the slots within a range that have rows, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> Result<Vec<i64>, StoreError> {
         self.file.guard("read", || slots(&self.rows, range))
+    }
+
+    /// Whether a row of a slot was found damaged, also by earlier runs.
+    pub(crate) fn is_lost(&self, slot_start: i64) -> bool {
+        self.damage.has_within(key(slot_start, 0)..key(slot_start + 1000, 0))
+            || self.damage.holes().has(UnixMillis(slot_start))
     }
 
     /// The rows of a slot, one by one.

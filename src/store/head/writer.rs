@@ -2,23 +2,64 @@
 //!
 //! Must never know: what is to be changed, and when.
 
-use redb::{ReadableTable, Table};
+use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{fail, key, read_row, row::RowWriter, slots};
 use crate::{
-    model::Cell,
+    model::{Cell, UnixMillis},
     store::{
-        catalog::fan_out::WideSlot, error::StoreError, file::damage::Damage, rows::SERIES_PER_ROW,
+        catalog::fan_out::WideSlot,
+        error::StoreError,
+        file::{damage::Damage, database::DatabaseFile, holes::Holes},
+        rows::SERIES_PER_ROW,
     },
 };
 
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
-    pub(super) damage: &'t Damage,
-    pub(super) rows: Table<'t, u64, &'static [u8]>,
+    damage: &'t Damage,
+    width_ms: i64,
+    rows: Table<'t, u64, &'static [u8]>,
     /// Told of each slot that is changed.
-    pub(super) note_change: &'t dyn Fn(i64),
-    pub(super) encoder: RowWriter,
+    note_change: &'t dyn Fn(i64),
+    encoder: RowWriter,
+    /// Where a damaged row has another one in its place now.
+    lost: Holes,
+}
+
+impl<'t> HeadWriter<'t> {
+    pub(super) fn new(
+        damage: &'t Damage,
+        width_ms: i64,
+        rows: Table<'t, u64, &'static [u8]>,
+        note_change: &'t dyn Fn(i64),
+    ) -> Self {
+        let (encoder, lost) = Default::default();
+        Self { damage, width_ms, rows, note_change, encoder, lost }
+    }
+
+    /// Stores the holes that there are by now: where damaged rows were written anew, as long as rows
+    /// are here; where these go, what was lost of them goes, too. Returns what has changed.
+    pub(super) fn finish(
+        self,
+        file: &DatabaseFile,
+        txn: &WriteTransaction,
+    ) -> Result<Option<Holes>, StoreError> {
+        let before = self.damage.holes();
+        if before.is_empty() && self.lost.is_empty() {
+            return Ok(None);
+        }
+        let slots = self.slots()?;
+        let here = slots.iter().map(|slot| UnixMillis(*slot)).map(|at| at..at.plus(self.width_ms));
+        let (damage, lost) = (self.damage, &self.lost);
+        let holes = damage.change_holes(file, txn, self.width_ms, |holes| {
+            holes.add_all(lost);
+            let mut kept = Holes::default();
+            here.filter(|slot| holes.has(slot.start)).for_each(|slot| kept.add(slot));
+            *holes = kept;
+        })?;
+        Ok((holes != before).then_some(holes))
+    }
 }
 
 impl HeadWriter<'_> {
@@ -48,13 +89,18 @@ impl HeadWriter<'_> {
             pieces.merge_into(&mut merged);
             count += merged.iter().filter(|cell| !cell.is_empty()).count() as u64;
             let key = key(slot_start, row);
-            if let Some(guard) = self.rows.get(key).map_err(fail("write"))?
-                && let Ok(Some(before)) = read_row(self.damage, key, guard.value())
-            {
-                before.merge_into(&mut merged);
+            let mut is_lost = false;
+            if let Some(guard) = self.rows.get(key).map_err(fail("write"))? {
+                // Who writes goes on: there is nothing to ask again.
+                let row = read_row(self.damage, key, guard.value()).ok().flatten();
+                is_lost = row.and_then(|before| before.merge_into(&mut merged)).is_none();
             }
             if let Some(bytes) = self.encoder.write(&merged, key) {
                 self.rows.insert(key, bytes).map_err(fail("write"))?;
+                if is_lost {
+                    let slot = UnixMillis(slot_start);
+                    self.lost.add(slot..slot.plus(self.width_ms));
+                }
             }
         }
         Ok(count)

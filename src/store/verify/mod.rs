@@ -6,7 +6,7 @@
 mod files;
 mod rollup;
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, path::Path, sync::Arc};
 
 use serde::Serialize;
 
@@ -129,12 +129,26 @@ pub fn verify(
             .notes
             .push(format!("not compared, because damaged or missing: {}", damaged.join(", ")));
     }
+    note_holes(&store, &mut report);
     if let Err(cause) = check_cells(&store, now, &mut report, &mut |doing, done| {
         progress(VerifyProgress { doing, done: names.len() as u64 + done, steps });
     }) {
         report.error(HEAD_FILE, &cause);
     }
     Ok(report)
+}
+
+/// Says where granularities lack what was damaged and has something else in its place.
+fn note_holes(store: &Store, report: &mut VerifyReport) {
+    for (index, granularity) in (0..).map(GranularityIndex).zip(store.all_granularities()) {
+        let (holes, name) = (store.remembered_holes(index), &granularity.name);
+        for Range { start, end } in holes.stretches() {
+            report.notes.push(format!(
+                "not compared: {name} lacks samples from {start} to {end}: they were damaged, and \
+                 others were written in their place"
+            ));
+        }
+    }
 }
 
 /// Checks what the head and the documents hold.

@@ -55,6 +55,7 @@ pub(super) fn compare(
         fine,
         complete_since: complete_since(store, finer)?,
         whole: whole_partitions(store, finer, id.start..end, in_head, now),
+        holes: holes(store, [id.granularity, finer], id.start..end),
     };
     let mut document = id.start;
     while document < end {
@@ -99,6 +100,17 @@ fn complete_since(store: &Store, finer: GranularityIndex) -> Result<UnixMillis, 
     Ok(both.max().unwrap_or(UnixMillis::MIN))
 }
 
+/// Where some granularities lack something of a range.
+fn holes(
+    store: &Store,
+    indexes: [GranularityIndex; 2],
+    range: Range<UnixMillis>,
+) -> Vec<Range<UnixMillis>> {
+    let gaps = store.gaps();
+    let all = indexes.into_iter().flat_map(|index| &gaps[index.0].holes);
+    all.filter(|hole| hole.start < range.end && range.start < hole.end).cloned().collect()
+}
+
 /// Starts of the partitions of a granularity within a range that are whole and still kept.
 fn whole_partitions(
     store: &Store,
@@ -136,6 +148,8 @@ struct Sides<'a> {
     complete_since: UnixMillis,
     /// Starts of the finer partitions that can be compared with.
     whole: BTreeSet<UnixMillis>,
+    /// Where either lacks what was lost.
+    holes: Vec<Range<UnixMillis>>,
 }
 
 impl Sides<'_> {
@@ -145,7 +159,8 @@ impl Sides<'_> {
             let start = document.plus(slot as i64 * self.coarse.width_ms);
             let end = start.plus(self.coarse.width_ms);
             let mut at = start;
-            let mut covered = start >= self.complete_since;
+            let is_lost = |hole: &Range<UnixMillis>| hole.start < end && start < hole.end;
+            let mut covered = start >= self.complete_since && !self.holes.iter().any(is_lost);
             while covered && at < end {
                 let finer = self.store.inner.documents.place(self.finer, at);
                 covered = self.whole.contains(&finer.id.start);

@@ -45,7 +45,7 @@ impl Mirrored {
             ("granary_series", |s| s.dictionary().len() as u64),
             ("granary_series_idle", |s| s.idle_series() as u64),
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
-            ("granary_documents_damaged", Store::damaged_documents),
+            ("granary_documents_damaged", Store::damaged_in_all),
             ("granary_senders", |s| s.sender_count() as u64),
             ("granary_process_resident_memory_peak_bytes", |_| status_bytes("VmHWM:")),
         ];

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
     store::{
-        documents::{Columns, Stage, mark::Mark, stored::DocumentState},
+        documents::{CellSink, Columns, Stage, mark::Mark, stored::DocumentState},
         error::StoreError,
         faulty::{Call, EIO, Effect, Fault},
         file::medium::Medium,
@@ -232,6 +232,60 @@ fn a_damaged_document_is_an_error_once_and_then_a_hole() {
             .check(place.id, &mut |_, _, cells| faults += u8::from(cells.is_err()))
             .unwrap();
         assert_eq!(faults, 0);
+        // The hole lasts as long as the partition.
+        for stage in [Stage::Quiet, Stage::Over] {
+            bench.reopen();
+            assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)]);
+            bench.documents.seal(&place, stage, &|_| true).unwrap();
+            assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 4.0)]);
+        }
+        bench.documents.drop_partition(place.id).unwrap();
+        bench.reopen();
+        assert_eq!(bench.documents.holes(FINE), []);
+    });
+}
+
+#[test]
+fn a_damaged_document_stays_a_hole_wherever_the_power_is_cut_while_it_is_begun_anew() {
+    for subject in SUBJECTS {
+        let cuts = (0..10_000).take_while(|after| {
+            let mut bench = Bench::new(subject, *after);
+            let place = bench.place(FINE, NOON);
+            bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+            bench.change_documents(&place, |bytes| (subject.damage)(bytes, NOON, SERIES));
+            bench.medium.arm(Fault {
+                call: Call::Sync,
+                after: *after,
+                times: 1,
+                effect: Effect::PowerCut,
+            });
+            let late = vec![cell(7, NOON.0, 4.0)];
+            let outcome = bench.merge(&place, mark(6, place.end.0), &late);
+            let was_cut = bench.medium.is_dead();
+            assert!(was_cut || outcome.is_ok(), "{outcome:?}");
+            bench.power_up();
+            let met = bench.slots(FINE, place.range(), SERIES);
+            assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)], "{met:?}");
+            was_cut
+        });
+        assert!(cuts.count() > 1, "{}", subject.name);
+    }
+}
+
+#[test]
+fn slots_that_were_lost_before_they_came_are_a_hole_of_the_partition() {
+    each(|mut bench| {
+        let place = bench.place(FINE, NOON);
+        let lost = NOON..NOON.plus(MINUTE);
+        let merge = |sink: &mut dyn CellSink| {
+            sink.lost(lost.clone());
+            sink.document(NOON, SERIES, &[(1, cell(7, NOON.0, 2.0).2)])
+        };
+        bench.documents.merge(&place, mark(5, place.end.0), &mut |sink| merge(sink)).unwrap();
+        for _ in 0..2 {
+            assert_eq!(bench.documents.holes(FINE), [lost.clone()]);
+            bench.reopen();
+        }
     });
 }
 

@@ -12,6 +12,7 @@ use crate::{
     store::{
         documents::{CellSource, Merged, mark::Mark},
         error::StoreError,
+        file::holes::Holes,
     },
 };
 
@@ -24,12 +25,17 @@ impl Partition {
         sealed_min: usize,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let mut named = Vec::new();
+        let (mut named, mut holes) = (Vec::new(), None);
         let outcome = self.file.transact("write", |txn| {
             let segments = self.segments_of(txn)?;
             let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min)?;
             cells(&mut writer)?;
-            let merged = writer.finish(&mut named)?;
+            let (merged, lost) = writer.finish(&mut named)?;
+            if !lost.is_empty() {
+                let add = |holes: &mut Holes| holes.add_all(&lost);
+                let width_ms = self.place.width_ms;
+                holes = Some(self.damage.change_holes(&self.file, txn, width_ms, add)?);
+            }
             let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
             for own in &named {
                 table.insert(own.number, own.span()).map_err(self.fail("write"))?;
@@ -45,6 +51,8 @@ impl Partition {
             for own in &named {
                 self.remove_unnamed(own.number);
             }
+        } else if let Some(holes) = holes {
+            self.damage.put_holes(holes);
         }
         outcome
     }

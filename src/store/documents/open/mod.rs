@@ -35,7 +35,7 @@ use crate::{
     model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
         error::StoreError,
-        file::{medium::Medium, names::partition_file},
+        file::{holes::Holes, medium::Medium, names::partition_file},
         journal::register::Register,
     },
 };
@@ -94,6 +94,20 @@ impl OpenDocuments {
         };
         let all = self.partitions.all().into_iter();
         all.map(|own| (own.place.clone(), stage(&own))).collect()
+    }
+
+    /// Where documents of a granularity were begun in place of damaged ones.
+    pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
+        let mut all = Holes::default();
+        for partition in self.partitions.overlapping(index, i64::MIN..i64::MAX) {
+            all.add_all(&partition.damage.holes());
+        }
+        all
+    }
+
+    /// How many of these stretches earlier runs left.
+    pub(crate) fn holes_from_before(&self) -> u64 {
+        self.partitions.all().into_iter().map(|partition| partition.damage.from_before()).sum()
     }
 
     /// The partitions' files, to be copied.

@@ -59,7 +59,7 @@ pub(crate) struct Partition {
     pub(crate) place: Place,
     layouts: Layouts,
     pub(crate) file: DatabaseFile,
-    /// Keys of documents that were found damaged.
+    /// Keys of documents that were found damaged, and the holes of those that were written anew.
     pub(super) damage: Damage,
     pub(super) segments: Segments,
     /// Whether its files are to be removed; held while they are, and while one segment takes the
@@ -86,7 +86,8 @@ impl Partition {
         let (place, named) = file.guard("open", || {
             Ok((read_place(&file, id, granularity)?, read_named(&file, &file.read()?)?))
         })?;
-        let own = Self::of(medium, place, file);
+        let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
+        let own = Self { damage, ..Self::of(medium, place, file) };
         own.segments.open_named(&named)?;
         // The last run may have ended before it gave back what was folded.
         let is_loose = !named.is_empty() && own.file.bytes()? > LOOSE_BYTES;

@@ -99,6 +99,7 @@ impl Partitions {
             let documents = partition.damaged_documents().into_iter();
             holes.extend(documents.map(|start| start..partition.place.next_document(start)));
             holes.extend(partition.segments.lost());
+            holes.extend_from_slice(partition.damage.holes().stretches());
         }
         holes
     }

@@ -2,7 +2,7 @@
 //!
 //! Must never know: when it is committed, and with which mark.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
@@ -21,6 +21,7 @@ use crate::{
             sealed::{Columns, Scratch, segment::Segment},
         },
         error::StoreError,
+        file::holes::Holes,
     },
 };
 
@@ -48,6 +49,8 @@ pub(super) struct DocumentWriter<'p, 't> {
     scratch: Scratch,
     /// What was merged so far.
     merged: Merged,
+    /// Where something damaged has something else in its place now.
+    lost: Holes,
 }
 
 /// What segments have of a document.
@@ -88,6 +91,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             parts: Vec::new(),
             scratch: Scratch::default(),
             merged: Merged::default(),
+            lost: Holes::default(),
         })
     }
 
@@ -152,19 +156,24 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         start: UnixMillis,
         series: SeriesId,
     ) -> Result<(), StoreError> {
+        let place = &{ self.partition }.place;
         layout.write_shell(series, start, &mut self.buffer);
-        if !matches!(self.sealed(start, series)?, Sealed::Parts) {
-            return Ok(());
-        }
-        let place = &self.partition.place;
         let range = start..place.next_document(start);
+        match self.sealed(start, series)? {
+            Sealed::Parts => {}
+            Sealed::Nothing => return Ok(()),
+            Sealed::Damaged => {
+                self.lost.add(range);
+                return Ok(());
+            }
+        }
         let sealed = SealedPart::new(self.partition, self.segments);
         let mut slots = Vec::new();
         let (all, scratch) = (Columns::ALL, &mut self.scratch);
         match sealed.slots(&self.parts, series, &range, all, scratch, &mut slots) {
             Ok(()) => {}
             Err(fault) => match sealed.meet(&[start], series, fault) {
-                Ok(()) | Err(StoreError::DamagedPart { .. }) => {}
+                Ok(()) | Err(StoreError::DamagedPart { .. }) => self.lost.add(range),
                 Err(fault) => return Err(fault),
             },
         }
@@ -184,8 +193,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
     }
 
     /// Places the documents that have no open row; puts the segments that are to be named into
-    /// `named`.
-    pub(super) fn finish(mut self, named: &mut Vec<Named>) -> Result<Merged, StoreError> {
+    /// `named`. Returns what was merged, and where something was lost.
+    pub(super) fn finish(mut self, named: &mut Vec<Named>) -> Result<(Merged, Holes), StoreError> {
         let mut open = Vec::new();
         for fresh in [&mut self.fresh, &mut self.late] {
             let placed = fresh.finish()?;
@@ -204,7 +213,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             }
             self.store(layout, self.partition.key(*start, *series))?;
         }
-        Ok(self.merged)
+        Ok((self.merged, self.lost))
     }
 
     /// Finds a document, and counts it.
@@ -220,7 +229,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             // Who writes goes on: there is nothing to ask again.
             if !partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
                 self.merged.created += 1;
-                layout.write_shell(series, start, &mut self.buffer);
+                self.begin_anew(layout, start, series);
                 return Ok(Target::Row);
             }
             self.merged.patched += 1;
@@ -243,14 +252,24 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             }
             Sealed::Nothing => Target::Fresh,
             Sealed::Damaged => {
-                layout.write_shell(series, start, &mut self.buffer);
+                self.begin_anew(layout, start, series);
                 Target::Row
             }
         })
     }
+
+    /// Begins a damaged document anew.
+    fn begin_anew(&mut self, layout: &DocumentLayout, start: UnixMillis, series: SeriesId) {
+        layout.write_shell(series, start, &mut self.buffer);
+        self.lost.add(start..self.partition.place.next_document(start));
+    }
 }
 
 impl CellSink for DocumentWriter<'_, '_> {
+    fn lost(&mut self, times: Range<UnixMillis>) {
+        self.lost.add(times);
+    }
+
     fn document(
         &mut self,
         start: UnixMillis,

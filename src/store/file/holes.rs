@@ -1,0 +1,188 @@
+//! Holes: times of which samples were lost, as the file remembers them that has something else in
+//! their place. FORMAT.md describes the bytes.
+//!
+//! A reader that meets damage remembers it as long as the process lives; who writes over it stores
+//! the hole in the same transaction, so that it is there after a restart and in a snapshot. Must
+//! never know: what was lost.
+
+use std::{cmp::Reverse, ops::Range};
+
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::model::UnixMillis;
+
+/// The holes of each slot width, in ms.
+const HOLES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("holes");
+/// More become wider ones.
+const HOLES_MAX: usize = 128;
+/// Bytes of a hole, and of the checksum.
+const HOLE_BYTES: usize = 16;
+const CHECK_BYTES: usize = 8;
+
+/// A bounded set of times: disjoint stretches, ascending. What is too much is widened, never forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Holes(Vec<Range<UnixMillis>>);
+
+impl Holes {
+    /// The stretches.
+    pub(crate) fn stretches(&self) -> &[Range<UnixMillis>] {
+        &self.0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a stretch, joined with those that it meets.
+    pub(crate) fn add(&mut self, hole: Range<UnixMillis>) {
+        if hole.is_empty() {
+            return;
+        }
+        let first = self.0.partition_point(|own| own.end < hole.start);
+        let behind = self.0.partition_point(|own| own.start <= hole.end);
+        let met = &self.0[first..behind];
+        let start = met.first().map_or(hole.start, |own| own.start.min(hole.start));
+        let end = met.last().map_or(hole.end, |own| own.end.max(hole.end));
+        self.0.splice(first..behind, [start..end]);
+        if self.0.len() > HOLES_MAX {
+            self.join_nearest();
+        }
+    }
+
+    /// Adds all of another set.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.0.iter().for_each(|hole| self.add(hole.clone()));
+    }
+
+    fn join_nearest(&mut self) {
+        let gap = |index: &usize| self.0[index + 1].start.since(self.0[*index].end);
+        if let Some(nearest) = (0..self.0.len() - 1).max_by_key(|index| Reverse(gap(index))) {
+            self.0[nearest].end = self.0.remove(nearest + 1).end;
+        }
+    }
+
+    /// Whether a time is in a hole.
+    pub(crate) fn has(&self, at: UnixMillis) -> bool {
+        let behind = self.0.partition_point(|own| own.start <= at);
+        behind > 0 && at < self.0[behind - 1].end
+    }
+
+    /// The bytes, under a key.
+    fn to_bytes(&self, key: u64) -> Vec<u8> {
+        let times = self.0.iter().flat_map(|hole| [hole.start, hole.end]);
+        let mut bytes: Vec<u8> = times.flat_map(|at| at.0.to_le_bytes()).collect();
+        bytes.extend(xxh3_64_with_seed(&bytes, key).to_le_bytes());
+        bytes
+    }
+
+    /// Reads bytes under a key; `None` when they are not as they were written.
+    fn from_bytes(bytes: &[u8], key: u64) -> Option<Self> {
+        let (times, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
+        if u64::from_le_bytes(*check) != xxh3_64_with_seed(times, key) {
+            return None;
+        }
+        let (holes, rest) = times.as_chunks::<HOLE_BYTES>();
+        let mut all = Self::default();
+        for hole in holes {
+            let (start, end) = hole.split_first_chunk::<8>()?;
+            let end = end.first_chunk::<8>()?;
+            all.add(UnixMillis(i64::from_le_bytes(*start))..UnixMillis(i64::from_le_bytes(*end)));
+        }
+        rest.is_empty().then_some(all)
+    }
+}
+
+/// What a file says of its holes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StoredHoles {
+    /// These; none in files of older releases.
+    Sound(Holes),
+    /// They are not as they were written.
+    Damaged,
+}
+
+impl StoredHoles {
+    fn of(bytes: Option<&[u8]>, width_ms: i64) -> Self {
+        let read = |bytes| Holes::from_bytes(bytes, width_ms as u64);
+        bytes.map_or(Some(Holes::default()), read).map_or(Self::Damaged, Self::Sound)
+    }
+
+    /// Reads the holes of a slot width.
+    pub(crate) fn read(txn: &ReadTransaction, width_ms: i64) -> Result<Self, redb::Error> {
+        let table = match txn.open_table(HOLES) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Self::of(None, width_ms)),
+            outcome => outcome?,
+        };
+        let bytes = table.get(width_ms as u64)?;
+        Ok(Self::of(bytes.as_ref().map(redb::AccessGuard::value), width_ms))
+    }
+
+    /// Changes the holes of a slot width within a transaction, and returns them. `otherwise` are
+    /// taken in place of damaged ones.
+    pub(crate) fn change(
+        txn: &WriteTransaction,
+        width_ms: i64,
+        otherwise: Holes,
+        change: impl FnOnce(&mut Holes),
+    ) -> Result<Holes, redb::Error> {
+        let mut table = txn.open_table(HOLES)?;
+        let stored = {
+            let bytes = table.get(width_ms as u64)?;
+            Self::of(bytes.as_ref().map(redb::AccessGuard::value), width_ms)
+        };
+        let mut holes = match stored {
+            Self::Sound(holes) => holes,
+            Self::Damaged => otherwise,
+        };
+        change(&mut holes);
+        if holes.is_empty() {
+            table.remove(width_ms as u64)?;
+        } else {
+            table.insert(width_ms as u64, &*holes.to_bytes(width_ms as u64))?;
+        }
+        Ok(holes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn times(range: Range<i64>) -> Range<UnixMillis> {
+        UnixMillis(range.start)..UnixMillis(range.end)
+    }
+
+    #[test]
+    fn neighbours_join() {
+        let mut holes = Holes::default();
+        for hole in [50..60, 10..20, 30..40, 20..30, 5..5] {
+            holes.add(times(hole));
+        }
+        assert_eq!(holes.stretches(), [times(10..40), times(50..60)]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_in_a_bounded_set_and_survives_the_disk(
+            added in prop::collection::vec((0_i64..100_000, 1_i64..30), 0..600),
+            flipped in any::<prop::sample::Index>(),
+        ) {
+            let mut holes = Holes::default();
+            added.iter().for_each(|(start, length)| holes.add(times(*start..start + length)));
+            prop_assert!(holes.stretches().len() <= HOLES_MAX);
+            prop_assert!(holes.stretches().windows(2).all(|two| two[0].end < two[1].start));
+            for (start, length) in added {
+                prop_assert!((start..start + length).all(|at| holes.has(UnixMillis(at))));
+            }
+            let mut bytes = holes.to_bytes(60_000);
+            prop_assert_eq!(Holes::from_bytes(&bytes, 60_000), Some(holes));
+            prop_assert_eq!(Holes::from_bytes(&bytes, 300_000), None);
+            let bit = flipped.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(Holes::from_bytes(&bytes, 60_000), None);
+        }
+    }
+}
