@@ -104,9 +104,10 @@ fn a_hole_of_a_row_that_was_written_anew_outlasts_restarts_until_its_partition_i
     assert!(report.notes.iter().any(|note| note.contains("1m lacks samples from")), "{report:?}");
     // Its hour is over: the hole goes where its cells go.
     let over = SIX.plus(125 * MINUTE);
-    let (store, _) = open(dir.path(), over);
+    let (store, mut appender) = open(dir.path(), over);
+    add(&mut appender, over);
     store.checkpoint(over).unwrap();
-    drop(store);
+    drop((store, appender));
     let (store, _) = open(dir.path(), over);
     assert_eq!(store.gaps()[0].holes, minute);
     let id = store.partitions().into_iter().find(|own| own.id.granularity.0 == 0).unwrap().id;
