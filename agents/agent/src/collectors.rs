@@ -25,7 +25,7 @@ impl Collectors<'_> {
     /// The plan of these settings.
     pub(crate) fn plan(&self, settings: &Settings) -> Result<Plan, String> {
         // What its files say is read before anything ends.
-        if let Some(Scrape(config)) = &settings.scrape
+        if let Some(Scrape { config, .. }) = &settings.scrape
             && self.last.and_then(|last| last.scrape.as_ref()) != settings.scrape.as_ref()
         {
             config.check_files()?;
@@ -42,7 +42,9 @@ impl Collectors<'_> {
                 "scrape",
                 |of| of.scrape.as_ref(),
                 settings,
-                |Scrape(config)| Ok(Box::new(granary_agent_scrape::Scrape::start(&config)?)),
+                |Scrape { config, memory_max }| {
+                    Ok(Box::new(granary_agent_scrape::Scrape::start(&config, memory_max)?))
+                },
             ),
             self.planned("statsd", |of| of.statsd.as_ref(), settings, start_statsd),
         ];

@@ -68,6 +68,16 @@ impl Planner for FilePlanner {
         if self.last.as_ref().is_some_and(|last| last.agent_table != settings.agent_table) {
             tracing::warn!("[agent] has changed; restart the agent for that");
         }
+        let needed = settings.memory_needed();
+        if let Some(limit) = granary_agent_kit::memory_limit().filter(|limit| *limit < needed) {
+            let (needed, limit) = (needed >> 20, limit >> 20);
+            tracing::warn!(
+                needed,
+                limit,
+                "the system leaves less memory (MiB) than the settings may take: raise MemoryMax of \
+                 the unit, or lower memory_max of [scrape] or [statsd]"
+            );
+        }
         let plan =
             Collectors { name: &self.name, last: self.last.as_ref(), running }.plan(&settings)?;
         self.last = Some(settings);

@@ -14,6 +14,12 @@ use granary_agent_scrape::Config;
 use granary_agent_services::{Kind, Service};
 use serde::Deserialize;
 
+/// Memory of an agent without what is set for its collectors.
+const BASE_BYTES: u64 = 52 << 20;
+/// What is scraped is kept once by the collector; names, batches and requests of it take as much again,
+/// and the allocator's gaps.
+const SCRAPE_FACTOR: usize = 3;
+
 /// The file, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -84,11 +90,20 @@ pub(crate) struct MongoDb {
 #[serde(deny_unknown_fields)]
 struct ScrapeFile {
     config: std::path::PathBuf,
+    #[serde(default = "scrape_memory_max")]
+    memory_max: usize,
 }
 
-/// What is scraped, as its own file says.
+fn scrape_memory_max() -> usize {
+    granary_agent_scrape::MEMORY_MAX
+}
+
+/// What is scraped, as its own file says, within so many bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scrape(pub(crate) Config);
+pub(crate) struct Scrape {
+    pub(crate) config: Config,
+    pub(crate) memory_max: usize,
+}
 
 /// StatsD lines are received.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -140,7 +155,9 @@ impl Settings {
         }
         let line =
             Line::try_parse_from(words(&written.agent)?).map_err(|cause| cause.to_string())?;
-        let read = |file: ScrapeFile| Config::read(&folder.join(file.config)).map(Scrape);
+        let read = |ScrapeFile { config, memory_max }: ScrapeFile| {
+            Config::read(&folder.join(config)).map(|config| Scrape { config, memory_max })
+        };
         let scrape = written.scrape.map(read).transpose();
         let settings = Self {
             agent: line.agent,
@@ -165,7 +182,20 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The memory that the agent needs when all of them take what they may: what a limit such as
+    /// `MemoryMax` of its unit must leave it.
+    pub(crate) fn memory_needed(&self) -> u64 {
+        let statsd = self.statsd.as_ref().map_or(0, |own| own.memory_max);
+        let scrape = self.scrape.as_ref().map_or(0, |own| own.memory_max);
+        let more = statsd.saturating_add(scrape.saturating_mul(SCRAPE_FACTOR));
+        BASE_BYTES.saturating_add(more as u64)
+    }
+
     fn check(&self) -> Result<(), String> {
+        let least = granary_agent_scrape::MEMORY_MIN;
+        if self.scrape.as_ref().is_some_and(|own| own.memory_max < least) {
+            return Err(format!("scrape.memory_max: must be {least} bytes or more"));
+        }
         if let Some(exec) = &self.exec {
             exec.check().map_err(|fault| format!("exec: {fault}"))?;
         }

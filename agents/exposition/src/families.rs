@@ -55,7 +55,13 @@ impl Family {
 
 /// By name.
 #[derive(Debug, Default)]
-pub struct Families(HashMap<Box<str>, Family>);
+pub struct Families {
+    by_name: HashMap<Box<str>, Family>,
+    bytes: usize,
+}
+
+/// Bytes of a family beside its name and unit.
+const FAMILY_BYTES: usize = 128;
 
 impl Families {
     /// Takes note of a comment, the text behind its `#`.
@@ -92,24 +98,34 @@ impl Families {
     /// Says what unit a family has.
     pub fn set_unit(&mut self, name: &str, unit: &str) {
         if let Some(family) = self.entry(name) {
+            let more = unit.len().saturating_sub(family.unit.len());
             family.unit = unit.into();
+            self.bytes += more;
         }
+    }
+
+    /// The memory that they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What is known of a metric's family.
     pub fn find(&self, metric: &str) -> Option<&Family> {
-        self.0.get(metric).or_else(|| {
+        self.by_name.get(metric).or_else(|| {
             let stem = SUFFIXES.iter().find_map(|suffix| metric.strip_suffix(suffix))?;
-            self.0.get(stem)
+            self.by_name.get(stem)
         })
     }
 
     fn entry(&mut self, name: &str) -> Option<&mut Family> {
         let name = name.trim_matches('"');
-        if self.0.len() >= FAMILIES_MAX && !self.0.contains_key(name) {
-            return None;
+        if !self.by_name.contains_key(name) {
+            if self.by_name.len() >= FAMILIES_MAX {
+                return None;
+            }
+            self.bytes += name.len() + FAMILY_BYTES;
         }
-        Some(self.0.entry(name.into()).or_default())
+        Some(self.by_name.entry(name.into()).or_default())
     }
 }
 

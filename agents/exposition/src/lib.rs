@@ -1,12 +1,13 @@
 //! What exporters show of their metrics: Prometheus and OpenMetrics text, and the same in Protocol
 //! Buffers (the OpenMetrics 1.0 specification; prometheus.io, "Exposition formats").
 //!
-//! The scraping agent reads whole answers with [`read`]; the daemon's import reads files line by
+//! Agents read answers with [`read`] and, while they arrive, with [`read_from`]; the daemon's import reads files line by
 //! line with the parts. This crate knows bytes, never where they come from or where samples go.
 
 mod families;
 mod format;
 mod labels;
+mod pieces;
 mod proto;
 mod read;
 mod text;
@@ -14,5 +15,6 @@ pub mod wire;
 
 pub use families::{Families, Family, Type, kind_of_name};
 pub use format::Format;
-pub use read::{Fault, Sample, fuzz, read};
+pub use pieces::Room;
+pub use read::{Fault, Sample, fuzz, read, read_from};
 pub use text::{Line, Names, Parts, cut, parts};

@@ -8,13 +8,20 @@ use std::{fmt::Write, str};
 
 use crate::{
     Families, Type,
-    read::{Fault, Sample, Take},
+    pieces::Pieces,
+    read::{Fault, LINE_BYTES_MAX, Sample, Take},
     wire::{Fields, Value, WireFault},
 };
 
 /// The families of an answer, each behind its length.
 pub(crate) struct Messages<'a> {
-    rest: Fields<'a>,
+    pieces: Pieces<'a>,
+    known: Known,
+}
+
+/// What is remembered from one family to the next.
+#[derive(Default)]
+struct Known {
     families: Families,
     series: String,
 }
@@ -53,29 +60,32 @@ impl From<WireFault> for End {
 }
 
 impl<'a> Messages<'a> {
-    pub(crate) fn of(body: &'a [u8]) -> Self {
-        Self { rest: Fields::of(body), families: Families::default(), series: String::new() }
+    pub(crate) fn of(pieces: Pieces<'a>) -> Self {
+        Self { pieces, known: Known::default() }
     }
 
     /// Gives each sample to `take`.
     pub(crate) fn read(mut self, take: &mut Take<'_>) -> Result<(), Fault> {
         for index in 0_u64.. {
-            let place = |at: usize| format!("family {index} at byte {at}");
-            let at = self.rest.position();
-            let message =
-                self.rest.delimited().map_err(|fault| Fault::new(place(at), fault.to_string()))?;
-            let Some(message) = message else { break };
-            match self.family(message, take) {
+            let at = self.pieces.position();
+            let fault = |problem| Fault::new(format!("family {index} at byte {at}"), problem);
+            let Some(message) = self.pieces.message().map_err(fault)? else { break };
+            let before = self.known.families.bytes();
+            match self.known.family(message, take) {
                 Ok(()) => {}
-                Err(End::Wire(fault)) => return Err(Fault::new(place(at), fault.to_string())),
-                Err(End::Said(problem)) => return Err(Fault::new(place(at), problem)),
+                Err(End::Wire(cause)) => return Err(fault(cause.to_string())),
+                Err(End::Said(problem)) => return Err(fault(problem)),
             }
+            let more = self.known.families.bytes() - before;
+            self.pieces.take_room(more).map_err(fault)?;
         }
         Ok(())
     }
+}
 
+impl Known {
     /// `MetricFamily`: name 1, type 3, metric 4, unit 5.
-    fn family(&mut self, message: &'a [u8], take: &mut Take<'_>) -> Result<(), End> {
+    fn family(&mut self, message: &[u8], take: &mut Take<'_>) -> Result<(), End> {
         let mut family = FamilyMessage::default();
         let mut unit = "";
         let mut fields = Fields::of(message);
@@ -203,6 +213,10 @@ impl<'a> Messages<'a> {
             quote(&mut self.series, value);
         }
         self.series.push('}');
+        if self.series.len() > LINE_BYTES_MAX {
+            let problem = format!("a series of more than {LINE_BYTES_MAX} bytes");
+            return Err(End::Said(problem));
+        }
         let series = self.series.as_bytes();
         let sample = Sample { series, value, time_ms: metric.time_ms, start_ms };
         take(sample, &self.families).map_err(End::Said)

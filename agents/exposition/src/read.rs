@@ -1,7 +1,10 @@
 //! A whole answer of an exporter: sample by sample, or what is wrong with it and where.
 
+use std::io::Read;
+
 use crate::{
-    Families, Format, cut,
+    Families, Format, Room, cut,
+    pieces::Pieces,
     proto::{self, Messages},
 };
 
@@ -36,6 +39,8 @@ impl Fault {
 
 /// Longest part of a line that a fault shows.
 const SHOWN_BYTES_MAX: usize = 100;
+/// A line is cut into labels as a whole: a longer one is refused.
+pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Reads an answer. `take` gets each sample with what is known of families by then; what it says
 /// is wrong with a sample ends the reading.
@@ -45,25 +50,43 @@ const SHOWN_BYTES_MAX: usize = 100;
 pub fn read(
     body: &[u8],
     format: Format,
+    take: impl FnMut(Sample<'_>, &Families) -> Result<(), String>,
+) -> Result<(), Fault> {
+    read_from(&mut &*body, format, &mut |_| Ok(()), take)
+}
+
+/// As [`read`], of an answer that is still arriving: no more of it is held than a line or a family,
+/// and the names of its families. `room` is asked before memory is taken.
+///
+/// # Errors
+/// As [`read`], and when the answer cannot be read to its end or there is no room.
+pub fn read_from<'a>(
+    answer: &'a mut dyn Read,
+    format: Format,
+    room: &'a mut Room<'a>,
     mut take: impl FnMut(Sample<'_>, &Families) -> Result<(), String>,
 ) -> Result<(), Fault> {
+    let pieces = Pieces::of(answer, room);
     match format {
-        Format::Protobuf => Messages::of(body).read(&mut take),
-        Format::Prometheus | Format::OpenMetrics => read_text(body, format, &mut take),
+        Format::Protobuf => Messages::of(pieces).read(&mut take),
+        Format::Prometheus | Format::OpenMetrics => read_text(pieces, format, &mut take),
     }
 }
 
 /// What takes the samples.
 pub(crate) type Take<'a> = dyn FnMut(Sample<'_>, &Families) -> Result<(), String> + 'a;
 
-fn read_text(body: &[u8], format: Format, take: &mut Take<'_>) -> Result<(), Fault> {
+fn read_text(mut pieces: Pieces<'_>, format: Format, take: &mut Take<'_>) -> Result<(), Fault> {
     let mut families = Families::default();
     let mut has_ended = false;
-    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
+    for number in 1_u64.. {
+        let place = || format!("line {number}");
+        let line = pieces.line(LINE_BYTES_MAX);
+        let Some(line) = line.map_err(|problem| Fault::new(place(), problem))? else { break };
         let line = line.trim_ascii();
         let fault = |problem: String| {
             let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
-            Fault::new(format!("line {}", index + 1), format!("{problem}: {shown:?}"))
+            Fault::new(place(), format!("{problem}: {shown:?}"))
         };
         if line.is_empty() {
             continue;
@@ -73,8 +96,11 @@ fn read_text(body: &[u8], format: Format, take: &mut Take<'_>) -> Result<(), Fau
         }
         if let Some(comment) = line.strip_prefix(b"#") {
             has_ended = format == Format::OpenMetrics && comment.trim_ascii() == b"EOF";
+            let before = families.bytes();
             let noted = families.note(&String::from_utf8_lossy(comment));
             noted.map_err(|problem| fault(problem.to_owned()))?;
+            let more = families.bytes() - before;
+            pieces.take_room(more).map_err(|problem| Fault::new(place(), problem))?;
             continue;
         }
         let cut = cut(line).map_err(|problem| fault(problem.to_owned()))?;

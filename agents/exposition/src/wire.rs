@@ -76,17 +76,6 @@ impl<'a> Fields<'a> {
         Ok(Some(((tag >> 3) as u32, value)))
     }
 
-    /// The next message of a row of messages, each behind its length; `None` at the end.
-    ///
-    /// # Errors
-    /// When it is cut off.
-    pub fn delimited(&mut self) -> Result<Option<&'a [u8]>, WireFault> {
-        if self.at >= self.message.len() {
-            return Ok(None);
-        }
-        self.bytes().map(Some)
-    }
-
     #[inline]
     fn bytes(&mut self) -> Result<&'a [u8], WireFault> {
         let length = self.varint()? as usize;

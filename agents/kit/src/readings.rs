@@ -30,6 +30,11 @@ pub trait Source {
         self.sample(now_ms, readings)
     }
 
+    /// What is sampled, for the log where several sources have one name.
+    fn place(&self) -> String {
+        self.name().to_owned()
+    }
+
     /// When the host was booted, in Unix milliseconds, if this source knows.
     fn booted_ms(&self) -> Option<i64> {
         None
@@ -271,8 +276,8 @@ mod tests {
         readings.append_at(apart, 7);
         let known = readings.known().iter().map(|own| (own.series.metric(), own.time_ms));
         assert_eq!(known.collect::<Vec<_>>(), [("b", 7), ("a", 5)]);
-        let tags = [("script".to_owned(), "s".to_owned())];
-        assert!(readings.known().iter().all(|own| own.series.tags() == tags));
+        let has_tag = |own: &KnownReading| own.series.tags().eq([("script", "s")]);
+        assert!(readings.known().iter().all(has_tag));
     }
 
     #[test]

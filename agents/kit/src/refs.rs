@@ -11,12 +11,17 @@ use std::{
 use granary_protocol::{Batch, Kind, SeriesDefinition};
 
 use crate::{
-    Readings,
+    Readings, Series,
     readings::Reading,
     relabel::{self, Labels, Rule},
     series::Place,
     spool::{SERIES_BYTES_MAX, SERIES_MAX},
 };
+
+/// Samples of a batch, at most: a round with more becomes several.
+const BATCH_SAMPLES_MAX: usize = 25_000;
+/// Series that a batch defines, at most.
+const BATCH_DEFINITIONS_MAX: usize = 5_000;
 
 /// The label that rules see the metric's name under.
 const NAME: &str = "__name__";
@@ -45,9 +50,9 @@ pub(crate) struct Refs {
 struct Full;
 
 impl Refs {
-    /// Goes on with the refs that the spool holds. Series that have none yet go through the rules.
-    pub(crate) fn new(definitions: &[SeriesDefinition], rules: Vec<Rule>) -> Self {
-        let mut refs = Self {
+    /// No series yet. Those that have no ref go through the rules.
+    pub(crate) fn new(rules: Vec<Rule>) -> Self {
+        Self {
             id: new_id(),
             rules,
             known: HashMap::new(),
@@ -56,14 +61,15 @@ impl Refs {
             next_ref: 0,
             seen: Vec::new(),
             round: 0,
-        };
-        for definition in definitions {
-            let key = key_of(definition);
-            refs.known_bytes += key.len();
-            refs.known.insert(key, definition.reference);
-            refs.next_ref = refs.next_ref.max(definition.reference.saturating_add(1));
         }
-        refs
+    }
+
+    /// Takes note of a series that the spool holds.
+    pub(crate) fn remember(&mut self, definition: &SeriesDefinition) {
+        let key = key_of(definition);
+        self.known_bytes += key.len();
+        self.known.insert(key, definition.reference);
+        self.next_ref = self.next_ref.max(definition.reference.saturating_add(1));
     }
 
     /// Takes other rules, for all series.
@@ -77,19 +83,29 @@ impl Refs {
         }
     }
 
-    /// The batch of a round, without epoch and number. A series read twice in a round at one time
-    /// counts once, and past the limit no series is added; both become problems.
-    pub(crate) fn batch(
+    /// Gives the batches of a round, at least one, without epoch and number. A series read twice in a
+    /// round at one time counts once, and past the limit no series is added; both become problems.
+    ///
+    /// # Errors
+    /// The first that `take` has.
+    pub(crate) fn batches<E>(
         &mut self,
-        agent: &str,
-        time_ms: i64,
+        (agent, time_ms): (&str, i64),
         readings: &Readings,
         problems: &mut BTreeMap<String, String>,
-    ) -> Batch {
+        mut take: impl FnMut(Batch) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.round += 1;
-        let mut batch = Batch { agent: agent.to_owned(), ..Batch::default() };
+        let new = || Batch { agent: agent.to_owned(), ..Batch::default() };
+        let mut batch = new();
+        let mut give_if_full = |batch: &mut Batch| {
+            let is_full = batch.values.len() >= BATCH_SAMPLES_MAX
+                || batch.series.len() >= BATCH_DEFINITIONS_MAX;
+            if is_full { take(finish(std::mem::replace(batch, new()), time_ms)) } else { Ok(()) }
+        };
         let mut key = String::new();
         for reading in readings.as_slice() {
+            give_if_full(&mut batch)?;
             key.clear();
             let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
@@ -98,28 +114,28 @@ impl Refs {
             self.push(place, sample, &reading.metric, &mut batch, problems);
         }
         for reading in readings.known() {
-            let series = &reading.series;
-            let place = if let Some(place) = series.place(self.id) {
-                Ok(place)
-            } else {
-                let definition = series.define(readings.common());
-                let key = key_of(&definition);
-                let place = self.place(&key, || definition, &mut batch.series);
-                if let Ok(place) = place {
-                    series.set_place(self.id, place);
-                }
-                place
-            };
+            give_if_full(&mut batch)?;
+            let place = self.place_known(&reading.series, readings, &mut batch.series);
             let sample = (reading.value, reading.time_ms, reading.start_ms);
-            self.push(place, sample, series.metric(), &mut batch, problems);
+            self.push(place, sample, reading.series.metric(), &mut batch, problems);
         }
-        if batch.starts.iter().all(|start| *start == 0) {
-            batch.starts.clear();
+        take(finish(batch, time_ms))
+    }
+
+    fn place_known(
+        &mut self,
+        series: &Series,
+        readings: &Readings,
+        added: &mut Vec<SeriesDefinition>,
+    ) -> Result<Place, Full> {
+        if let Some(place) = series.place(self.id) {
+            return Ok(place);
         }
-        if batch.times.iter().all(|time| *time == time_ms) {
-            batch.times = vec![time_ms];
-        }
-        batch
+        let definition = series.define(readings.common());
+        let key = key_of(&definition);
+        let place = self.place(&key, || definition, added)?;
+        series.set_place(self.id, place);
+        Ok(place)
     }
 
     fn push(
@@ -207,6 +223,17 @@ impl Refs {
         added.push(SeriesDefinition { reference, ..definition });
         Ok(Place::Ref(reference))
     }
+}
+
+/// Leaves out what all samples have in common.
+fn finish(mut batch: Batch, time_ms: i64) -> Batch {
+    if batch.starts.iter().all(|start| *start == 0) {
+        batch.starts.clear();
+    }
+    if batch.times.iter().all(|time| *time == time_ms) {
+        batch.times = vec![time_ms];
+    }
+    batch
 }
 
 /// A number that no other has in this process.

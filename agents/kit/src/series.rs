@@ -8,15 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use granary_protocol::{Kind, SeriesDefinition};
 
 /// A series that is described once.
+///
+/// Agents keep hundreds of thousands of them, so all names are one text.
 #[derive(Debug)]
 pub struct Series {
-    metric: String,
-    tags: Vec<(String, String)>,
+    /// Metric, unit, then name and value of each tag, sorted by name, one behind the other.
+    text: Box<str>,
+    /// Where each of them ends.
+    ends: Box<[u32]>,
     kind: Kind,
-    unit: String,
     /// Who placed it, and where; see [`Place`].
     placed: AtomicU64,
 }
+
+/// Bytes that the allocator and the counters of an `Arc` take for a series.
+const OVERHEAD_BYTES: usize = 64;
 
 /// What becomes of a series' readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +45,13 @@ impl Series {
     ) -> Self {
         tags.sort_unstable();
         let (metric, unit) = (metric.into(), unit.into());
-        Self { metric, tags, kind, unit, placed: AtomicU64::new(0) }
+        let pairs = tags.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        let (mut text, mut ends) = (String::new(), Vec::with_capacity(2 + 2 * tags.len()));
+        for part in [metric.as_str(), unit.as_str()].into_iter().chain(pairs) {
+            text.push_str(part);
+            ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        }
+        Self { text: text.into(), ends: ends.into(), kind, placed: AtomicU64::new(0) }
     }
 
     /// How its values are to be read.
@@ -49,12 +61,28 @@ impl Series {
 
     /// What is measured.
     pub fn metric(&self) -> &str {
-        &self.metric
+        self.part(0)
+    }
+
+    /// The unit of its values; empty when there is none.
+    pub fn unit(&self) -> &str {
+        self.part(1)
     }
 
     /// Where it is measured, by name.
-    pub fn tags(&self) -> &[(String, String)] {
-        &self.tags
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        (2..self.ends.len()).step_by(2).map(|at| (self.part(at), self.part(at + 1)))
+    }
+
+    /// The memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.text.len() + size_of_val(&*self.ends) + OVERHEAD_BYTES
+    }
+
+    fn part(&self, at: usize) -> &str {
+        let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
+        let start = at.checked_sub(1).map_or(0, end);
+        self.text.get(start..end(at)).unwrap_or_default()
     }
 
     /// The same with the common tags where it lacks them.
@@ -65,7 +93,8 @@ impl Series {
 
     /// Its definition, with the common tags where it lacks them.
     pub(crate) fn define(&self, common: &[(String, String)]) -> SeriesDefinition {
-        let mut tags = self.tags.clone();
+        let own = self.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut tags: Vec<_> = own.collect();
         for (key, value) in common {
             if !tags.iter().any(|(own, _)| own == key) {
                 tags.push((key.clone(), value.clone()));
@@ -74,10 +103,10 @@ impl Series {
         tags.sort_unstable();
         SeriesDefinition {
             reference: 0,
-            metric: self.metric.clone(),
+            metric: self.metric().to_owned(),
             tags,
             kind: self.kind,
-            unit: self.unit.clone(),
+            unit: self.unit().to_owned(),
         }
     }
 
@@ -97,5 +126,25 @@ impl Series {
             Place::Dropped => DROPPED,
         };
         self.placed.store(u64::from(owner) << 32 | u64::from(place), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_defined_as_it_was_described() {
+        let tags = [("b", "x\0y"), ("a", ""), ("c", "ü")];
+        let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let series = Series::new("m", own(&tags), Kind::Counter, "bytes");
+        assert_eq!((series.metric(), series.unit(), series.kind()), ("m", "bytes", Kind::Counter));
+        assert_eq!(series.tags().collect::<Vec<_>>(), [("a", ""), ("b", "x\0y"), ("c", "ü")]);
+        let defined = series.define(&own(&[("b", "other"), ("aa", "1")]));
+        assert_eq!(defined.tags, own(&[("a", ""), ("aa", "1"), ("b", "x\0y"), ("c", "ü")]));
+        assert_eq!((&*defined.metric, &*defined.unit), ("m", "bytes"));
+        assert_eq!(Series::new("", Vec::new(), Kind::Gauge, "").metric(), "");
     }
 }

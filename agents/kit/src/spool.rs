@@ -281,17 +281,19 @@ impl Spool {
         Ok(definitions)
     }
 
-    /// Every definition of the epoch.
-    pub(crate) fn all_definitions(&self) -> Result<Vec<SeriesDefinition>, SpoolError> {
+    /// Gives every definition of the epoch.
+    pub(crate) fn each_definition(
+        &self,
+        mut take: impl FnMut(SeriesDefinition),
+    ) -> Result<(), SpoolError> {
         const OPERATION: &str = "read series definitions";
         let txn = self.db.begin_read().map_err(at(OPERATION))?;
         let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
-        let mut definitions = Vec::new();
         for entry in table.iter().map_err(at(OPERATION))? {
             let (_, bytes) = entry.map_err(at(OPERATION))?;
-            definitions.extend(decode_definition(bytes.value()));
+            decode_definition(bytes.value()).into_iter().for_each(&mut take);
         }
-        Ok(definitions)
+        Ok(())
     }
 
     /// What is waiting.

@@ -4,6 +4,7 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
+    io::Read,
     sync::Arc,
 };
 
@@ -11,19 +12,28 @@ use granary_agent_kit::{
     KnownReading, Series,
     relabel::{self, Labels},
 };
-use granary_exposition::{Families, Format, Names, Sample, parts, read};
+use granary_exposition::{Families, Format, Names, Sample, parts, read_from};
 use granary_protocol::{Kind, STALE_MARKER};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::{config::Job, target::Target};
+use crate::{
+    config::Job,
+    memory::{Lease, Memory, Samples},
+    target::Target,
+};
 
 const NAME: &str = "__name__";
 /// Series of one target, whatever its limit is.
 const SERIES_MAX: usize = 200_000;
+/// Bytes of a known series beside itself, in a table that grows.
+const KNOWN_BYTES: usize = 2 * size_of::<(u128, Known)>();
 
 /// The series that a target has shown lately.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shown {
+    /// What they take.
+    lease: Lease,
+    memory: Arc<Memory>,
     /// By the hash of the bytes in which the target writes them.
     series: HashMap<u128, Known>,
     round: u64,
@@ -42,10 +52,16 @@ struct Known {
     is_timed: bool,
 }
 
+impl Known {
+    fn bytes(&self) -> usize {
+        KNOWN_BYTES + self.series.as_ref().map_or(0, |series| series.bytes())
+    }
+}
+
 /// What an answer holds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Taken {
-    pub(crate) readings: Vec<KnownReading>,
+    pub(crate) samples: Samples,
     /// Samples that the target showed.
     pub(crate) scraped: u64,
     /// Samples that the rules left.
@@ -74,7 +90,13 @@ const REPORTS: [(&str, &str); 5] = [
 ];
 
 impl Shown {
-    /// Takes an answer in. Series that were in the last one and are not in this one end.
+    /// No series yet.
+    pub(crate) fn new(memory: &Arc<Memory>) -> Self {
+        let (series, reports) = (HashMap::new(), Vec::new());
+        Self { lease: memory.lease(), memory: Arc::clone(memory), series, round: 0, reports }
+    }
+
+    /// Takes an answer in while it arrives. Series that were in the last one and are not in this one end.
     ///
     /// # Errors
     /// When it cannot be read, or breaks a limit: nothing of it counts, and what was shown before
@@ -83,36 +105,39 @@ impl Shown {
         &mut self,
         (job, target): (&Job, &Target),
         external: &Labels,
-        (body, format): (&[u8], Format),
+        (answer, format): (&mut dyn Read, Format),
         time_ms: i64,
     ) -> Result<Taken, (u64, String)> {
         self.round += 1;
-        let mut taken = Taken::default();
+        let mut taken = Taken { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
         let of_target = OfTarget { job, target, external };
-        let outcome = read(body, format, |sample, families| {
-            self.sample(&of_target, sample, families, time_ms, &mut taken)
-        });
+        let reading = self.memory.lease();
+        let outcome =
+            read_from(answer, format, &mut |bytes| reading.take(bytes), |sample, families| {
+                self.sample(&of_target, sample, families, time_ms, &mut taken)
+            });
         outcome.map_err(|fault| (taken.scraped, fault.to_string()))?;
-        taken.kept = taken.readings.len() as u64;
-        self.end(time_ms, |known, round| known.round == round, &mut taken.readings);
+        taken.kept = taken.samples.readings.len() as u64;
+        self.end(time_ms, |known, round| known.round == round, &mut taken.samples);
         Ok(taken)
     }
 
     /// The target did not answer, or is gone: all that it showed ends.
-    pub(crate) fn end_all(&mut self, time_ms: i64) -> Vec<KnownReading> {
-        let mut readings = Vec::new();
-        self.end(time_ms, |_, _| false, &mut readings);
-        readings
+    pub(crate) fn end_all(&mut self, time_ms: i64) -> Samples {
+        let mut samples = self.memory.samples();
+        self.end(time_ms, |_, _| false, &mut samples);
+        samples
     }
 
-    /// How the scrape went, as readings.
+    /// Adds how the scrape went.
     pub(crate) fn report(
         &mut self,
         target: &Target,
         external: &Labels,
         report: Report,
         time_ms: i64,
-    ) -> Vec<KnownReading> {
+        samples: &mut Samples,
+    ) {
         let Report { is_up, seconds, scraped, kept, added } = report;
         let values =
             [f64::from(u8::from(is_up)), seconds, scraped as f64, kept as f64, added as f64];
@@ -124,18 +149,15 @@ impl Shown {
             };
             self.reports = REPORTS.iter().map(series).collect();
         }
-        let reading = |(series, value): (&Arc<Series>, f64)| KnownReading {
-            series: Arc::clone(series),
-            value,
-            time_ms,
-            start_ms: None,
-        };
-        self.reports.iter().zip(values).map(reading).collect()
+        for (series, value) in self.reports.iter().zip(values) {
+            let series = Arc::clone(series);
+            samples.push_always(KnownReading { series, value, time_ms, start_ms: None });
+        }
     }
 
     /// Of a target that is gone, its reports end too.
-    pub(crate) fn end_reports(&self, time_ms: i64) -> Vec<KnownReading> {
-        self.reports.iter().map(|series| stale(series, time_ms)).collect()
+    pub(crate) fn end_reports(&self, time_ms: i64, samples: &mut Samples) {
+        self.reports.iter().for_each(|series| samples.push_always(stale(series, time_ms)));
     }
 
     fn sample(
@@ -158,7 +180,9 @@ impl Shown {
             }
             Entry::Vacant(free) => {
                 let series = of_target.describe(sample.series, families)?.map(Arc::new);
-                free.insert(Known { series, round: 0, is_sent: false, is_timed: false })
+                let known = Known { series, round: 0, is_sent: false, is_timed: false };
+                self.lease.take(known.bytes())?;
+                free.insert(known)
             }
         };
         let Some(series) = &known.series else {
@@ -173,34 +197,35 @@ impl Shown {
         known.round = round;
         known.is_timed = honored.is_some();
         let limit = of_target.job.sample_limit;
-        if limit > 0 && taken.readings.len() as u64 >= limit {
+        if limit > 0 && taken.samples.readings.len() as u64 >= limit {
             return Err(format!("more samples than the sample_limit of {limit}"));
         }
-        taken.readings.push(KnownReading {
+        taken.samples.push(KnownReading {
             series: Arc::clone(series),
             value: sample.value,
             time_ms: honored.unwrap_or(time_ms),
             start_ms: sample.start_ms,
-        });
-        Ok(())
+        })
     }
 
     /// Forgets the series that `stays` does not keep, and says that they have ended.
-    fn end(
-        &mut self,
-        time_ms: i64,
-        stays: impl Fn(&Known, u64) -> bool,
-        readings: &mut Vec<KnownReading>,
-    ) {
-        let round = self.round;
+    fn end(&mut self, time_ms: i64, stays: impl Fn(&Known, u64) -> bool, samples: &mut Samples) {
+        let (round, lease) = (self.round, &self.lease);
         self.series.retain(|_, known| {
             let is_kept = stays(known, round);
-            if !is_kept && known.is_sent && !known.is_timed {
-                readings.extend(known.series.as_ref().map(|series| stale(series, time_ms)));
+            if !is_kept {
+                let ends = known.series.as_ref().filter(|_| known.is_sent && !known.is_timed);
+                match ends {
+                    Some(own) => samples.push_last(stale(own, time_ms), (lease, known.bytes())),
+                    None => lease.give_back(known.bytes()),
+                }
             }
             known.is_sent = is_kept;
             is_kept
         });
+        if self.series.capacity() > 4 * self.series.len() {
+            self.series.shrink_to_fit();
+        }
     }
 }
 

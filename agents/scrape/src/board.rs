@@ -3,17 +3,19 @@
 //!
 //! Must never know: threads, requests, answers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-
-use granary_agent_kit::KnownReading;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use crate::{
     answer::Shown,
+    memory::{Memory, Samples},
     target::{Assigned, Target},
 };
 
-/// Samples that wait for the next round, at most; the oldest answers make room.
-const WAITING_SAMPLES_MAX: usize = 2_000_000;
+/// Answers that wait for the next round take this part of the memory at most; the oldest make room.
+const WAITING_SHARE: usize = 2;
 /// A scrape counts at the time that it was due when it begins this soon after: slots stay even.
 const TOLERANCE_MS: i64 = 50;
 
@@ -43,8 +45,9 @@ pub(crate) struct Ticket {
 }
 
 /// The shared state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Board {
+    memory: Arc<Memory>,
     entries: BTreeMap<TargetId, Entry>,
     by_hash: HashMap<(usize, u64), TargetId>,
     due: BTreeSet<(i64, TargetId)>,
@@ -52,8 +55,7 @@ pub(crate) struct Board {
     /// When the next target was asked for last.
     looked_ms: i64,
     /// Answers that no round has taken yet.
-    waiting: VecDeque<Vec<KnownReading>>,
-    waiting_samples: usize,
+    waiting: VecDeque<Samples>,
     dropped_samples: u64,
     missed: u64,
     /// What discovery says is wrong, by its place.
@@ -67,9 +69,28 @@ pub(crate) struct Counts {
     pub(crate) down: u64,
     pub(crate) missed: u64,
     pub(crate) dropped_samples: u64,
+    /// Answers that had no room, and bytes that all targets take now.
+    pub(crate) without_room: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Board {
+    /// No targets yet.
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            memory,
+            entries: BTreeMap::new(),
+            by_hash: HashMap::new(),
+            due: BTreeSet::new(),
+            next_id: 0,
+            looked_ms: 0,
+            waiting: VecDeque::new(),
+            dropped_samples: 0,
+            missed: 0,
+            faults: HashMap::new(),
+        }
+    }
+
     /// Says which targets a job has now. Those that it had before go on as they are; those that
     /// are gone end.
     pub(crate) fn assign(&mut self, job_index: usize, targets: Vec<Assigned>, now_ms: i64) {
@@ -83,7 +104,7 @@ impl Board {
             let id = self.next_id;
             self.next_id += 1;
             let due_ms = assigned.target.next_after(now_ms);
-            let shown = Some(Shown::default());
+            let shown = Some(Shown::new(&self.memory));
             let entry = Entry { assigned, shown, due_ms, problem: None, is_scraped: false };
             self.entries.insert(id, entry);
             self.by_hash.insert(hash, id);
@@ -175,11 +196,11 @@ impl Board {
     pub(crate) fn done(
         &mut self,
         ticket: Ticket,
-        readings: Vec<KnownReading>,
+        samples: Samples,
         problem: Option<String>,
         now_ms: i64,
     ) {
-        self.wait(readings);
+        self.wait(samples);
         match self.entries.get_mut(&ticket.id) {
             Some(entry) => {
                 entry.shown = Some(ticket.shown);
@@ -191,8 +212,7 @@ impl Board {
     }
 
     /// The answers since this was asked last.
-    pub(crate) fn take(&mut self) -> VecDeque<Vec<KnownReading>> {
-        self.waiting_samples = 0;
+    pub(crate) fn take(&mut self) -> VecDeque<Samples> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -230,25 +250,27 @@ impl Board {
             down: down.len() as u64,
             missed: self.missed,
             dropped_samples: self.dropped_samples,
+            without_room: self.memory.refused(),
+            bytes: self.memory.used() as u64,
         }
     }
 
     fn end(&mut self, mut shown: Shown, now_ms: i64) {
-        let mut readings = shown.end_all(now_ms);
-        readings.extend(shown.end_reports(now_ms));
-        self.wait(readings);
+        let mut samples = shown.end_all(now_ms);
+        shown.end_reports(now_ms, &mut samples);
+        self.wait(samples);
     }
 
-    fn wait(&mut self, readings: Vec<KnownReading>) {
-        if readings.is_empty() {
+    fn wait(&mut self, samples: Samples) {
+        if samples.readings.is_empty() {
             return;
         }
-        self.waiting_samples += readings.len();
-        self.waiting.push_back(readings);
-        while self.waiting_samples > WAITING_SAMPLES_MAX && self.waiting.len() > 1 {
-            let dropped = self.waiting.pop_front().map_or(0, |readings| readings.len());
-            self.waiting_samples -= dropped;
-            self.dropped_samples += dropped as u64;
+        self.waiting.push_back(samples);
+        let mut bytes: usize = self.waiting.iter().map(Samples::bytes).sum();
+        while bytes > self.memory.max() / WAITING_SHARE && self.waiting.len() > 1 {
+            let Some(dropped) = self.waiting.pop_front() else { break };
+            bytes -= dropped.bytes();
+            self.dropped_samples += dropped.readings.len() as u64;
         }
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! Must never know: what the answer says.
 
-use std::{io::Read, path::Path, time::Duration};
+use std::{
+    io::{self, Read},
+    path::Path,
+    time::Duration,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::read::MultiGzDecoder;
@@ -56,7 +60,7 @@ impl Client {
         Ok(Self { http, accept: accept(&job.scrape_protocols) })
     }
 
-    /// Asks a target; the answer is in `body`, decompressed.
+    /// Asks a target; the answer is read from what is given, decompressed.
     ///
     /// # Errors
     /// Why there is none.
@@ -64,9 +68,7 @@ impl Client {
         &self,
         job: &Job,
         target: &Target,
-        body: &mut Vec<u8>,
-    ) -> Result<Format, String> {
-        body.clear();
+    ) -> Result<(Format, Box<dyn Read>), String> {
         let authorization = authorization(job)?;
         let watch = Stopwatch::start();
         let mut sent = self.send(job, target, authorization.as_deref(), target.timeout);
@@ -75,25 +77,38 @@ impl Client {
             // A connection that was kept has ended meanwhile, as when the target was restarted.
             sent = self.send(job, target, authorization.as_deref(), left);
         }
-        let mut answer = sent.map_err(|cause| cause.to_string())?;
+        let answer = sent.map_err(|cause| cause.to_string())?;
         if answer.status() != 200 {
             return Err(format!("the target answered {}", answer.status()));
         }
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         let format = Format::of_content_type(text(CONTENT_TYPE).unwrap_or_default());
         let is_gzip = text(CONTENT_ENCODING).is_some_and(|own| own.eq_ignore_ascii_case("gzip"));
+        let raw = answer.into_body().into_reader();
+        let answer: Box<dyn Read> =
+            if is_gzip { Box::new(MultiGzDecoder::new(raw)) } else { Box::new(raw) };
         let limit = job.body_bytes_max();
-        let raw = answer.body_mut().as_reader();
-        let read = if is_gzip {
-            MultiGzDecoder::new(raw).take(limit + 1).read_to_end(body)
-        } else {
-            raw.take(limit + 1).read_to_end(body)
+        Ok((format, Box::new(Limited { answer, limit, left: limit })))
+    }
+}
+
+/// An answer that may have so many bytes.
+struct Limited {
+    answer: Box<dyn Read>,
+    limit: u64,
+    left: u64,
+}
+
+impl Read for Limited {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.answer.read(into)?;
+        let Some(left) = self.left.checked_sub(read as u64) else {
+            let limit = self.limit;
+            let fault = format!("the answer is longer than body_size_limit, {limit} bytes");
+            return Err(io::Error::other(fault));
         };
-        read.map_err(|cause| cause.to_string())?;
-        if body.len() as u64 > limit {
-            return Err(format!("the answer is longer than body_size_limit, {limit} bytes"));
-        }
-        Ok(format)
+        self.left = left;
+        Ok(read)
     }
 }
 
@@ -210,12 +225,21 @@ mod tests {
         let found = [("__address__", address)].into_iter().collect();
         let target = Target::new(&job, &found).unwrap().unwrap();
         let client = Client::new(&job).unwrap();
-        let mut body = Vec::new();
         for _ in 0..2 {
-            assert_eq!(client.get(&job, &target, &mut body), Ok(Format::Prometheus));
-            assert_eq!(body, b"a 1\n");
+            let (format, mut answer) = client.get(&job, &target).unwrap();
+            assert_eq!(format, Format::Prometheus);
+            assert_eq!(io::read_to_string(&mut answer).unwrap(), "a 1\n");
         }
         server.join().unwrap();
+    }
+
+    #[test]
+    fn an_answer_is_read_up_to_its_limit() {
+        for (limit, is_whole) in [(3, true), (2, false)] {
+            let mut answer = Limited { answer: Box::new(&b"abc"[..]), limit, left: limit };
+            let read = io::read_to_string(&mut answer);
+            assert_eq!(read.is_ok(), is_whole, "{read:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use granary_agent_kit::{AgentArgs, Source};
-use granary_agent_scrape::{Config, Scrape};
+use granary_agent_scrape::{Config, MEMORY_MAX, Scrape};
 
 /// Scrapes Prometheus and OpenMetrics endpoints and delivers their samples to granary.
 #[derive(Debug, Parser)]
@@ -13,6 +13,10 @@ struct Args {
     /// What is scraped, in the form of a prometheus.yml
     #[arg(long, value_name = "FILE")]
     scrape_config: PathBuf,
+    /// Bytes that all targets together take, at most: their series, their answers and what waits for
+    /// a round. A scrape that finds no room fails and is counted
+    #[arg(long, value_name = "BYTES", default_value_t = MEMORY_MAX)]
+    scrape_memory_max: usize,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -23,6 +27,7 @@ fn main() -> ExitCode {
 
 fn start(args: &Args) -> anyhow::Result<()> {
     let config = Config::read(&args.scrape_config)?;
-    let sources: Vec<Box<dyn Source>> = vec![Box::new(Scrape::start(&config)?)];
+    let sources: Vec<Box<dyn Source>> =
+        vec![Box::new(Scrape::start(&config, args.scrape_memory_max)?)];
     Ok(granary_agent_kit::run("scrape", &args.agent, sources)?)
 }

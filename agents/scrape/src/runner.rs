@@ -22,6 +22,7 @@ use crate::{
     board::Board,
     config::{Config, Job},
     fetch::Client,
+    memory::Memory,
 };
 
 /// The work of each thread is shallow; TLS needs the most.
@@ -41,7 +42,7 @@ pub(crate) struct Shared {
 }
 
 /// What changes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) board: Board,
     has_ended: bool,
@@ -67,7 +68,7 @@ impl State {
 }
 
 impl Shared {
-    fn new(config: &Config) -> io::Result<Self> {
+    fn new(config: &Config, memory_max: usize) -> io::Result<Self> {
         let client = |job: &Job| {
             let client = Client::new(job)
                 .map_err(|cause| io::Error::other(format!("job {:?}: {cause}", job.job_name)))?;
@@ -75,7 +76,13 @@ impl Shared {
         };
         let jobs: Vec<_> = config.jobs().iter().map(client).collect::<io::Result<_>>()?;
         Ok(Self {
-            state: Mutex::new(State { unasked: jobs.len(), ..State::default() }),
+            state: Mutex::new(State {
+                board: Board::new(Memory::new(memory_max)),
+                has_ended: false,
+                unasked: jobs.len(),
+                workers: 0,
+                idle: 0,
+            }),
             changed: Condvar::new(),
             ended: Condvar::new(),
             jobs,
@@ -128,8 +135,8 @@ impl Runner {
     ///
     /// # Errors
     /// When a certificate cannot be read, or the system gives no thread.
-    pub(crate) fn start(config: &Config) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(config)?);
+    pub(crate) fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new(config, memory_max)?);
         let mut runner = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for index in 0..shared.jobs.len() {
             runner.discover(index)?;

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use granary_agent_kit::{Readings, Source, SourceError, Stopwatch, unix_ms};
 
-use crate::{board::Counts, config::Config, runner::Runner};
+use crate::{board::Counts, config::Config, memory::MEMORY_MIN, runner::Runner};
 
 /// A round by itself waits for answers as long, beyond the longest timeout of a target.
 const ALONE_GRACE: Duration = Duration::from_secs(1);
@@ -19,13 +19,17 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    /// Begins to scrape what the settings say.
+    /// Begins to scrape what the settings say, within so many bytes for all targets together.
     ///
     /// # Errors
-    /// When a certificate cannot be read, or the system gives no thread.
-    pub fn start(config: &Config) -> io::Result<Self> {
+    /// When a certificate cannot be read, the memory is too little, or the system gives no thread.
+    pub fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
+        if memory_max < MEMORY_MIN {
+            let fault = format!("scrape_memory_max is {memory_max}; use {MEMORY_MIN} or more");
+            return Err(io::Error::other(fault));
+        }
         let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
-        let runner = Runner::start(config)?;
+        let runner = Runner::start(config, memory_max)?;
         Ok(Self { runner, timeout_max: timeout_max.unwrap_or_default() })
     }
 }
@@ -40,17 +44,19 @@ impl Source for Scrape {
         let board = &mut state.board;
         let (answers, counts, problems) = (board.take(), board.counts(), board.problems());
         drop(state);
-        for reading in answers.into_iter().flatten() {
-            readings.push_known(reading);
+        for samples in answers {
+            samples.readings.into_iter().for_each(|reading| readings.push_known(reading));
         }
         for (place, cause) in problems {
             readings.problem(place, cause);
         }
-        let Counts { up, down, missed, dropped_samples } = counts;
+        let Counts { up, down, missed, dropped_samples, without_room, bytes } = counts;
         for (state, targets) in [("up", up), ("down", down)] {
             readings.gauge("agent_scrape_targets", "targets", &[("state", state)], targets as f64);
         }
+        readings.gauge("agent_scrape_memory_bytes", "bytes", &[], bytes as f64);
         for (metric, unit, total) in [
+            ("agent_scrapes_without_room_total", "scrapes", without_room),
             ("agent_scrapes_missed_total", "scrapes", missed),
             ("agent_scrape_samples_dropped_total", "samples", dropped_samples),
         ] {

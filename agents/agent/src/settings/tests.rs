@@ -40,6 +40,22 @@ fn the_agents_options_are_those_of_the_command_line() {
     assert_eq!((settings.rules.len(), settings.scrape), (1, None));
 }
 
+/// The unit's limit was 64 MiB whatever was scraped.
+#[test]
+fn the_units_limit_is_what_the_settings_may_take() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.yml"), "scrape_configs: []").unwrap();
+    let needed = |more: &str| {
+        let text = format!("[host]\n[statsd]\n[scrape]\nconfig = 'p.yml'\n{more}");
+        Settings::parse(&text, folder.path()).map(|settings| settings.memory_needed())
+    };
+    let unit = include_str!("../../../../deploy/granary-agent.service");
+    let limit = unit.lines().find_map(|line| line.strip_prefix("MemoryMax=")?.strip_suffix('M'));
+    assert_eq!(needed(""), Ok(limit.unwrap().parse::<u64>().unwrap() << 20));
+    assert_eq!(needed("memory_max = 67108864"), Ok((52 + 12 + 3 * 64) << 20));
+    assert!(needed("memory_max = 1000").unwrap_err().contains("scrape.memory_max"));
+}
+
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
     let check = |text: &str, expected: &str| {

@@ -79,28 +79,34 @@ impl Delivery {
                 drop(tell.send(result));
             })
             .map_err(system("start the sending thread"))?;
-        let refs = Refs::new(&spool.all_definitions().map_err(fault)?, rules);
+        let mut refs = Refs::new(rules);
+        spool.each_definition(|definition| refs.remember(&definition)).map_err(fault)?;
         let (bytes_max, announce) = (args.spool_max_bytes, Some(announce));
         let dropping = false;
         Ok(Self { folder, spool, totals, refs, dropping, bytes_max, announce, thread, done })
     }
 
-    /// Stores a round's readings as a batch.
+    /// Stores a round's readings.
     pub(super) fn store(
         &mut self,
-        (agent, tick): (&str, i64),
+        round: (&str, i64),
         readings: &Readings,
         problems: &mut BTreeMap<String, String>,
     ) -> Result<(), AgentError> {
         let waiting = self.usage()?;
-        let mut batch = self.refs.batch(agent, tick, readings, problems);
-        let appended = self.spool.append(&mut batch).map_err(|cause| self.fault(cause))?;
-        let totals = &self.totals;
+        let (spool, totals) = (&self.spool, &self.totals);
+        let mut dropped = 0;
+        let stored = self.refs.batches(round, readings, problems, |mut batch| {
+            let appended = spool.append(&mut batch)?;
+            totals.samples_collected.add(batch.values.len() as u64);
+            totals.batches_dropped.add(appended.dropped_batches);
+            totals.samples_dropped.add(appended.dropped_samples);
+            dropped += appended.dropped_batches;
+            Ok(())
+        });
+        stored.map_err(|cause| self.fault(cause))?;
         totals.rounds.add(1);
-        totals.samples_collected.add(batch.values.len() as u64);
-        totals.batches_dropped.add(appended.dropped_batches);
-        totals.samples_dropped.add(appended.dropped_samples);
-        self.log_dropping(appended.dropped_batches, waiting);
+        self.log_dropping(dropped, waiting);
         Ok(())
     }
 

@@ -64,7 +64,8 @@ fn rounds_are_sampled_delivered_and_reported_and_a_failing_source_loses_nothing_
     assert_eq!(report["samples_acknowledged"], samples);
     assert_eq!((&report["rounds"], &report["spool_batches"]), (&1.into(), &0.into()));
     let spool = Spool::open(&folder.path().join("spool"), "a", 1 << 20, unix_ms()).unwrap();
-    let definitions = spool.all_definitions().unwrap();
+    let mut definitions = Vec::new();
+    spool.each_definition(|definition| definitions.push(definition)).unwrap();
     let has_tag = |(key, value): &(String, String)| key == "env" && value == "test";
     assert!(definitions.iter().all(|d| d.tags.iter().any(has_tag)), "{definitions:?}");
 }

@@ -12,20 +12,75 @@ fn readings() -> Readings {
     readings
 }
 
+fn refs_of(definitions: &[SeriesDefinition]) -> Refs {
+    let mut refs = Refs::new(Vec::new());
+    definitions.iter().for_each(|definition| refs.remember(definition));
+    refs
+}
+
+fn all_batches(
+    refs: &mut Refs,
+    time_ms: i64,
+    readings: &Readings,
+    problems: &mut BTreeMap<String, String>,
+) -> Vec<Batch> {
+    let mut all = Vec::new();
+    let take = |batch| -> Result<(), ()> {
+        all.push(batch);
+        Ok(())
+    };
+    refs.batches(("a", time_ms), readings, problems, take).unwrap();
+    all
+}
+
+fn one_batch(
+    refs: &mut Refs,
+    time_ms: i64,
+    readings: &Readings,
+    problems: &mut BTreeMap<String, String>,
+) -> Batch {
+    let mut all = all_batches(refs, time_ms, readings, problems);
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+/// A round that defined 200,000 series took 150 MB for a moment.
+#[test]
+fn a_long_round_becomes_several_batches() {
+    let mut readings = Readings::default();
+    for index in 0..12_001 {
+        readings.gauge(format!("m{index}"), "", &[], 1.0);
+    }
+    let (mut refs, mut problems) = (refs_of(&[]), BTreeMap::new());
+    let sizes = |all: Vec<Batch>| -> Vec<(usize, usize)> {
+        all.iter().map(|batch| (batch.series.len(), batch.refs.len())).collect()
+    };
+    let first = all_batches(&mut refs, 10, &readings, &mut problems);
+    assert_eq!(sizes(first), [(5_000, 5_000), (5_000, 5_000), (2_001, 2_001)]);
+    for index in 12_001..30_000 {
+        readings.gauge(format!("m{}", index % 12_001), "", &[("n", &index.to_string())], 1.0);
+    }
+    all_batches(&mut refs, 20, &readings, &mut problems);
+    let third = all_batches(&mut refs, 30, &readings, &mut problems);
+    assert!(third.iter().all(|batch| batch.times == [30]));
+    assert_eq!(sizes(third), [(0, 25_000), (0, 5_000)]);
+    assert_eq!(problems, BTreeMap::new());
+}
+
 #[test]
 fn refs_are_defined_once_and_survive_a_restart() {
     let mut problems = BTreeMap::new();
-    let mut refs = Refs::new(&[], Vec::new());
-    let first = refs.batch("a", 10, &readings(), &mut problems);
+    let mut refs = refs_of(&[]);
+    let first = one_batch(&mut refs, 10, &readings(), &mut problems);
     assert_eq!((first.refs.clone(), first.starts.clone()), (vec![0, 1], vec![0, 99]));
     assert_eq!(first.series.len(), 2);
-    let second = refs.batch("a", 20, &readings(), &mut problems);
+    let second = one_batch(&mut refs, 20, &readings(), &mut problems);
     assert_eq!((second.refs, second.series), (vec![0, 1], vec![]));
 
-    let mut restarted = Refs::new(&first.series, Vec::new());
+    let mut restarted = refs_of(&first.series);
     let mut more = readings();
     more.gauge("load", "", &[("host", "b")], 2.0);
-    let third = restarted.batch("a", 30, &more, &mut problems);
+    let third = one_batch(&mut restarted, 30, &more, &mut problems);
     assert_eq!(third.refs, [0, 1, 2]);
     assert_eq!(third.series.iter().map(|s| s.reference).collect::<Vec<_>>(), [2]);
     assert_eq!(problems, BTreeMap::new());
@@ -36,7 +91,7 @@ fn a_series_read_twice_counts_once() {
     let mut problems = BTreeMap::new();
     let mut twice = readings();
     twice.gauge("load", "", &[("host", "a")], 9.0);
-    let batch = Refs::new(&[], Vec::new()).batch("a", 10, &twice, &mut problems);
+    let batch = one_batch(&mut refs_of(&[]), 10, &twice, &mut problems);
     assert_eq!(batch.values, [1.5, 7.0]);
     assert!(problems.contains_key("series load"));
 }
@@ -44,26 +99,26 @@ fn a_series_read_twice_counts_once() {
 #[test]
 fn past_the_limit_old_series_go_on_and_new_ones_are_refused() {
     let mut problems = BTreeMap::new();
-    let mut refs = Refs::new(&[], Vec::new());
-    refs.batch("a", 10, &readings(), &mut problems);
+    let mut refs = refs_of(&[]);
+    one_batch(&mut refs, 10, &readings(), &mut problems);
     refs.next_ref = SERIES_MAX;
     let mut more = readings();
     more.gauge("load", "", &[("host", "b")], 2.0);
-    let batch = refs.batch("a", 20, &more, &mut problems);
+    let batch = one_batch(&mut refs, 20, &more, &mut problems);
     assert_eq!(batch.refs, [0, 1]);
     assert_eq!(problems.len(), 1);
 
-    let mut refs = Refs::new(&[], Vec::new());
+    let mut refs = refs_of(&[]);
     let mut long = readings();
     long.gauge("x".repeat(SERIES_BYTES_MAX), "", &[], 2.0);
-    let batch = refs.batch("a", 30, &long, &mut problems);
+    let batch = one_batch(&mut refs, 30, &long, &mut problems);
     assert_eq!((batch.refs, refs.known.len()), (vec![0, 1], 2));
 }
 
 #[test]
 fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
     let mut problems = BTreeMap::new();
-    let mut refs = Refs::new(&[], Vec::new());
+    let mut refs = refs_of(&[]);
     let tags = vec![("host".to_owned(), "a".to_owned())];
     let series = Arc::new(Series::new("load", tags, Kind::Gauge, ""));
     let known = |value, time_ms| KnownReading {
@@ -78,15 +133,15 @@ fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
     both.push_known(known(7.0, 8));
     both.push_known(known(f64::NAN, 9));
     both.gauge("load", "", &[("host", "a")], 4.0);
-    let batch = refs.batch("a", 10, &both, &mut problems);
+    let batch = one_batch(&mut refs, 10, &both, &mut problems);
     assert_eq!(batch.refs, [0, 0, 0, 0], "the same series, however it is read");
     assert_eq!(batch.times, [10, 3, 8, 9]);
     assert_eq!(batch.values[..3], [4.0, 1.0, 2.0]);
     assert_eq!(batch.series.len(), 1);
     assert!(problems.contains_key("series load"), "{problems:?}");
     // Of another spool it has another ref.
-    let mut other = Refs::new(&[SeriesDefinition::default()], Vec::new());
-    assert_eq!(other.batch("a", 10, &both, &mut problems).refs, [1, 1, 1, 1]);
+    let mut other = refs_of(&[SeriesDefinition::default()]);
+    assert_eq!(one_batch(&mut other, 10, &both, &mut problems).refs, [1, 1, 1, 1]);
 }
 
 #[test]
@@ -97,20 +152,20 @@ fn rules_drop_rename_and_join_series_before_they_are_known() {
         {"regex": "host", "action": "labeldrop"},
     ]);
     let rules: Vec<Rule> = serde_json::from_value(rules).unwrap();
-    let mut refs = Refs::new(&[], rules.clone());
+    let mut refs = Refs::new(rules.clone());
     let mut problems = BTreeMap::new();
     for round in 0..2 {
-        let batch = refs.batch("a", round, &readings(), &mut problems);
+        let batch = one_batch(&mut refs, round, &readings(), &mut problems);
         assert_eq!(batch.refs, [0], "round {round}");
         assert_eq!(batch.series.len(), usize::from(round == 0));
     }
     assert_eq!(problems, BTreeMap::new());
     let mut more = readings();
     more.gauge("lode", "", &[], 3.0);
-    let batch = refs.batch("a", 3, &more, &mut problems);
+    let batch = one_batch(&mut refs, 3, &more, &mut problems);
     assert_eq!((batch.refs, batch.series), (vec![0], vec![]), "one series, read twice");
     assert_eq!(problems.len(), 1);
     refs.set_rules(Vec::new());
-    let batch = refs.batch("a", 4, &readings(), &mut problems);
+    let batch = one_batch(&mut refs, 4, &readings(), &mut problems);
     assert_eq!(batch.refs, [1, 2], "without rules they are what they are read as");
 }

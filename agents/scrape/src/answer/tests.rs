@@ -3,7 +3,7 @@
 use granary_protocol::is_stale_marker;
 
 use super::*;
-use crate::config::Config;
+use crate::{config::Config, memory::MEMORY_MAX};
 
 fn job(yaml: &str) -> Job {
     let text = format!("scrape_configs:\n- job_name: j\n{yaml}");
@@ -23,17 +23,25 @@ impl Asked {
         let found = [("__address__", "h:1"), ("env", "t")].into_iter().collect();
         let target = Target::new(&job, &found).unwrap().unwrap();
         let external = [("monitor", "m"), ("env", "x")].into_iter().collect();
-        Self { job, target, external, shown: Shown::default() }
+        Self::within(&Memory::new(MEMORY_MAX), job, target, external)
+    }
+
+    fn within(memory: &Arc<Memory>, job: Job, target: Target, external: Labels) -> Self {
+        Self { job, target, external, shown: Shown::new(memory) }
     }
 
     fn take(&mut self, text: &str, time_ms: i64) -> Result<Taken, (u64, String)> {
-        let body = (text.as_bytes(), Format::Prometheus);
-        self.shown.take((&self.job, &self.target), &self.external, body, time_ms)
+        self.take_from(&mut text.as_bytes(), time_ms)
+    }
+
+    fn take_from(&mut self, answer: &mut dyn Read, time_ms: i64) -> Result<Taken, (u64, String)> {
+        let answer = (answer, Format::Prometheus);
+        self.shown.take((&self.job, &self.target), &self.external, answer, time_ms)
     }
 
     /// `series value time` of each sample that was taken.
     fn read(&mut self, text: &str, time_ms: i64) -> Vec<String> {
-        self.take(text, time_ms).unwrap().readings.iter().map(shown).collect()
+        self.take(text, time_ms).unwrap().samples.readings.iter().map(shown).collect()
     }
 }
 
@@ -41,8 +49,7 @@ fn shown(reading: &KnownReading) -> String {
     let series = &reading.series;
     let tags: Vec<_> = series
         .tags()
-        .iter()
-        .filter(|(name, _)| !["instance", "job", "env", "monitor"].contains(&name.as_str()))
+        .filter(|(name, _)| !["instance", "job", "env", "monitor"].contains(name))
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let value =
@@ -61,17 +68,14 @@ fn samples_get_the_labels_of_their_target_and_kinds_of_their_family() {
     let mut asked = Asked::new("");
     let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 1\ng NaN 77\n", 5).unwrap();
     assert_eq!((taken.scraped, taken.kept, taken.added), (2, 2, 2));
-    let lines: Vec<_> = taken.readings.iter().map(shown).collect();
+    let lines: Vec<_> = taken.samples.readings.iter().map(shown).collect();
     assert_eq!(lines, ["c{a=b} counter 1 5", "g{} gauge NaN 77"]);
-    let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    };
     let all = [("a", "b"), ("env", "t"), ("instance", "h:1"), ("job", "j"), ("monitor", "m")];
-    assert_eq!(taken.readings[0].series.tags(), own(&all));
+    assert_eq!(taken.samples.readings[0].series.tags().collect::<Vec<_>>(), all);
     // The second time the same series are known.
-    let first = Arc::clone(&taken.readings[0].series);
+    let first = Arc::clone(&taken.samples.readings[0].series);
     let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
-    assert!(Arc::ptr_eq(&first, &taken.readings[0].series));
+    assert!(Arc::ptr_eq(&first, &taken.samples.readings[0].series));
     assert_eq!(taken.added, 0);
 }
 
@@ -81,8 +85,8 @@ fn labels_that_both_have_are_the_targets_or_with_honor_labels_the_samples() {
     let tags = |yaml| {
         let mut asked = Asked::new(yaml);
         let taken = asked.take(text, 1).unwrap();
-        let tags = taken.readings[0].series.tags().to_vec();
-        tags.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        let tags = taken.samples.readings[0].series.tags();
+        tags.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
         tags(""),
@@ -112,10 +116,10 @@ fn a_series_that_vanishes_ends_once_and_comes_back() {
     assert_eq!(asked.read("a 3\n", 3), ["a{} gauge 3 3"]);
     let taken = asked.take("b 4\na 4\n", 4).unwrap();
     assert_eq!(taken.added, 1);
-    let mut ended: Vec<_> = asked.shown.end_all(5).iter().map(shown).collect();
+    let mut ended: Vec<_> = asked.shown.end_all(5).readings.iter().map(shown).collect();
     ended.sort();
     assert_eq!(ended, ["a{} gauge ends 5", "b{} gauge ends 5"]);
-    assert_eq!(asked.shown.end_all(6).len(), 0);
+    assert_eq!(asked.shown.end_all(6).readings.len(), 0);
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn a_bad_answer_counts_for_nothing_and_ends_what_was_shown() {
     let (scraped, fault) = asked.take("a 2\nnew 1\nb x\n", 2).unwrap_err();
     assert_eq!(scraped, 2);
     assert!(fault.starts_with("line 3: "), "{fault}");
-    let ended: Vec<_> = asked.shown.end_all(2).iter().map(shown).collect();
+    let ended: Vec<_> = asked.shown.end_all(2).readings.iter().map(shown).collect();
     assert_eq!(ended, ["a{} gauge ends 2"], "what was never sent does not end");
 }
 
@@ -141,7 +145,7 @@ fn rules_drop_and_rewrite_samples() {
     for time in 1..3 {
         let taken = asked.take(text, time).unwrap();
         assert_eq!((taken.scraped, taken.kept), (2, 1));
-        assert_eq!(shown(&taken.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
+        assert_eq!(shown(&taken.samples.readings[0]), format!("new_m{{a=b}} gauge 2 {time}"));
     }
 }
 
@@ -164,7 +168,9 @@ fn reports_are_series_of_the_target() {
     let mut asked = Asked::new("");
     let report = Report { is_up: true, seconds: 0.5, scraped: 4, kept: 3, added: 2 };
     let Asked { target, external, shown: own, .. } = &mut asked;
-    let lines: Vec<_> = own.report(target, external, report, 9).iter().map(shown).collect();
+    let mut samples = own.memory.samples();
+    own.report(target, external, report, 9, &mut samples);
+    let lines: Vec<_> = samples.readings.iter().map(shown).collect();
     assert_eq!(
         lines,
         [
@@ -175,5 +181,50 @@ fn reports_are_series_of_the_target() {
             "scrape_series_added{} gauge 2 9",
         ]
     );
-    assert_eq!(own.end_reports(10).len(), 5);
+    own.end_reports(10, &mut samples);
+    assert_eq!(samples.readings.len(), 10);
+}
+
+/// Shows series without end, and counts how much of it was read.
+struct Endless {
+    number: u64,
+    line: Vec<u8>,
+    read: usize,
+}
+
+impl Read for Endless {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.line.is_empty() {
+            self.number += 1;
+            self.line = format!("some_metric{{number=\"{}\"}} 1\n", self.number).into();
+        }
+        let bytes = self.line.len().min(into.len());
+        into[..bytes].copy_from_slice(&self.line[..bytes]);
+        self.line.drain(..bytes);
+        self.read += bytes;
+        Ok(bytes)
+    }
+}
+
+/// A target that showed 100 MB was read whole, and the kernel ended the agent in its unit's memory.
+#[test]
+fn an_answer_that_does_not_fit_takes_no_more_than_its_part_and_gives_it_back() {
+    let memory = Memory::new(4 << 20);
+    let Asked { job, target, external, .. } = Asked::new("");
+    let mut huge = Asked::within(&memory, job.clone(), target.clone(), external.clone());
+    let mut small = Asked::within(&memory, job, target, external);
+    huge.read("known 1\n", 1);
+    let mut answer = Endless { number: 0, line: Vec::new(), read: 0 };
+    let (scraped, fault) = huge.take_from(&mut answer, 2).unwrap_err();
+    assert!(fault.contains("scrape_memory_max") && fault.contains("4194304"), "{fault}");
+    assert!((1000..20_000).contains(&scraped) && answer.read < 1 << 20, "{scraped}");
+    assert!(memory.used() <= 3 << 20, "{}", memory.used());
+    assert_eq!(memory.refused(), 1);
+    // Others are scraped while it holds what it took.
+    assert_eq!(small.read("a 1\n", 2), ["a{} gauge 1 2"]);
+    let ended: Vec<_> = huge.shown.end_all(2).readings.iter().map(shown).collect();
+    assert_eq!(ended, ["known{} gauge ends 2"]);
+    assert!(memory.used() < 1000, "{}", memory.used());
+    drop((huge, small));
+    assert_eq!(memory.used(), 0);
 }

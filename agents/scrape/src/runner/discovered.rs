@@ -118,7 +118,7 @@ mod tests {
     fn a_source_is_waited_for_until_it_is_to_be_asked_and_not_at_the_end() {
         let text = "scrape_configs: [{job_name: j, file_sd_configs: [{files: [/none.yml]}]}]";
         let config = Config::parse(text, std::path::PathBuf::new()).unwrap();
-        let shared = Shared::new(&config).unwrap();
+        let shared = Shared::new(&config, crate::memory::MEMORY_MAX).unwrap();
         let mut found = Discovered::new(0, &shared.jobs[0].0);
         assert!(!found.is_fixed() && found.left().is_zero());
         found.ask_all(&shared);

@@ -11,7 +11,7 @@ const TEXT: &str = "scrape_configs: [{job_name: j, static_configs: [{targets: ['
 #[test]
 fn a_thread_that_cannot_be_started_loses_no_target() {
     let config = Config::parse(TEXT, PathBuf::new()).unwrap();
-    let shared = Arc::new(Shared::new(&config).unwrap());
+    let shared = Arc::new(Shared::new(&config, crate::memory::MEMORY_MAX).unwrap());
     Discovered::new(0, &shared.jobs[0].0).ask_all(&shared);
     let (give, take) = sync_channel(1);
     let tickets = Arc::new(Mutex::new(take));
@@ -38,7 +38,8 @@ fn a_thread_that_cannot_be_started_loses_no_target() {
 fn threads_end_when_they_are_told_to() {
     let more = "scrape_configs: [{job_name: f, file_sd_configs: [{files: [/none.yml]}]}]";
     for _ in 0..200 {
-        let mut runner = Runner::start(&Config::parse(more, PathBuf::new()).unwrap()).unwrap();
+        let config = Config::parse(more, PathBuf::new()).unwrap();
+        let mut runner = Runner::start(&config, crate::memory::MEMORY_MAX).unwrap();
         let watch = Stopwatch::start();
         runner.stop();
         // Files are looked at, and the clock is, every five seconds.

@@ -10,19 +10,17 @@ use std::{
     time::Duration,
 };
 
-use granary_agent_kit::{KnownReading, Stopwatch, unix_ms};
+use granary_agent_kit::{Stopwatch, unix_ms};
 use tracing::error;
 
 use super::{STACK_BYTES, Shared, State};
-use crate::{answer::Report, board::Ticket, target::Assigned};
+use crate::{answer::Report, board::Ticket, memory::Samples, target::Assigned};
 
 /// Threads that scrape, at most: so many targets may hang without delaying others.
 const WORKERS_MAX: usize = 64;
 /// The wall clock is looked at this often while waiting, to notice steps and suspends; and a thread
 /// that could not be started is tried again.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
-/// A buffer that one long answer has grown is given back.
-const BODY_BYTES_KEPT: usize = 1 << 20;
 /// Where it is said that no thread can be started.
 const THREADS: &str = "threads that scrape";
 
@@ -84,15 +82,13 @@ pub(super) fn start_worker(
 
 /// Scrapes what it is given until the end.
 fn work(shared: &Shared, tickets: &Mutex<Receiver<Ticket>>) {
-    let mut body = Vec::new();
     loop {
         let next = tickets.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(mut ticket) = next else { return };
-        let (readings, problem) = scrape(shared, &mut ticket, &mut body);
-        body.shrink_to(BODY_BYTES_KEPT);
+        let (samples, problem) = scrape(shared, &mut ticket);
         let now_ms = ticket.time_ms;
         let mut state = shared.state();
-        state.board.done(ticket, readings, problem, now_ms);
+        state.board.done(ticket, samples, problem, now_ms);
         state.idle += 1;
         drop(state);
         shared.wake();
@@ -100,40 +96,29 @@ fn work(shared: &Shared, tickets: &Mutex<Receiver<Ticket>>) {
 }
 
 /// One scrape with its reports.
-fn scrape(
-    shared: &Shared,
-    ticket: &mut Ticket,
-    body: &mut Vec<u8>,
-) -> (Vec<KnownReading>, Option<String>) {
+fn scrape(shared: &Shared, ticket: &mut Ticket) -> (Samples, Option<String>) {
     let watch = Stopwatch::start();
     let time_ms = ticket.time_ms;
     let Assigned { index, target } = ticket.assigned.clone();
     let (job, client) = &shared.jobs[index];
     let shown = &mut ticket.shown;
-    let answer = client.get(job, &target, body).map_err(|cause| (0, cause));
-    let taken = answer
-        .and_then(|format| shown.take((job, &target), &shared.external, (body, format), time_ms));
-    let (mut readings, problem) = match taken {
+    let answer = client.get(job, &target).map_err(|cause| (0, cause));
+    let taken = answer.and_then(|(format, mut answer)| {
+        shown.take((job, &target), &shared.external, (&mut *answer, format), time_ms)
+    });
+    let seconds = watch.elapsed().as_secs_f64();
+    let (mut samples, report, problem) = match taken {
         Ok(taken) => {
-            let report = Report {
-                is_up: true,
-                seconds: watch.elapsed().as_secs_f64(),
-                scraped: taken.scraped,
-                kept: taken.kept,
-                added: taken.added,
-            };
-            let mut readings = taken.readings;
-            readings.extend(shown.report(&target, &shared.external, report, time_ms));
-            (readings, None)
+            let (scraped, kept, added) = (taken.scraped, taken.kept, taken.added);
+            let report = Report { is_up: true, seconds, scraped, kept, added };
+            (taken.samples, report, None)
         }
         Err((scraped, cause)) => {
-            let seconds = watch.elapsed().as_secs_f64();
             let report = Report { is_up: false, seconds, scraped, kept: 0, added: 0 };
-            let mut readings = shown.end_all(time_ms);
-            readings.extend(shown.report(&target, &shared.external, report, time_ms));
-            (readings, Some(cause))
+            (shown.end_all(time_ms), report, Some(cause))
         }
     };
-    readings.shrink_to_fit();
-    (readings, problem)
+    shown.report(&target, &shared.external, report, time_ms, &mut samples);
+    samples.readings.shrink_to_fit();
+    (samples, problem)
 }

@@ -1,0 +1,185 @@
+//! Cuts an answer into its lines or messages while it arrives: only one of them is in memory.
+//!
+//! Must never know: what is in them.
+
+use std::{io::Read, ops::Range};
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// Asks for so many bytes of memory more; what it says ends the reading.
+pub type Room<'a> = dyn FnMut(usize) -> Result<(), String> + 'a;
+
+/// The answer as far as it is here.
+pub(crate) struct Pieces<'a> {
+    source: &'a mut dyn Read,
+    room: &'a mut Room<'a>,
+    buffer: Vec<u8>,
+    /// What is here and was not given out yet.
+    rest: Range<usize>,
+    /// Bytes given out.
+    given: u64,
+    has_ended: bool,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn of(source: &'a mut dyn Read, room: &'a mut Room<'a>) -> Self {
+        Self { source, room, buffer: Vec::new(), rest: 0..0, given: 0, has_ended: false }
+    }
+
+    /// Where in the answer the next piece begins.
+    pub(crate) fn position(&self) -> u64 {
+        self.given
+    }
+
+    /// Asks for memory beside that of the pieces.
+    pub(crate) fn take_room(&mut self, bytes: usize) -> Result<(), String> {
+        (self.room)(bytes)
+    }
+
+    /// The next line without its end, of at most so many bytes; none at the end.
+    pub(crate) fn line(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, String> {
+        let mut searched = 0;
+        loop {
+            let rest = self.buffer.get(self.rest.clone()).unwrap_or_default();
+            let unsearched = rest.get(searched..).unwrap_or_default();
+            let found = unsearched.iter().position(|byte| *byte == b'\n');
+            let length = found.map_or(rest.len(), |at| searched + at);
+            if length > bytes_max {
+                return Err(format!("a line of more than {bytes_max} bytes"));
+            }
+            if found.is_some() || (self.has_ended && length > 0) {
+                let end = usize::from(found.is_some());
+                return Ok(Some(self.give(length, end)));
+            }
+            if self.has_ended {
+                return Ok(None);
+            }
+            searched = length;
+            self.read_more()?;
+        }
+    }
+
+    /// The next message behind its length; none at the end.
+    pub(crate) fn message(&mut self) -> Result<Option<&[u8]>, String> {
+        let mut length = 0_u64;
+        for digit in 0..10 {
+            if !self.has(1)? {
+                return if digit == 0 { Ok(None) } else { Err(CUT_OFF.to_owned()) };
+            }
+            let byte = self.give(1, 0).first().copied().unwrap_or_default();
+            length |= u64::from(byte & 0x7f) << (7 * digit);
+            if byte < 0x80 {
+                let length = usize::try_from(length).map_err(|_| CUT_OFF.to_owned())?;
+                let is_whole = self.has(length)?;
+                return if is_whole { Ok(Some(self.give(length, 0))) } else { Err(CUT_OFF.into()) };
+            }
+        }
+        Err("a number of more than ten bytes".to_owned())
+    }
+
+    /// Whether so many bytes more are in the answer. They are read as they come, whatever it said.
+    fn has(&mut self, bytes: usize) -> Result<bool, String> {
+        while self.rest.len() < bytes && !self.has_ended {
+            self.read_more()?;
+        }
+        Ok(self.rest.len() >= bytes)
+    }
+
+    fn give(&mut self, length: usize, end: usize) -> &[u8] {
+        let start = self.rest.start;
+        self.rest.start += length + end;
+        self.given += (length + end) as u64;
+        self.buffer.get(start..start + length).unwrap_or_default()
+    }
+
+    fn read_more(&mut self) -> Result<(), String> {
+        if self.rest.start > 0 {
+            self.buffer.copy_within(self.rest.clone(), 0);
+            self.rest = 0..self.rest.len();
+        }
+        if self.rest.end == self.buffer.len() {
+            let more = self.buffer.len().max(CHUNK_BYTES);
+            (self.room)(more)?;
+            self.buffer.reserve_exact(more);
+            self.buffer.resize(self.buffer.len() + more, 0);
+        }
+        let free = self.buffer.get_mut(self.rest.end..).unwrap_or_default();
+        let read = loop {
+            match self.source.read(free) {
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+                read => break read.map_err(|cause| cause.to_string())?,
+            }
+        };
+        self.has_ended = read == 0;
+        self.rest.end += read.min(free.len());
+        Ok(())
+    }
+}
+
+const CUT_OFF: &str = "a message is longer than the answer";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives a few bytes at a time.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let bytes = into.len().min(self.1).min(self.0.len());
+            let (now, later) = self.0.split_at(bytes);
+            into[..bytes].copy_from_slice(now);
+            self.0 = later;
+            Ok(bytes)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_those_of_the_whole_text(text in "[ab\n]{0,60}", step in 1_usize..9) {
+            let mut source = Slow(text.as_bytes(), step);
+            let mut room = |_: usize| Ok(());
+            let mut pieces = Pieces::of(&mut source, &mut room);
+            let mut lines = Vec::new();
+            while let Some(line) = pieces.line(100).unwrap() {
+                lines.push(String::from_utf8(line.to_vec()).unwrap());
+            }
+            let expected: Vec<&str> = text.lines().collect();
+            prop_assert_eq!(lines, expected);
+            prop_assert_eq!(pieces.position(), text.len() as u64);
+        }
+    }
+
+    #[test]
+    fn what_an_answer_says_of_its_length_takes_no_memory() {
+        // A message of 2^40 bytes, of which ten are there.
+        let answer = [&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20][..], &[0; 10]].concat();
+        let (mut source, mut taken) = (&answer[..], 0);
+        let mut room = |bytes: usize| {
+            taken += bytes;
+            Ok(())
+        };
+        let fault = Pieces::of(&mut source, &mut room).message().map(|_| ()).unwrap_err();
+        assert_eq!((fault.as_str(), taken), (CUT_OFF, CHUNK_BYTES));
+    }
+
+    #[test]
+    fn a_line_takes_no_more_than_there_is_room_for() {
+        let text = vec![b'a'; 100 * CHUNK_BYTES];
+        let (mut source, mut left) = (&text[..], 3 * CHUNK_BYTES);
+        let mut room = |bytes: usize| {
+            left = left.checked_sub(bytes).ok_or("full")?;
+            Ok(())
+        };
+        let fault = Pieces::of(&mut source, &mut room).line(usize::MAX).map(|_| ());
+        assert_eq!(fault, Err("full".to_owned()));
+        assert_eq!(text.len() - source.len(), 2 * CHUNK_BYTES);
+        let mut source = &text[..];
+        let fault = Pieces::of(&mut source, &mut |_| Ok(())).line(1000).map(|_| ());
+        assert_eq!(fault, Err("a line of more than 1000 bytes".to_owned()));
+    }
+}

@@ -1,0 +1,43 @@
+//! The memory that the system leaves this process, as a unit's `MemoryMax` sets it.
+//!
+//! Must never know: what needs it.
+
+use std::{fs, path::Path};
+
+/// The least limit of this process' control group and of those above it, in bytes; none without one.
+pub fn memory_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    // Version 2 has one line, which begins with 0.
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    least_limit(Path::new("/sys/fs/cgroup"), group.trim())
+}
+
+fn least_limit(root: &Path, group: &str) -> Option<u64> {
+    let folder = root.join(group);
+    let within = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    // "max" where there is no limit; the root has no such file.
+    let limit = |folder: &Path| {
+        fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok()
+    };
+    within.filter_map(limit).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_limit_on_the_way_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let unit = root.path().join("system.slice/a.service");
+        fs::create_dir_all(&unit).unwrap();
+        assert_eq!(least_limit(root.path(), "system.slice/a.service"), None);
+        fs::write(unit.join("memory.max"), "max\n").unwrap();
+        assert_eq!(least_limit(root.path(), "system.slice/a.service"), None);
+        fs::write(root.path().join("system.slice/memory.max"), "1000\n").unwrap();
+        assert_eq!(least_limit(root.path(), "system.slice/a.service"), Some(1000));
+        fs::write(unit.join("memory.max"), "64000000\n").unwrap();
+        assert_eq!(least_limit(root.path(), "system.slice/a.service"), Some(1000));
+        assert_eq!(least_limit(root.path(), ""), None);
+    }
+}
