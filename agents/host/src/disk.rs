@@ -147,7 +147,14 @@ impl Source for Disk {
         for disk in &stats.0 {
             let name = disk.name.as_str();
             match self.device(name, &names) {
-                Device::Disk => self.add(disk, &[("disk", name)], &DISKS, readings),
+                Device::Disk => {
+                    self.add(disk, &[("disk", name)], &DISKS, readings);
+                    // Without a table, as most volumes of clouds are, the disk is its own partition.
+                    if !names.iter().any(|part| whole_of(part, &names) == Some(name)) {
+                        let tags = [("disk", name), ("partition", name)];
+                        self.add(disk, &tags, &PARTITIONS, readings);
+                    }
+                }
                 Device::Partition(of) => {
                     self.add(disk, &[("disk", of), ("partition", name)], &PARTITIONS, readings);
                 }
@@ -284,5 +291,23 @@ mod tests {
         for other in ["dm-0", "md0p1", "loop0"] {
             check(other, Device::LeftOut);
         }
+    }
+    /// A disk without a table had no `disk_partition_*`.
+    #[test]
+    fn a_disk_without_a_table_is_its_own_partition() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = |name: &str| format!("8 0 {name} 10 0 80 7 5 0 40 3 0 9 10\n");
+        let stats: String = ["sda", "sda1", "nvme1n1"].map(line).concat();
+        fs::write(folder.path().join("diskstats"), stats).unwrap();
+        let host = Host { proc: folder.path().to_owned(), ..Host::of_test() };
+        let mut readings = Readings::default();
+        Disk::new(Arc::new(host)).sample(1000, &mut readings).unwrap();
+        let of = |metric: &str, tag: &str| -> Vec<&str> {
+            let own = readings.as_slice().iter().filter(|reading| reading.metric == metric);
+            let tags = own.flat_map(|reading| &reading.tags).filter(|(name, _)| name == tag);
+            tags.map(|(_, value)| value.as_str()).collect()
+        };
+        assert_eq!(of("disk_partition_iops_read", "partition"), ["sda1", "nvme1n1"]);
+        assert_eq!(of("system_disk_iops_read", "disk"), ["sda", "nvme1n1"]);
     }
 }

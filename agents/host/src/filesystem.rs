@@ -1,4 +1,4 @@
-//! Space and inodes of local file systems.
+//! Space and inodes of local file systems, and of those in memory that the system itself mounts.
 
 use std::{collections::HashSet, fs, path::Path, sync::Arc};
 
@@ -24,7 +24,12 @@ struct Mount {
     device: String,
     point: String,
     is_overlay: bool,
+    is_memory: bool,
 }
+
+/// Parts of the mount point of a file system in memory: `/dev/shm` has two. Below are those of users,
+/// services and containers, without bound.
+const MEMORY_DEPTH_MAX: usize = 2;
 
 impl Source for FileSystem {
     fn name(&self) -> &'static str {
@@ -35,6 +40,8 @@ impl Source for FileSystem {
         let mut overlay = None;
         for mount in real_mounts(&self.0.text("self/mounts")?) {
             match statvfs(mount.point.as_str()) {
+                // One without a size has no space to run out of.
+                Ok(stat) if mount.is_memory && stat.f_blocks == 0 => {}
                 // What a container's root lies on, mounted a second time for a file or two.
                 Ok(stat) if overlay == Some(size(&stat)) => {}
                 Ok(stat) => {
@@ -103,7 +110,9 @@ fn real_mounts(table: &str) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = table.lines().filter_map(real_mount).collect();
     // Stable: of several mount points of a device the shortest, then the first, is kept.
     mounts.sort_by_key(|mount| mount.point.len());
-    mounts.retain(|mount| devices.insert(mount.device.clone()));
+    // All file systems in memory have the same name instead of a device.
+    let place = |mount: &Mount| if mount.is_memory { &mount.point } else { &mount.device }.clone();
+    mounts.retain(|mount| devices.insert(place(mount)));
     mounts
 }
 
@@ -113,8 +122,9 @@ fn real_mount(line: &str) -> Option<Mount> {
     let point = unescape(point);
     // A container's root is an overlay: its space is what the container can use.
     let is_overlay = kind == "overlay" && point == "/";
-    let is_real = REAL_TYPES.contains(&kind) || is_overlay;
-    is_real.then(|| Mount { device: unescape(device), point, is_overlay })
+    let is_memory = kind == "tmpfs" && point.matches('/').count() <= MEMORY_DEPTH_MAX;
+    let is_real = REAL_TYPES.contains(&kind) || is_overlay || is_memory;
+    is_real.then(|| Mount { device: unescape(device), point, is_overlay, is_memory })
 }
 
 /// Spaces and the like stand as three octal digits after a backslash.
@@ -141,10 +151,11 @@ mod tests {
     fn only_local_file_systems_count_and_each_device_once() {
         let table = "proc /proc proc rw 0 0\n\
             /dev/vda1 /var/lib/docker ext4 rw 0 0\n/dev/vda1 / ext4 rw 0 0\n\
-            tmpfs /dev/shm tmpfs rw 0 0\nnas:/x /mnt/nas nfs4 rw 0 0\n\
+            tmpfs /dev/shm tmpfs rw 0 0\ntmpfs /run tmpfs rw 0 0\ntmpfs /run tmpfs rw 0 0\n\
+            tmpfs /run/user/1000 tmpfs rw 0 0\nnas:/x /mnt/nas nfs4 rw 0 0\n\
             overlay /merged overlay rw 0 0\n/dev/sdb1 /my\\040disk xfs rw 0 0\n";
         let points: Vec<_> = real_mounts(table).into_iter().map(|m| m.point).collect();
-        assert_eq!(points, ["/", "/my disk"]);
+        assert_eq!(points, ["/", "/run", "/dev/shm", "/my disk"]);
         let container = real_mounts("overlay / overlay rw 0 0\n");
         assert_eq!(container.len(), 1);
     }

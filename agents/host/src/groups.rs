@@ -1,6 +1,12 @@
 //! CPU and memory of processes by their names, such as all of `mongod`.
 
-use std::{collections::HashMap, fs, sync::Arc};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::Read,
+    path::Path,
+    sync::Arc,
+};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
@@ -8,6 +14,10 @@ use crate::host::Host;
 
 /// Processes that are looked at in a round.
 const PROCESSES_MAX: usize = 100_000;
+/// The kernel cuts the name of a process to as many bytes.
+const NAME_BYTES: usize = 15;
+/// Program and script are in the first bytes of a command line.
+const COMMAND_BYTES: u64 = 4096;
 /// User, kernel, and the same of children that ended.
 const TIMES: usize = 4;
 /// Percent of a core, and of all cores.
@@ -74,7 +84,7 @@ impl Source for Groups {
             // One that ended meanwhile has none.
             let Ok(line) = fs::read_to_string(entry.path().join("stat")) else { continue };
             let Some(process) = parse(&line) else { continue };
-            let index = self.names.iter().position(|name| name == process.name);
+            let index = self.index_of(process.name, &entry.path());
             let Some(sum) = index.and_then(|index| sums.get_mut(index)) else { continue };
             let key = (id, process.started);
             let before = self.before.get(&key).copied().unwrap_or_default();
@@ -88,6 +98,37 @@ impl Source for Groups {
         }
         Ok(())
     }
+}
+
+impl Groups {
+    /// Which of the names a process has. A name that may be cut is looked up in its command line.
+    fn index_of(&self, name: &str, folder: &Path) -> Option<usize> {
+        let is_cut = name.len() >= NAME_BYTES;
+        let of = |full: &str| self.names.iter().position(|own| own == full);
+        if !is_cut || !self.names.iter().any(|own| own.len() > name.len() && own.starts_with(name))
+        {
+            return of(name);
+        }
+        match full_name(name, folder) {
+            Some(full) => of(&full).or_else(|| of(name)),
+            // It shows no command line, or one of its own making: its name is all that is known.
+            None => of(name).or_else(|| self.names.iter().position(|own| own.starts_with(name))),
+        }
+    }
+}
+
+/// The whole name of a process of which the kernel has the first bytes: the program that it runs, or
+/// the script that its program was started with.
+fn full_name(name: &str, folder: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    let read = File::open(folder.join("cmdline")).map(|file| file.take(COMMAND_BYTES));
+    read.and_then(|mut file| file.read_to_end(&mut line)).ok()?;
+    let words = line.split(|byte| *byte == 0).take(2).map(String::from_utf8_lossy);
+    let ends = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
+    let executable = fs::read_link(folder.join("exe")).ok();
+    let executable = executable.as_deref().and_then(Path::file_name);
+    let mut all = ends.chain(executable.map(|name| name.to_string_lossy().into_owned()));
+    all.find(|full| full.starts_with(name))
 }
 
 impl Sums {
@@ -193,6 +234,62 @@ mod tests {
         assert_eq!(of("mongod", "process_count"), Some(2.0));
         assert_eq!(of("mongod", "process_threads"), Some(10.0));
         assert_eq!(of("none", "process_count"), Some(0.0), "that it does not run is seen");
+    }
+
+    /// The kernel has 15 bytes of a name, so that longer ones were never found.
+    #[test]
+    fn a_name_longer_than_the_kernels_is_found_by_the_command_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |id: u32, name: &str, command: Option<&str>| {
+            let own = folder.path().join(id.to_string());
+            fs::create_dir_all(&own).unwrap();
+            fs::write(own.join("stat"), line(name, [1, 1, 0, 0], 5)).unwrap();
+            if let Some(command) = command {
+                fs::write(own.join("cmdline"), command.replace(' ', "\0")).unwrap();
+            }
+        };
+        write(1, "granary-agent-s", Some("/usr/bin/granary-agent-scrape --scrape-config x"));
+        write(2, "granary-agent-s", Some("granary-agent-statsd"));
+        write(3, "granary-agent-s", Some("granary-agent-statsd"));
+        write(4, "a-script-with-a", Some("/usr/bin/python3 /opt/a-script-with-a-long-name.py"));
+        write(5, "quite-a-long-wo", Some("quite: a title of its own"));
+        write(6, "quite-a-long-wo", None);
+        write(7, "mongod", Some("/usr/bin/mongod-of-another-name"));
+        let names = [
+            ("granary-agent-scrape", 1.0),
+            ("granary-agent-statsd", 2.0),
+            ("granary-agent-s", 0.0),
+            ("a-script-with-a-long-name.py", 1.0),
+            ("quite-a-long-worker", 2.0),
+            ("mongod", 1.0),
+            ("mongod-of-another-name", 0.0),
+        ];
+        let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
+        let mut groups = Groups::new(host, names.map(|(name, _)| name.to_owned()).into());
+        let mut readings = Readings::default();
+        groups.sample(1000, &mut readings).unwrap();
+        for (name, expected) in names {
+            let tag = ("process".into(), name.to_owned());
+            let mut all = readings.as_slice().iter();
+            let count = all.find(|r| r.metric == "process_count" && r.tags.contains(&tag)).unwrap();
+            assert_eq!(count.value, expected, "{name}");
+        }
+    }
+
+    /// The real kernel, with a real process.
+    #[test]
+    fn a_real_process_with_a_long_name_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("sleeps-for-the-test-{}", std::process::id());
+        let program = folder.path().join(&name);
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let host = Arc::new(Host { proc: "/proc".into(), ..Host::of_test() });
+        let mut groups = Groups::new(host, vec![name]);
+        let counted = round(&mut groups, 1000)["process_count"];
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(counted, 1.0);
     }
 
     proptest! {

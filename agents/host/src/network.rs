@@ -62,8 +62,9 @@ impl Source for Network {
         let status: InterfaceDeviceStatus = self.0.parse("net/dev")?;
         let interfaces: BTreeMap<_, _> = status.0.into_iter().collect();
         for (name, device) in &interfaces {
-            // The host's end of a container: a new name with each container, without bound.
-            if name.starts_with("veth") {
+            // The host's end of a container: a new name with each container, without bound. What a host
+            // sends itself goes over no network.
+            if name.starts_with("veth") || name == "lo" {
                 continue;
             }
             let Some(names) = self.names(name) else { continue };
@@ -103,6 +104,8 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -121,12 +124,28 @@ mod tests {
             fs::write(net.join(name).join("uevent"), uevent).unwrap();
         }
         let source = Network(Arc::new(Host { sys: folder.path().to_owned(), ..Host::of_test() }));
-        for name in ["eth0", "wlan0", "lo", "not_in_sys"] {
+        for name in ["eth0", "wlan0", "not_in_sys"] {
             assert_eq!(source.names(name), Some(INTERFACES), "{name}");
         }
         for name in ["bond0.7", "docker0", "ifb0"] {
             assert_eq!(source.names(name), Some(STACKED), "{name}");
         }
         assert_eq!(source.names("bond0"), None);
+    }
+    #[test]
+    fn what_a_host_sends_itself_is_no_traffic() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("net")).unwrap();
+        let table = "Inter-|   Receive  |  Transmit\n face |bytes    packets\n\
+                     lo: 900 9 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n\
+                     eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n";
+        fs::write(folder.path().join("net/dev"), table).unwrap();
+        let host = Host { proc: folder.path().to_owned(), ..Host::of_test() };
+        let mut readings = Readings::default();
+        Network(Arc::new(host)).sample(0, &mut readings).unwrap();
+        let tags = readings.as_slice().iter().flat_map(|reading| &reading.tags);
+        let interfaces: BTreeSet<_> =
+            tags.filter(|(name, _)| name == "interface").map(|(_, value)| value.as_str()).collect();
+        assert_eq!(interfaces, ["eth0"].into());
     }
 }
