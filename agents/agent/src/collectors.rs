@@ -112,17 +112,10 @@ fn start_statsd(StatsD { listen, series_max, memory_max }: StatsD) -> Started {
     Ok(Box::new(granary_agent_statsd::StatsD::listen(listen, limits)?))
 }
 
-/// Beside the others: a server that does not answer delays none of them.
 #[cfg(feature = "mongodb")]
 fn start_mongodb(own: &crate::settings::MongoDb, interval: Duration) -> Started {
-    let source = granary_agent_mongodb::MongoDb::new(&own.targets)?;
     let every = own.interval.unwrap_or(interval);
-    let sources: Vec<(Duration, Box<dyn Source + Send>)> = vec![(every, Box::new(source))];
-    Ok(Box::new(granary_agent_kit::SideBySide::each_at(
-        "mongodb",
-        granary_agent_kit::ROUND_DEADLINE,
-        sources,
-    )?))
+    Ok(Box::new(granary_agent_mongodb::MongoDb::new(&own.targets, every)?))
 }
 
 /// Sources as one, sampled at multiples of an interval.

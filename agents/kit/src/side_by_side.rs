@@ -46,7 +46,7 @@ struct Answer {
 
 #[derive(Debug)]
 struct Worker {
-    name: &'static str,
+    place: String,
     every_ms: i64,
     asks: SyncSender<Ask>,
     answers: Receiver<Answer>,
@@ -125,8 +125,8 @@ impl Worker {
     fn start(every: Duration, mut source: Box<dyn Source + Send>) -> std::io::Result<Self> {
         let (asks, to_sample) = sync_channel::<Ask>(1);
         let (done, answers) = sync_channel(1);
-        let name = source.name();
-        let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+        let place = source.place();
+        let builder = thread::Builder::new().name(source.name().to_owned()).stack_size(STACK_BYTES);
         builder.spawn(move || {
             for Ask { tick_ms, is_alone } in to_sample {
                 let mut readings = Readings::default();
@@ -142,7 +142,7 @@ impl Worker {
         })?;
         let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
         let (said, asked) = (Said::default(), None);
-        Ok(Self { name, every_ms, asks, answers, asked, has_ended: false, said })
+        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, said })
     }
 
     /// Takes what came since the last round, and asks for this one, unless one is still under way.
@@ -171,7 +171,7 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) if self.is_overdue(asked, now_ms) => {
                     let since = Duration::from_millis(now_ms.abs_diff(asked));
                     self.said = Said::default();
-                    return readings.problem(self.name, format!("no answer for {since:?}"));
+                    return readings.problem(&*self.place, format!("no answer for {since:?}"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -181,7 +181,7 @@ impl Worker {
         }
         if self.has_ended {
             self.said = Said::default();
-            readings.problem(self.name, "its thread has ended");
+            readings.problem(&*self.place, "its thread has ended");
         }
         self.said.clone_into(readings);
     }
@@ -195,7 +195,7 @@ impl Worker {
         self.asked = None;
         let Answer { tick_ms, readings: mut own, result } = answer;
         if let Err(cause) = result {
-            own.problem(self.name, cause);
+            own.problem(&*self.place, cause);
         }
         self.said = Said { problems: own.problems().clone(), watched: own.take_watched() };
         if tick_ms == now_ms { readings.append(own) } else { readings.append_at(own, tick_ms) }

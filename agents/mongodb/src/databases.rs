@@ -1,17 +1,20 @@
 //! `dbStats` to readings, and which databases are asked when.
 //!
 //! Databases are asked one after the other in sweeps, a bounded time each round: a server with
-//! thousands of them is not asked for all at once, and no round waits for it.
+//! thousands of them is not asked for all at once, and no round waits for it. What was read last goes
+//! with every round, with the time at which it was measured.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use granary_agent_kit::Readings;
 use mongodb::bson::{Bson, Document};
 
 use crate::field::{number, text};
 
-/// Databases of a sweep; what is beyond is left out and said.
+/// Databases with series of their own; totals count all.
 pub(crate) const DATABASES_MAX: usize = 1_000;
+/// Databases of a sweep: more fit into no answer of a server.
+const NAMES_MAX: usize = 500_000;
 /// A sweep takes at most this share of the time between two.
 const SHARE_MAX: i64 = 100;
 
@@ -29,7 +32,7 @@ const FIELDS: [(&str, &str, &str); 10] = [
     ("mongodb_database_view_count", "views", "views"),
 ];
 
-/// Where a sweep is.
+/// Where a sweep is, and what was read last.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
     /// When the next one begins; none before the first.
@@ -37,7 +40,16 @@ pub(crate) struct Sweep {
     left: VecDeque<String>,
     totals: Totals,
     spent_ms: i64,
+    /// Databases without series of their own.
+    beyond: usize,
+    /// By database; none where it was not asked yet.
+    latest: BTreeMap<String, Option<Measured>>,
+    /// The sums of the last whole sweep, and when it ended.
+    sums: Option<(i64, Totals)>,
 }
+
+/// What `dbStats` said, and when, by [`FIELDS`].
+type Measured = (i64, [Option<f64>; FIELDS.len()]);
 
 /// Sums over the databases of a sweep.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -55,13 +67,17 @@ impl Sweep {
         self.left.is_empty() && now_ms >= self.next_ms
     }
 
-    /// Begins with the databases that `listDatabases` names; gives how many there are too many.
-    pub(crate) fn begin(&mut self, answer: &Document) -> usize {
+    /// Begins with the databases that `listDatabases` names.
+    pub(crate) fn begin(&mut self, answer: &Document) {
         let names = answer.get_array("databases").map(Vec::as_slice).unwrap_or_default();
         let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
-        self.left = names.iter().filter_map(name).take(DATABASES_MAX).collect();
+        self.left = names.iter().filter_map(name).take(NAMES_MAX).collect();
         (self.totals, self.spent_ms) = (Totals::default(), 0);
-        names.len().saturating_sub(DATABASES_MAX)
+        self.beyond = self.left.len().saturating_sub(DATABASES_MAX);
+        // One that is gone has no series any more.
+        let mut before = std::mem::take(&mut self.latest);
+        let shown = self.left.iter().take(DATABASES_MAX);
+        self.latest = shown.map(|name| (name.clone(), before.remove(name).flatten())).collect();
     }
 
     /// The database that is asked next.
@@ -70,51 +86,61 @@ impl Sweep {
     }
 
     /// Takes in the answer of the next database, or that there is none.
-    pub(crate) fn answered(&mut self, answer: Option<&Document>, readings: &mut Readings) {
+    pub(crate) fn answered(&mut self, answer: Option<&Document>, now_ms: i64) {
         let Some(database) = self.left.pop_front() else { return };
+        let shown = self.latest.get_mut(&database);
+        let measured = answer.map(|own| (now_ms, FIELDS.map(|(.., field)| number(own, field))));
+        if let Some(shown) = shown {
+            *shown = measured;
+        }
         let Some(answer) = answer else {
             self.totals.is_partial = true;
             return;
         };
-        let tags = [("database", database.as_str())];
-        for (metric, unit, field) in FIELDS {
-            if let Some(value) = number(answer, field) {
-                readings.gauge(metric, unit, &tags, value);
-            }
-        }
         let part = |field: &str| number(answer, field).unwrap_or(0.0);
         self.totals.storage += part("storageSize");
         self.totals.data += part("dataSize");
         self.totals.index += part("indexSize");
     }
 
-    /// The round's share is over after `spent_ms`; when the sweep is, too, its sums are added and
-    /// the next one is at least `every_ms` away, further where databases answer slowly.
-    pub(crate) fn pause(
-        &mut self,
-        now_ms: i64,
-        spent_ms: i64,
-        every_ms: i64,
-        readings: &mut Readings,
-    ) {
+    /// The round's share is over after `spent_ms`; when the sweep is, too, its sums count and the
+    /// next one is at least `every_ms` away, further where databases answer slowly.
+    pub(crate) fn pause(&mut self, now_ms: i64, spent_ms: i64, every_ms: i64) {
         self.spent_ms = self.spent_ms.saturating_add(spent_ms);
         if !self.left.is_empty() {
             return;
         }
         let wait_ms = every_ms.max(self.spent_ms.saturating_mul(SHARE_MAX));
         self.next_ms = now_ms.saturating_add(wait_ms);
-        let Totals { storage, data, index, is_partial } = self.totals;
-        if is_partial {
-            return;
+        self.sums = Some((now_ms, self.totals)).filter(|(_, totals)| !totals.is_partial);
+    }
+
+    /// Adds what was read last, with its time; gives how many databases have no series of their own.
+    pub(crate) fn read(&self, readings: &mut Readings) -> usize {
+        for (database, measured) in &self.latest {
+            let Some((time_ms, values)) = measured else { continue };
+            let tags = [("database", database.as_str())];
+            for ((metric, unit, _), value) in FIELDS.iter().zip(values) {
+                if let Some(value) = value {
+                    readings.gauge(*metric, unit, &tags, *value);
+                }
+            }
+            let measured = *time_ms as f64 / 1000.0;
+            readings.gauge("mongodb_database_measured", "seconds", &tags, measured);
         }
-        for (metric, value) in [
-            ("mongodb_db_storage_total", storage),
-            ("mongodb_db_data_size_total", data),
-            ("mongodb_db_index_size_total", index),
-            ("mongodb_logical_size", data + index),
-        ] {
-            readings.gauge(metric, "bytes", &[], value);
+        if let Some((time_ms, Totals { storage, data, index, .. })) = self.sums {
+            for (metric, value) in [
+                ("mongodb_db_storage_total", storage),
+                ("mongodb_db_data_size_total", data),
+                ("mongodb_db_index_size_total", index),
+                ("mongodb_logical_size", data + index),
+            ] {
+                readings.gauge(metric, "bytes", &[], value);
+            }
+            let measured = time_ms as f64 / 1000.0;
+            readings.gauge("mongodb_databases_measured", "seconds", &[], measured);
         }
+        self.beyond
     }
 }
 
@@ -135,52 +161,86 @@ mod tests {
         doc! { "dataSize": size, "storageSize": i64::from(size) * 2, "indexSize": 1.0, "views": 0 }
     }
 
-    fn sum(readings: &Readings, metric: &str) -> Option<f64> {
-        readings.as_slice().iter().find(|r| r.metric == metric).map(|r| r.value)
+    /// The value of a series of the server, or of a database, as it is now.
+    fn now(sweep: &Sweep, metric: &str, database: Option<&str>) -> Option<f64> {
+        let mut readings = Readings::default();
+        sweep.read(&mut readings);
+        let of = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
+            tags.iter().map(|(_, value)| value.clone()).next()
+        };
+        let mut all = readings.as_slice().iter();
+        all.find(|r| r.metric == metric && of(&r.tags).as_deref() == database).map(|r| r.value)
     }
 
     #[test]
     fn a_sweep_goes_on_in_the_next_round_and_ends_with_its_sums() {
-        let (mut sweep, mut readings) = (Sweep::default(), Readings::default());
+        let mut sweep = Sweep::default();
         assert!(sweep.is_due(0));
-        assert_eq!(sweep.begin(&list(&["a", "b"])), 0);
+        sweep.begin(&list(&["a", "b"]));
         assert_eq!(sweep.next(), Some("a"));
-        sweep.answered(Some(&stats(10)), &mut readings);
-        sweep.pause(1000, 50, EVERY_MS, &mut readings);
+        sweep.answered(Some(&stats(10)), 1000);
+        sweep.pause(1000, 50, EVERY_MS);
         assert!(!sweep.is_due(1000), "it goes on where it was");
-        assert_eq!(sum(&readings, "mongodb_db_data_size_total"), None);
+        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), None);
+        assert_eq!(now(&sweep, "mongodb_database_data_size", Some("a")), Some(10.0));
+        assert_eq!(now(&sweep, "mongodb_database_data_size", Some("b")), None);
         assert_eq!(sweep.next(), Some("b"));
-        sweep.answered(Some(&stats(30)), &mut readings);
-        sweep.pause(2000, 50, EVERY_MS, &mut readings);
-        assert_eq!(sum(&readings, "mongodb_db_data_size_total"), Some(40.0));
-        assert_eq!(sum(&readings, "mongodb_db_storage_total"), Some(80.0));
-        assert_eq!(sum(&readings, "mongodb_logical_size"), Some(42.0));
-        let b = readings.as_slice().iter().rfind(|r| r.metric == "mongodb_database_data_size");
-        assert!(b.unwrap().tags.contains(&("database".into(), "b".to_owned())));
+        sweep.answered(Some(&stats(30)), 2000);
+        sweep.pause(2000, 50, EVERY_MS);
+        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(40.0));
+        assert_eq!(now(&sweep, "mongodb_db_storage_total", None), Some(80.0));
+        assert_eq!(now(&sweep, "mongodb_logical_size", None), Some(42.0));
+        assert_eq!(now(&sweep, "mongodb_database_measured", Some("a")), Some(1.0));
+        assert_eq!(now(&sweep, "mongodb_databases_measured", None), Some(2.0));
         assert!(!sweep.is_due(2000 + EVERY_MS - 1));
         assert!(sweep.is_due(2000 + EVERY_MS));
     }
 
     #[test]
-    fn sums_without_one_database_are_none_and_slow_servers_are_asked_less_often() {
-        let (mut sweep, mut readings) = (Sweep::default(), Readings::default());
+    fn what_was_read_last_stays_until_it_is_read_again_or_gone() {
+        let mut sweep = Sweep::default();
         sweep.begin(&list(&["a", "b"]));
-        sweep.answered(Some(&stats(10)), &mut readings);
-        sweep.answered(None, &mut readings);
-        sweep.pause(0, 60_000, EVERY_MS, &mut readings);
-        assert_eq!(sum(&readings, "mongodb_db_data_size_total"), None);
+        sweep.answered(Some(&stats(10)), 0);
+        sweep.answered(Some(&stats(20)), 0);
+        sweep.pause(0, 5, EVERY_MS);
+        sweep.begin(&list(&["b", "c"]));
+        let size = |sweep: &Sweep, name| now(sweep, "mongodb_database_data_size", Some(name));
+        assert_eq!((size(&sweep, "a"), size(&sweep, "b")), (None, Some(20.0)));
+        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(30.0));
+        sweep.answered(Some(&stats(25)), EVERY_MS);
+        assert_eq!((size(&sweep, "b"), size(&sweep, "c")), (Some(25.0), None));
+    }
+
+    #[test]
+    fn sums_without_one_database_are_none_and_slow_servers_are_asked_less_often() {
+        let mut sweep = Sweep::default();
+        sweep.begin(&list(&["a", "b"]));
+        sweep.answered(Some(&stats(10)), 0);
+        sweep.answered(None, 0);
+        sweep.pause(0, 60_000, EVERY_MS);
+        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), None);
         assert!(!sweep.is_due(5_999_999));
         assert!(sweep.is_due(6_000_000), "a hundred times what it took");
     }
 
     #[test]
-    fn the_number_of_databases_is_bounded() {
+    fn series_of_databases_are_bounded_and_totals_count_all() {
         let mut sweep = Sweep::default();
         let names: Vec<String> = (0..DATABASES_MAX + 7).map(|index| index.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(sweep.begin(&list(&names)), 7);
-        assert_eq!(sweep.left.len(), DATABASES_MAX);
-        assert_eq!(sweep.begin(&doc! { "databases": "none" }), 0);
+        sweep.begin(&list(&names));
+        while sweep.next().is_some() {
+            sweep.answered(Some(&stats(1)), 0);
+        }
+        sweep.pause(0, 5, EVERY_MS);
+        let mut readings = Readings::default();
+        assert_eq!(sweep.read(&mut readings), 7);
+        assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(1007.0));
+        let own = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_views");
+        assert_eq!(own.count(), 0);
+        let own = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_view_count");
+        assert_eq!(own.count(), DATABASES_MAX);
+        sweep.begin(&doc! { "databases": "none" });
         assert_eq!(sweep.next(), None);
     }
 }

@@ -19,10 +19,12 @@ mod shapes;
 mod status;
 mod target;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use futures_util::future::join_all;
-use granary_agent_kit::{Readings, Source, SourceError};
+use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError};
 use tokio::runtime::Runtime;
 
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
@@ -31,45 +33,59 @@ use self::{
     target::{Limits, Target},
 };
 
-/// The servers of an agent, as one source.
+/// The servers of an agent, each sampled on its own: one that hangs delays no other.
 #[derive(Debug)]
-pub struct MongoDb {
-    runtime: Runtime,
-    targets: Vec<Target>,
-    /// Of the first round: since when the agent counts what it asks.
-    started_ms: Option<i64>,
-}
+pub struct MongoDb(SideBySide);
 
 impl MongoDb {
-    /// A source that asks these servers; nothing is connected before the first round.
+    /// A source that asks these servers, each at the rounds whose times are multiples of `every`;
+    /// nothing is connected before the first round.
     ///
     /// # Errors
     /// When a target cannot be read, two have the same name, or the system gives no thread.
-    pub fn new(settings: &Settings) -> Result<Self, SettingsError> {
+    pub fn new(settings: &Settings, every: Duration) -> Result<Self, SettingsError> {
+        Self::with_deadline(settings, every, ROUND_DEADLINE)
+    }
+
+    /// As [`MongoDb::new`]; a round waits so long for answers.
+    fn with_deadline(
+        settings: &Settings,
+        every: Duration,
+        deadline: Duration,
+    ) -> Result<Self, SettingsError> {
         settings.check()?;
+        let no_thread =
+            |cause: std::io::Error| SettingsError(format!("cannot start a thread: {cause}"));
         // One thread for what the driver does between rounds.
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("mongodb")
             .enable_all()
             .build()
-            .map_err(|cause| SettingsError(format!("cannot start a thread: {cause}")))?;
-        let every = Some(settings.databases_every).filter(|every| !every.is_zero());
+            .map_err(no_thread)?;
+        let runtime = Arc::new(runtime);
+        let databases_every = Some(settings.databases_every).filter(|every| !every.is_zero());
         let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let limits = Limits { timeout: settings.timeout, databases_every_ms: every.map(millis) };
-        let mut targets: Vec<Target> = Vec::new();
+        let databases_every_ms = databases_every.map(millis);
+        let limits = Limits { timeout: settings.timeout, databases_every_ms };
+        let windows = Arc::new(Windows::default());
+        let mut hosts = Vec::new();
+        let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
         for own in &settings.targets {
             let options = runtime.block_on(options_of(own, settings.timeout))?;
             for (address, options) in options {
                 let target = Target::new(&address, options, own, limits);
-                if targets.iter().any(|other| other.host() == target.host()) {
-                    let host = target.host();
+                let host = target.host().to_owned();
+                if hosts.contains(&host) {
                     return Err(SettingsError(format!("target {host}: it is named twice")));
                 }
-                targets.push(target);
+                hosts.push(host);
+                let (runtime, windows) = (Arc::clone(&runtime), Arc::clone(&windows));
+                let server = Server { runtime, target, windows, started_ms: None };
+                sources.push((every, Box::new(server)));
             }
         }
-        Ok(Self { runtime, targets, started_ms: None })
+        SideBySide::each_at("mongodb", deadline, sources).map(Self).map_err(no_thread)
     }
 }
 
@@ -79,18 +95,58 @@ impl Source for MongoDb {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.0.sample(now_ms, readings)
+    }
+
+    fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.0.sample_alone(now_ms, readings)
+    }
+}
+
+/// The windows of the oplogs of primaries: host, set, seconds.
+#[derive(Debug, Default)]
+struct Windows(Mutex<Vec<(String, String, f64)>>);
+
+impl Windows {
+    /// Takes note of what a host says now, and gives the window of a set.
+    fn update(&self, target: &Target) -> impl Fn(&str) -> Option<f64> + use<> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(host, ..)| host != target.host());
+        if let Some((set, seconds)) = target.window_of_primary() {
+            all.push((target.host().to_owned(), set.to_owned(), seconds));
+        }
+        let all = all.clone();
+        move |set| all.iter().find(|(_, own, _)| own == set).map(|(.., seconds)| *seconds)
+    }
+}
+
+/// One server as a source.
+#[derive(Debug)]
+struct Server {
+    runtime: Arc<Runtime>,
+    target: Target,
+    windows: Arc<Windows>,
+    /// Of the first round: since when the agent counts what it asks.
+    started_ms: Option<i64>,
+}
+
+impl Source for Server {
+    fn name(&self) -> &'static str {
+        "mongodb"
+    }
+
+    fn place(&self) -> String {
+        format!("mongodb {}", self.target.host())
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let started_ms = *self.started_ms.get_or_insert(now_ms);
-        let rounds = self.targets.iter_mut().map(|target| target.sample(now_ms, started_ms));
-        let read = self.runtime.block_on(async { join_all(rounds).await });
-        let windows: BTreeMap<&str, f64> =
-            self.targets.iter().filter_map(Target::window_of_primary).collect();
-        for (target, own) in self.targets.iter().zip(read) {
+        readings.append(self.runtime.block_on(self.target.sample(now_ms, started_ms)));
+        let window_of = self.windows.update(&self.target);
+        if let Some(seconds) = self.target.headroom_seconds(window_of) {
+            let mut own = Readings::new(self.target.set_tags());
+            own.gauge("mongodb_oplog_master_lag_time_diff", "seconds", &[], seconds);
             readings.append(own);
-            let window_of = |set: &str| windows.get(set).copied();
-            if let Some(seconds) = target.headroom_seconds(window_of) {
-                let tags = [("host", target.host())];
-                readings.gauge("mongodb_oplog_master_lag_time_diff", "seconds", &tags, seconds);
-            }
         }
         Ok(())
     }

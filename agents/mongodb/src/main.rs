@@ -52,6 +52,7 @@ fn start(args: Args) -> anyhow::Result<()> {
     settings.targets.extend(args.targets.into_iter().map(|target| target.0));
     settings.timeout = args.timeout.unwrap_or(settings.timeout);
     settings.databases_every = args.databases_every.unwrap_or(settings.databases_every);
-    let sources: Vec<Box<dyn Source>> = vec![Box::new(MongoDb::new(&settings)?)];
+    let sources: Vec<Box<dyn Source>> =
+        vec![Box::new(MongoDb::new(&settings, args.agent.interval)?)];
     Ok(granary_agent_kit::run("mongodb", &args.agent, sources)?)
 }

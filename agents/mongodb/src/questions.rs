@@ -5,7 +5,6 @@ use mongodb::bson::{Document, doc};
 
 use crate::{
     connection::{Connection, Fault},
-    databases::DATABASES_MAX,
     field::number,
     replication::{self, Oplog, first_of},
     role::{Role, Standing},
@@ -76,11 +75,14 @@ impl Target {
             self.oplog = None;
             return Ok(());
         }
+        let mut own = Readings::new(self.set_tags());
         if let Some(status) = self.ask("admin", doc! { "replSetGetStatus": 1 }).await?
             && let Some(readings) = &mut self.readings
         {
-            self.lag_seconds = replication::read(&status, readings).seconds;
+            self.lag_seconds = replication::read(&status, &mut own).seconds;
+            readings.append(own);
         }
+        let mut own = Readings::new(self.set_tags());
         if !self.standing.has_data() || now_ms < self.oplog_next_ms {
             return Ok(());
         }
@@ -92,7 +94,8 @@ impl Target {
         let stats = stats.as_ref().and_then(first_of);
         self.oplog = ends.and_then(|(first, last)| Oplog::of(first, last, stats));
         if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
-            oplog.read(readings);
+            oplog.read(&mut own);
+            readings.append(own);
         }
         Ok(())
     }
@@ -118,25 +121,17 @@ impl Target {
         if self.sweep.is_due(now_ms) {
             let list = doc! { "listDatabases": 1, "nameOnly": true };
             let Some(answer) = self.ask("admin", list).await? else { return Ok(()) };
-            let beyond = self.sweep.begin(&answer);
-            if let Some(readings) = self.readings.as_mut().filter(|_| beyond > 0) {
-                let cause = format!("{beyond} databases are more than {DATABASES_MAX}");
-                readings.problem(format!("mongodb {} databases", self.host), cause);
-            }
+            self.sweep.begin(&answer);
         } else if self.sweep.next().is_none() {
             return Ok(());
         }
         while watch.elapsed().saturating_sub(begun) < share {
             let Some(database) = self.sweep.next().map(str::to_owned) else { break };
             let answer = self.ask(&database, doc! { "dbStats": 1, "scale": 1 }).await?;
-            if let Some(readings) = &mut self.readings {
-                self.sweep.answered(answer.as_ref(), readings);
-            }
+            self.sweep.answered(answer.as_ref(), now_ms);
         }
         let spent = i64::try_from((watch.elapsed().saturating_sub(begun)).as_millis());
-        if let Some(readings) = &mut self.readings {
-            self.sweep.pause(now_ms, spent.unwrap_or(i64::MAX), every_ms, readings);
-        }
+        self.sweep.pause(now_ms, spent.unwrap_or(i64::MAX), every_ms);
         Ok(())
     }
 }

@@ -43,12 +43,14 @@ pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
 const PRIMARY: f64 = 1.0;
 const SECONDARY: f64 = 2.0;
 const ARBITER: f64 = 7.0;
+/// A secondary, and what one is while it starts up, recovers or rolls back: then it falls behind.
+const FOLLOWS: [f64; 4] = [SECONDARY, 3.0, 5.0, 9.0];
 
 fn is_well(state: f64) -> bool {
     [PRIMARY, SECONDARY, ARBITER].contains(&state)
 }
 
-/// How far a secondary is behind the primary, and of the primary how far the last of them is.
+/// How far a member that follows is behind the primary, and of the primary how far the last of them is.
 fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
     let is_self = |member: &&&Document| is_true(member, "self");
     let behind = |member: &Document, at: fn(&Document) -> Option<i64>| {
@@ -58,7 +60,7 @@ fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> L
     };
     let Some(own) = members.iter().find(is_self) else { return Lag::default() };
     match number(own, "state") {
-        Some(SECONDARY) => {
+        Some(state) if FOLLOWS.contains(&state) => {
             let lag = behind(own, operation_ms);
             if let Some(seconds) = lag {
                 readings.gauge("mongodb_oplog_slave_lag_master_time", "seconds", &[], seconds);
@@ -69,7 +71,9 @@ fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> L
             Lag { seconds: lag }
         }
         Some(PRIMARY) => {
-            let of_secondaries = members.iter().filter(|m| number(m, "state") == Some(SECONDARY));
+            let of_secondaries = members
+                .iter()
+                .filter(|m| number(m, "state").is_some_and(|state| FOLLOWS.contains(&state)));
             let lags = of_secondaries.filter_map(|member| behind(member, wall_ms));
             if let Some(largest) = lags.reduce(f64::max) {
                 readings.gauge("mongodb_oplog_replication_lag", "seconds", &[], largest);
@@ -80,14 +84,16 @@ fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> L
     }
 }
 
-/// When its last operation was done, by the time in the oplog.
+/// When its last operation was done, by the time in the oplog; none before its first.
 fn operation_ms(member: &Document) -> Option<i64> {
-    time_ms(member, "optime.ts").or_else(|| time_ms(member, "optimeDate"))
+    let time = time_ms(member, "optime.ts").or_else(|| time_ms(member, "optimeDate"));
+    time.filter(|time| *time > 0)
 }
 
 /// The same by the clock of the primary when it was written, to the millisecond where it is said.
 fn wall_ms(member: &Document) -> Option<i64> {
-    time_ms(member, "lastAppliedWallTime").or_else(|| time_ms(member, "optimeDate"))
+    let time = time_ms(member, "lastAppliedWallTime").or_else(|| time_ms(member, "optimeDate"));
+    time.filter(|time| *time > 0)
 }
 
 /// What an oplog holds.

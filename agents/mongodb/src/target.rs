@@ -7,7 +7,7 @@ use mongodb::options::{ClientOptions, ServerAddress};
 
 use crate::{
     connection::{Connection, Costs, Fault},
-    databases::Sweep,
+    databases::{DATABASES_MAX, Sweep},
     polling::Polling,
     replication::Oplog,
     role::{Role, Standing},
@@ -99,6 +99,9 @@ impl Target {
                 self.connection = None;
             }
         }
+        if self.standing.has_data() && self.limits.databases_every_ms.is_some() {
+            self.say_databases();
+        }
         let mut out = self.readings.take().unwrap_or_else(|| Readings::new(self.own_tags()));
         if let Some(problem) = problem {
             out.problem(format!("mongodb {}", self.host), problem);
@@ -135,6 +138,28 @@ impl Target {
         tags.extend(self.standing.set.clone().map(|set| ("set".to_owned(), set)));
         let started_ms = self.memory.started_ms();
         out.watched(WatchedHost { host: self.host.clone(), started_ms, tags });
+    }
+
+    /// What was read of databases, now or before.
+    fn say_databases(&mut self) {
+        let Some(readings) = &mut self.readings else { return };
+        let beyond = self.sweep.read(readings);
+        if beyond > 0 {
+            let cause = format!(
+                "{beyond} databases beyond {DATABASES_MAX} have no series of their own; totals \
+                 count them"
+            );
+            readings.problem(format!("mongodb {} databases", self.host), cause);
+        }
+    }
+
+    /// Its own tags and its replica set: members of one set are told as one.
+    pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
+        let mut tags = self.own_tags();
+        if !self.tags.iter().any(|(name, _)| name == "set") {
+            tags.extend(self.standing.set.clone().map(|set| ("set".to_owned(), set)));
+        }
+        tags
     }
 
     pub(crate) fn own_tags(&self) -> Vec<(String, String)> {

@@ -1,7 +1,7 @@
 //! Rounds against scripted servers of each role.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     net::TcpListener,
     sync::{
         Arc,
@@ -59,8 +59,11 @@ fn server(role: &'static str, version: &'static str) -> Responder {
 fn agent(addresses: &[&str], timeout: Duration) -> MongoDb {
     let target = |address: &&str| TargetSettings::new(format!("mongodb://{address}"));
     let targets = addresses.iter().map(target).collect();
-    MongoDb::new(&Settings { targets, timeout, ..Settings::default() }).unwrap()
+    let settings = Settings { targets, timeout, ..Settings::default() };
+    MongoDb::with_deadline(&settings, EACH_ROUND, PATIENT).unwrap()
 }
+
+const EACH_ROUND: Duration = Duration::from_millis(1);
 
 const PATIENT: Duration = Duration::from_secs(30);
 const HASTY: Duration = Duration::from_millis(400);
@@ -146,6 +149,66 @@ fn a_server_that_does_not_answer_delays_no_other() {
     }
 }
 
+/// One that hung made all others wait for its timeout: 9 samples in 40 rounds.
+#[test]
+fn a_server_that_hangs_for_long_starves_no_other() {
+    let stuck = Responder::start(|_, _| None);
+    let well = server("standalone", "7.0.5");
+    let target = |own: &Responder| TargetSettings::new(format!("mongodb://{}", own.address));
+    let targets = vec![target(&stuck), target(&well)];
+    let settings = Settings { targets, timeout: Duration::from_secs(60), ..Settings::default() };
+    let mut agent = MongoDb::new(&settings, EACH_ROUND).unwrap();
+    let watch = granary_agent_kit::Stopwatch::start();
+    let (mut up_at, mut number) = (BTreeSet::new(), 0);
+    while up_at.len() < 10 {
+        number += 1;
+        let time = NOW_MS + number * 1000;
+        let readings = round(&mut agent, time);
+        if value(&readings, &well.address, "mongodb_up").is_some() {
+            up_at.insert(time);
+        }
+        let late = readings.known().iter().filter(|own| own.series.metric() == "mongodb_up");
+        up_at.extend(late.map(|own| own.time_ms));
+        assert!(watch.elapsed() < Duration::from_secs(25), "{up_at:?} of {number} rounds");
+        if number > 1 {
+            assert!(readings.problems().contains_key(&format!("mongodb {}", stuck.address)));
+        }
+    }
+}
+
+/// Totals of 5,000 databases were those of 1,000, and the one warning was gone after five seconds.
+#[test]
+fn totals_count_every_database_and_slow_readings_come_again_each_round_with_their_time() {
+    let server = Responder::start(|_, command| {
+        let mut answer = answer("standalone", "7.0.5", command);
+        if command.contains_key("listDatabases") {
+            let name = |index| Bson::Document(doc! { "name": format!("db{index:04}") });
+            answer = doc! { "databases": (0..1_200).map(name).collect::<Vec<_>>(), "ok": 1.0 };
+        }
+        Some(answer)
+    });
+    let mut agent = agent(&[&server.address], PATIENT);
+    let of = |readings: &Readings, metric: &str| value(readings, &server.address, metric);
+    let mut time = NOW_MS;
+    let mut readings = round(&mut agent, time);
+    while of(&readings, "mongodb_db_data_size_total").is_none() {
+        time += 10_000;
+        readings = round(&mut agent, time);
+        assert!(time < NOW_MS + 1_000_000);
+    }
+    let measured = time as f64 / 1000.0;
+    for time in [time + 10_000, time + 600_000] {
+        let readings = round(&mut agent, time);
+        assert_eq!(of(&readings, "mongodb_db_data_size_total"), Some(600_000.0));
+        assert_eq!(of(&readings, "mongodb_databases_measured"), Some(measured));
+        let of_each =
+            readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_data_size");
+        assert_eq!(of_each.count(), 1_000);
+        let problem = &readings.problems()[&format!("mongodb {} databases", server.address)];
+        assert!(problem.starts_with("200 databases"), "{problem}");
+    }
+}
+
 #[test]
 fn what_was_read_before_the_time_was_over_is_kept() {
     let slow = Responder::start(|_, command| {
@@ -201,7 +264,7 @@ fn a_user_without_rights_costs_what_he_may_not_ask_and_no_more() {
 fn two_targets_of_one_name_are_refused() {
     let target = || TargetSettings::new("mongodb://db1,db2");
     let settings = Settings { targets: vec![target(), target()], ..Settings::default() };
-    let message = MongoDb::new(&settings).unwrap_err().to_string();
+    let message = MongoDb::new(&settings, EACH_ROUND).unwrap_err().to_string();
     assert_eq!(message, "target db1:27017: it is named twice");
 }
 

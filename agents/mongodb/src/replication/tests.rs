@@ -39,6 +39,29 @@ fn a_primary_says_how_far_the_last_secondary_is_behind() {
     assert_eq!(values["mongodb_members_healthy"], 4.0);
 }
 
+/// The lag ended when a member began to recover, which is when it grows.
+#[test]
+fn a_member_that_recovers_or_rolls_back_says_how_far_it_is_behind() {
+    for state in [3, 5, 9] {
+        let members = [("a", PRIMARY, 0), ("b", state, 700), ("c", SECONDARY, 20)];
+        let status = set_status("b", &members);
+        let (own, lag) = values(&status);
+        assert_eq!(own["mongodb_oplog_slave_lag_master_time"], 700.0, "{state}");
+        assert_eq!(lag.seconds, Some(700.0));
+        assert_eq!(own["mongodb_members_unhealthy"], 1.0);
+        let (of_primary, _) = values(&set_status("a", &members));
+        assert_eq!(of_primary["mongodb_oplog_replication_lag"], 700.25);
+    }
+    // One that has no data yet is not decades behind.
+    let mut status = set_status("b", &[("a", PRIMARY, 0), ("b", 5, 0)]);
+    let empty = doc! {
+        "self": true, "state": 5, "health": 1.0, "optime": { "ts": Timestamp { time: 0, increment: 0 } },
+        "optimeDate": mongodb::bson::DateTime::from_millis(0),
+    };
+    status.get_array_mut("members").unwrap()[1] = Bson::Document(empty);
+    assert_eq!(values(&status).1, Lag::default());
+}
+
 #[test]
 fn a_set_without_a_primary_has_no_lag_and_unhealthy_members_count() {
     let members = [("a", DOWN, 0), ("b", SECONDARY, 7), ("c", 3, 0)];

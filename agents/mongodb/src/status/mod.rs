@@ -24,7 +24,7 @@ pub(crate) struct Memory {
     started_ms: Option<i64>,
     pid: Option<f64>,
     uptime_ms: Option<f64>,
-    /// Starts in the last hour, oldest first.
+    /// Restarts that were seen in the last hour, oldest first.
     starts: Vec<i64>,
     intervals: Intervals,
 }
@@ -51,9 +51,11 @@ impl Memory {
             && self.uptime_ms.is_some_and(|before| before <= uptime_ms)
             && (is_near || is_known);
         if !goes_on {
-            self.started_ms = Some(start);
-            self.starts.truncate(RESTARTS_MAX - 1);
-            self.starts.push(start);
+            // The first contact shows no restart, however young the server is.
+            if self.started_ms.replace(start).is_some() {
+                self.starts.truncate(RESTARTS_MAX - 1);
+                self.starts.push(start);
+            }
             self.intervals = Intervals::default();
         }
         (self.pid, self.uptime_ms) = (pid, Some(uptime_ms));

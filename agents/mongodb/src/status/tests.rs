@@ -206,6 +206,14 @@ fn a_restart_is_counted_for_an_hour_and_ratios_begin_anew() {
     assert_eq!(restarts(&mut memory, &old, NOW_MS + 3_620_000), (0.0, true));
 }
 
+/// A server that was set up just now was told to have been started again.
+#[test]
+fn a_young_server_that_is_seen_for_the_first_time_was_not_restarted() {
+    let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
+    status.insert("uptimeMillis", 60_000_i64);
+    assert_eq!(values(&mut memory, &status, NOW_MS)["mongodb_restarts_in_last_hour"], 0.0);
+}
+
 #[test]
 fn a_process_in_a_container_has_always_the_same_number() {
     let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
