@@ -80,20 +80,29 @@ impl Windows {
         self.first.minus(back)..self.last().plus(1)
     }
 
+    /// Whether all edges of the windows lie on edges of slots of this width.
+    pub fn have_edges_on(&self, width_ms: i64) -> bool {
+        self.ends_on(width_ms) && self.range_ms.rem_euclid(width_ms) == 0
+    }
+
+    fn ends_on(&self, width_ms: i64) -> bool {
+        let whole = |length: i64| length.rem_euclid(width_ms) == 0;
+        whole(self.first.0) && (self.count < 2 || whole(self.step_ms))
+    }
+
     /// Whether slots of this width answer as well as finer ones do.
     fn served_by(&self, width_ms: i64) -> bool {
-        let whole = |length: i64| length.rem_euclid(width_ms) == 0;
-        let aligned = whole(self.first.0) && (self.count < 2 || whole(self.step_ms));
         if self.range_ms > 0 {
             let many = width_ms <= self.range_ms / CUT_SLOTS_MIN;
             match self.detail {
-                Detail::Aggregates | Detail::Values => many || (aligned && whole(self.range_ms)),
+                Detail::Aggregates | Detail::Values => many || self.have_edges_on(width_ms),
                 Detail::Readings => many,
                 Detail::Samples => false,
             }
         } else {
             // At a slot's start the newest reading before is the last of the slot before.
-            width_ms <= self.step_ms && (aligned || width_ms <= self.step_ms / CUT_SLOTS_MIN)
+            let many = width_ms <= self.step_ms / CUT_SLOTS_MIN;
+            width_ms <= self.step_ms && (many || self.ends_on(width_ms))
         }
     }
 }

@@ -12,12 +12,13 @@ use crate::{
 pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut changes = 0.0;
     let mut before: Option<f64> = None;
-    for cell in window.cells() {
+    for portion in window.portions() {
+        let cell = portion.cell;
         let differ = |one: f64, next: f64| one != next && !(one.is_nan() && next.is_nan());
         let entered = before.is_some_and(|before| differ(before, cell.first));
-        let pairs = f64::from(cell.n - 1);
+        let pairs = f64::from(portion.steps());
         let inside = match window.kind {
-            _ if cell.n == 1 => 0.0,
+            _ if portion.steps() == 0 => 0.0,
             _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
             // Rates between neighbours: none, or all of them.
             Kind::Counter if cell.max <= 0.0 => 0.0,
@@ -37,9 +38,10 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
 pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut resets = 0.0;
     let mut before: Option<f64> = None;
-    for cell in window.cells() {
+    for portion in window.portions() {
+        let cell = portion.cell;
         let entered = before.is_some_and(|before| cell.first < before);
-        let inside = if cell.n == 1 {
+        let inside = if portion.steps() == 0 {
             0.0
         } else if cell.n == 2 {
             f64::from(u8::from(cell.last < cell.first))

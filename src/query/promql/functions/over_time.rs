@@ -8,9 +8,9 @@ use crate::{
     model::Kind,
     query::promql::value::{
         annotations::Notes,
-        cells::TimedCell,
         error::PromqlError,
         numbers::{Mean, Sum, Variance, weighted_quantile},
+        portion::Portion,
         windows::Window,
     },
 };
@@ -39,38 +39,32 @@ pub(super) fn function(name: &str) -> Option<RangeFunction> {
 }
 
 fn count(window: &Window<'_>) -> f64 {
-    window.cells().iter().map(|cell| f64::from(cell.n)).sum()
+    window.portions().map(|portion| f64::from(portion.count())).sum()
 }
 
-/// The sum of the values of a cell. Counter cells hold increases in its place.
-fn values_sum(cell: &TimedCell, kind: Kind, function: &str) -> Result<f64, PromqlError> {
+/// The sum of the values of a portion. Counter cells hold increases in its place.
+fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, PromqlError> {
     if kind != Kind::Counter {
-        return Ok(cell.sum);
+        return Ok(portion.sum());
     }
-    match cell.n {
-        1 => Ok(cell.last),
-        2 => Ok(cell.first + cell.last),
-        n if cell.first == cell.last && cell.max == 0.0 => Ok(f64::from(n) * cell.last),
-        _ => Err(merged(function, "rate, increase, min_over_time or max_over_time for a counter")),
-    }
+    let instead = "rate, increase, min_over_time or max_over_time for a counter";
+    let values = known_values(portion, kind).ok_or_else(|| merged(function, instead))?;
+    Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
 fn sum(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut sum = Sum::default();
-    for cell in window.cells() {
-        sum.add(values_sum(cell, window.kind, "sum_over_time")?);
+    for portion in window.portions() {
+        sum.add(values_sum(&portion, window.kind, "sum_over_time")?);
     }
     Ok(Some(sum.total()))
 }
 
 fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut mean = Mean::default();
-    if window.kind != Kind::Counter {
-        window.cells().iter().for_each(|cell| mean.add_sum(cell.sum, f64::from(cell.n)));
-        return Ok(Some(mean.mean()));
-    }
-    for cell in window.cells() {
-        mean.add_sum(values_sum(cell, window.kind, "avg_over_time")?, f64::from(cell.n));
+    for portion in window.portions() {
+        let sum = values_sum(&portion, window.kind, "avg_over_time")?;
+        mean.add_sum(sum, f64::from(portion.count()));
     }
     Ok(Some(mean.mean()))
 }
@@ -78,10 +72,9 @@ fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
 /// The newest reading in the window.
 fn last_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     window.readings().last().or_else(|| {
+        // The window lies between the first and the last reading of a cell.
         let cell = window.cells().last()?;
-        // Of the slot around a short window the last reading may lie ahead.
-        let ahead = cell.last_at > window.to && cell.first_at <= window.to;
-        Some(if ahead { (cell.first_at, cell.first) } else { (cell.last_at, cell.last) })
+        Some((cell.first_at, cell.first))
     })
 }
 
@@ -93,14 +86,16 @@ fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     })
 }
 
-/// Time and value of the smallest or largest value. Of a merged cell its last reading's time is
-/// taken.
+/// Time and value of the smallest or largest value. The time is that of the last reading of the cell.
 fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     let mut found: Option<(i64, f64)> = None;
-    for cell in window.cells() {
+    for portion in window.portions() {
         let (low, high) = match window.kind {
-            Kind::Counter => (cell.first.min(cell.last), cell.first.max(cell.last)),
-            Kind::Gauge | Kind::Delta => (cell.min, cell.max),
+            Kind::Counter => {
+                let (first, last) = (portion.first().value, portion.last().value);
+                (first.min(last), first.max(last))
+            }
+            Kind::Gauge | Kind::Delta => portion.extremes(),
         };
         let value = if smallest { low } else { high };
         let better = found.is_none_or(|(_, best)| {
@@ -108,30 +103,37 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
             best.is_nan() || if smallest { value <= best } else { value >= best }
         });
         if better {
-            found = Some((cell.last_at, value));
+            found = Some((portion.last().at as i64, value));
         }
     }
-    found.unwrap_or((window.to, f64::NAN))
+    found.unwrap_or((window.frame.to, f64::NAN))
+}
+
+/// Every value of a portion with how often it is there in a row; `None` when some are not known.
+fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
+    let cell = portion.cell;
+    let is_constant = match kind {
+        Kind::Counter => cell.max == 0.0 && cell.first == cell.last,
+        Kind::Gauge | Kind::Delta => cell.min == cell.max,
+    };
+    if is_constant && cell.n > 2 {
+        return Some(vec![(cell.last, portion.count())]);
+    }
+    let known = [(portion.has_first(), cell.first), (portion.has_last(), cell.last)];
+    let known = known.into_iter().filter(|(has, _)| *has).map(|(_, value)| (value, 1));
+    // A lone reading is both the first and the last one.
+    let values: Vec<_> = known.take(portion.count() as usize).collect();
+    (values.len() == portion.count() as usize).then_some(values)
 }
 
 /// Every value in the window with how often it is there in a row, in order of time where that is
 /// known.
 fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, PromqlError> {
     let mut values = Vec::with_capacity(window.cells().len());
-    for cell in window.cells() {
-        let constant = match window.kind {
-            Kind::Counter => cell.max == 0.0 && cell.first == cell.last,
-            Kind::Gauge | Kind::Delta => cell.min == cell.max,
-        };
-        match cell.n {
-            1 => values.push((cell.last, 1)),
-            2 => values.extend([(cell.first, 1), (cell.last, 1)]),
-            n if constant => values.push((cell.last, n)),
-            _ => {
-                let instead = "avg_over_time, min_over_time or max_over_time";
-                return Err(merged(function, instead));
-            }
-        }
+    for portion in window.portions() {
+        let instead = "avg_over_time, min_over_time or max_over_time";
+        let known = known_values(&portion, window.kind);
+        values.extend(known.ok_or_else(|| merged(function, instead))?);
     }
     Ok(values)
 }
@@ -174,18 +176,15 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+    use crate::query::promql::value::{
+        cells::TimedCell,
+        windows::{Cursor, Frame},
+    };
 
     fn window(cells: &[TimedCell], kind: Kind) -> Window<'_> {
-        Window {
-            all: cells,
-            lo: 0,
-            hi: cells.len(),
-            from: 0,
-            to: 100_000,
-            evaluated_at: 100_000,
-            kind,
-            width_ms: 60_000,
-        }
+        let to = 120_000;
+        let frame = Frame { from: 0, to, evaluated_at: to, width_ms: 60_000, cuts_slots: false };
+        Cursor::default().window(cells, kind, frame)
     }
 
     fn answer(name: &str, cells: &[TimedCell], kind: Kind) -> Answer {

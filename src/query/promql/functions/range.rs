@@ -12,11 +12,10 @@ use crate::{
     query::promql::{
         context::Context,
         value::{
-            annotations::Notes,
             error::PromqlError,
             range_vector::RangeVector,
             series::{ABSENT, Series},
-            windows::{Cursor, Window, cell_around},
+            windows::{Cursor, Window},
         },
     },
     store::Columns,
@@ -94,7 +93,7 @@ pub(crate) fn call(
     Ok(series)
 }
 
-/// Calls a function for each series and each window that holds cells.
+/// Calls a function for each series and each window that has readings.
 pub(crate) fn over_windows(
     windows: &RangeVector,
     context: &Context<'_>,
@@ -102,29 +101,21 @@ pub(crate) fn over_windows(
 ) -> Result<Vec<Series>, PromqlError> {
     let (steps, bounds) = (context.steps, context.bounds);
     bounds.check_points(windows.cells.series.len(), steps.count)?;
+    let frames = windows.frames(steps);
     let mut out = Vec::with_capacity(windows.cells.series.len());
-    // The widest slot that answered for a window within it.
-    let mut around_ms = 0;
     for series in &windows.cells.series {
         bounds.check_time()?;
-        let (mut cursor, mut widths) = (Cursor::default(), windows.cells.widths());
+        let mut cursor = Cursor::default();
         let mut values = Vec::with_capacity(steps.count);
         let mut seen = 0;
-        for (index, evaluated_at) in steps.times().enumerate() {
-            let to = windows.shift.of(evaluated_at);
-            let from = to - windows.range_ms;
-            let (mut lo, mut hi) = cursor.advance(&series.cells, from, to);
-            let width_ms = widths.at(to);
-            if windows.range_ms < width_ms
-                && let Some(around) = cell_around(&series.cells, hi, to, width_ms)
-            {
-                (lo, hi) = (around, around + 1);
-                around_ms = width_ms.max(around_ms);
-            }
-            let (all, kind) = (&*series.cells, series.kind);
-            let window = Window { all, lo, hi, from, to, evaluated_at, kind, width_ms };
-            let value = if lo < hi { function(&window, index)? } else { None };
-            seen += hi - lo;
+        for (index, frame) in frames.iter().enumerate() {
+            let window = cursor.window(&series.cells, series.kind, *frame);
+            let has_readings = match window.frame.cuts_slots {
+                true => window.last_portion().is_some(),
+                false => window.lo < window.hi,
+            };
+            let value = if has_readings { function(&window, index)? } else { None };
+            seen += window.cells().len();
             if seen > CELLS_BETWEEN_CHECKS {
                 seen = 0;
                 bounds.check_time()?;
@@ -134,23 +125,6 @@ pub(crate) fn over_windows(
         let (labels, drop_metric) = (series.labels.clone(), series.drop_metric);
         out.push(Series { labels, drop_metric, values });
     }
-    if around_ms > 0 {
-        warn_of_short(windows.range_ms, around_ms, &context.notes);
-    }
     out.retain(Series::has_values);
     Ok(out)
-}
-
-/// Says that windows lie within slots: their parts of them are not known.
-fn warn_of_short(range_ms: i64, width_ms: i64, notes: &Notes<'_>) {
-    let seconds = |millis: i64| millis as f64 / 1000.0;
-    notes.warn(|| {
-        format!(
-            "a window of {}s is shorter than the slots of {}s that hold its samples, and the \
-             whole slot around it answers: use a window of {}s or more",
-            seconds(range_ms),
-            seconds(width_ms),
-            seconds(width_ms)
-        )
-    });
 }

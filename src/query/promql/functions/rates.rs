@@ -1,19 +1,19 @@
 //! Functions of how values change over a window.
 //!
-//! Of counters and deltas the stored increases are added up: exact, without extrapolation. Gauges
-//! and subqueries have none, and follow Prometheus' calculation on readings. Must never know: the
-//! store, the tree.
+//! Must never know: the store, the tree.
 
 use super::{
     changes::{changes, resets},
+    extrapolation::Extent,
+    increase::{increase, rate},
     regression::{deriv, predict},
     window::{Answer, RangeFunction, seconds},
 };
 use crate::{
     model::Kind,
     query::promql::value::{
-        annotations::Notes, cells::TimedCell, error::PromqlError, numbers::Sum,
-        range_vector::RangeVector, series::Series, windows::Window,
+        annotations::Notes, cells::TimedCell, error::PromqlError, range_vector::RangeVector,
+        series::Series, windows::Window,
     },
 };
 
@@ -21,14 +21,14 @@ use crate::{
 pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "changes" => changes,
-        "delta" => |window, _, _| Ok(extrapolated(window, false)),
+        "delta" => |window, _, _| Ok(delta(window)),
         "deriv" => |window, _, _| Ok(deriv(window)),
         "double_exponential_smoothing" | "holt_winters" => smoothing,
         "idelta" => |window, _, notes| Ok(instant_change(window, false, notes)),
-        "increase" => |window, _, _| Ok(increase(window)),
+        "increase" => increase,
         "irate" => |window, _, notes| Ok(instant_change(window, true, notes)),
         "predict_linear" => |window, arguments, _| Ok(predict(window, arguments)),
-        "rate" => |window, _, _| Ok(increase(window).map(|sum| sum / seconds(window.range_ms()))),
+        "rate" => rate,
         "resets" => resets,
         _ => return None,
     })
@@ -53,76 +53,19 @@ pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes
     }
 }
 
-/// How much was counted in the window.
-fn increase(window: &Window<'_>) -> Option<f64> {
-    if window.kind == Kind::Gauge {
-        return extrapolated(window, true);
-    }
-    let cells = window.cells();
-    // The very first reading tells nothing of what was counted before it.
-    if window.kind == Kind::Counter && cells.iter().all(|cell| cell.max == f64::NEG_INFINITY) {
-        return None;
-    }
-    let mut sum = Sum::default();
-    for cell in cells {
-        sum.add(cell.sum);
-    }
-    let whole_slots = window.width_ms == 0 || window.range_ms() % window.width_ms == 0;
-    if whole_slots || !window.has_merged() {
-        return Some(sum.total());
-    }
-    // So many slots more or less fall into the window from step to step: go by the time that
-    // their increases cover.
-    let covered = covered_ms(window).filter(|covered| *covered > 0);
-    let range = window.range_ms();
-    // A window shorter than a slot gets its part of the slot around it.
-    let covered = covered.or_else(|| (range < window.width_ms).then_some(window.width_ms));
-    let part = covered.map_or(1.0, |covered| range as f64 / covered as f64);
-    Some(sum.total() * part)
+/// The difference between the window's end and its beginning.
+fn delta(window: &Window<'_>) -> Option<f64> {
+    Extent::of_gauge(window, false)?.carried_on(&window.frame)
 }
 
-/// The time in which the window's increases were counted, when the reading before is known.
-fn covered_ms(window: &Window<'_>) -> Option<i64> {
-    let before = window.before()?;
-    let last = window.cells().last()?;
-    let covered = last.last_at - before.last_at;
-    // After a gap the time says little.
-    (covered <= window.range_ms() + 2 * window.width_ms).then_some(covered)
-}
-
-/// Prometheus' increase or difference over a window: from the first to the last reading, carried
-/// on to the window's edges as far as the spacing of the readings makes likely.
-fn extrapolated(window: &Window<'_>, counter: bool) -> Option<f64> {
-    let mut readings = window.readings();
-    let first = readings.next()?;
-    let (mut last, mut count, mut grown) = (first, 1_u32, 0.0);
-    for reading in readings {
-        if counter && reading.1 < last.1 {
-            grown += last.1;
-        }
-        (last, count) = (reading, count + 1);
-    }
-    grown += last.1 - first.1;
-    let sampled = seconds(last.0 - first.0);
-    if count < 2 || sampled <= 0.0 {
-        return None;
-    }
-    let spacing = sampled / f64::from(count - 1);
-    let near = spacing * 1.1;
-    let carried = |distance: f64| if distance >= near { spacing / 2.0 } else { distance };
-    let mut to_start = carried(seconds(first.0 - window.from));
-    if counter && grown > 0.0 && first.1 >= 0.0 {
-        // A counter cannot have been below zero.
-        to_start = to_start.min(sampled * (first.1 / grown));
-    }
-    let to_end = carried(seconds(window.to - last.0));
-    Some(grown * ((sampled + to_start + to_end) / sampled))
-}
-
-/// By the last two readings.
+/// The change between the last two readings.
 fn instant_change(window: &Window<'_>, rate: bool, notes: &Notes<'_>) -> Option<f64> {
     if rate && window.kind != Kind::Gauge {
-        return instant_rate(window, notes);
+        return if window.frame.cuts_slots && window.kind == Kind::Counter {
+            rate_of_last_step(window, notes)
+        } else {
+            instant_rate(window, notes)
+        };
     }
     let mut before = None;
     let mut last: Option<(i64, f64)> = None;
@@ -148,6 +91,17 @@ fn merged_info() -> String {
     "irate and idelta go by slots where several samples were merged into one".to_owned()
 }
 
+/// The increase from the reading before the last one in a window that cuts slots, over their time.
+fn rate_of_last_step(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
+    let last = window.last_portion()?;
+    if last.cell.is_merged() {
+        notes.inform(merged_info);
+    }
+    let (passed, counted) = last.last_step()?;
+    let is_near = passed <= (window.range_ms() + window.frame.width_ms) as f64;
+    (passed > 0.0 && is_near).then(|| counted / (passed / 1000.0))
+}
+
 /// The increase of the last cell over its time.
 fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     let (last, others) = window.cells().split_last()?;
@@ -155,8 +109,9 @@ fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
         notes.inform(merged_info);
     }
     let before = others.last().or_else(|| window.before().filter(|_| last.is_merged()));
-    let near =
-        |before: &&TimedCell| last.last_at - before.last_at <= window.range_ms() + window.width_ms;
+    let near = |before: &&TimedCell| {
+        last.last_at - before.last_at <= window.range_ms() + window.frame.width_ms
+    };
     if let Some(before) = before.filter(near) {
         return (last.max > f64::NEG_INFINITY)
             .then(|| last.sum / seconds(last.last_at - before.last_at));
@@ -199,7 +154,10 @@ mod tests {
     use super::*;
     use crate::{
         model::{SeriesState, UnixMillis},
-        query::promql::value::{cells::append_cells, windows::Cursor},
+        query::promql::value::{
+            cells::append_cells,
+            windows::{Cursor, Frame},
+        },
         store::Slot,
     };
 
@@ -222,9 +180,9 @@ mod tests {
     }
 
     fn answer(name: &str, cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Answer {
-        let (lo, hi) = Cursor::default().advance(cells, from, to);
-        let window =
-            Window { all: cells, lo, hi, from, to, evaluated_at: to, kind, width_ms: 60_000 };
+        let cuts_slots = from % 60_000 != 0 || to % 60_000 != 0;
+        let frame = Frame { from, to, evaluated_at: to, width_ms: 60_000, cuts_slots };
+        let window = Cursor::default().window(cells, kind, frame);
         function(name).unwrap()(&window, &[60.0, 0.5], &Notes::new(&RefCell::default()))
     }
 

@@ -7,7 +7,7 @@
 use super::window::seconds;
 use crate::{
     model::Kind,
-    query::promql::value::{cells::TimedCell, numbers::Sum, windows::Window},
+    query::promql::value::{numbers::Sum, portion::Portion, windows::Window},
 };
 
 /// Slope per second.
@@ -19,21 +19,18 @@ pub(super) fn deriv(window: &Window<'_>) -> Option<f64> {
 /// Value so many seconds after the evaluation.
 pub(super) fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
     let ahead = arguments.first().copied().unwrap_or(f64::NAN);
-    let (slope, value) = regression(window, window.evaluated_at)?;
+    let (slope, value) = regression(window, window.frame.evaluated_at)?;
     Some(slope * ahead + value)
 }
 
 /// Slope per second and value at `origin` of the line through the window, by least squares.
 fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
     let mut fit = Fit { constant: true, ..Fit::default() };
-    for cell in window.touching() {
-        let is_whole = cell.first_at > window.from && cell.last_at <= window.to;
-        if is_whole && cell.is_merged() && window.kind == Kind::Gauge {
-            fit.cell(cell, origin);
-        } else {
-            for (at, value) in window.readings_of(cell) {
-                fit.sample(seconds(at - origin), value);
-            }
+    if window.kind == Kind::Gauge {
+        window.portions().for_each(|portion| fit.portion(&portion, origin));
+    } else {
+        for (at, value) in window.readings() {
+            fit.sample(seconds(at - origin), value);
         }
     }
     let first = fit.first.filter(|_| fit.n >= 2.0)?;
@@ -70,19 +67,25 @@ impl Fit {
         self.xx.add(x * x);
     }
 
-    fn cell(&mut self, cell: &TimedCell, origin: i64) {
-        let first = *self.first.get_or_insert(cell.first);
-        self.constant &= cell.min == first && cell.max == first;
-        let n = f64::from(cell.n);
-        let lasted = seconds(cell.last_at - cell.first_at);
-        let middle = seconds(cell.first_at - origin) + lasted / 2.0;
+    fn portion(&mut self, portion: &Portion<'_>, origin: i64) {
+        let (first, last) = (portion.first(), portion.last());
+        let start = (first.at - origin as f64) / 1000.0;
+        if portion.steps() == 0 {
+            return self.sample(start, first.value);
+        }
+        let value = *self.first.get_or_insert(first.value);
+        self.constant &= portion.cell.min == value && portion.cell.max == value;
+        let n = f64::from(portion.count());
+        let lasted = (last.at - first.at) / 1000.0;
+        let middle = start + lasted / 2.0;
         // Squared distances from the middle of n evenly spaced times.
         let squares = lasted * lasted * n * (n + 1.0) / (12.0 * (n - 1.0));
-        let slope = if lasted > 0.0 { (cell.last - cell.first) / lasted } else { 0.0 };
+        let slope = if lasted > 0.0 { (last.value - first.value) / lasted } else { 0.0 };
+        let sum = portion.sum();
         self.n += n;
         self.x.add(n * middle);
-        self.y.add(cell.sum);
-        self.xy.add(middle * cell.sum + slope * squares);
+        self.y.add(sum);
+        self.xy.add(middle * sum + slope * squares);
         self.xx.add(n * middle * middle + squares);
     }
 }
@@ -93,11 +96,15 @@ mod tests {
 
     use super::*;
     use crate::model::{Cell, UnixMillis};
+    use crate::query::promql::value::{
+        cells::TimedCell,
+        windows::{Cursor, Frame},
+    };
     use crate::store::Slot;
 
     fn window(all: &[TimedCell], to: i64) -> Window<'_> {
-        let (hi, kind) = (all.len(), Kind::Gauge);
-        Window { all, lo: 0, hi, from: 0, to, evaluated_at: to, kind, width_ms: 60_000 }
+        let frame = Frame { from: 0, to, evaluated_at: to, width_ms: 60_000, cuts_slots: true };
+        Cursor::default().window(all, Kind::Gauge, frame)
     }
 
     proptest! {

@@ -122,6 +122,15 @@ impl Selectors<'_> {
             // The reading before a window says what time the window's first increase covers.
             span.start = span.start.minus(width_ms);
         }
+        let mut segments = coverage.segments(granularity, span.clone());
+        if windows.count < 2 {
+            segments = coverage.with_fine_end(segments);
+        }
+        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
+        let cuts_slots = segments.iter().any(|segment| !windows.have_edges_on(width(segment)));
+        // Of cut cells the first and the last value are known.
+        let columns =
+            if windows.range_ms > 0 && cuts_slots { columns.and(Columns::ENDS) } else { columns };
         let key = ReadKey {
             selector: text.to_owned(),
             width_ms,
@@ -146,12 +155,7 @@ impl Selectors<'_> {
             return self.plan(&Wanted { windows: &each, columns, ..*wanted });
         }
         self.bounds.check_points(found.len(), windows.count)?;
-        let mut segments = coverage.segments(granularity, span);
-        if windows.count < 2 {
-            segments = coverage.with_fine_end(segments);
-        }
         self.warn_of_coarse(&coverage, granularity, &segments);
-        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
         let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
         Ok(Planned::ToRead(Plan { key, columns, found, segments, widths }))
     }

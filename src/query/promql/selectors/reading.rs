@@ -72,9 +72,7 @@ impl Selectors<'_> {
             Planned::Read(cells) => return visit(cells),
             Planned::ToRead(plan) => plan,
         };
-        // What is said of short windows is said of all series together.
-        let is_short = plan.widths.iter().any(|(_, width)| *width > windows.range_ms);
-        if is_short || plan.found.len() > SERIES_PER_VIEW {
+        if plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(plan, windows)?);
         }
         let Plan { mut found, segments, widths, columns, .. } = plan;

@@ -10,6 +10,7 @@ pub(crate) mod cells;
 pub(crate) mod error;
 pub(crate) mod labels;
 pub(crate) mod numbers;
+pub(crate) mod portion;
 pub(crate) mod range_vector;
 pub(crate) mod series;
 pub(crate) mod steps;

@@ -1,0 +1,73 @@
+//! Prometheus' rule of how far readings say what happened in a window: from the first reading to the
+//! last, carried on to the window's edges as far as the spacing of the readings makes likely.
+//!
+//! Source: `extrapolatedRate` of Prometheus, promql/functions.go. Must never know: the store, the tree.
+
+use crate::query::promql::value::windows::{Frame, Window};
+
+/// How a series changed from the first reading in a window to the last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Time of the first reading, Unix milliseconds.
+    pub(super) from: f64,
+    /// Time of the last reading.
+    pub(super) to: f64,
+    /// Number of readings.
+    pub(super) count: u32,
+    /// The change between the two.
+    pub(super) grown: f64,
+    /// The first value, of a series that cannot have been below zero before it.
+    pub(super) floor: Option<f64>,
+}
+
+impl Extent {
+    /// How a gauge changed; as a counter, decreases are resets.
+    pub(super) fn of_gauge(window: &Window<'_>, as_counter: bool) -> Option<Self> {
+        if !window.frame.cuts_slots {
+            let readings = window.readings().map(|(at, value)| (at as f64, value, 1));
+            return Self::of_values(readings, as_counter);
+        }
+        // A cut cell's readings have estimated values.
+        let ends = window.portions().flat_map(|portion| {
+            let (first, last) = (portion.first(), portion.last());
+            let others = Some((last.at, last.value, portion.steps()));
+            [Some((first.at, first.value, 1)), others.filter(|(.., count)| *count > 0)]
+        });
+        Self::of_values(ends.flatten(), as_counter)
+    }
+
+    /// By times, values and how many readings each stands for.
+    fn of_values(
+        mut values: impl Iterator<Item = (f64, f64, u32)>,
+        as_counter: bool,
+    ) -> Option<Self> {
+        let first = values.next()?;
+        let (mut last, mut count, mut grown) = (first, first.2, 0.0);
+        for value in values {
+            if as_counter && value.1 < last.1 {
+                grown += last.1;
+            }
+            (last, count) = (value, count + value.2);
+        }
+        grown += last.1 - first.1;
+        let floor = Some(first.1).filter(|value| as_counter && grown > 0.0 && *value >= 0.0);
+        Some(Self { from: first.0, to: last.0, count, grown, floor })
+    }
+
+    /// The change over the whole window.
+    pub(super) fn carried_on(&self, frame: &Frame) -> Option<f64> {
+        let sampled = (self.to - self.from) / 1000.0;
+        if self.count < 2 || sampled <= 0.0 {
+            return None;
+        }
+        let spacing = sampled / f64::from(self.count - 1);
+        let near = spacing * 1.1;
+        let carried = |distance: f64| if distance >= near { spacing / 2.0 } else { distance };
+        let mut to_start = carried((self.from - frame.from as f64) / 1000.0);
+        if let Some(floor) = self.floor {
+            to_start = to_start.min(sampled * (floor / self.grown));
+        }
+        let to_end = carried((frame.to as f64 - self.to) / 1000.0);
+        Some(self.grown * ((sampled + to_start + to_end) / sampled))
+    }
+}

@@ -1,0 +1,194 @@
+//! How much was counted in a window: `increase`, and `rate` by its length.
+//!
+//! A window of whole slots adds up the increases that were stored when the readings came. A window
+//! that cuts slots follows Prometheus' rule: the increase from the first reading inside to the last,
+//! carried on to the window's edges. Must never know: the store, the tree.
+
+use super::{
+    extrapolation::Extent,
+    window::{Answer, seconds},
+};
+use crate::{
+    model::Kind,
+    query::promql::value::{
+        annotations::Notes,
+        numbers::Sum,
+        portion::Portion,
+        windows::{Frame, Window},
+    },
+};
+
+/// `increase`.
+pub(super) fn increase(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+    Ok(increased(window))
+}
+
+/// `rate`: the increase per second.
+pub(super) fn rate(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
+    Ok(increased(window).map(|sum| sum / seconds(window.range_ms())))
+}
+
+fn increased(window: &Window<'_>) -> Option<f64> {
+    match window.kind {
+        Kind::Gauge => Extent::of_gauge(window, true)?.carried_on(&window.frame),
+        Kind::Delta => Some(total(window.portions().map(|portion| portion.sum()))),
+        Kind::Counter if window.frame.cuts_slots => counted_between_slots(window),
+        // The very first reading tells nothing of what was counted before it.
+        Kind::Counter if window.cells().iter().all(|cell| cell.max == f64::NEG_INFINITY) => None,
+        Kind::Counter => Some(total(window.cells().iter().map(|cell| cell.sum))),
+    }
+}
+
+fn total(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut sum = Sum::default();
+    numbers.for_each(|number| sum.add(number));
+    sum.total()
+}
+
+/// The increase of a counter in a window that cuts slots.
+fn counted_between_slots(window: &Window<'_>) -> Option<f64> {
+    let mut portions = window.portions();
+    let first = portions.next()?;
+    let within = |portion: &Portion<'_>| portion.counted_each_step() * f64::from(portion.steps());
+    let (mut last, mut count, mut grown) = (first, first.count(), within(&first));
+    for portion in portions {
+        grown += portion.counted_before().unwrap_or(0.0) + within(&portion);
+        count += portion.count();
+        last = portion;
+    }
+    if count == 1 {
+        return counted_around_one(&first, &window.frame);
+    }
+    let (start, end) = (first.first(), last.last());
+    // A counter cannot have been below zero.
+    let floor = Some(start.value).filter(|value| *value >= 0.0 && grown > 0.0);
+    Extent { from: start.at, to: end.at, count, grown, floor }.carried_on(&window.frame)
+}
+
+/// The increase of a counter in a window with one reading: what was counted since the reading before
+/// it, by the window's share of that time. Prometheus has no answer there.
+fn counted_around_one(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
+    let (passed, counted) = portion.since_before()?;
+    let at = portion.first().at;
+    let to_end = frame.to as f64 - at;
+    let to_end = if to_end >= 1.1 * passed { passed / 2.0 } else { to_end };
+    (passed > 0.0).then(|| counted * (at + to_end - frame.from as f64) / passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::{
+        model::{SeriesState, UnixMillis},
+        query::promql::value::{
+            cells::{TimedCell, append_cells},
+            windows::Cursor,
+        },
+        store::Slot,
+    };
+
+    const SLOT_MS: i64 = 60_000;
+
+    /// The cells of readings at times in seconds, in slots of a minute.
+    fn cells(kind: Kind, readings: &[(i64, f64)]) -> Vec<TimedCell> {
+        let mut state = SeriesState::new(kind);
+        let mut slots: Vec<Slot> = Vec::new();
+        for (at, value) in readings {
+            let start = UnixMillis(at * 1000 / SLOT_MS * SLOT_MS);
+            let cell = state.observe(UnixMillis(at * 1000), *value, 0, start).cell;
+            match slots.last_mut().filter(|slot| slot.start == start) {
+                Some(slot) => slot.cell.merge(&cell),
+                None => slots.push(Slot { start, cell }),
+            }
+        }
+        let mut out = Vec::new();
+        append_cells(&mut slots, kind, &mut out);
+        out
+    }
+
+    /// The increase in the window between two times in seconds.
+    fn increase_in(cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Option<f64> {
+        let (from, to) = (from * 1000, to * 1000);
+        let cuts_slots = from % SLOT_MS != 0 || to % SLOT_MS != 0;
+        let frame = Frame { from, to, evaluated_at: to, width_ms: SLOT_MS, cuts_slots };
+        let window = Cursor::default().window(cells, kind, frame);
+        increase(&window, &[], &Notes::new(&RefCell::default())).unwrap()
+    }
+
+    /// Readings of each `every` seconds from `first` to before `end`.
+    fn readings(first: i64, every: i64, end: i64, value: impl Fn(i64) -> i64) -> Vec<(i64, f64)> {
+        (first..end).step_by(every as usize).map(|at| (at, value(at) as f64)).collect()
+    }
+
+    #[test]
+    fn windows_that_cut_slots_count_what_prometheus_counts() {
+        let upto = |readings: &[(i64, f64)], end: i64| -> Vec<(i64, f64)> {
+            readings.iter().copied().filter(|(at, _)| *at <= end).collect()
+        };
+        let steady = readings(2, 5, 400, |at| 1000 + at);
+        let on_edges = readings(0, 5, 400, |at| 1000 + at);
+        let bursty = readings(5, 10, 400, |at| 1000 + at.min(60) + 4 * (at - 60).max(0));
+        let reset = readings(5, 10, 400, |at| if at < 85 { 1000 + 2 * at } else { 2 * (at - 80) });
+        let sparse: Vec<_> = (0..5).map(|k| (75 * k + 10, (500 + 150 * k) as f64)).collect();
+        let young = readings(100, 10, 400, |at| 3 * (at - 97));
+        let ends = readings(5, 10, 200, |at| 1000 + at);
+        let steps = readings(5, 10, 80, |at| if at < 35 { 100 } else { 160 });
+        let live = true;
+        for (readings, is_live, from, to, expected) in [
+            (&steady, live, 110, 170, Some(60.0)),
+            (&steady, live, 110, 200, Some(90.0)),
+            (&steady, !live, 150, 170, Some(20.0)),
+            (&on_edges, live, 120, 180, Some(60.0)),
+            (&bursty, live, 30, 90, Some(150.0)),
+            (&bursty, live, 30, 120, Some(275.625)),
+            (&bursty, live, 70, 100, Some(120.0)),
+            (&bursty, live, 72, 78, Some(24.0)),
+            (&reset, !live, 40, 100, Some(112.8)),
+            (&reset, !live, 100, 160, Some(117.6)),
+            (&sparse, !live, 200, 260, Some(120.0)),
+            (&sparse, !live, 240, 300, None),
+            (&sparse, !live, 130, 280, Some(300.0)),
+            (&young, live, 80, 170, Some(219.0)),
+            (&ends, !live, 150, 240, Some(50.0)),
+            (&ends, !live, 190, 250, Some(10.0)),
+            (&steps, !live, 10, 40, Some(36.0)),
+        ] {
+            let readings = if is_live { upto(readings, to) } else { readings.clone() };
+            let found = increase_in(&cells(Kind::Counter, &readings), Kind::Counter, from, to);
+            let is_near = match (found, expected) {
+                (Some(found), Some(expected)) => (found - expected).abs() < 1e-9 * expected,
+                (found, expected) => found == expected,
+            };
+            assert!(is_near, "({from}, {to}] {found:?}, not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_steady_counter_has_its_rate_at_every_second() {
+        for every in [5, 10, 15, 30, 60] {
+            let readings = readings(2, every, 1200, |at| 1000 + 2 * at);
+            let cells = cells(Kind::Counter, &readings);
+            for to in 600..720 {
+                for range in [60, 90, 120, 300, 420].into_iter().filter(|range| *range > every) {
+                    let found = increase_in(&cells, Kind::Counter, to - range, to);
+                    let expected = (2 * range) as f64;
+                    let found = found.unwrap();
+                    assert!(
+                        (found - expected).abs() < 1e-9 * expected,
+                        "{every} {to} {range} {found}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn deltas_are_counted_where_they_came() {
+        let cells = cells(Kind::Delta, &readings(5, 10, 300, |_| 4));
+        assert_eq!(increase_in(&cells, Kind::Delta, 60, 120), Some(24.0));
+        assert_eq!(increase_in(&cells, Kind::Delta, 72, 132), Some(24.0));
+        assert_eq!(increase_in(&cells, Kind::Delta, 76, 104), Some(8.0));
+    }
+}

@@ -1,0 +1,255 @@
+//! The portion of a cell's readings that lies in a window.
+//!
+//! A cell keeps the number of its readings, and the first and the last of them. Where a window cuts
+//! a cell, its readings are taken as equally spaced, which senders' readings nearly are: so the
+//! number of readings inside is known, and their times. Cells of one or two readings are exact. Must
+//! never know: the store, the tree, windows of other cells.
+
+use super::cells::TimedCell;
+
+/// The readings `lo` to `hi` of a cell, counted from 0.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portion<'a> {
+    /// The cell that the readings belong to.
+    pub(crate) cell: &'a TimedCell,
+    /// The cell before it, when it is loaded.
+    before: Option<&'a TimedCell>,
+    lo: u32,
+    hi: u32,
+}
+
+/// A reading of a portion: its time in Unix milliseconds, and its value; estimates, unless it is the
+/// first or the last reading of its cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Estimate {
+    pub(crate) at: f64,
+    pub(crate) value: f64,
+}
+
+impl<'a> Portion<'a> {
+    /// All readings of a cell.
+    pub(crate) fn whole(cell: &'a TimedCell, before: Option<&'a TimedCell>) -> Self {
+        Self { cell, before, lo: 0, hi: cell.n.saturating_sub(1) }
+    }
+
+    /// The readings of a cell in the window `(from, to]`; `None` when there is none.
+    pub(crate) fn cut(
+        cell: &'a TimedCell,
+        before: Option<&'a TimedCell>,
+        from: i64,
+        to: i64,
+    ) -> Option<Self> {
+        if cell.last_at <= from || cell.first_at > to {
+            return None;
+        }
+        let whole = Self::whole(cell, before);
+        let lasted = i128::from(cell.last_at - cell.first_at);
+        // The last reading up to a time within the cell.
+        let index = |at: i64| {
+            let reached = i128::from(at - cell.first_at) * i128::from(whole.hi);
+            reached.checked_div(lasted).map_or(0, |index| index as u32)
+        };
+        let lo = if from < cell.first_at { 0 } else { index(from) + 1 };
+        let hi = if to >= cell.last_at { whole.hi } else { index(to) };
+        (lo <= hi).then_some(Self { lo, hi, ..whole })
+    }
+
+    /// Number of readings.
+    pub(crate) fn count(&self) -> u32 {
+        self.hi - self.lo + 1
+    }
+
+    /// Number of steps from one reading to the next.
+    pub(crate) fn steps(&self) -> u32 {
+        self.hi - self.lo
+    }
+
+    /// Whether it has all readings of its cell.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.lo == 0 && self.hi == self.steps_of_cell()
+    }
+
+    /// Whether it has the cell's first reading.
+    pub(crate) fn has_first(&self) -> bool {
+        self.lo == 0
+    }
+
+    /// Whether it has the cell's last reading.
+    pub(crate) fn has_last(&self) -> bool {
+        self.hi == self.steps_of_cell()
+    }
+
+    /// Its first reading.
+    pub(crate) fn first(&self) -> Estimate {
+        self.reading(self.lo)
+    }
+
+    /// Its last reading.
+    pub(crate) fn last(&self) -> Estimate {
+        self.reading(self.hi)
+    }
+
+    /// Milliseconds from one reading of the cell to the next; `None` when all are of one time.
+    pub(crate) fn spacing_ms(&self) -> Option<f64> {
+        let lasted = self.cell.last_at - self.cell.first_at;
+        (lasted > 0).then(|| lasted as f64 / f64::from(self.steps_of_cell()))
+    }
+
+    /// Sum of the values of a gauge or delta: those of the cell's first and last reading are known,
+    /// the others are taken as equal.
+    pub(crate) fn sum(&self) -> f64 {
+        let TimedCell { n, sum, first, last, .. } = *self.cell;
+        if self.is_whole() {
+            return sum;
+        }
+        let known = [(self.has_first(), first), (self.has_last(), last)];
+        let known = known.into_iter().filter(|(has, _)| *has).map(|(_, value)| value);
+        let others = f64::from(self.count()) - known.clone().count() as f64;
+        let each = (sum - first - last) / f64::from(n.saturating_sub(2));
+        known.sum::<f64>() + if others > 0.0 { each * others } else { 0.0 }
+    }
+
+    /// Smallest and largest value of a gauge or delta. The extremes of a cut cell count when at least
+    /// half of its readings are inside, or none whose value is known.
+    pub(crate) fn extremes(&self) -> (f64, f64) {
+        let TimedCell { n, min, max, first, last, .. } = *self.cell;
+        if u64::from(self.count()) * 2 >= u64::from(n) {
+            return (min, max);
+        }
+        match (self.has_first(), self.has_last()) {
+            (true, true) => (first.min(last), first.max(last)),
+            (true, false) => (first, first),
+            (false, true) => (last, last),
+            (false, false) => (min, max),
+        }
+    }
+
+    /// What a counter counted from the reading before the cell to the cell's first one; `None` when
+    /// no reading before is known. A decrease is a reset.
+    pub(crate) fn counted_before(&self) -> Option<f64> {
+        let cell = self.cell;
+        if cell.n == 1 {
+            // What was stored knows of starts, too.
+            return (cell.max > f64::NEG_INFINITY).then_some(cell.sum);
+        }
+        let before = self.before?;
+        Some(if cell.first < before.last { cell.first } else { cell.first - before.last })
+    }
+
+    /// What a counter counted within the cell from one reading to the next, on average.
+    pub(crate) fn counted_each_step(&self) -> f64 {
+        let cell = self.cell;
+        if cell.n < 2 {
+            return 0.0;
+        }
+        let grown = cell.last - cell.first;
+        let counted = match self.before {
+            Some(_) => {
+                (cell.sum - self.counted_before().unwrap_or(0.0)).clamp(0.0, cell.sum.max(0.0))
+            }
+            None if grown >= 0.0 => grown,
+            None => cell.sum,
+        };
+        counted / f64::from(self.steps_of_cell())
+    }
+
+    /// Time and increase, of a counter, from the reading before the portion's last one to that.
+    pub(crate) fn last_step(&self) -> Option<(f64, f64)> {
+        if self.hi > 0 {
+            return Some((self.spacing_ms()?, self.counted_each_step()));
+        }
+        self.since_before()
+    }
+
+    /// Time and increase, of a counter, from the reading before the portion to its first one.
+    pub(crate) fn since_before(&self) -> Option<(f64, f64)> {
+        let cell = self.cell;
+        if self.lo > 0 {
+            return Some((self.spacing_ms()?, self.counted_each_step()));
+        }
+        if let Some(before) = self.before {
+            let passed = (cell.first_at - before.last_at) as f64;
+            return self.counted_before().map(|counted| (passed, counted));
+        }
+        // The rate of a lone reading says since when its increase was counted.
+        let is_lone = cell.n == 1 && cell.max > 0.0 && cell.min == cell.max;
+        is_lone.then(|| (cell.sum / cell.max * 1000.0, cell.sum))
+    }
+
+    fn steps_of_cell(&self) -> u32 {
+        self.cell.n.saturating_sub(1)
+    }
+
+    fn reading(&self, index: u32) -> Estimate {
+        let cell = self.cell;
+        let steps = self.steps_of_cell();
+        let between = |first: f64, last: f64| match index {
+            0 => first,
+            _ if index == steps => last,
+            _ => first + (last - first) * (f64::from(index) / f64::from(steps)),
+        };
+        Estimate {
+            at: between(cell.first_at as f64, cell.last_at as f64),
+            value: between(cell.first, cell.last),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Four readings at 10 to 50 s.
+    const CELL: TimedCell = TimedCell {
+        first_at: 10_000,
+        last_at: 50_000,
+        n: 4,
+        sum: 20.0,
+        min: 2.0,
+        max: 9.0,
+        first: 3.0,
+        last: 6.0,
+    };
+
+    #[test]
+    fn a_cut_cell_answers_by_its_readings_inside() {
+        for (from, to, count, sum, max) in [
+            (20, 60, 3, 17.0, 9.0),
+            (0, 30, 2, 8.5, 9.0),
+            (0, 20, 1, 3.0, 3.0),
+            (30, 45, 1, 5.5, 9.0),
+            (9, 50, 4, 20.0, 9.0),
+        ] {
+            let portion = Portion::cut(&CELL, None, from * 1000, to * 1000).unwrap();
+            let found = (portion.count(), portion.sum(), portion.extremes().1);
+            assert_eq!(found, (count, sum, max), "({from}, {to}]");
+        }
+        for (from, to) in [(0, 9), (50, 60), (11, 20)] {
+            assert!(Portion::cut(&CELL, None, from * 1000, to * 1000).is_none(), "({from}, {to}]");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn readings_that_are_equally_spaced_are_counted_exactly(
+            n in 1..50_i64, spacing in 1..10_000_i64, from in -10_000..500_000_i64, length in 1..500_000_i64
+        ) {
+            let times: Vec<i64> = (0..n).map(|index| index * spacing).collect();
+            let value = |at: i64| at as f64 / 8.0;
+            let sum = times.iter().map(|at| value(*at)).sum();
+            let last_at = (n - 1) * spacing;
+            let cell = TimedCell { first_at: 0, last_at, n: n as u32, sum, last: value(last_at), ..TimedCell::sample(0, 0.0) };
+            let to = from + length;
+            let inside: Vec<i64> = times.into_iter().filter(|at| *at > from && *at <= to).collect();
+            let portion = Portion::cut(&cell, None, from, to);
+            prop_assert_eq!(portion.map_or(0, |portion| portion.count() as usize), inside.len());
+            if let (Some(portion), [first, .., last]) = (portion, &inside[..]) {
+                prop_assert!((portion.first().at - *first as f64).abs() < 1e-6);
+                prop_assert!((portion.last().at - *last as f64).abs() < 1e-6);
+                prop_assert!((portion.last().value - value(*last)).abs() < 1e-6);
+            }
+        }
+    }
+}
