@@ -120,7 +120,9 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Series>, PromqlError> {
         let (detail, columns) = (Detail::Aggregates, Columns::NONE);
         let windows = self.range_vector(argument, context.steps, detail, columns)?;
-        let found = range::over_windows(&windows, context, |_, _| Ok(Some(1.0)))?;
+        let found = range::over_windows(&windows, context, |window, _| {
+            Ok(window.has_readings().then_some(1.0))
+        })?;
         Ok(absent(named_labels(argument), &found, context.steps))
     }
 

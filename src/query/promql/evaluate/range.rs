@@ -88,7 +88,7 @@ impl Evaluator<'_> {
                 .collect(),
         };
         let series = series.into_iter().map(samples).collect();
-        let cells = Rc::new(CellMatrix { series, widths: Vec::new() });
+        let cells = Rc::new(CellMatrix { series, widths: Vec::new(), finest_ms: 0 });
         Ok(RangeVector { cells, range_ms, shift })
     }
 }

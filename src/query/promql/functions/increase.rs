@@ -1,6 +1,7 @@
 //! How much was counted in a window: `increase`, and `rate` by its length.
 //!
-//! A window of whole slots adds up the increases that were stored when the readings came. A window
+//! A window of whole slots adds up the increases that were stored when the readings came; what a
+//! counter grew in a gap between two readings is spread over the slots of the gap. A window
 //! that cuts slots follows Prometheus' rule: the increase from the first reading inside to the last,
 //! carried on to the window's edges. Must never know: the store, the tree.
 
@@ -9,9 +10,13 @@ use super::{
     window::{Answer, seconds},
 };
 use crate::{
-    model::Kind,
+    model::{
+        Kind, Reading,
+        counter::spread::{Gap, spacing_ms},
+    },
     query::promql::value::{
         annotations::Notes,
+        cells::TimedCell,
         numbers::Sum,
         portion::Portion,
         windows::{Frame, Window},
@@ -30,13 +35,57 @@ pub(super) fn rate(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
 
 fn increased(window: &Window<'_>) -> Option<f64> {
     match window.kind {
+        Kind::Delta if !window.has_readings() => None,
         Kind::Gauge => Extent::of_gauge(window, true)?.carried_on(&window.frame),
         Kind::Delta => Some(total(window.portions().map(|portion| portion.sum()))),
         Kind::Counter if window.frame.cuts_slots => counted_between_slots(window),
-        // The very first reading tells nothing of what was counted before it.
-        Kind::Counter if window.cells().iter().all(|cell| cell.max == f64::NEG_INFINITY) => None,
-        Kind::Counter => Some(total(window.cells().iter().map(|cell| cell.sum))),
+        Kind::Counter => counted_in_slots(window),
     }
+}
+
+/// The increase of a counter in a window of whole slots: what was stored there, of a gap between two
+/// readings the share of the window.
+fn counted_in_slots(window: &Window<'_>) -> Option<f64> {
+    let (cells, Frame { from, to, .. }) = (window.cells(), window.frame);
+    let (at_start, at_end) = (gap_before(window, window.lo), gap_before(window, window.hi));
+    if cells.is_empty() {
+        let gap = at_start.filter(|gap| gap.covers(from, to))?;
+        return Some(gap.carried(to) - gap.carried(from));
+    }
+    // The very first reading tells nothing of what was counted before it.
+    if at_end.is_none() && cells.iter().all(|cell| cell.max == f64::NEG_INFINITY) {
+        return None;
+    }
+    let sum = total(cells.iter().map(|cell| cell.sum));
+    let carried = |gap: Option<Gap>, edge: i64| gap.map_or(0.0, |gap| gap.carried(edge));
+    Some(sum + carried(at_end, to) - carried(at_start, from))
+}
+
+/// The gap in front of a cell, when it is longer than the counter's own spacing.
+fn gap_before(window: &Window<'_>, index: usize) -> Option<Gap> {
+    let (all, finest_ms) = (window.all, window.frame.finest_ms);
+    let (before, after) = (all.get(index.checked_sub(1)?)?, all.get(index)?);
+    let passed = after.first_at - before.last_at;
+    if passed <= finest_ms {
+        return None;
+    }
+    let between = |before: Option<&TimedCell>, after: Option<&TimedCell>| match (before, after) {
+        (Some(before), Some(after)) => (after.first_at - before.last_at) as f64,
+        _ => f64::INFINITY,
+    };
+    let spacing = [
+        spacing_ms(before.n, before.first_at, before.last_at),
+        spacing_ms(after.n, after.first_at, after.last_at),
+        between(index.checked_sub(2).map(|index| &all[index]), Some(before)),
+        between(Some(after), all.get(index + 1)),
+    ];
+    let spacing = spacing.into_iter().fold(f64::INFINITY, f64::min);
+    if passed as f64 <= 1.5 * spacing {
+        return None;
+    }
+    let before = Reading::new(before.last_at, before.last, 0);
+    let (after, counted) = (Reading::new(after.first_at, after.first, 0), after.sum);
+    Gap::between(&before, &after, counted, spacing, finest_ms)
 }
 
 fn total(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -110,9 +159,7 @@ mod tests {
 
     /// The increase in the window between two times in seconds.
     fn increase_in(cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Option<f64> {
-        let (from, to) = (from * 1000, to * 1000);
-        let cuts_slots = from % SLOT_MS != 0 || to % SLOT_MS != 0;
-        let frame = Frame { from, to, evaluated_at: to, width_ms: SLOT_MS, cuts_slots };
+        let frame = Frame::of_minutes(from * 1000, to * 1000);
         let window = Cursor::default().window(cells, kind, frame);
         increase(&window, &[], &Notes::new(&RefCell::default())).unwrap()
     }
@@ -182,6 +229,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_was_counted_in_a_gap_is_spread_over_its_slots() {
+        let mut all = readings(5, 5, 60, |at| at);
+        all.extend(readings(305, 5, 360, |at| at));
+        let gapped = cells(Kind::Counter, &all);
+        for minute in 1..6 {
+            let found = increase_in(&gapped, Kind::Counter, minute * 60, minute * 60 + 60);
+            assert_eq!(found, Some(60.0), "{minute}");
+        }
+        assert_eq!(increase_in(&gapped, Kind::Counter, 60, 360), Some(300.0));
+        // Readings each five minutes leave no gap, and nothing is spread over a reset.
+        let regular = cells(Kind::Counter, &readings(10, 300, 3000, |at| at));
+        assert_eq!(increase_in(&regular, Kind::Counter, 600, 660), Some(300.0));
+        assert_eq!(increase_in(&regular, Kind::Counter, 660, 720), None);
+        all.iter_mut().skip(11).for_each(|reading| reading.1 -= 300.0);
+        let reset = cells(Kind::Counter, &all);
+        assert_eq!(increase_in(&reset, Kind::Counter, 240, 300), None);
     }
 
     #[test]

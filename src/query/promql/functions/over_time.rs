@@ -183,7 +183,7 @@ mod tests {
 
     fn window(cells: &[TimedCell], kind: Kind) -> Window<'_> {
         let to = 120_000;
-        let frame = Frame { from: 0, to, evaluated_at: to, width_ms: 60_000, cuts_slots: false };
+        let frame = Frame::of_minutes(0, to);
         Cursor::default().window(cells, kind, frame)
     }
 

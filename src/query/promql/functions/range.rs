@@ -76,13 +76,18 @@ pub(crate) fn call(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
     let mut at_time = vec![0.0; numbers.len()];
+    // What a counter grew in a gap is known where it has no reading.
+    let is_increase = matches!(name, "rate" | "increase");
     let mut series = over_windows(windows, context, |window, index| {
+        if !is_increase && !window.has_readings() {
+            return Ok(None);
+        }
         for (own, all) in at_time.iter_mut().zip(numbers) {
             *own = all[index];
         }
         function(window, &at_time, &context.notes)
     })?;
-    if matches!(name, "rate" | "increase") {
+    if is_increase {
         rates::inform_of_gauges(windows, &series, &context.notes);
     }
     if !matches!(name, "last_over_time" | "first_over_time") {
@@ -93,7 +98,7 @@ pub(crate) fn call(
     Ok(series)
 }
 
-/// Calls a function for each series and each window that has readings.
+/// Calls a function for each series and each window.
 pub(crate) fn over_windows(
     windows: &RangeVector,
     context: &Context<'_>,
@@ -110,11 +115,7 @@ pub(crate) fn over_windows(
         let mut seen = 0;
         for (index, frame) in frames.iter().enumerate() {
             let window = cursor.window(&series.cells, series.kind, *frame);
-            let has_readings = match window.frame.cuts_slots {
-                true => window.last_portion().is_some(),
-                false => window.lo < window.hi,
-            };
-            let value = if has_readings { function(&window, index)? } else { None };
+            let value = function(&window, index)?;
             seen += window.cells().len();
             if seen > CELLS_BETWEEN_CHECKS {
                 seen = 0;

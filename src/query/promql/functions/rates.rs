@@ -180,9 +180,7 @@ mod tests {
     }
 
     fn answer(name: &str, cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Answer {
-        let cuts_slots = from % 60_000 != 0 || to % 60_000 != 0;
-        let frame = Frame { from, to, evaluated_at: to, width_ms: 60_000, cuts_slots };
-        let window = Cursor::default().window(cells, kind, frame);
+        let window = Cursor::default().window(cells, kind, Frame::of_minutes(from, to));
         function(name).unwrap()(&window, &[60.0, 0.5], &Notes::new(&RefCell::default()))
     }
 

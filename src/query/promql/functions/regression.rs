@@ -103,7 +103,7 @@ mod tests {
     use crate::store::Slot;
 
     fn window(all: &[TimedCell], to: i64) -> Window<'_> {
-        let frame = Frame { from: 0, to, evaluated_at: to, width_ms: 60_000, cuts_slots: true };
+        let frame = Frame::of_minutes(0, to);
         Cursor::default().window(all, Kind::Gauge, frame)
     }
 

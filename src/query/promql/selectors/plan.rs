@@ -58,6 +58,8 @@ pub(super) struct Plan {
     pub(super) segments: Vec<Segment>,
     /// See [`CellMatrix::widths`].
     pub(super) widths: Vec<(i64, i64)>,
+    /// See [`CellMatrix::finest_ms`].
+    pub(super) finest_ms: i64,
 }
 
 /// Finds the matchers of a selector.
@@ -156,8 +158,9 @@ impl Selectors<'_> {
         }
         self.bounds.check_points(found.len(), windows.count)?;
         self.warn_of_coarse(&coverage, granularity, &segments);
+        let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
         let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
-        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths }))
+        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths, finest_ms }))
     }
 
     /// The series that match a selector and have samples at or after a time.

@@ -75,7 +75,7 @@ impl Selectors<'_> {
         if plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(plan, windows)?);
         }
-        let Plan { mut found, segments, widths, columns, .. } = plan;
+        let Plan { mut found, segments, widths, columns, finest_ms, .. } = plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
         let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
@@ -90,14 +90,14 @@ impl Selectors<'_> {
                 }
                 part.push(own);
             }
-            visit(Rc::new(CellMatrix { series: part, widths: widths.clone() }))?;
+            visit(Rc::new(CellMatrix { series: part, widths: widths.clone(), finest_ms }))?;
         }
         Ok(())
     }
 
     /// Reads the cells of all series.
     fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
-        let Plan { key, columns, found, segments, widths } = plan;
+        let Plan { key, columns, found, segments, widths, finest_ms } = plan;
         let places: Vec<_> = found.iter().map(|selected| selected.place).collect();
         let series = match key.needed {
             Needed::All => self.cells_of(found, &segments, columns)?,
@@ -110,7 +110,7 @@ impl Selectors<'_> {
         let mut series: Vec<_> = places.into_iter().zip(series).collect();
         series.sort_unstable_by_key(|(place, _)| *place);
         let series = series.into_iter().map(|(_, series)| series).collect();
-        let cells = Rc::new(CellMatrix { series, widths });
+        let cells = Rc::new(CellMatrix { series, widths, finest_ms });
         let mut read = self.read.borrow_mut();
         read.retain(|own| own.key != key);
         read.push(Read { key, columns, cells: cells.clone() });

@@ -24,6 +24,8 @@ pub(crate) struct CellMatrix {
     pub(crate) series: Vec<CellSeries>,
     /// From when on cells come from slots of which width, ascending; none for subqueries.
     pub(crate) widths: Vec<(i64, i64)>,
+    /// Width of the finest slots that the store keeps; 0 for subqueries.
+    pub(crate) finest_ms: i64,
 }
 
 /// One of the series.

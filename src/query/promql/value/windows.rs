@@ -31,13 +31,26 @@ pub(crate) struct Frame {
     pub(crate) evaluated_at: i64,
     /// Width of the slots that the cells come from; 0 when they are samples as such.
     pub(crate) width_ms: i64,
+    /// Width of the finest slots that the store keeps; 0 when cells are samples as such.
+    pub(crate) finest_ms: i64,
     /// Whether an edge lies inside a slot.
     pub(crate) cuts_slots: bool,
+}
+
+#[cfg(test)]
+impl Frame {
+    /// A window over slots of a minute.
+    pub(crate) fn of_minutes(from: i64, to: i64) -> Self {
+        let (width_ms, finest_ms) = (60_000, 60_000);
+        let cuts_slots = [from, to].iter().any(|edge| edge.rem_euclid(width_ms) != 0);
+        Self { from, to, evaluated_at: to, width_ms, finest_ms, cuts_slots }
+    }
 }
 
 impl RangeVector {
     /// The frame of each evaluation time, ascending.
     pub(crate) fn frames(&self, steps: &Steps) -> Vec<Frame> {
+        let finest_ms = self.cells.finest_ms;
         let (mut at_start, mut at_end) = (self.cells.widths(), self.cells.widths());
         let is_inside = |edge: i64, width_ms: i64| width_ms > 0 && edge.rem_euclid(width_ms) != 0;
         let frame = |evaluated_at| {
@@ -45,7 +58,7 @@ impl RangeVector {
             let from = to - self.range_ms;
             let width_ms = at_end.at(to);
             let cuts_slots = is_inside(from, at_start.at(from)) || is_inside(to, width_ms);
-            Frame { from, to, evaluated_at, width_ms, cuts_slots }
+            Frame { from, to, evaluated_at, width_ms, finest_ms, cuts_slots }
         };
         steps.times().map(frame).collect()
     }
@@ -111,6 +124,11 @@ impl<'a> Window<'a> {
         readings.filter(move |(at, _)| *at > from && *at <= to)
     }
 
+    /// Whether any reading is in it.
+    pub(crate) fn has_readings(&self) -> bool {
+        if self.frame.cuts_slots { self.last_portion().is_some() } else { self.lo < self.hi }
+    }
+
     /// The cell before the window, when it is loaded.
     pub(crate) fn before(&self) -> Option<&'a TimedCell> {
         self.lo.checked_sub(1).map(|index| &self.all[index])
@@ -174,7 +192,8 @@ mod tests {
         let mut seen = 0;
         for to in (-10..400).step_by(10) {
             let from = to - 10;
-            let frame = Frame { from, to, evaluated_at: to, width_ms: 1, cuts_slots: false };
+            let frame =
+                Frame { from, to, evaluated_at: to, width_ms: 1, finest_ms: 1, cuts_slots: false };
             let window = cursor.window(&cells, Kind::Gauge, frame);
             assert!(window.cells().iter().all(|cell| cell.last_at > from && cell.last_at <= to));
             seen += window.cells().len();

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Windows of PromQL beside Prometheus: both take the same samples by remote write, and answer the same
+functions over the same windows at every second of five minutes. Prints how far Granary's answers lie
+from Prometheus', in percent: median, 90th and 99th percentile and greatest difference.
+
+    benches/windows_peers.py [target/release/granary] [closed|live|alerts ...]
+
+- closed: all samples are there, and slots are over.
+- live: at each second there are the samples up to that second only.
+- alerts: three minutes in real time; rules at 5 s and 30 s fire in both or in none.
+
+Needs Debian's prometheus.
+"""
+import json, os, random, signal, struct, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+
+GRANARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "target/release/granary")
+PARTS = sys.argv[2:] or ["closed", "live", "alerts"]
+PORTS = {"granary": 7349, "prometheus": 7348}
+WINDOWS = ["1m", "90s", "2m", "5m", "7m"]
+COUNTER = ["rate", "increase", "count_over_time", "min_over_time", "max_over_time"]
+GAUGE = ["avg_over_time", "sum_over_time", "count_over_time", "min_over_time", "max_over_time"]
+SECONDS = 300
+
+
+def series():
+    """Name, interval and readings of each series: seconds from the beginning, value."""
+    rng = random.Random(int(os.environ.get("SEED", "7")))
+    out, upto = {}, 1100
+    out["steady_total"] = [(t, 1000 + t) for t in range(2, upto, 5)]
+    out["steady_15s_total"] = [(t, 1000 + 3 * t) for t in range(4, upto, 15)]
+    out["steady_on_edges_total"] = [(t, 1000 + t) for t in range(0, upto, 10)]
+    value, bursty = 0, []
+    for t in range(3, upto, 5):
+        value += rng.choice([0, 1, 1, 2, 2, 3, 60])
+        bursty.append((t, value))
+    out["bursty_total"] = bursty
+    away = [(430, 480), (600, 605), (690, 790)]
+    out["gapped_total"] = [(t, 5000 + 2 * t) for t in range(1, upto, 5)
+                           if not any(a <= t < b for a, b in away)]
+    value, resets = 0, []
+    for t in range(4, upto, 10):
+        value = 0 if rng.random() < 0.08 else value + rng.choice([8, 10, 12])
+        resets.append((t, value))
+    out["resets_total"] = resets
+    value, noisy = 50.0, []
+    for t in range(2, upto, 5):
+        value = max(1.0, value + rng.gauss(0, 4))
+        noisy.append((t, value))
+    out["noisy"] = noisy
+    out["slow"] = [(t, 100 + 10 * ((t // 97) % 5) + t / 50) for t in range(7, upto, 15)]
+    return out
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+def field(number, payload):
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def snappy(raw):
+    """Literals only."""
+    out = varint(len(raw))
+    for at in range(0, len(raw), 65536):
+        part = raw[at:at + 65536]
+        out += bytes([61 << 2]) + struct.pack("<H", len(part) - 1) + part
+    return out
+
+
+def request(samples):
+    """A remote write request: name to times in milliseconds and values."""
+    body = b""
+    for name, points in samples.items():
+        labels = [("__name__", name), ("instance", "a"), ("job", "windows")]
+        one = b"".join(field(1, field(1, key.encode()) + field(2, value.encode())) for key, value in labels)
+        for at, value in points:
+            one += field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + varint(at))
+        body += field(1, one)
+    return snappy(body)
+
+
+def url(name, path):
+    return f"http://127.0.0.1:{PORTS[name]}{path}"
+
+
+def send(name, samples):
+    samples = {key: points for key, points in samples.items() if points}
+    if samples:
+        headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf",
+                   "X-Prometheus-Remote-Write-Version": "0.1.0"}
+        urllib.request.urlopen(urllib.request.Request(url(name, "/api/v1/write"), request(samples), headers)).read()
+
+
+def ask(name, path, **form):
+    text = urllib.request.urlopen(url(name, f"/api/v1/{path}?{urllib.parse.urlencode(form)}"), timeout=60).read()
+    return json.loads(text)["data"]
+
+
+def ready(name, process, log):
+    until = time.time() + 60
+    while True:
+        try:
+            return urllib.request.urlopen(url(name, "/-/ready" if name == "prometheus" else "/readyz")).read()
+        except OSError:
+            if time.time() > until or process.poll() is not None:
+                sys.exit(f"{name} does not start: see {log}")
+            time.sleep(0.1)
+
+
+def start(name, work, rules=""):
+    os.makedirs(f"{work}/{name}")
+    log = f"{work}/{name}.log"
+    if name == "granary":
+        open(f"{work}/granary.toml", "w").write(f"[alerts]\nrules = [{repr(rules) if rules else ''}]\n")
+        command = [GRANARY, "serve", "--config", f"{work}/granary.toml", "--data-dir", f"{work}/granary",
+                   "--listen", f"127.0.0.1:{PORTS[name]}"]
+    else:
+        open(f"{work}/prometheus.yml", "w").write(f"rule_files: [{rules}]\n")
+        command = ["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/prometheus",
+                   "--web.enable-remote-write-receiver", f"--web.listen-address=127.0.0.1:{PORTS[name]}"]
+    env = dict(os.environ, GRANARY__TELEMETRY__SELF="false")
+    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=open(log, "w"))
+    ready(name, process, log)
+    return process
+
+
+def stop(process):
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+
+
+def expressions():
+    for name in series():
+        for function in COUNTER if name.endswith("_total") else GAUGE + ["delta"]:
+            for window in WINDOWS:
+                yield name, function, window
+
+
+def in_range(name, first):
+    """The answers of every second, by expression and time."""
+    out = {}
+    for key in expressions():
+        metric, function, window = key
+        found = ask(name, "query_range", query=f"{function}({metric}[{window}])", start=first,
+                    end=first + SECONDS - 1, step=1)["result"]
+        out[key] = {at: float(value) for at, value in (found[0]["values"] if found else [])}
+    return out
+
+
+def live(first, samples):
+    """Granary's answers at every second, when later samples are not there yet."""
+    out = {key: {} for key in expressions()}
+    sent = {key: 0 for key in samples}
+    for at in range(first, first + SECONDS):
+        new = {}
+        for key, points in samples.items():
+            upto = sum(point[0] <= at * 1000 for point in points)
+            new[key], sent[key] = points[sent[key]:upto], upto
+        send("granary", new)
+        for key in out:
+            metric, function, window = key
+            found = ask("granary", "query", query=f"{function}({metric}[{window}])", time=at)["result"]
+            if found:
+                out[key][at] = float(found[0]["value"][1])
+    return out
+
+
+def report(title, ours, theirs):
+    def percentiles(apart):
+        apart = sorted(apart) or [0.0]
+        return [100 * apart[min(len(apart) - 1, int(len(apart) * part))] for part in (0.5, 0.9, 0.99, 1.0)]
+
+    print(f"\n{title}\n{'':42}{'median':>8}{'p90':>8}{'p99':>8}{'max':>8}{'missing':>9}{'more':>6}")
+    by_function = {}
+    for key, expected in theirs.items():
+        metric, function, window = key
+        mean = sum(abs(value) for value in expected.values()) / max(1, len(expected)) or 1.0
+        apart = [abs(ours[key][at] - value) / (abs(value) or mean)
+                 for at, value in expected.items() if at in ours[key]]
+        missing = sum(at not in ours[key] for at in expected)
+        more = sum(at not in expected for at in ours[key])
+        for group in (f"{function}({metric})", f"{function} [{window}]", f"{function} of all"):
+            total = by_function.setdefault(group, [[], 0, 0])
+            total[0] += apart
+            total[1] += missing
+            total[2] += more
+    for group, (apart, missing, more) in sorted(by_function.items()):
+        print(f"{group:42}" + "".join(f"{value:8.2f}" for value in percentiles(apart)) + f"{missing:9}{more:6}")
+
+
+def rules(work):
+    """Alerts around the rate that is right: those above may never fire, those below have to."""
+    text = "groups:\n"
+    for interval in ("5s", "30s"):
+        text += f"- name: each{interval}\n  interval: {interval}\n  rules:\n"
+        for window in ("1m", "2m", "5m"):
+            for name, test in [("over", "> 1.02"), ("under", "< 0.98"), ("at", "> 0.98")]:
+                text += f"  - alert: {name}_{window}_{interval}\n    expr: rate(live_total[{window}]) {test}\n"
+    open(f"{work}/rules.yml", "w").write(text)
+    return f"{work}/rules.yml"
+
+
+def alerts(work):
+    path = rules(work)
+    processes = [start(name, work, path) for name in PORTS]
+    begin, seen = int(time.time()), {name: {} for name in PORTS}
+    history = {"live_total": [(at * 1000, 1000 + at - begin) for at in range(begin - 600, begin, 5)]}
+    for name in PORTS:
+        send(name, history)
+    try:
+        for second in range(180):
+            at = begin + second
+            time.sleep(max(0.0, at + 0.2 - time.time()))
+            for name in PORTS:
+                if second % 5 == 0:
+                    send(name, {"live_total": [(at * 1000, 1000 + second)]})
+                if second >= 40:
+                    for alert in ask(name, "alerts")["alerts"]:
+                        key = alert["labels"]["alertname"]
+                        seen[name][key] = seen[name].get(key, 0) + 1
+    finally:
+        for process in processes:
+            stop(process)
+    print("\nalerts: seconds of 140 in which each fired")
+    for key in sorted(set(seen["granary"]) | set(seen["prometheus"])):
+        print(f"{key:20} granary {seen['granary'].get(key, 0):4}  prometheus {seen['prometheus'].get(key, 0):4}")
+
+
+def main():
+    base = (int(time.time()) - 1500) // 60 * 60
+    samples = {name: [((base + t) * 1000, value) for t, value in points] for name, points in series().items()}
+    first = base + 540
+    if "closed" in PARTS or "live" in PARTS:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+            process = start("prometheus", work)
+            send("prometheus", samples)
+            theirs = in_range("prometheus", first)
+            stop(process)
+    if "closed" in PARTS:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+            process = start("granary", work)
+            send("granary", samples)
+            report("closed slots", in_range("granary", first), theirs)
+            stop(process)
+    if "live" in PARTS:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+            process = start("granary", work)
+            report("slot under way", live(first, samples), theirs)
+            stop(process)
+    if "alerts" in PARTS:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+            alerts(work)
+
+
+main()
