@@ -48,7 +48,18 @@ impl Bench {
 
     /// Samples of one series every `every` from `DAY0` on, while `value` gives one.
     pub(crate) fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
-        let points = (0..).map_while(|i| Some((DAY0 + i * every, value(i)?)));
+        self.fill_from(id, 0, every, value);
+    }
+
+    /// Samples of one series every `every` from `first` after `DAY0` on, while `value` gives one.
+    pub(crate) fn fill_from(
+        &mut self,
+        id: SeriesId,
+        first: i64,
+        every: i64,
+        value: impl Fn(i64) -> Option<f64>,
+    ) {
+        let points = (0..).map_while(|i| Some((DAY0 + first + i * every, value(i)?)));
         send(&mut self.appender, samples(id, points), NOW);
     }
 

@@ -1,9 +1,63 @@
-//! Windows whose edges lie between samples: `anchored` and `smoothed`.
+//! Windows whose edges lie between samples: inside of slots, and of `anchored` and `smoothed`.
 
 use granary::model::Kind;
 
-use super::bench;
-use crate::setup::MINUTE;
+use super::{NOW, bench};
+use crate::setup::{MINUTE, SECOND};
+
+#[test]
+fn windows_that_end_inside_slots_are_right_at_every_second() {
+    // Readings two seconds past each five; in the first round nothing later is there yet.
+    for is_live in [true, false] {
+        for end in [203, 229, 246, 250, 240] {
+            let mut bench = bench();
+            let last = if is_live { end } else { 600 };
+            let grows = bench.define("grows_total", &[], Kind::Counter);
+            let value = |at: i64| (at <= last).then_some((1000 + at) as f64);
+            bench.fill_from(grows, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i));
+            let level = bench.define("level", &[], Kind::Gauge);
+            bench.fill_from(level, 2 * SECOND, 5 * SECOND, |i| value(2 + 5 * i).map(|_| 7.0));
+            for (query, expected) in [
+                ("rate(grows_total[1m])", 1.0),
+                ("rate(grows_total[90s])", 1.0),
+                ("rate(grows_total[2m])", 1.0),
+                ("increase(grows_total[30s])", 30.0),
+                ("irate(grows_total[1m])", 1.0),
+                ("count_over_time(level[1m])", 12.0),
+                ("sum_over_time(level[1m])", 84.0),
+                ("avg_over_time(level[1m])", 7.0),
+                ("present_over_time(level[6s])", 1.0),
+                ("max_over_time(rate(grows_total[1m])[1m:7s])", 1.0),
+            ] {
+                let moved = query.replace(']', "] offset 7s");
+                for (query, at) in [(query, end), (&moved, end + 7)] {
+                    let found = bench.at(query, at * SECOND);
+                    let value: f64 = found.trim_start_matches("{} ").parse().unwrap();
+                    assert!((value - expected).abs() < 1e-9, "{query} at {at}, {is_live}: {found}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_is_spread_the_same_in_windows_inside_of_it_and_around_it() {
+    let mut bench = bench();
+    let grows = bench.define("grows_total", &[], Kind::Counter);
+    let step = 5 * SECOND;
+    bench.fill_from(grows, 5 * SECOND, step, |i| (i < 11).then_some((5 + 5 * i) as f64));
+    bench.fill_from(grows, 305 * SECOND, step, |i| (i < 11).then_some((305 + 5 * i) as f64));
+    for _ in 0..2 {
+        for minute in 2..=6 {
+            let found = bench.at("increase(grows_total[1m])", minute * MINUTE);
+            assert_eq!(found, "{} 60", "minute {minute}");
+        }
+        assert_eq!(bench.at("increase(grows_total[3m])", 5 * MINUTE), "{} 180");
+        assert_eq!(bench.at("increase(grows_total[5m])", 6 * MINUTE), "{} 300");
+        assert_eq!(bench.at("count_over_time(grows_total[1m])", 4 * MINUTE), "");
+        bench.store.checkpoint(NOW).unwrap();
+    }
+}
 
 #[test]
 fn windows_reach_for_samples_beyond_their_edges() {

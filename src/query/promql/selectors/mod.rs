@@ -6,6 +6,7 @@
 mod extended;
 mod instant;
 pub(crate) mod modifiers;
+mod neighbours;
 mod plan;
 mod reading;
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use promql_parser::parser::VectorSelector;
 
-use super::Selectors;
+use super::{Selectors, neighbours::Around};
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
@@ -60,6 +60,8 @@ pub(super) struct Plan {
     pub(super) widths: Vec<(i64, i64)>,
     /// See [`CellMatrix::finest_ms`].
     pub(super) finest_ms: i64,
+    /// Where neighbours of gaps are found, of windows of whole slots.
+    pub(super) around: Option<Around>,
 }
 
 /// Finds the matchers of a selector.
@@ -159,8 +161,11 @@ impl Selectors<'_> {
         self.bounds.check_points(found.len(), windows.count)?;
         self.warn_of_coarse(&coverage, granularity, &segments);
         let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
+        let is_of_whole_slots = windows.range_ms > 0 && !cuts_slots;
+        let around = is_of_whole_slots.then(|| Around::new(windows, &segments, width, finest_ms));
+        let around = around.flatten();
         let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
-        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths, finest_ms }))
+        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths, finest_ms, around }))
     }
 
     /// The series that match a selector and have samples at or after a time.

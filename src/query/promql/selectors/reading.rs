@@ -8,6 +8,7 @@ use promql_parser::parser::VectorSelector;
 
 use super::{
     Selectors,
+    neighbours::Around,
     plan::{Needed, Plan, Planned, Read, Selected, Wanted, text_of},
 };
 use crate::{
@@ -75,7 +76,7 @@ impl Selectors<'_> {
         if plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(plan, windows)?);
         }
-        let Plan { mut found, segments, widths, columns, finest_ms, .. } = plan;
+        let Plan { mut found, segments, widths, columns, finest_ms, around, .. } = plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
         let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
@@ -83,12 +84,17 @@ impl Selectors<'_> {
         let (mut found, mut slots) = (found.into_iter(), Vec::new());
         while !found.as_slice().is_empty() {
             let mut part = Vec::with_capacity(SERIES_PER_PART);
+            let mut ids = Vec::with_capacity(SERIES_PER_PART);
             for selected in found.by_ref().take(SERIES_PER_PART) {
                 let (id, mut own) = (selected.id, CellSeries::from(selected));
                 for view in &views {
                     self.append(view, id, columns, &mut own, &mut slots)?;
                 }
+                ids.push(id);
                 part.push(own);
+            }
+            if let Some(around) = &around {
+                self.add_neighbours(around, &ids, &mut part)?;
             }
             visit(Rc::new(CellMatrix { series: part, widths: widths.clone(), finest_ms }))?;
         }
@@ -97,10 +103,10 @@ impl Selectors<'_> {
 
     /// Reads the cells of all series.
     fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
-        let Plan { key, columns, found, segments, widths, finest_ms } = plan;
+        let Plan { key, columns, found, segments, widths, finest_ms, around } = plan;
         let places: Vec<_> = found.iter().map(|selected| selected.place).collect();
         let series = match key.needed {
-            Needed::All => self.cells_of(found, &segments, columns)?,
+            Needed::All => self.cells_of(found, &segments, columns, around.as_ref())?,
             Needed::Newest => {
                 let granularities = self.store.granularities();
                 let newest_first = newest_first(&segments, granularities, windows.first);
@@ -122,6 +128,7 @@ impl Selectors<'_> {
         found: Vec<Selected>,
         segments: &[Segment],
         columns: Columns,
+        around: Option<&Around>,
     ) -> Result<Vec<CellSeries>, PromqlError> {
         read_in_parts(found, |ids, series, slots| {
             for segment in segments {
@@ -130,7 +137,7 @@ impl Selectors<'_> {
                     self.append(&view, *id, columns, series, slots)?;
                 }
             }
-            Ok(())
+            around.map_or(Ok(()), |around| self.add_neighbours(around, ids, series))
         })
     }
 
