@@ -116,7 +116,7 @@ impl Checkpointer {
             }
             Err(cause) => {
                 parts.metrics.checkpoint_errors.inc();
-                parts.health.raise(Condition::Checkpoint, cause.to_string());
+                parts.health.raise_fault(Condition::Checkpoint, &cause);
                 let cause: &dyn std::error::Error = &cause;
                 tracing::error!(cause, "a checkpoint failed; it will be tried again");
                 false

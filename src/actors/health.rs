@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 
+use crate::store::StoreError;
+
 /// Things that can be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
@@ -37,12 +39,25 @@ impl Condition {
 
 /// The conditions that hold now, with their reasons. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Health(Arc<Mutex<BTreeMap<Condition, String>>>);
+pub struct Health(Arc<Mutex<BTreeMap<Condition, Reason>>>);
+
+#[derive(Debug, Clone)]
+struct Reason {
+    text: String,
+    is_disk_full: bool,
+}
 
 impl Health {
     /// Notes that something is wrong.
     pub fn raise(&self, condition: Condition, reason: impl Into<String>) {
-        self.0.lock().insert(condition, reason.into());
+        let reason = Reason { text: reason.into(), is_disk_full: false };
+        self.0.lock().insert(condition, reason);
+    }
+
+    /// Notes that an operation on the store failed.
+    pub fn raise_fault(&self, condition: Condition, fault: &StoreError) {
+        let reason = Reason { text: fault.reason(), is_disk_full: fault.is_disk_full() };
+        self.0.lock().insert(condition, reason);
     }
 
     /// Notes that it is well again.
@@ -52,6 +67,13 @@ impl Health {
 
     /// What is wrong now; empty when the daemon is ready.
     pub fn reasons(&self) -> Vec<(Condition, String)> {
-        self.0.lock().iter().map(|(condition, reason)| (*condition, reason.clone())).collect()
+        let reasons = self.0.lock();
+        reasons.iter().map(|(condition, reason)| (*condition, reason.text.clone())).collect()
+    }
+
+    /// Why a role failed, when a full disk is the cause.
+    pub fn full_disk(&self) -> Option<String> {
+        let reasons = self.0.lock();
+        reasons.values().find(|reason| reason.is_disk_full).map(|reason| reason.text.clone())
     }
 }

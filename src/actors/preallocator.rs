@@ -94,7 +94,7 @@ impl Preallocator {
         match self.preallocate() {
             Ok(()) => self.parts.health.clear(Condition::Preallocation),
             Err(cause) => {
-                self.parts.health.raise(Condition::Preallocation, cause.to_string());
+                self.parts.health.raise_fault(Condition::Preallocation, &cause);
                 let cause: &dyn std::error::Error = &cause;
                 tracing::warn!(cause, "preallocation failed; it will be tried again");
             }

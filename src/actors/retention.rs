@@ -75,7 +75,7 @@ impl Retention {
         let Dropped { partitions, failed } = drop_expired(&self.store, self.clock.moment());
         self.looks_for_series |= partitions > 0;
         match failed {
-            Some(fault) => self.health.raise(Condition::Retention, fault.to_string()),
+            Some(fault) => self.health.raise_fault(Condition::Retention, &fault),
             None => self.health.clear(Condition::Retention),
         }
         if self.looks_for_series || self.looked_for_series.elapsed() >= LOOKS_EVERY {

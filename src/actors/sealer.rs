@@ -95,7 +95,7 @@ impl Sealer {
                 }
             }
             Err(cause) => {
-                self.health.raise(Condition::Sealing, cause.to_string());
+                self.health.raise_fault(Condition::Sealing, &cause);
                 let cause: &dyn std::error::Error = &cause;
                 tracing::warn!(cause, "sealing failed; it will be tried again");
             }

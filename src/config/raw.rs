@@ -67,6 +67,8 @@ pub(crate) struct RawStorage {
 pub(crate) struct RawIngest {
     pub(crate) future_skew: String,
     pub(crate) out_of_order_window: String,
+    pub(crate) ha_senders: Vec<String>,
+    pub(crate) ha_failover: String,
     pub(crate) request_bytes_max: usize,
     pub(crate) decompressed_bytes_max: usize,
     pub(crate) body_memory_max: usize,

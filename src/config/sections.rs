@@ -106,6 +106,22 @@ pub(super) fn queue_bytes_max(raw: &RawIngest, faults: &mut Faults) -> usize {
     faults.at_least("ingest.queue_bytes_max", raw.queue_bytes_max, 1 << 16)
 }
 
+/// What the names of senders begin with; each is compared with the sender of each request.
+pub(super) fn ha_senders(raw: &RawIngest, faults: &mut Faults) -> Vec<Box<str>> {
+    const MOST: usize = 64;
+    if raw.ha_senders.len() > MOST {
+        faults.0.push(format!("ingest.ha_senders names more than {MOST}; name fewer"));
+    }
+    if raw.ha_senders.iter().any(String::is_empty) {
+        faults.0.push(
+            "ingest.ha_senders: \"\" would be all senders; name what senders that send the same \
+             samples begin with, such as \"statsd-\""
+                .to_owned(),
+        );
+    }
+    raw.ha_senders.iter().map(|prefix| prefix.as_str().into()).collect()
+}
+
 /// Their addresses, without a slash at the end.
 pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<String> {
     const MOST: usize = 8;
@@ -198,8 +214,11 @@ pub(super) fn annotations_max(raw: &RawLimits, faults: &mut Faults) -> usize {
     faults.some("limits.annotations_max", raw.annotations_max)
 }
 
-pub(super) fn store_limits(raw: &RawLimits, faults: &mut Faults) -> StoreLimits {
+pub(super) fn store_limits(raw: &Raw, faults: &mut Faults) -> StoreLimits {
+    let failover = faults.duration("ingest.ha_failover", &raw.ingest.ha_failover);
+    let raw = &raw.limits;
     StoreLimits {
+        ha_failover_ms: failover.as_millis() as i64,
         series_max: faults.some("limits.series_max", raw.series_max),
         sender_series_max: faults.some("limits.sender_series_max", raw.sender_series_max),
         senders_max: faults.some("limits.senders_max", raw.senders_max),

@@ -8,9 +8,9 @@ use super::{
     raw::Raw,
     sections::{
         alertmanagers, annotations_max, checkpoint_bounds, client_timeout, clock, granularities,
-        graphite, graphite_templates, idle_after, log_format, preallocation_rate, promql,
-        queue_bytes_max, rules, sealing, self_interval, series_limits, snapshots, socket_address,
-        store_limits,
+        graphite, graphite_templates, ha_senders, idle_after, log_format, preallocation_rate,
+        promql, queue_bytes_max, rules, sealing, self_interval, series_limits, snapshots,
+        socket_address, store_limits,
     },
 };
 use crate::{
@@ -44,6 +44,7 @@ pub struct Settings {
     pub checkpoint_bounds: CheckpointBounds,
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
+    pub ha_senders: Vec<Box<str>>,
     pub connections_max: usize,
     pub request_bytes_max: usize,
     pub decompressed_bytes_max: usize,
@@ -105,6 +106,7 @@ impl Settings {
             future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
             out_of_order_window: faults
                 .duration("ingest.out_of_order_window", &raw.ingest.out_of_order_window),
+            ha_senders: ha_senders(&raw.ingest, &mut faults),
             connections_max: faults.some("server.connections_max", raw.server.connections_max),
             request_bytes_max: faults.at_least(
                 "ingest.request_bytes_max",
@@ -125,7 +127,7 @@ impl Settings {
             graphite: graphite(&raw.graphite, &raw.server.client_timeout, &mut faults),
             graphite_templates: graphite_templates(&raw.graphite, &mut faults),
             queue_bytes_max: queue_bytes_max(&raw.ingest, &mut faults),
-            store_limits: store_limits(limits, &mut faults),
+            store_limits: store_limits(raw, &mut faults),
             series_limits: series_limits(limits, &mut faults),
             query_series_max: faults.some("limits.query_series_max", limits.query_series_max),
             query_points_max: faults.some("limits.query_points_max", limits.query_points_max),

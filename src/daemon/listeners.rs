@@ -191,6 +191,7 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
         future_skew: settings.future_skew,
         out_of_order_window: settings.out_of_order_window,
         graphite_templates: settings.graphite_templates.clone().into(),
+        ha_senders: settings.ha_senders.clone().into(),
     }
 }
 

@@ -14,6 +14,8 @@ const EXAMPLES_MAX: usize = 10;
 pub struct Refusals {
     /// How many, by reason.
     pub counts: BTreeMap<RefusalReason, u64>,
+    /// How many points have refused samples, of a protocol whose points have several.
+    pub points: u64,
     examples: Vec<Refusal>,
 }
 
@@ -66,7 +68,7 @@ impl Refusals {
             series: "the whole batch".to_owned(),
             message: reason.remedy().to_owned(),
         };
-        Self { counts: BTreeMap::from([(reason, samples)]), examples: vec![example] }
+        Self { counts: BTreeMap::from([(reason, samples)]), points: 0, examples: vec![example] }
     }
 
     /// Whether it is the batch's number for which all is refused.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{SeriesId, UnixMillis};
+use super::{SeriesId, UnixMillis, replica::Replica};
 
 /// Who sent a batch, and its number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -50,6 +50,8 @@ pub enum CountsOnce {
 pub struct AcceptedBatch {
     /// By what it is known when it comes again.
     pub counts_once: CountsOnce,
+    /// Which sender it is of several that send the same samples. The journal does not keep it.
+    pub replica: Option<Replica>,
     /// The series of each sample.
     pub series: Vec<SeriesId>,
     /// Unix milliseconds: one per sample, or a single one for all.
@@ -100,11 +102,16 @@ impl AcceptedBatch {
     /// Leaves out the samples of series that are not to be kept.
     pub fn retain(&mut self, is_kept: impl Fn(SeriesId) -> bool) {
         let kept: Vec<_> = self.series.iter().map(|id| is_kept(*id)).collect();
+        self.retain_samples(&kept);
+    }
+
+    /// Leaves out samples by their places.
+    pub fn retain_samples(&mut self, kept: &[bool]) {
         let samples = kept.len();
-        retain(&mut self.series, samples, &kept);
-        retain(&mut self.times, samples, &kept);
-        retain(&mut self.starts, samples, &kept);
-        retain(&mut self.values, samples, &kept);
+        retain(&mut self.series, samples, kept);
+        retain(&mut self.times, samples, kept);
+        retain(&mut self.starts, samples, kept);
+        retain(&mut self.values, samples, kept);
     }
 
     /// About how many bytes the batch takes in queues, and in the journal before it is packed.

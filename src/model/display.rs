@@ -12,8 +12,11 @@ use super::{Cell, Kind};
 pub enum Display {
     /// Sum divided by the number of samples.
     Avg,
-    /// Sum divided by the seconds of the slot.
+    /// Average over time: of counters and deltas the sum divided by the seconds of the slot, of
+    /// gauges [`Self::Avg`].
     AvgPerSec,
+    /// Sum divided by the seconds of the slot, whatever the kind.
+    SumPerSec,
     /// Sum: of a counter, its increase.
     Total,
     /// Smallest value: of a counter, the smallest rate.
@@ -29,9 +32,10 @@ pub enum Display {
 }
 
 impl Display {
-    const ALL: [(Self, &'static str); 8] = [
+    const ALL: [(Self, &'static str); 9] = [
         (Self::Avg, "avg"),
         (Self::AvgPerSec, "avg_per_sec"),
+        (Self::SumPerSec, "sum_per_sec"),
         (Self::Total, "total"),
         (Self::Min, "min"),
         (Self::Max, "max"),
@@ -49,6 +53,20 @@ impl Display {
         }
     }
 
+    /// The number that this one means for a kind.
+    #[must_use]
+    pub fn for_kind(self, kind: Kind) -> Self {
+        match (self, kind) {
+            (Self::AvgPerSec, Kind::Gauge) => Self::Avg,
+            (other, _) => other,
+        }
+    }
+
+    /// Whether the number depends on how long the slot is.
+    pub fn is_per_second(self) -> bool {
+        matches!(self, Self::AvgPerSec | Self::SumPerSec)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(display, _)| *display == self).map_or("", |(_, name)| name)
@@ -62,7 +80,7 @@ impl Display {
         let number = match self {
             // A correction alone has a sum and no sample.
             Self::Avg => cell.mean()?,
-            Self::AvgPerSec => cell.sum / (width_ms as f64 / 1000.0),
+            Self::AvgPerSec | Self::SumPerSec => cell.sum / (width_ms as f64 / 1000.0),
             Self::Total => cell.sum,
             Self::Min => cell.min,
             Self::Max => cell.max,
@@ -84,5 +102,25 @@ impl FromStr for Display {
             let known: Vec<_> = Self::ALL.iter().map(|(_, word)| *word).collect();
             format!("display={word:?} is not known; use one of {}", known.join(", "))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_per_second_is_an_average_over_time_whatever_the_kind() {
+        let mut cell = Cell::EMPTY;
+        for (offset, value) in [(0, 20.0), (30_000, 40.0)] {
+            cell.merge(&Cell::single(offset, value));
+        }
+        let number = |display: Display, kind| display.for_kind(kind).of_cell(&cell, 60_000);
+        assert_eq!(number(Display::AvgPerSec, Kind::Gauge), Some(30.0));
+        assert_eq!(number(Display::AvgPerSec, Kind::Delta), Some(1.0));
+        for kind in [Kind::Gauge, Kind::Counter, Kind::Delta] {
+            assert_eq!(number(Display::SumPerSec, kind), Some(1.0));
+        }
+        assert_eq!("sum_per_sec".parse(), Ok(Display::SumPerSec));
     }
 }

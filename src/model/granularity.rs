@@ -113,12 +113,12 @@ impl Granularity {
                 "granularity {name}: partition = {partition} is longer than 136 years; use less"
             ));
         }
-        if retention.longest_ms() < partition.longest_ms() {
+        if retention.exact_longest_ms() < partition.exact_longest_ms() {
             out.push(format!(
                 "granularity {name}: retention = {retention} is shorter than one partition \
                  ({partition}); use {partition} or more"
             ));
-        } else if !retention.holds_whole(partition) {
+        } else if !(retention.is_unlike(partition) || retention.holds_whole(partition)) {
             out.push(format!(
                 "granularity {name}: retention = {retention} is not a whole number of partitions \
                  of {partition}"
@@ -207,7 +207,7 @@ impl GranularitySet {
                     coarse.name, fine.name
                 ));
             }
-            if coarse.retention.longest_ms() < fine.retention.longest_ms() {
+            if coarse.retention.exact_longest_ms() < fine.retention.exact_longest_ms() {
                 faults.push(format!(
                     "granularity {}: retention = {} is shorter than that of the finer {} ({})",
                     coarse.name, coarse.retention, fine.name, fine.retention
@@ -348,6 +348,21 @@ mod tests {
             "given twice",
         );
         check(&[granularity("1d", "1mo", "4w", "1y")], "partition = 28d is not a whole number");
+    }
+
+    #[test]
+    fn retention_of_the_calendar_goes_with_partitions_of_a_fixed_length() {
+        let check = |all: &[Granularity]| {
+            assert!(GranularitySet::new(all.to_vec()).is_ok(), "{all:?}");
+        };
+        check(&[granularity("1h", "1d", "1w", "20y")]);
+        check(&[granularity("1m", "1h", "6h", "5mo")]);
+        check(&[granularity("1d", "1mo", "1y", "400d")]);
+        // 7,308 days are more than 20 years, of which at most five are leap years.
+        check(&[granularity("1h", "1d", "1w", "20y"), granularity("1d", "4w", "4w", "1044w")]);
+        let other = [granularity("1h", "1d", "1w", "1044w"), granularity("1d", "4w", "4w", "20y")];
+        let message = GranularitySet::new(other.to_vec()).unwrap_err().to_string();
+        assert!(message.contains("20y is shorter than that of the finer 1h"), "{message}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod host;
 pub mod keeping;
 pub mod length;
 pub mod partition;
+pub mod replica;
 pub mod seen;
 pub mod sequence;
 pub mod series;

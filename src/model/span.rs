@@ -10,6 +10,8 @@ const DAY_MS: i64 = 86_400_000;
 /// Longer spans than about a thousand years are refused.
 const LONGEST_MONTHS: i32 = 12_000;
 const LONGEST_MS: i64 = 1000 * 366 * DAY_MS;
+/// Months after which the calendar begins again: 400 years.
+const CALENDAR_MONTHS: usize = 400 * 12;
 /// Weeks begin on Monday: 1970-01-05 was one.
 const MONDAY_MS: i64 = 4 * DAY_MS;
 
@@ -64,13 +66,32 @@ impl Span {
         }
     }
 
-    /// Longest length in milliseconds, for comparisons.
+    /// Longest length in milliseconds, with years of 366 and months of 31 days: what files say of
+    /// documents, and a bound for plans. [`Self::exact_longest_ms`] is for comparisons.
     pub fn longest_ms(self) -> i64 {
         match self {
             Self::Fixed(ms) => ms,
             Self::Months(months) if months % 12 == 0 => i64::from(months / 12) * 366 * DAY_MS,
             Self::Months(months) => i64::from(months) * 31 * DAY_MS,
         }
+    }
+
+    /// Longest length in milliseconds that the calendar has.
+    pub fn exact_longest_ms(self) -> i64 {
+        match self {
+            Self::Fixed(ms) => ms,
+            Self::Months(months) => {
+                let starts = (2000 * 12..).take(CALENDAR_MONTHS);
+                let length = |from: i32| month_start(from + months).0 - month_start(from).0;
+                starts.map(length).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Whether it is a calendar's length and the other a fixed one, or the other way round: neither
+    /// is a whole number of the other.
+    pub fn is_unlike(self, other: Self) -> bool {
+        matches!(self, Self::Fixed(_)) != matches!(other, Self::Fixed(_))
     }
 
     /// Whether every period of `self` is made of whole periods of `part`.
@@ -158,6 +179,24 @@ mod tests {
         for text in ["", "soon", "0s", "-1h", "1mo 3d", "000700000787h", "99999y", "1us"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_longest_length_is_one_that_the_calendar_has() {
+        let check = |text: &str, days: i64| {
+            let span: Span = text.parse().unwrap();
+            assert_eq!(span.exact_longest_ms(), days * DAY_MS, "{text}");
+        };
+        check("1044w", 7308);
+        check("20y", 7305);
+        check("1y", 366);
+        check("4y", 1461);
+        check("5y", 1827);
+        check("400y", 146_097);
+        check("1mo", 31);
+        check("2mo", 62);
+        check("3mo", 92);
+        check("11mo", 337);
     }
 
     #[test]

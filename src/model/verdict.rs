@@ -36,7 +36,8 @@ pub enum BatchVerdict {
 
 impl BatchVerdict {
     /// Accepted whole.
-    pub const ACCEPTED: Self = Self::Accepted(TimesTally { duplicates: 0, out_of_order: 0 });
+    pub const ACCEPTED: Self =
+        Self::Accepted(TimesTally { duplicates: 0, out_of_order: 0, of_replica: 0 });
 
     /// Whether the batch was made durable now.
     pub fn is_accepted(self) -> bool {
@@ -44,13 +45,15 @@ impl BatchVerdict {
     }
 }
 
-/// What became of the samples of a batch without a number whose times count once.
+/// What became of the samples of a batch that is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimesTally {
     /// Samples whose time was accepted before.
     pub duplicates: u64,
     /// Samples too far behind their series' latest.
     pub out_of_order: u64,
+    /// Samples left out because those of another sender count, see [`super::replica`].
+    pub of_replica: u64,
 }
 
 /// What became of a group, in the order in which it was given.

@@ -187,16 +187,20 @@ impl Shown<'_> {
             for _ in &group.members {
                 reader.merge_next(&mut cells)?;
             }
-            let by_kind = [Display::of_kind(group.entry.kind)];
-            let displays =
-                if request.displays.is_empty() { &by_kind } else { &request.displays[..] };
+            let kind = group.entry.kind;
+            let own = Display::of_kind(kind);
+            let mut displays: Vec<_> =
+                request.displays.iter().map(|display| display.for_kind(kind)).collect();
+            if displays.is_empty() {
+                displays.push(own);
+            }
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
-                    let by = rank.by.or(displays.first().copied()).unwrap_or(by_kind[0]);
+                    let by = rank.by.map_or(displays[0], |by| by.for_kind(kind));
                     let number = by.of_cell(&over_range(&cells), axis_width(axis));
-                    ranking.push(number, self.group_lines(&cells, &group, displays)?);
+                    ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
-                _ => shown.extend(self.group_lines(&cells, &group, displays)?),
+                _ => shown.extend(self.group_lines(&cells, &group, &displays)?),
             }
         }
         shown.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());

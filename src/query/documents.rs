@@ -74,7 +74,7 @@ pub enum DocumentsAnswer {
     Documents { documents: Vec<NestedDocument>, notes: Vec<String> },
     /// In order of series and time.
     Levels { documents: Vec<LevelsDocument>, notes: Vec<String> },
-    /// In order of time, then series; slots without samples give no row.
+    /// In order of time, then series; a slot without samples has a row without a value.
     Rows { rows: Vec<Row>, notes: Vec<String> },
 }
 
@@ -83,7 +83,7 @@ pub enum DocumentsAnswer {
 pub struct Row {
     /// Start of the slot, RFC 3339.
     pub date: String,
-    /// The number that is shown.
+    /// The number that is shown; `None` where the slot is empty.
     pub value: Option<f64>,
     /// What is measured.
     pub metric: String,
@@ -195,25 +195,23 @@ impl Asked<'_> {
         let mut by_slot: Vec<Vec<Row>> = vec![Vec::new(); axis.len()];
         let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
         self.read(&axis, groups, |group, cells| {
-            let display =
-                self.request.display.unwrap_or_else(|| Display::of_kind(group.entry.kind));
+            let kind = group.entry.kind;
+            let asked = self.request.display.map(|display| display.for_kind(kind));
+            let display = asked.unwrap_or_else(|| Display::of_kind(kind));
             let row_bytes = size_of::<Row>() + group.entry.bytes();
             let cells = cells.chunks(SLOTS_AT_A_TIME);
             for ((slots, cells), rows) in
                 slots().zip(cells).zip(by_slot.chunks_mut(SLOTS_AT_A_TIME))
             {
                 self.budget.check()?;
-                let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
-                self.budget.take(filled * row_bytes)?;
+                self.budget.take(cells.len() * row_bytes)?;
                 for ((slot, cell), rows) in slots.iter().zip(cells).zip(rows) {
-                    if !cell.is_empty() {
-                        rows.push(Row {
-                            date: local_time(UnixMillis(slot.0), &zone),
-                            value: group.number(display, cell, *slot, self.now),
-                            metric: group.entry.metric.clone(),
-                            tags: group.entry.tags.clone(),
-                        });
-                    }
+                    rows.push(Row {
+                        date: local_time(UnixMillis(slot.0), &zone),
+                        value: group.number(display, cell, *slot, self.now),
+                        metric: group.entry.metric.clone(),
+                        tags: group.entry.tags.clone(),
+                    });
                 }
             }
             Ok(())

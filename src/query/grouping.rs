@@ -86,7 +86,7 @@ impl Group {
         now: UnixMillis,
     ) -> Option<f64> {
         let passed = now.0.saturating_sub(start);
-        if display != Display::AvgPerSec || passed < 0 || passed >= width {
+        if !display.is_per_second() || passed < 0 || passed >= width {
             return display.of_cell(cell, width);
         }
         let number = display.of_cell(cell, passed.max(SHORTEST_MS.min(width)))?;

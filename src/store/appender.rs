@@ -19,10 +19,11 @@ use super::{
     handle::Store,
     journal::record,
     limits::StoreLimits,
+    replicas::ReplicaPicks,
 };
 use crate::model::{
     AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,
-    SeriesKey, UnixMillis,
+    SeriesKey, TimesTally, UnixMillis,
 };
 
 /// What commits groups; there is one for each store.
@@ -32,6 +33,7 @@ pub struct Appender {
     limits: StoreLimits,
     record: Vec<u8>,
     pub(super) forgotten: Forgotten,
+    picks: ReplicaPicks,
     /// No sender is idle before this.
     none_idle_before: UnixMillis,
 }
@@ -39,8 +41,14 @@ pub struct Appender {
 impl Appender {
     pub(crate) fn new(store: Store) -> Self {
         let limits = StoreLimits::default();
-        let (record, forgotten) = (Vec::new(), Forgotten::default());
-        Self { store, limits, record, forgotten, none_idle_before: UnixMillis::MIN }
+        Self {
+            store,
+            limits,
+            record: Vec::new(),
+            forgotten: Forgotten::default(),
+            picks: ReplicaPicks::default(),
+            none_idle_before: UnixMillis::MIN,
+        }
     }
 
     /// Limits what is taken in from now on; what is there stays.
@@ -74,8 +82,11 @@ impl Appender {
         );
         let forgotten: Vec<_> = judged.forgotten.drain(..).map(AcceptedBatch::forget).collect();
         let mut batches_verdicts = judged.verdicts;
+        let latest = |series| Some(self.store.last_samples(&[series]).first()?.as_ref()?.at);
+        let failover_ms = self.limits.ha_failover_ms;
+        let picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
         let accepted = || {
-            let all = batches.iter().zip(&batches_verdicts);
+            let all = picked.batches.iter().zip(&batches_verdicts);
             let new = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);
             forgotten.iter().chain(new)
         };
@@ -108,10 +119,15 @@ impl Appender {
                 }
                 inner.living_series.store(dictionary.len(), Ordering::Relaxed);
             }
-            let accepted = batches_verdicts.iter_mut().filter(|verdict| verdict.is_accepted());
-            for (verdict, tally) in accepted.zip(tallies) {
-                *verdict = BatchVerdict::Accepted(tally);
+            counters.samples_of_replicas.add(picked.left_out.iter().sum());
+            counters.failovers.add(picked.failovers);
+            let left_out = picked.left_out.iter().copied().chain(std::iter::repeat(0));
+            let verdicts = batches_verdicts.iter_mut().zip(left_out);
+            let accepted = verdicts.filter(|(verdict, _)| verdict.is_accepted());
+            for ((verdict, of_replica), tally) in accepted.zip(tallies) {
+                *verdict = BatchVerdict::Accepted(TimesTally { of_replica, ..tally });
             }
+            self.picks.settle(picked.into_moved(), self.limits.series_max);
         }
         Ok(GroupVerdict { definitions, batches: batches_verdicts })
     }

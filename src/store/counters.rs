@@ -27,6 +27,10 @@ pub struct Counters {
     pub journal_bytes: Count,
     /// Samples made durable.
     pub samples: Count,
+    /// Samples left out because another sender of the same samples counts.
+    pub samples_of_replicas: Count,
+    /// Times that such a sender followed one that was silent, counted for each series.
+    pub failovers: Count,
     /// Cells merged into documents by checkpoints.
     pub cells_written: Count,
     /// Cells merged into the head by checkpoints.

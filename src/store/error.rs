@@ -108,6 +108,16 @@ impl StoreError {
         chain(self)
     }
 
+    /// The error in words for an operator: a full disk is named first, with what to do.
+    pub fn reason(&self) -> String {
+        let chain = self.chain();
+        if self.is_disk_full() {
+            format!("the disk is full, free some space: {chain}")
+        } else {
+            chain
+        }
+    }
+
     /// Whether the bytes of the file are to blame, not the disk, the settings or another process.
     #[expect(clippy::wildcard_enum_match_arm, reason = "redb may add more errors")]
     pub fn is_damage(&self) -> bool {

@@ -13,13 +13,21 @@ pub struct StoreLimits {
     pub senders_max: usize,
     /// With more, those are forgotten of which no batch was accepted for so many milliseconds.
     pub sender_idle_ms: i64,
+    /// Of several senders of the same samples, one that had none for so many milliseconds is silent,
+    /// and another counts.
+    pub ha_failover_ms: i64,
 }
 
 impl Default for StoreLimits {
     /// What the format can hold.
     fn default() -> Self {
         let most = u32::MAX as usize;
-        let sender_idle_ms = i64::MAX;
-        Self { series_max: most, sender_series_max: most, senders_max: most, sender_idle_ms }
+        Self {
+            series_max: most,
+            sender_series_max: most,
+            senders_max: most,
+            sender_idle_ms: i64::MAX,
+            ha_failover_ms: 30_000,
+        }
     }
 }

@@ -14,7 +14,7 @@ mod error;
 #[path = "../../tests/support/faulty/mod.rs"]
 #[expect(dead_code, reason = "the simulation needs more of it")]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-mod faulty;
+pub(crate) mod faulty;
 mod file;
 mod forgetting;
 mod fuzzing;
@@ -26,6 +26,7 @@ mod limits;
 mod number;
 mod objects;
 mod recovery;
+mod replicas;
 mod room;
 mod rows;
 mod sealing;

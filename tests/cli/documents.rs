@@ -55,6 +55,23 @@ fn documents_are_merged_and_grouped_in_every_form() {
 }
 
 #[test]
+fn an_empty_slot_has_a_row_without_a_value() {
+    let daemon = Daemon::start(&granularities(&LONG));
+    let samples = ["2026-03-28T01:00:00Z", "2026-03-28T04:00:00Z"]
+        .map(|time| json!({"metric": "visits", "kind": "delta", "time": time, "value": 2}));
+    assert_eq!(daemon.post_json(&json!({ "samples": samples })).body["accepted"], 2);
+    let words = "--start 2026-03-28 --end 2026-03-28T06:00:00Z --resolution 1h --form rows";
+    let words: Vec<_> = words.split(' ').collect();
+    let words = [&["documents", "--metric", "visits"], &words[..]].concat();
+    let rows = daemon.query(&words);
+    let row = |row: &Value| (row["date"].as_str().unwrap().to_owned(), row["value"].as_f64());
+    let rows: Vec<_> = rows["rows"].as_array().unwrap().iter().map(row).collect();
+    let expected = [None, Some(2.0), None, None, Some(2.0), None];
+    assert_eq!(rows.iter().map(|row| row.1).collect::<Vec<_>>(), expected);
+    assert_eq!(rows[3].0, "2026-03-28T03:00:00Z");
+}
+
+#[test]
 fn documents_and_rows_are_of_the_days_of_a_zone() {
     let daemon = Daemon::start(&granularities(&LONG));
     views(&daemon);

@@ -49,7 +49,9 @@ fn counter(daemon: &Daemon, line: &str) -> u64 {
 #[test]
 fn series_and_senders_are_limited_and_what_is_there_goes_on() {
     let daemon = Daemon::start(TIGHT);
-    assert_eq!(send(&daemon, "a", 0..6).1["refused"], json!({"sender_series_limit": 1}));
+    let answer = send(&daemon, "a", 0..6).1;
+    assert_eq!(answer["refused"], json!({"sender_series_limit": 1}));
+    assert_eq!(answer["examples"][0]["series"], "m5");
     assert_eq!(send(&daemon, "b", 10..14).1["refused"], json!({"series_limit": 1}));
     let (status, refused) = send(&daemon, "c", 0..2);
     assert_eq!((status, &refused["error"]), (503, &json!("sender_limit")));

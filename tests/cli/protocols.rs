@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, client};
 
 #[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
-fn now_ms() -> i64 {
+pub(crate) fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
@@ -144,6 +144,54 @@ fn otlp_gauges_sums_and_histograms_become_series() {
     );
     assert_eq!(post(&daemon, "/v1/metrics", &json_type, b"{\"resourceMetrics\": 3}").0, 400);
     assert_eq!(post(&daemon, "/v1/metrics", &[("Content-Type", "text/plain")], b"").0, 415);
+}
+
+/// How many points the daemon says it rejected.
+fn rejected(daemon: &Daemon, metrics: &Value) -> u64 {
+    let body = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}).to_string();
+    let json_type = [("Content-Type", "application/json")];
+    let (status, answer) = post(daemon, "/v1/metrics", &json_type, body.as_bytes());
+    assert_eq!(status, 200, "{answer}");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let points = &answer["partialSuccess"]["rejectedDataPoints"];
+    points.as_str().map_or(0, |text| text.parse().unwrap())
+}
+
+#[test]
+fn otlp_senders_are_told_points_whatever_samples_a_point_has() {
+    let daemon = Daemon::start("limits.value_bytes_max = 16");
+    let at = now_ms() - 300_000;
+    let nanos = |ms: i64| json!(format!("{ms}000000"));
+    let exponential = |ms: i64| {
+        json!({"timeUnixNano": nanos(ms), "count": "6", "sum": 9.0, "scale": 1,
+            "positive": {"offset": 0, "bucketCounts": ["1", "2", "3"]},
+            "negative": {"offset": 0, "bucketCounts": ["4", "5"]}})
+    };
+    let of_exponential = |points: Vec<Value>| {
+        json!([{"name": "size",
+            "exponentialHistogram": {"aggregationTemporality": 2, "dataPoints": points}}])
+    };
+    assert_eq!(rejected(&daemon, &of_exponential(vec![exponential(at)])), 1);
+    let three = (1..4).map(|minute| exponential(at + minute * 1000)).collect();
+    assert_eq!(rejected(&daemon, &of_exponential(three)), 3);
+    assert_eq!(last(&daemon, "size_count", ""), [6.0]);
+    let empty = json!({"timeUnixNano": nanos(at + 9000), "count": "0", "sum": 0.0, "scale": 1});
+    assert_eq!(rejected(&daemon, &of_exponential(vec![empty])), 0);
+    // Each of these points has five samples, and one or all of them are refused.
+    let histogram = |ms: i64, tag: &str| {
+        json!({"timeUnixNano": nanos(ms), "count": "3", "sum": 9.0, "bucketCounts": ["1", "1", "1"],
+            "explicitBounds": [1.0, 2.0],
+            "attributes": [{"key": "path", "value": {"stringValue": tag}}]})
+    };
+    let points = json!([{"name": "latency", "histogram": {"aggregationTemporality": 2,
+        "dataPoints": [histogram(1000, "/old"), histogram(at, "/fine"), histogram(1000, "/old2"),
+            histogram(at, "/a/path/that/is/longer/than/a/value/may/be")]}}]);
+    assert_eq!(rejected(&daemon, &points), 3);
+    assert_eq!(last(&daemon, "latency_count", "path=/fine"), [3.0]);
+    // What is out of order is found by the writer.
+    let late = json!([{"name": "latency", "histogram": {"aggregationTemporality": 2,
+        "dataPoints": [histogram(at - 3_600_000, "/fine"), histogram(at + 1000, "/fine")]}}]);
+    assert_eq!(rejected(&daemon, &late), 1);
 }
 
 /// Addresses of a daemon's Graphite listeners.

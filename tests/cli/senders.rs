@@ -133,3 +133,34 @@ fn a_batch_counts_once_whether_it_is_packed_or_not() {
     let answer = client().post(format!("{}/api/v1/ingest", daemon.url)).send_empty().unwrap();
     assert_eq!(answer.headers()["accept-post"], PACKED_MEDIA_TYPE, "{}", answer.status());
 }
+
+#[test]
+fn deltas_of_senders_that_send_the_same_count_once_where_the_settings_say_so() {
+    let settings = "ingest.ha_senders = ['statsd-', 'influx ']\nlimits.senders_max = 20";
+    for (settings, expected) in [("", 12.0), (settings, 6.0)] {
+        let daemon = Daemon::start(settings);
+        let now = crate::protocols::now_ms();
+        let mut answers = Vec::new();
+        for seq in 1..=3 {
+            for agent in ["statsd-a", "statsd-b"] {
+                let mut batch = batch(agent, 5, seq);
+                batch["samples"][0]["time"] = json!(now - 300_000 + seq as i64 * 10_000);
+                batch["samples"][0]["value"] = json!(2);
+                answers.push(daemon.post_json(&batch).body);
+            }
+        }
+        let words = "chart --metric events --display total --range 1h --resolution 1d";
+        let chart = daemon.query(&words.split(' ').collect::<Vec<_>>());
+        let points = chart["series"][0]["points"].as_array().unwrap();
+        let total: f64 = points.iter().filter_map(|point| point[1].as_f64()).sum();
+        assert_eq!(total, expected, "{answers:?}");
+        if !settings.is_empty() {
+            assert_eq!(
+                (&answers[5]["accepted"], &answers[5]["duplicates"]),
+                (&json!(0), &json!(1))
+            );
+            assert!(daemon.metrics().contains("granary_ha_samples_left_out_total 3"));
+            assert_eq!(listed(&daemon), ["statsd-a", "statsd-b"]);
+        }
+    }
+}

@@ -34,6 +34,7 @@ fn batch(seq: u64, at: i64) -> AcceptedBatch {
         times: vec![at],
         starts: vec![NOW.0 - 50 * HOUR],
         values: vec![(seq % 13) as f64 - 4.5, (seq * 7 % 1000) as f64, 1.0],
+        ..AcceptedBatch::default()
     }
 }
 
@@ -46,6 +47,7 @@ fn late(hours: i64) -> AcceptedBatch {
         times: vec![at, at - 1000, at + 77],
         starts: vec![at - 5000, at - 6000, 0],
         values: vec![0.1, -3.0, 1e300],
+        ..AcceptedBatch::default()
     }
 }
 

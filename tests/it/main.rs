@@ -28,6 +28,7 @@ mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod replay;
+mod replicas;
 mod retention;
 #[path = "../support/setup.rs"]
 mod setup;

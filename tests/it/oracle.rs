@@ -247,6 +247,7 @@ fn batch(ids: &[SeriesId], sender: u8, seq: u64, samples: &[Sample]) -> Accepted
         times,
         starts: samples.iter().map(|sample| sample.start).collect(),
         values: samples.iter().map(|sample| sample.value).collect(),
+        ..AcceptedBatch::default()
     }
 }
 

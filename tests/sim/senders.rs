@@ -193,6 +193,7 @@ impl History {
                 times: admitted.iter().map(|sample| sample.at).collect(),
                 values: admitted.iter().map(|sample| sample.value).collect(),
                 starts: admitted.iter().map(|sample| sample.start).collect(),
+                ..AcceptedBatch::default()
             });
         }
         for batch in &group {

@@ -88,7 +88,10 @@ impl BatchCollector {
                 "{defined} series are defined in one request, more than {limit}"
             )));
         }
-        let (batches, mut rest) = self.resolve(&views, parts).await?;
+        let (mut batches, mut rest) = self.resolve(&views, parts).await?;
+        for (batch, view) in batches.iter_mut().zip(&views) {
+            batch.replica = parts.replica(view.agent);
+        }
         for (asked, unread) in rest.iter_mut().zip(unread) {
             asked.samples += unread.samples;
             asked.refused.add_unread(unread);
@@ -180,11 +183,13 @@ fn answer(
         let Asked { seq, samples, mut refused } = asked;
         let all_for = |reason| Refusals::of_batch(reason, samples);
         match verdict {
-            BatchVerdict::Accepted(_) | BatchVerdict::Empty => {
-                let accepted = samples - refused.total();
+            BatchVerdict::Accepted(tally) => {
+                let accepted = samples - refused.total() - tally.of_replica;
                 parts.tally.accept(view.agent, accepted, parts.clock.now());
                 answer.accepted += accepted;
+                answer.duplicates += tally.of_replica;
             }
+            BatchVerdict::Empty => parts.tally.accept(view.agent, 0, parts.clock.now()),
             BatchVerdict::Duplicate => {
                 answer.duplicates += samples;
                 continue;

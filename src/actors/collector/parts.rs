@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use granary_protocol::{DecodeError, IngestAnswer};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::tally::IngestTally;
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
         graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
         refusals::Refusals,
     },
-    model::SeriesLimits,
+    model::{SeriesLimits, replica::Replica},
     policy::Admission,
     store::Store,
     telemetry::{Metrics, Protocol},
@@ -78,6 +79,8 @@ pub struct CollectorParts {
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
     pub graphite_templates: Arc<[Template]>,
+    /// What the names of senders begin with that send the same samples as others.
+    pub ha_senders: Arc<[Box<str>]>,
 }
 
 impl CollectorParts {
@@ -85,6 +88,12 @@ impl CollectorParts {
     pub(super) fn admission(&self) -> Admission {
         let future_skew_ms = self.future_skew.as_millis() as i64;
         Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
+    }
+
+    /// Which sender it is of several that send the same samples.
+    pub(super) fn replica(&self, sender: &str) -> Option<Replica> {
+        let group = self.ha_senders.iter().position(|prefix| sender.starts_with(&**prefix))?;
+        Some(Replica { group: group as u16, sender: xxh3_64(sender.as_bytes()) })
     }
 
     /// Counts what became of samples.

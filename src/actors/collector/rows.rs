@@ -42,6 +42,8 @@ pub struct CollectRows {
 pub struct RowsAnswer {
     /// Samples by their fate.
     pub answer: IngestAnswer,
+    /// Points with refused samples, where the protocol has points of several samples.
+    pub refused_points: u64,
     /// What the body held.
     pub contents: Contents,
 }
@@ -97,28 +99,33 @@ impl RowCollector {
         } else {
             parts.writer.define(definitions).await?
         };
+        let points = decoded.points() as u64;
         let admission = parts.admission();
         let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
-        let (batch, mut refused) = {
+        let (mut batch, mut refused) = {
             let mut cache = self.cache.borrow_mut();
             let kind = |series| parts.store.dictionary().kind(series);
             let name = |series| Some(parts.store.dictionary().key(series)?.to_string());
             decoded.admit(&verdicts, &mut cache, &admission, (kind, name), window_ms)
         };
         let mut answer = IngestAnswer::default();
+        batch.replica = parts.replica(&sender);
         if !batch.values.is_empty() {
             let samples = batch.values.len() as u64;
             let verdicts = parts.writer.append(vec![batch]).await?;
             if let Some(BatchVerdict::Accepted(tally)) = verdicts.first() {
-                answer.duplicates = tally.duplicates;
-                answer.accepted = samples - tally.duplicates - tally.out_of_order;
+                answer.duplicates = tally.duplicates + tally.of_replica;
+                answer.accepted = samples - answer.duplicates - tally.out_of_order;
                 let reason = RefusalReason::OutOfOrder;
                 refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
+                // The samples of a point have one time, so all of them are out of order.
+                refused.points += tally.out_of_order.min(points.saturating_sub(refused.points));
             }
         }
         parts.tally.accept(&sender, answer.accepted, parts.clock.now());
         parts.count(counted_as(protocol), &answer, &refused);
+        let refused_points = refused.points;
         refused.report(&mut answer);
-        Ok(RowsAnswer { answer, contents })
+        Ok(RowsAnswer { answer, refused_points, contents })
     }
 }

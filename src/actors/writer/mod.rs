@@ -44,7 +44,7 @@ pub enum WriteFault {
     #[error("{0}")]
     Busy(&'static str),
     /// The disk is full.
-    #[error("the disk is full: {0}")]
+    #[error("{0}")]
     DiskFull(String),
     /// The journal could not be written.
     #[error("{0}")]
@@ -82,6 +82,14 @@ struct Pressure {
     queued_bytes_max: usize,
     bounds: CheckpointBounds,
     store: Store,
+    health: Health,
+}
+
+impl Pressure {
+    /// Why a batch is refused for which there is no room before a checkpoint.
+    fn backlog(&self) -> WriteFault {
+        self.health.full_disk().map_or(WriteFault::Busy(BACKLOG), WriteFault::DiskFull)
+    }
 }
 
 /// What the writer is made of.
@@ -117,6 +125,7 @@ impl Writer {
             queued_bytes_max: parts.queue_bytes_max,
             bounds: parts.bounds,
             store: parts.store.clone(),
+            health: parts.health.clone(),
         });
         let handle = WriterHandle { commands, pressure: pressure.clone() };
         let role = Role { parts, pressure, failing: false };
@@ -189,7 +198,7 @@ impl WriterHandle {
         let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
         let pressure = &self.pressure;
         if self.is_full() {
-            return Err(WriteFault::Busy(BACKLOG));
+            return Err(pressure.backlog());
         }
         if pressure.queued_bytes.fetch_add(weight, Ordering::Relaxed) > pressure.queued_bytes_max {
             pressure.queued_bytes.fetch_sub(weight, Ordering::Relaxed);
@@ -237,3 +246,6 @@ impl WriterHandle {
 fn ended() -> WriteFault {
     WriteFault::Failed("the writer has ended".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

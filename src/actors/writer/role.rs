@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::Ordering};
 use crossbeam_channel::Receiver;
 
 use super::{
-    Alone, BACKLOG, ChangeVerdict, Command, FORGOTTEN, Pressure, Reply, WriteFault, WriterParts,
+    Alone, ChangeVerdict, Command, FORGOTTEN, Pressure, Reply, WriteFault, WriterParts,
     group::{Group, deliver},
     linger::Linger,
 };
@@ -70,7 +70,7 @@ impl Role {
         let now = parts.clock.moment().earliest();
         let mut room = parts.store.room(&parts.bounds, now);
         if !room.take_easily(&group.batches) {
-            group.refuse_unless(|batches| room.take(batches), &WriteFault::Busy(BACKLOG));
+            group.refuse_unless(|batches| room.take(batches), &self.pressure.backlog());
         }
         if parts.appender.names_forgotten(&group.batches) {
             let is_current = |batches: &[AcceptedBatch]| !parts.appender.names_forgotten(batches);
@@ -149,6 +149,6 @@ impl Role {
 
 /// The error with its chain of causes.
 fn describe(error: &StoreError) -> WriteFault {
-    let text = error.chain();
+    let text = error.reason();
     if error.is_disk_full() { WriteFault::DiskFull(text) } else { WriteFault::Failed(text) }
 }

@@ -58,7 +58,7 @@ pub(crate) fn store_error(cause: &StoreError) -> HttpResponse {
     let detail: &dyn std::error::Error = cause;
     tracing::error!(cause = detail, "a request failed");
     if cause.is_disk_full() {
-        return error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", cause.chain());
+        return error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", cause.reason());
     }
     error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause.chain())
 }

@@ -1,6 +1,9 @@
 //! `POST /v1/metrics`: OTLP over HTTP (opentelemetry.io, "OTLP Specification", OTLP/HTTP).
 
-use actix_web::{HttpResponse, http::header};
+use actix_web::{
+    HttpResponse,
+    http::{StatusCode, header},
+};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
 };
@@ -28,12 +31,19 @@ pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     };
     let answer_form = *form.as_ref().unwrap_or(&Form::Json);
     let protocol = form.map(RowProtocol::Otlp);
-    respond(received, protocol, "identity", |answer| acknowledge(answer, answer_form)).await
+    let acknowledge = |answer| acknowledge(answer, answer_form);
+    let mut response = respond(received, protocol, "identity", acknowledge).await;
+    // Senders drop what is answered with another 5xx ("Retryable Response Codes").
+    let is_to_come_again = [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::INSUFFICIENT_STORAGE];
+    if is_to_come_again.contains(&response.status()) {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
 }
 
 /// The answer has the form of the request, and says how many points were refused.
 fn acknowledge(answer: RowsAnswer, form: Form) -> HttpResponse {
-    let rejected: u64 = answer.answer.refused.values().sum();
+    let rejected = answer.refused_points;
     let examples = answer.answer.examples.into_iter();
     let messages: Vec<_> = examples.map(|refusal| refusal.message).collect();
     let error_message = messages.join("; ");

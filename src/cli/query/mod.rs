@@ -71,8 +71,8 @@ struct RangeArgs {
     resolution: Option<String>,
     #[command(flatten)]
     times: TimeArgs,
-    /// avg, `avg_per_sec`, total, min, max, count, first or last [default: by kind]; of charts
-    /// also several, separated by commas; of documents for rows
+    /// avg, `avg_per_sec`, `sum_per_sec`, total, min, max, count, first or last [default: by kind];
+    /// of charts also several, separated by commas; of documents for rows
     #[arg(long)]
     display: Option<String>,
 }

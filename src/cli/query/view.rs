@@ -188,7 +188,7 @@ fn names(all: &[ChartSeries]) -> (String, Vec<String>) {
 fn unit_of(series: &ChartSeries) -> String {
     let SeriesEntry { unit, kind, .. } = &series.series;
     let is_rate = match &*series.display {
-        "avg_per_sec" => true,
+        "avg_per_sec" | "sum_per_sec" => true,
         "min" | "max" => *kind == Kind::Counter,
         "count" => return String::new(),
         _ => false,

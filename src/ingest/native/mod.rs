@@ -209,6 +209,12 @@ fn known(
     Some(Ok(id))
 }
 
+/// A series as answers name it.
+fn named(series: &SeriesView<'_>) -> String {
+    let key = SeriesKey::new(series.metric, series.tags.iter().copied(), &SeriesLimits::default());
+    key.map_or_else(|_| shown(series), |key| key.to_string())
+}
+
 /// A series that has no key, as its sender names it.
 fn shown(series: &SeriesView<'_>) -> String {
     let tags = series.tags.iter().map(|(name, value)| format!("{name:?}={value:?}"));

@@ -4,7 +4,7 @@
 
 use granary_protocol::BatchView;
 
-use super::{Resolved, Session};
+use super::{Resolved, Session, named};
 use crate::{
     ingest::refusals::Refusals,
     model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId},
@@ -151,7 +151,11 @@ impl Samples<'_> {
         let (series, message) = match (self.resolve(reference), fault) {
             (Resolved::Series(id), _) => (name(id), None),
             (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
-            (_, None) => (None, None),
+            // Its sender may define no more series; the batch names it, unless an earlier one did.
+            (_, None) => {
+                let mut defined = self.view.series.iter();
+                (defined.find(|own| own.reference == reference).map(named), None)
+            }
         };
         (series.unwrap_or_else(|| format!("ref {reference}")), message)
     }

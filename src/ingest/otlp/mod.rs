@@ -178,9 +178,9 @@ impl<'a, 'r> Points<'a, 'r> {
         if let Some(sum) = point.sum {
             self.push(&own, "_sum", None, kind, sum);
         }
-        let buckets = [&point.positive, &point.negative].into_iter().flatten();
-        let buckets = buckets.map(|side| side.bucket_counts.len() as u64).sum();
-        self.rows.refuse(RefusalReason::NativeHistogram, buckets, || {
+        let mut sides = [&point.positive, &point.negative].into_iter().flatten();
+        let has_buckets = sides.any(|side| !side.bucket_counts.is_empty());
+        self.rows.refuse(RefusalReason::NativeHistogram, has_buckets.into(), || {
             "the buckets of exponential histograms are not kept".to_owned()
         });
     }
@@ -207,6 +207,7 @@ impl<'a, 'r> Points<'a, 'r> {
         if self.rows.is_full() {
             return None;
         }
+        self.rows.begin_point();
         let tags = tags(attributes);
         let length = self.metric.name.len() + self.shared.bytes + bytes(&tags);
         let fingerprint = self.fingerprint.and(written(&tags).as_bytes());

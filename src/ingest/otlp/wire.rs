@@ -29,6 +29,7 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
             Ok(())
         })?;
         if !fits {
+            rows.begin_point();
             refuse_long(rows, "a resource");
             return Ok(());
         }
@@ -59,6 +60,7 @@ fn metric(message: &[u8], shared: &Shared, rows: &mut Rows<'_>) -> Result<(), St
             return Ok(());
         }
         if point.len() > MESSAGE_BYTES_MAX {
+            points.rows.begin_point();
             refuse_long(points.rows, "a point");
             return Ok(());
         }

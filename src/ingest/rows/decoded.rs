@@ -2,7 +2,7 @@
 //!
 //! Must never know: protocols.
 
-use super::{Row, TargetKind};
+use super::{Point, Row, TargetKind};
 use crate::{
     ingest::{
         refusals::Refusals,
@@ -19,6 +19,8 @@ pub struct Decoded {
     /// What the cache's entries belonged to.
     pub(super) generation: u64,
     pub(super) samples: Vec<Row>,
+    /// In order of their first samples; none where the protocol has no points.
+    pub(super) points: Vec<Point>,
     pub(super) definitions: Vec<(Fingerprint, SeriesInfo)>,
     pub(super) refused: Refusals,
     /// Why the request is to be refused as a whole.
@@ -47,6 +49,11 @@ impl Decoded {
     /// Samples, refused ones not included.
     pub fn len(&self) -> usize {
         self.samples.len()
+    }
+
+    /// Points, where the protocol has points of several samples.
+    pub fn points(&self) -> usize {
+        self.points.len()
     }
 
     /// Whether there is nothing to write.
@@ -82,7 +89,8 @@ impl Decoded {
         };
         // Most often that is all of them.
         let rest = take_plain(&self.samples, plain, has_starts, &mut batch);
-        for row in rest {
+        let mut points = std::mem::take(&mut self.points);
+        for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
             let verdict = match resolve(row) {
                 Resolved::Refused(reason) => Err(reason),
                 Resolved::Series(id) => {
@@ -98,12 +106,16 @@ impl Decoded {
                         batch.starts.push(row.start);
                     }
                 }
-                Err(reason) => refused.add(reason, || {
-                    let message = admission.explain(reason, row.at, row.value);
-                    (self.series_of(row, &name).unwrap_or_default(), message)
-                }),
+                Err(reason) => {
+                    refuse_point_of(&mut points, index);
+                    refused.add(reason, || {
+                        let message = admission.explain(reason, row.at, row.value);
+                        (self.series_of(row, &name).unwrap_or_default(), message)
+                    });
+                }
             }
         }
+        refused.points = points.iter().filter(|point| point.is_refused).count() as u64;
         if let Some(first) = batch.times.first().copied()
             && batch.times.iter().all(|at| *at == first)
         {
@@ -162,6 +174,14 @@ impl Decoded {
             };
             Numbered { series, at: row.at, value: row.value, start: row.start }
         })
+    }
+}
+
+/// Notes that a sample of a point is refused.
+fn refuse_point_of(points: &mut [Point], sample: usize) {
+    let next = points.partition_point(|point| point.first as usize <= sample);
+    if let Some(point) = next.checked_sub(1).and_then(|own| points.get_mut(own)) {
+        point.is_refused = true;
     }
 }
 

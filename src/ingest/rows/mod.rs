@@ -50,6 +50,15 @@ struct Row {
     start: i64,
 }
 
+/// A point of a protocol whose points have several samples each: those from `first` up to the next
+/// point.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    first: u32,
+    /// Whether any part of it is refused.
+    is_refused: bool,
+}
+
 /// Finds a series that is known.
 pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<SeriesId>;
 
@@ -76,6 +85,7 @@ pub struct Rows<'a> {
     pub limits: &'a SeriesLimits,
     sender: &'a str,
     samples: Vec<Row>,
+    points: Vec<Point>,
     new: HashMap<Fingerprint, u32, FixedState>,
     definitions: Vec<(Fingerprint, SeriesInfo)>,
     refused: Refusals,
@@ -98,6 +108,7 @@ impl<'a> Rows<'a> {
             limits,
             sender,
             samples: Vec::new(),
+            points: Vec::new(),
             new: HashMap::default(),
             definitions: Vec::new(),
             refused: Refusals::default(),
@@ -178,13 +189,32 @@ impl<'a> Rows<'a> {
     #[cold]
     fn grow(&mut self) {
         let more = self.samples.len().max(SAMPLES_AT_ONCE);
+        self.take_memory(more * SAMPLE_BYTES);
+        if self.excess.is_none() {
+            self.samples.reserve_exact(more);
+        }
+    }
+
+    fn take_memory(&mut self, bytes: usize) {
         if let Some(memory) = &mut self.memory
-            && let Err(cause) = memory.grow(more * SAMPLE_BYTES)
+            && let Err(cause) = memory.grow(bytes)
         {
             self.excess = Some(Excess::Memory(cause));
         }
+    }
+
+    /// Begins a point, for protocols whose senders are told how many points were refused: all samples
+    /// and refusals up to the next one are parts of it.
+    pub fn begin_point(&mut self) {
+        if self.points.len() == self.points.capacity() {
+            let more = self.points.len().max(SAMPLES_AT_ONCE);
+            self.take_memory(more * size_of::<Point>());
+            if self.excess.is_none() {
+                self.points.reserve_exact(more);
+            }
+        }
         if self.excess.is_none() {
-            self.samples.reserve_exact(more);
+            self.points.push(Point { first: self.samples.len() as u32, is_refused: false });
         }
     }
 
@@ -201,6 +231,9 @@ impl<'a> Rows<'a> {
     /// Counts samples that the decoder cannot take in.
     pub fn refuse(&mut self, reason: RefusalReason, count: u64, message: impl FnOnce() -> String) {
         self.refused.add_many(reason, count, message);
+        if let Some(point) = self.points.last_mut() {
+            point.is_refused |= count > 0;
+        }
     }
 
     /// Whether nothing more is taken in, because the request is refused as a whole. Decoders ask it
@@ -241,7 +274,7 @@ impl<'a> Rows<'a> {
 
     /// The samples, without the hold on the cache.
     pub fn finish(self) -> Decoded {
-        let Self { cache, samples, definitions, refused, excess, .. } = self;
-        Decoded { generation: cache.generation(), samples, definitions, refused, excess }
+        let Self { cache, samples, points, definitions, refused, excess, .. } = self;
+        Decoded { generation: cache.generation(), samples, points, definitions, refused, excess }
     }
 }

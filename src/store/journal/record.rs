@@ -106,11 +106,11 @@ fn take_columns(
     starts: usize,
 ) -> Option<AcceptedBatch> {
     Some(AcceptedBatch {
-        counts_once: CountsOnce::Never,
         series: take_numbers(rest, samples, |id| u32::try_from(id).ok().map(SeriesId))?,
         times: take_numbers(rest, times, Some)?,
         starts: take_numbers(rest, starts, Some)?,
         values: take_doubles(rest, samples)?,
+        ..AcceptedBatch::default()
     })
 }
 
@@ -122,11 +122,11 @@ fn take_plain_columns(
     starts: usize,
 ) -> Option<AcceptedBatch> {
     Some(AcceptedBatch {
-        counts_once: CountsOnce::Never,
         series: column(rest, samples, |bytes| SeriesId(u32::from_le_bytes(bytes)))?,
         times: column(rest, times, i64::from_le_bytes)?,
         starts: column(rest, starts, i64::from_le_bytes)?,
         values: column(rest, samples, f64::from_le_bytes)?,
+        ..AcceptedBatch::default()
     })
 }
 
@@ -174,6 +174,7 @@ mod tests {
             times: vec![1_700_000_000_000],
             starts: vec![7, 8],
             values: vec![0.1, -2.0],
+            ..AcceptedBatch::default()
         };
         let columns = [
             [5_u32, 3].map(u32::to_le_bytes).concat(),
@@ -214,6 +215,7 @@ mod tests {
                     times: samples.iter().map(|own| own.1).take(times).collect(),
                     starts: samples.iter().map(|own| own.2).take(starts).collect(),
                     values: samples.iter().map(|own| own.3).collect(),
+                    ..AcceptedBatch::default()
                 }
             },
         )

@@ -10,7 +10,7 @@ pub const HOST_METRICS: [(&str, &str); 5] = [
 ];
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 67] = [
+pub const METRIC_NAMES: [(&str, &str); 69] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -28,6 +28,8 @@ pub const METRIC_NAMES: [(&str, &str); 67] = [
     ("granary_series_idle", "Counters put aside because they had no sample for long"),
     ("granary_senders", "Senders that number their batches"),
     ("granary_senders_forgotten_total", "Senders forgotten to make room, or on request"),
+    ("granary_ha_samples_left_out_total", "Samples left out because another sender counts"),
+    ("granary_ha_failovers_total", "Series whose next sender followed one that was silent"),
     ("granary_checkpoints_total", "Finished checkpoints"),
     ("granary_checkpoint_errors_total", "Checkpoints that failed and will be tried again"),
     ("granary_checkpoint_duration_seconds", "Time of one checkpoint"),

@@ -42,7 +42,8 @@ export interface ChartSeries extends SeriesEntry {
 }
 
 /** Which number of a slot is shown. */
-export type Display = "avg" | "avg_per_sec" | "total" | "min" | "max" | "count" | "first" | "last";
+export type Display =
+  "avg" | "avg_per_sec" | "sum_per_sec" | "total" | "min" | "max" | "count" | "first" | "last";
 
 /** `/api/v1/series` */
 export interface SeriesAnswer {

@@ -163,7 +163,7 @@ function numbersFor({ kind, lines }: Known, asked: Asked): string {
   const isOfFrame = display === undefined || display === "avg_per_sec" || display === "total";
   if (!isOfFrame && display !== "avg") return display;
   if (kind === "gauge") {
-    if (display === "total" || display === "avg_per_sec") return display;
+    if (display === "total") return display;
     return asked.band && lines <= BANDS_MAX ? "avg,min,max" : "avg";
   }
   if (display === "avg") return display;

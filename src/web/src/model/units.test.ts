@@ -28,6 +28,7 @@ describe("values", () => {
     [45.678, plain("percent"), "45.68 %"],
     [1234, plain(""), "1.234 k"],
     [1_500_000, rate("packets"), "1.5 M packets/s"],
+    [2048, unitOf("bytes", "sum_per_sec"), "2 KiB/s"],
     [12.3456, plain("-"), "12.35"],
     [0.1 + 0.2, plain(""), "0.3"],
     [-1536, plain("bytes"), "−1.5 KiB"],

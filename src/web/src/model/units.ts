@@ -34,7 +34,7 @@ const TIMES: [number, string][] = [
 
 /** The unit of a series, by the API's word for it and the number that is shown. */
 export function unitOf(word: string, display: string): Unit {
-  return { word, perSecond: display === "avg_per_sec" };
+  return { word, perSecond: display === "avg_per_sec" || display === "sum_per_sec" };
 }
 
 /** Seconds in a second: a share of time, read as percent. */

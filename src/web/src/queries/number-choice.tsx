@@ -4,6 +4,7 @@ import type { Display } from "../api/types";
 const NUMBERS: readonly { value: Display; label: string }[] = [
   { value: "avg", label: "Average" },
   { value: "avg_per_sec", label: "Average per second" },
+  { value: "sum_per_sec", label: "Sum per second" },
   { value: "total", label: "Total" },
   { value: "min", label: "Least" },
   { value: "max", label: "Greatest" },

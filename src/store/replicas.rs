@@ -1,0 +1,110 @@
+//! Which of several senders of the same samples counts, series by series.
+//!
+//! Samples that do not count are left out before the group's record is written, so a replay needs
+//! no picks, and a start without them goes on after the latest sample of each series. Must never
+//! know: the names of senders.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use foldhash::fast::RandomState;
+
+use crate::model::{
+    AcceptedBatch, BatchVerdict, SeriesId, UnixMillis,
+    replica::{Pick, PickVerdict, Replica},
+};
+
+type Key = (SeriesId, u16);
+type Picks = HashMap<Key, Pick, RandomState>;
+
+/// The picks of all series of such senders.
+#[derive(Debug, Default)]
+pub(crate) struct ReplicaPicks(Picks);
+
+/// A group without the samples that do not count.
+pub(crate) struct Picked<'a> {
+    pub(crate) batches: Cow<'a, [AcceptedBatch]>,
+    /// Samples left out of each batch; empty when none is.
+    pub(crate) left_out: Vec<u64>,
+    pub(crate) failovers: u64,
+    moved: Picks,
+}
+
+impl ReplicaPicks {
+    /// Leaves out what does not count of the batches that are accepted. `latest` is the latest sample
+    /// of a series.
+    pub(crate) fn pick<'a>(
+        &self,
+        batches: &'a [AcceptedBatch],
+        verdicts: &[BatchVerdict],
+        failover_ms: i64,
+        latest: impl Fn(SeriesId) -> Option<UnixMillis>,
+    ) -> Picked<'a> {
+        let (left_out, moved) = (Vec::new(), Picks::default());
+        let mut picked = Picked { batches: Cow::Borrowed(batches), left_out, failovers: 0, moved };
+        if batches.iter().all(|batch| batch.replica.is_none()) {
+            return picked;
+        }
+        picked.left_out.resize(batches.len(), 0);
+        for (index, batch) in batches.iter().enumerate() {
+            let Some(replica) = batch.replica.filter(|_| verdicts[index].is_accepted()) else {
+                continue;
+            };
+            let mut counts = |(sample, series): (usize, &SeriesId)| {
+                let verdict = self.judge(
+                    &mut picked.moved,
+                    (*series, replica),
+                    batch.time(sample),
+                    failover_ms,
+                    &latest,
+                );
+                picked.failovers += u64::from(verdict == PickVerdict::Failover);
+                verdict != PickVerdict::OfAnother
+            };
+            let kept: Vec<bool> = batch.series.iter().enumerate().map(&mut counts).collect();
+            let left_out = kept.iter().filter(|counts| !**counts).count();
+            if left_out > 0 {
+                picked.left_out[index] = left_out as u64;
+                picked.batches.to_mut()[index].retain_samples(&kept);
+            }
+        }
+        picked
+    }
+
+    fn judge(
+        &self,
+        moved: &mut Picks,
+        (series, Replica { group, sender }): (SeriesId, Replica),
+        at: UnixMillis,
+        failover_ms: i64,
+        latest: impl Fn(SeriesId) -> Option<UnixMillis>,
+    ) -> PickVerdict {
+        let key = (series, group);
+        let known = moved.get(&key).or_else(|| self.0.get(&key)).copied();
+        let Some(mut pick) = known else {
+            let Some(pick) = Pick::first(sender, at, latest(series)) else {
+                return PickVerdict::OfAnother;
+            };
+            moved.insert(key, pick);
+            return PickVerdict::Counts;
+        };
+        let verdict = pick.take(sender, at, failover_ms);
+        moved.insert(key, pick);
+        verdict
+    }
+
+    /// Keeps the picks of a group that is durable; with more than `picks_max` all others are
+    /// forgotten, as by a restart.
+    pub(crate) fn settle(&mut self, moved: Picks, picks_max: usize) {
+        if self.0.len().saturating_add(moved.len()) > picks_max {
+            self.0.clear();
+        }
+        self.0.extend(moved);
+    }
+}
+
+impl Picked<'_> {
+    /// The picks that hold once the group is durable.
+    pub(crate) fn into_moved(self) -> Picks {
+        self.moved
+    }
+}
