@@ -3,13 +3,15 @@
 //! Must never know: what lies in it, but for the file that says which process has it.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{Read, Write},
     path::Path,
 };
 
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
+
+use crate::store::Folder;
 
 /// Names the process that has the directory, and is locked by it.
 const LOCK_FILE: &str = "granary.pid";
@@ -33,7 +35,8 @@ impl DataDir {
                  name another with --data-dir or storage.data_dir"
             )
         };
-        make(folder).with_context(remedy)?;
+        // Nobody else may read what is kept, and no power cut takes the folder's name away.
+        Folder::new(folder).with_context(remedy)?;
         let path = folder.join(LOCK_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -54,14 +57,14 @@ impl DataDir {
     }
 }
 
-/// Nobody else may read what is kept.
-fn make(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs,
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
     use super::*;
 
     #[test]
@@ -74,6 +77,19 @@ mod tests {
         assert!(refused.contains(&by), "{refused}");
         drop(own);
         DataDir::claim(&folder).unwrap();
+        // Whoever races for it.
+        let holders = AtomicUsize::new(0);
+        let race = || {
+            let mut claims = 0;
+            while claims < 5 {
+                let Ok(claim) = DataDir::claim(&folder) else { continue };
+                assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "it has two holders");
+                claims += 1;
+                holders.fetch_sub(1, Ordering::SeqCst);
+                drop(claim);
+            }
+        };
+        thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(race))));
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         let refused = DataDir::claim(&file).unwrap_err().to_string();

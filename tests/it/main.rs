@@ -33,6 +33,7 @@ mod retention;
 #[path = "../support/setup.rs"]
 mod setup;
 mod slow_disk;
+mod snapshots;
 mod space;
 mod spans;
 mod tidy;

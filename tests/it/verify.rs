@@ -111,7 +111,7 @@ fn damaged_cells_files_and_missing_partitions_are_named() {
     };
     has("1m/2026-11-21T0600", "its times do not lie in the slot in order");
     has("1h/2026-11-16", "");
-    has("5m/2026-11-20", "it is missing: partitions/1m/2026-11-20T");
+    has("5m/2026-11-20", "it is missing: the journal knows it");
     assert!(report.notes.iter().any(|note| note.contains("1h-2026-11-16")), "{report:?}");
 }
 

@@ -36,16 +36,8 @@ impl Folder {
     /// # Errors
     /// When it cannot be created.
     pub fn new(root: &Path) -> io::Result<Self> {
-        let is_new = !root.exists();
         create_folders(root)?;
-        // Whoever made it may not have made its name durable.
-        let above = root.canonicalize()?;
-        match above.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all()) {
-            Err(cause) if is_new || cause.kind() != io::ErrorKind::PermissionDenied => {
-                return Err(cause);
-            }
-            Ok(()) | Err(_) => {}
-        }
+        settle_above(root)?;
         Ok(Self::at(root))
     }
 
@@ -146,7 +138,8 @@ impl Medium for Folder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
-        let path = self.new_path(name, &mut self.settled.lock())?;
+        let mut settled = self.settled.lock();
+        let path = self.new_path(name, &mut settled)?;
         backend(create_file(&path)?)
     }
 
@@ -231,6 +224,34 @@ pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes the names of a folder and of all folders above it durable: whoever made one of them may
+/// have been stopped before that.
+pub(crate) fn settle_above(folder: &Path) -> io::Result<()> {
+    sync_above(&folder.canonicalize()?, &mut |above| File::open(above)?.sync_all())
+}
+
+/// Syncs the folders above a path, the nearest first. Folders that this user may not read, and those
+/// of file systems that cannot be written or synced, were not made by this user.
+fn sync_above(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    for above in path.ancestors().skip(1) {
+        match sync(above) {
+            Err(cause)
+                if !matches!(
+                    cause.kind(),
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                        | io::ErrorKind::InvalidInput
+                        | io::ErrorKind::Unsupported
+                ) =>
+            {
+                return Err(cause);
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Makes a file that is not there yet, for the daemon's user alone.
 fn create_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
@@ -239,12 +260,18 @@ fn create_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Copies a file to one that is not there yet, durably; returns its bytes.
+/// Copies a file to one that is not there yet, durably; returns its bytes. A copy that fails leaves
+/// no file.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
+    let mut source = File::open(from)?;
     let mut copy = create_file(to)?;
-    let bytes = io::copy(&mut File::open(from)?, &mut copy)?;
-    copy.sync_all()?;
-    Ok(bytes)
+    let copied = io::copy(&mut source, &mut copy).and_then(|bytes| copy.sync_all().map(|()| bytes));
+    if copied.is_err()
+        && let Err(cause) = fs::remove_file(to)
+    {
+        tracing::warn!(file = %to.display(), %cause, "cannot remove a copy that is not whole");
+    }
+    copied
 }
 
 #[cfg(test)]
@@ -326,6 +353,36 @@ mod tests {
         assert_eq!(folder.folders("real").unwrap(), ["to_file"]);
         assert!(folder.open("real/pipe").is_err());
         assert!(!folder.exists("real/pipe").unwrap());
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_no_file() {
+        let (dir, folder) = folder();
+        let target = dir.path().join("copy");
+        let missing = folder.copy("file", &target).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert!(!target.exists());
+        // A folder can be opened, and not read.
+        put(&folder, "one/file", b"x");
+        folder.copy("one", &target).unwrap_err();
+        assert!(!target.exists());
+        assert_eq!(folder.copy("one/file", &target).unwrap(), 1);
+    }
+
+    /// `mkdir -p` has made three of them, and the power goes before the system has written that.
+    #[test]
+    fn the_names_of_all_folders_above_are_synced() {
+        let synced = |refused: io::ErrorKind| {
+            let mut synced = Vec::new();
+            let outcome = sync_above(Path::new("/srv/granary/data"), &mut |above| {
+                synced.push(above.display().to_string());
+                if above == Path::new("/srv") { Err(refused.into()) } else { Ok(()) }
+            });
+            (synced, outcome.is_ok())
+        };
+        let all = ["/srv/granary", "/srv", "/"].map(str::to_owned);
+        assert_eq!(synced(io::ErrorKind::PermissionDenied), (all.to_vec(), true));
+        assert_eq!(synced(io::ErrorKind::StorageFull), (all[..2].to_vec(), false));
     }
 
     /// After a sync that failed, the kernel has pages in memory that are on no disk.

@@ -83,6 +83,18 @@ impl Register {
         names.filter_map(|name| Some(format!("{}{END}", name.split_once(END)?.0))).collect()
     }
 
+    /// Leaves marks in a copy of the store of what is lost here; returns how many.
+    pub(crate) fn mark_lost_in(&self, copy: &Arc<dyn Medium>) -> Result<u64, StoreError> {
+        let damaged = self.damaged();
+        let stems = damaged.iter().filter_map(|name| Some(name.split_once(END)?.0));
+        let stems: BTreeSet<_> = stems.collect();
+        for stem in &stems {
+            let mark = format!("{DAMAGED_FOLDER}/{stem}{END}{MISSING}");
+            drop(copy.create(&mark).map_err(fault("create", &mark))?);
+        }
+        Ok(stems.len() as u64)
+    }
+
     /// Moves a damaged file out of the way, and says so.
     pub(crate) fn set_aside(&self, file: &str, fault_found: &StoreError) -> Result<(), StoreError> {
         if !self.medium.exists(file).map_err(fault("look for", file))? {

@@ -43,16 +43,29 @@ impl SnapshotFolder {
         Ok(found)
     }
 
-    /// Removes a snapshot.
+    /// Removes a snapshot. One whose removal is cut short is in no list any more.
     ///
     /// # Errors
     /// When it cannot be removed whole.
     pub fn remove(&self, at: UnixMillis) -> io::Result<()> {
-        fs::remove_dir_all(self.path(at))
+        fs::remove_dir_all(self.retire(at)?)
     }
 
-    /// Removes what a snapshot left that was cut short; there must be none under way. Returns how
-    /// many there were.
+    /// Gives a snapshot the name of one that is not whole, durably, before the first file goes.
+    fn retire(&self, at: UnixMillis) -> io::Result<PathBuf> {
+        let mut retired = self.path(at).into_os_string();
+        retired.push(UNFINISHED);
+        let retired = PathBuf::from(retired);
+        if retired.exists() {
+            fs::remove_dir_all(&retired)?;
+        }
+        fs::rename(self.path(at), &retired)?;
+        fs::File::open(&self.root)?.sync_all()?;
+        Ok(retired)
+    }
+
+    /// Removes what is left of snapshots whose making or removal was cut short; there must be none
+    /// under way. Returns how many there were.
     ///
     /// # Errors
     /// When one cannot be removed.
@@ -145,5 +158,28 @@ mod tests {
         folder.remove(at).unwrap();
         assert_eq!(folder.list().unwrap(), []);
         assert!(other.exists());
+    }
+
+    /// Half a snapshot was listed as a whole one when the daemon was killed while it removed it.
+    #[test]
+    fn a_snapshot_is_in_no_list_before_the_first_of_its_files_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = SnapshotFolder::new(dir.path().to_owned());
+        let make = |at| {
+            fs::create_dir(folder.path(at)).unwrap();
+            fs::write(folder.path(at).join("journal.redb"), "x").unwrap();
+        };
+        // The process dies right after this, and the next one has a snapshot of the same name.
+        for _ in 0..2 {
+            make(WITHIN);
+            let retired = folder.retire(WITHIN).unwrap();
+            assert_eq!(fs::read(retired.join("journal.redb")).unwrap(), b"x");
+            assert_eq!(folder.list().unwrap(), []);
+        }
+        assert_eq!(folder.remove_unfinished().unwrap(), 1);
+        assert_eq!(entries(dir.path()).unwrap(), []);
+        make(WITHIN);
+        folder.remove(WITHIN).unwrap();
+        assert_eq!(entries(dir.path()).unwrap(), []);
     }
 }

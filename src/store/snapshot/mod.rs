@@ -24,7 +24,7 @@ use super::{
     documents::{open::partition::Partition, sealed::segment::Segment},
     error::StoreError,
     file::{
-        folder::{Folder, copy_file, create_folders},
+        folder::{Folder, copy_file, create_folders, settle_above},
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, OBJECTS_FILE},
     },
@@ -71,10 +71,12 @@ impl Store {
             // Sealing first: it may take its time, and checkpoints go on meanwhile.
             let _no_sealing = self.inner.sealing.lock();
             let _no_checkpoint = self.inner.checkpointing.lock();
-            copies.copy_changed(true, progress)?;
-            let (segments, segment_bytes) = copies.drop_segments()?;
-            let (mut files, mut bytes) = copies.finish()?;
-            bytes += segment_bytes;
+            let (mut files, segments, mut bytes) = {
+                // Retention and shells wait, too: each copy has the segments that it names.
+                let _no_coming_and_going = self.inner.documents.hold();
+                copies.copy_changed(true, progress)?;
+                copies.finish()?
+            };
             progress(HEAD_FILE);
             let to = folder.join(HEAD_FILE);
             let copy = || self.inner.medium.copy(HEAD_FILE, &to);
@@ -92,7 +94,8 @@ impl Store {
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
             self.inner.journal.copy_to(&medium, &files)?;
             bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0);
-            let files = files.len() as u64 + segments + 1;
+            let marks = self.inner.register.mark_lost_in(&medium)?;
+            let files = files.len() as u64 + segments + marks + 1;
             Ok(SnapshotReport { path: target.to_owned(), files, bytes })
         })
     }
@@ -117,7 +120,7 @@ struct Copied {
 
 impl Copies<'_> {
     /// Copies the partitions that changed since they were copied. When the store is `held`, nobody
-    /// changes a partition but by adding shells, and that waits.
+    /// changes a partition but by adding shells, and that waits; none comes or goes.
     fn copy_changed(
         &mut self,
         held: bool,
@@ -125,7 +128,7 @@ impl Copies<'_> {
     ) -> Result<(), StoreError> {
         let inner = &self.store.inner;
         for partition in inner.documents.files() {
-            self.copy_segments(&partition, progress)?;
+            self.copy_segments(&partition, held, progress)?;
             let stamp = partition.file.stamp();
             let is_same = |made: &Copied| {
                 Arc::ptr_eq(&made.partition, &partition)
@@ -153,7 +156,7 @@ impl Copies<'_> {
                     self.made.insert(partition.id(), copied);
                 }
                 // Retention dropped it meanwhile.
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound && !held => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
             }
         }
@@ -164,6 +167,7 @@ impl Copies<'_> {
     fn copy_segments(
         &mut self,
         partition: &Partition,
+        held: bool,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), StoreError> {
         for segment in partition.segment_files() {
@@ -186,48 +190,43 @@ impl Copies<'_> {
                     self.segments.insert(name.to_owned(), (segment, bytes));
                 }
                 // Another has taken its place meanwhile.
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound && !held => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
             }
         }
         Ok(())
     }
 
-    /// Removes the copies of segments that are gone by now; returns how many are left, and their
-    /// bytes.
-    fn drop_segments(&self) -> Result<(u64, u64), StoreError> {
-        let (mut files, mut bytes) = (0, 0);
-        let there = self.store.inner.documents.files();
-        let there: Vec<_> = there.iter().flat_map(|own| own.segment_files()).collect();
-        let there: BTreeSet<_> = there.iter().map(|own| own.name()).collect();
-        for (name, (_, own)) in &self.segments {
-            if there.contains(&**name) {
-                files += 1;
-                bytes += own;
-            } else {
-                let copy = self.folder.join(name);
-                fs::remove_file(&copy).map_err(fault("remove", &copy))?;
-            }
-        }
-        Ok((files, bytes))
-    }
-
-    /// Removes the copies of partitions that are gone by now; returns the others' names and bytes.
-    fn finish(self) -> Result<(Vec<String>, u64), StoreError> {
-        let (mut files, mut bytes) = (Vec::new(), 0);
-        let there = self.store.inner.documents.files();
-        let there: BTreeSet<_> = there.iter().map(|partition| partition.id()).collect();
-        for (id, copied) in &self.made {
+    /// Removes the copies of partitions and segments that are gone by now; returns the names of the
+    /// partitions that are left, how many segments are, and the bytes of both.
+    fn finish(self) -> Result<(Vec<String>, u64, u64), StoreError> {
+        let (mut files, mut segments, mut bytes) = (Vec::new(), 0, 0);
+        let partitions = self.store.inner.documents.files();
+        let named: Vec<_> = partitions.iter().flat_map(|own| own.segment_files()).collect();
+        let mut there: BTreeSet<_> = named.iter().map(|own| own.name()).collect();
+        there.extend(partitions.iter().map(|own| own.file_path()));
+        let remove = |name: &str| {
+            let copy = self.folder.join(name);
+            fs::remove_file(&copy).map_err(fault("remove", &copy))
+        };
+        for copied in self.made.values() {
             let name = copied.partition.file_path();
-            if there.contains(id) {
+            if there.contains(name) {
                 files.push(name.to_owned());
                 bytes += copied.bytes;
             } else {
-                let copy = self.folder.join(name);
-                fs::remove_file(&copy).map_err(fault("remove", &copy))?;
+                remove(name)?;
             }
         }
-        Ok((files, bytes))
+        for (name, (_, own)) in &self.segments {
+            if there.contains(&**name) {
+                segments += 1;
+                bytes += own;
+            } else {
+                remove(name)?;
+            }
+        }
+        Ok((files, segments, bytes))
     }
 }
 
@@ -311,6 +310,7 @@ fn make_folder(
         fs::remove_dir_all(&unfinished).map_err(fault("remove", &unfinished))?;
     }
     create_folders(&unfinished).map_err(fault("create", &unfinished))?;
+    settle_above(&unfinished).map_err(fault("sync the folders above", &unfinished))?;
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
     let filled = fill(&unfinished).and_then(|report| {

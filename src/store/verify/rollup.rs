@@ -83,9 +83,15 @@ pub(super) fn check_coarser_exists(
     let documents = &store.inner.documents;
     let (own, place) =
         (documents.place(id.granularity, id.start), documents.place(index, id.start));
-    let found = !documents.places(index, own.range()).is_empty() || in_head.contains(&place.id);
-    if !found && id.start >= complete_since(store, id.granularity)? {
-        let missing = documents.name(&place);
+    // It may reach into several of the coarser ones.
+    let end = PartitionId { granularity: index, start: own.end };
+    let found = !documents.places(index, own.range()).is_empty()
+        || in_head.range(place.id..end).next().is_some();
+    let missing = documents.name(&place);
+    if !found
+        && id.start >= complete_since(store, id.granularity)?
+        && !store.inner.register.is_lost(&missing)
+    {
         let file = documents.name(&own);
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }

@@ -84,8 +84,7 @@ impl Partition {
             return Ok(None);
         }
         // What is damaged would be forgotten.
-        let is_whole =
-            !*self.is_dropped.lock() && self.damage.count() == 0 && !self.segments.has_lost();
+        let is_whole = !self.is_going() && self.damage.count() == 0 && !self.segments.has_lost();
         let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
         let Some(portion) = portion else {
             *self.not_worth.lock() = seen;
@@ -134,8 +133,8 @@ impl Partition {
         number: u32,
         stage: Stage,
     ) -> Result<Option<u64>, StoreError> {
-        let is_dropped = self.is_dropped.lock();
-        if *is_dropped {
+        let going = self.going.lock();
+        if going.is_some() {
             return self.segments.remove(number).map(|()| None);
         }
         let [from, to] = [portion.span.start, portion.span.end].map(|at| self.place.seconds(at));

@@ -27,6 +27,8 @@ use std::{
     },
 };
 
+use parking_lot::MutexGuard;
+
 use super::{
     CellSource, DocumentVisitor, Documents, DocumentsView, Merged, PartitionInfo, Stage,
     mark::Mark, place::Place, sealed::heads::GroupHeads,
@@ -110,9 +112,16 @@ impl OpenDocuments {
         self.partitions.all().into_iter().map(|partition| partition.damage.from_before()).sum()
     }
 
-    /// The partitions' files, to be copied.
+    /// The partitions' files, to be copied: those that stay.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
-        self.partitions.all()
+        let mut all = self.partitions.all();
+        all.retain(|own| !own.is_going());
+        all
+    }
+
+    /// Has no partition come or go while it is held.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.partitions.hold()
     }
 }
 

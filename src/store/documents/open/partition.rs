@@ -13,7 +13,7 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTra
 use super::{
     layout::DocumentLayout,
     layouts::Layouts,
-    segments::{Named, Segments},
+    segments::{Named, Numbers, Segments},
 };
 use crate::{
     model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
@@ -53,6 +53,15 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: t
 /// What the file of a partition whose documents are sealed takes, at most, when it is compact.
 const LOOSE_BYTES: u64 = 256 << 10;
 
+/// Why a partition's files are to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Going {
+    /// It is dropped.
+    Dropped,
+    /// It is damaged: it is set aside, and begun again.
+    SetAside,
+}
+
 /// An open partition: where it lies, and its file.
 #[derive(Debug)]
 pub(crate) struct Partition {
@@ -62,9 +71,9 @@ pub(crate) struct Partition {
     /// Keys of documents that were found damaged, and the holes of those that were written anew.
     pub(super) damage: Damage,
     pub(super) segments: Segments,
-    /// Whether its files are to be removed; held while they are, and while one segment takes the
-    /// place of others.
-    pub(super) is_dropped: Mutex<bool>,
+    /// Why its files are to go: who finds that writes nothing there. Held while one segment takes
+    /// the place of others.
+    pub(super) going: Mutex<Option<Going>>,
     /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
     pub(super) seen: Mutex<Option<(u64, UnixMillis)>>,
     /// The file's stamp when it was not worth folding, and what was expected of it then.
@@ -81,13 +90,14 @@ impl Partition {
         id: PartitionId,
         granularity: &Granularity,
         name: String,
+        numbers: Numbers,
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
         let (place, named) = file.guard("open", || {
             Ok((read_place(&file, id, granularity)?, read_named(&file, &file.read()?)?))
         })?;
         let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
-        let own = Self { damage, ..Self::of(medium, place, file) };
+        let own = Self { damage, ..Self::of(medium, place, file, numbers) };
         own.segments.open_named(&named)?;
         // The last run may have ended before it gave back what was folded.
         let is_loose = !named.is_empty() && own.file.bytes()? > LOOSE_BYTES;
@@ -100,6 +110,7 @@ impl Partition {
         medium: &Arc<dyn Medium>,
         granularity: &Granularity,
         place: Place,
+        numbers: Numbers,
     ) -> Result<Self, StoreError> {
         let document = place.document;
         let months = if let Span::Months(months) = document { months } else { 0 };
@@ -121,14 +132,19 @@ impl Partition {
             }
             Ok(())
         })?;
-        Ok(Self::of(medium, place, file))
+        Ok(Self::of(medium, place, file, numbers))
     }
 
-    fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile) -> Self {
+    fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile, numbers: Numbers) -> Self {
         let layouts = Layouts::new(place.width_ms, place.document);
-        let segments = Segments::new(medium, file.name(), &place);
-        let (damage, is_dropped, seen, not_worth, is_loose) = Default::default();
-        Self { place, layouts, file, damage, segments, is_dropped, seen, not_worth, is_loose }
+        let segments = Segments::new(medium, file.name(), &place, numbers);
+        let (damage, going, seen, not_worth, is_loose) = Default::default();
+        Self { place, layouts, file, damage, segments, going, seen, not_worth, is_loose }
+    }
+
+    /// Whether its files are to go.
+    pub(crate) fn is_going(&self) -> bool {
+        self.going.lock().is_some()
     }
 
     /// The segments that a view of the file names.

@@ -2,11 +2,18 @@
 //!
 //! Must never know: what is in documents.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, Weak, atomic::AtomicU32},
+};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::partition::Partition;
+use super::{
+    partition::{Going, Partition},
+    segments::Numbers,
+};
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
     store::{
@@ -36,6 +43,8 @@ pub(super) struct Partitions {
     /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
     /// a partition up.
     changing: Mutex<()>,
+    /// Partitions that are gone, of which somebody may still make segments.
+    gone: Mutex<Vec<Weak<Partition>>>,
     /// What views have decoded lately.
     pub(super) heads: Arc<GroupHeads>,
 }
@@ -47,9 +56,9 @@ impl Partitions {
         granularities: Vec<Granularity>,
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
-        let (open, changing) = (RwLock::default(), Mutex::default());
+        let (open, changing, gone) = Default::default();
         let heads = Arc::new(GroupHeads::new());
-        let this = Self { granularities, medium, register, open, changing, heads };
+        let this = Self { granularities, medium, register, open, changing, gone, heads };
         let mut files = Vec::new();
         for (index, granularity) in this.granularities.iter().enumerate() {
             let folder = partition_folder(granularity);
@@ -111,7 +120,8 @@ impl Partitions {
         file: &str,
     ) -> Result<Option<Partition>, StoreError> {
         let granularity = self.granularity(id.granularity);
-        let opened = Partition::open(&self.medium, id, granularity, file.to_owned());
+        let numbers = self.numbers(id);
+        let opened = Partition::open(&self.medium, id, granularity, file.to_owned(), numbers);
         let opened = opened.and_then(|partition| {
             match self.overlapping(id.granularity, partition.place.range()).first() {
                 None => Ok(partition),
@@ -131,13 +141,15 @@ impl Partitions {
     }
 
     /// Sets a partition aside when an operation on it failed because it is damaged; returns
-    /// whether there is a new one in its place. Whoever reads the old one finishes.
+    /// whether that was done, and a new one is in its place. Whoever reads the old one finishes.
     pub(super) fn replace_if_damaged(
         &self,
         partition: &Arc<Partition>,
         fault: &StoreError,
     ) -> Result<bool, StoreError> {
-        if !fault.is_damage_of(partition.file_path()) {
+        let is_damaged = fault.is_damage_of(partition.file_path());
+        // Its file may have lost its name already.
+        if !is_damaged && !partition.is_going() {
             return Ok(false);
         }
         let _one_at_a_time = self.changing.lock();
@@ -145,12 +157,59 @@ impl Partitions {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
             return Ok(true);
         }
-        // Who folds it must not remove segments of the new one, which begin with the same numbers.
-        *partition.is_dropped.lock() = true;
-        self.set_aside(partition.file_path(), fault)?;
-        self.open.write().remove(&partition.id());
-        self.add(partition.place.clone())?;
+        let going = *partition.going.lock().get_or_insert(Going::SetAside);
+        self.take_away(partition, going, fault)?;
+        if going == Going::SetAside {
+            self.add(partition.place.clone())?;
+        }
         Ok(true)
+    }
+
+    /// Takes away the files of a partition that is going, and so the partition.
+    fn take_away(
+        &self,
+        partition: &Arc<Partition>,
+        going: Going,
+        fault_found: &StoreError,
+    ) -> Result<(), StoreError> {
+        let file = partition.file_path();
+        match going {
+            Going::SetAside => self.set_aside(file, fault_found)?,
+            Going::Dropped => {
+                self.register.forget(file)?;
+                let fault =
+                    |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
+                self.medium.remove(file).map_err(fault)?;
+            }
+        }
+        self.open.write().remove(&partition.id());
+        let mut gone = self.gone.lock();
+        gone.retain(|own| own.strong_count() > 0);
+        gone.push(Arc::downgrade(partition));
+        drop(gone);
+        if going == Going::Dropped
+            && let Err(cause) = partition.segments.remove_files()
+        {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::warn!(
+                file,
+                cause,
+                "cannot remove a dropped partition's segments; a start does"
+            );
+        }
+        Ok(())
+    }
+
+    /// Where the numbers of a partition's segments begin, or go on.
+    fn numbers(&self, id: PartitionId) -> Numbers {
+        let gone = self.gone.lock();
+        let before = gone.iter().rev().filter_map(Weak::upgrade).find(|own| own.id() == id);
+        before.map_or_else(|| Arc::new(AtomicU32::new(1)), |own| own.segments.numbers().clone())
+    }
+
+    /// Has no partition be made, set aside or removed while it is held.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
     }
 
     /// After damage of a partition the next attempt finds a new one in its place.
@@ -207,17 +266,23 @@ impl Partitions {
         }
     }
 
-    /// The partition that holds a time, created when it is not there.
+    /// The partition that holds a time, created when it is not there. One that is going is no
+    /// place for anything: its file may have lost its name, although taking it away failed.
     pub(super) fn get_or_create(
         &self,
         index: GranularityIndex,
         at: UnixMillis,
     ) -> Result<Arc<Partition>, StoreError> {
-        if let Some(partition) = self.holding(index, at) {
+        let holding = || self.holding(index, at).filter(|own| !own.is_going());
+        if let Some(partition) = holding() {
             return Ok(partition);
         }
         let _one_at_a_time = self.changing.lock();
-        self.holding(index, at).map_or_else(|| self.add(self.place(index, at)), Ok)
+        if let Some(partition) = self.holding(index, at) {
+            let Some(going) = *partition.going.lock() else { return Ok(partition) };
+            self.take_away(&partition, going, &found_before(&partition))?;
+        }
+        self.add(self.place(index, at))
     }
 
     /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
@@ -236,7 +301,8 @@ impl Partitions {
             self.remove_orphans(&partition_folder(granularity))?;
             let problem = "its partition was lost".to_owned();
             self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
-            Partition::create(&self.medium, granularity, place)
+            let numbers = self.numbers(place.id);
+            Partition::create(&self.medium, granularity, place, numbers)
         };
         let partition = Arc::new(found.map_or_else(made, Ok)?);
         self.register.note(&[file])?;
@@ -286,21 +352,14 @@ impl Partitions {
     pub(super) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
-        let file = partition.file_path();
-        let mut is_dropped = partition.is_dropped.lock();
-        *is_dropped = true;
-        self.register.forget(file)?;
-        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
-        self.medium.remove(file).map_err(fault)?;
-        self.open.write().remove(&id);
-        if let Err(cause) = partition.segments.remove_files() {
-            let cause: &dyn std::error::Error = &cause;
-            tracing::warn!(
-                file,
-                cause,
-                "cannot remove a dropped partition's segments; a start does"
-            );
-        }
+        let going = *partition.going.lock().get_or_insert(Going::Dropped);
+        self.take_away(&partition, going, &found_before(&partition))?;
         Ok(true)
     }
+}
+
+/// Why a partition is set aside, when that was begun before.
+fn found_before(partition: &Partition) -> StoreError {
+    let problem = "it was found so before, and could not be set aside".to_owned();
+    StoreError::Corrupt { file: partition.file_path().to_owned(), problem }
 }

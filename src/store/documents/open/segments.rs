@@ -51,6 +51,10 @@ impl Named {
     }
 }
 
+/// The number of the next segment. Whoever still has a partition that is gone, to fold it or to write
+/// into it, shares it with the partition that has taken its place: no two make files of one name.
+pub(super) type Numbers = Arc<AtomicU32>;
+
 /// The open segments of a partition.
 #[derive(Debug)]
 pub(super) struct Segments {
@@ -61,20 +65,25 @@ pub(super) struct Segments {
     width_ms: i64,
     /// By number; what is named is here before, and until after.
     open: RwLock<BTreeMap<u32, Arc<Segment>>>,
-    next: AtomicU32,
+    numbers: Numbers,
     /// Named, and not there, or not as they were written.
     lost: Mutex<BTreeMap<u32, Named>>,
 }
 
 impl Segments {
-    pub(super) fn new(medium: &Arc<dyn Medium>, partition: &str, place: &Place) -> Self {
+    pub(super) fn new(
+        medium: &Arc<dyn Medium>,
+        partition: &str,
+        place: &Place,
+        numbers: Numbers,
+    ) -> Self {
         Self {
             medium: medium.clone(),
             partition: partition.to_owned(),
             start: place.id.start,
             width_ms: place.width_ms,
             open: RwLock::default(),
-            next: AtomicU32::new(1),
+            numbers,
             lost: Mutex::default(),
         }
     }
@@ -105,7 +114,7 @@ impl Segments {
                 self.remove(number)?;
             }
         }
-        self.next.store(last + 1, Ordering::Relaxed);
+        self.numbers.fetch_max(last.saturating_add(1), Ordering::Relaxed);
         Ok(())
     }
 
@@ -123,7 +132,7 @@ impl Segments {
 
     /// Begins a segment; returns its number.
     pub(super) fn begin(&self) -> Result<(u32, SegmentWriter), StoreError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let writer =
             SegmentWriter::create(&self.medium, self.file(number), self.start, self.width_ms)?;
         Ok((number, writer))
@@ -166,6 +175,11 @@ impl Segments {
     /// Whether there are any.
     pub(super) fn has_lost(&self) -> bool {
         !self.lost.lock().is_empty()
+    }
+
+    /// Where numbers go on.
+    pub(super) fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
     /// The files that are open.

@@ -1,0 +1,200 @@
+//! Snapshots while partitions come and go, and of a store that has lost something; and partitions
+//! whose files go while somebody still works on them.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use granary::{
+    model::{GranularityIndex, GranularitySet, Kind, PartitionId, SeriesId},
+    store::{Appender, Store, restore, verify},
+};
+
+use crate::{
+    media::{Hook, HookedFolder},
+    setup::{self, HOUR, MINUTE, NOW, SIX, samples, send, series},
+};
+
+/// The partition of minutes that ended half an hour ago.
+const MORNING: PartitionId = PartitionId { granularity: GranularityIndex(0), start: SIX };
+const MORNING_FILE: &str = "partitions/1m/2026-11-21T0600";
+
+fn define(appender: &mut Appender) {
+    setup::define(appender, &[series("m", &[("host", "a")], Kind::Delta)], NOW);
+}
+
+fn commit(appender: &mut Appender, times: impl IntoIterator<Item = i64>) {
+    send(appender, samples(SeriesId(0), times.into_iter().map(|at| (at, 1.0))), NOW);
+}
+
+fn counts(store: &Store) -> [u64; 4] {
+    let range = NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR);
+    [0, 1, 2, 3].map(|level| setup::count(store, level, range.clone(), SeriesId(0)))
+}
+
+fn faults(dir: &Path) -> Vec<String> {
+    let report = verify(dir, NOW, &mut |_| {}).unwrap();
+    report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
+}
+
+/// Samples of 30 hours in segments, and in the head.
+fn fill(dir: &Path) -> (Store, Appender) {
+    let (store, mut appender) = setup::open(dir, NOW);
+    store.set_segment_documents_min(1);
+    define(&mut appender);
+    commit(&mut appender, (0..1800).map(|minute| NOW.0 - minute * MINUTE));
+    store.checkpoint(NOW).unwrap();
+    (store, appender)
+}
+
+/// A snapshot had files of 0 bytes in place of those that retention had removed meanwhile, and could
+/// not be restored; and it failed when such a partition was begun again.
+#[test]
+fn a_snapshot_is_whole_when_partitions_are_dropped_and_begun_again_while_it_is_made() {
+    let segment = format!("{MORNING_FILE}.1.sealed");
+    for dropped_at in [&format!("{MORNING_FILE}.redb"), &segment] {
+        for begun_again_at in ["", "partitions/5m/2026-11-20.redb", "partitions/1h/2026-11-16.redb"]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let path = |name: &str| dir.path().join(name);
+            let (store, mut appender) = fill(&path("data"));
+            let (mut is_dropped, mut is_begun) = (false, false);
+            let told = store.snapshot(&path("copy"), NOW, &mut |file| {
+                if file == dropped_at && !std::mem::replace(&mut is_dropped, true) {
+                    assert!(store.drop_partition(MORNING).unwrap());
+                }
+                if file == begun_again_at && !std::mem::replace(&mut is_begun, true) {
+                    commit(&mut appender, [SIX.0, SIX.0 + HOUR]);
+                    store.checkpoint(NOW).unwrap();
+                }
+            });
+            told.unwrap();
+            assert_eq!((is_dropped, is_begun), (true, !begun_again_at.is_empty()));
+            let is_empty = |file: &PathBuf| fs::metadata(file).unwrap().len() == 0;
+            assert_eq!(all_files(&path("copy")).into_iter().find(is_empty), None);
+            // Minutes that are begun again have less than what was made of them before.
+            if !is_begun {
+                assert_eq!(faults(&path("copy")), [""; 0]);
+            }
+            restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+            let (restored, _) = setup::open(&path("restored"), NOW);
+            assert_eq!(counts(&restored), counts(&store), "{dropped_at}, {begun_again_at}");
+            assert_eq!(restored.damaged_partitions(), [""; 0]);
+        }
+    }
+}
+
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] });
+    files.collect()
+}
+
+/// The copy said 1 where 5m said 61, and `verify` blamed the files that were sound.
+#[test]
+fn a_snapshot_knows_what_the_store_has_lost() {
+    for file in [&*format!("{MORNING_FILE}.redb"), "head.redb", "objects.redb"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        {
+            let (store, _appender) = fill(&path("data"));
+            let kind = granary::store::ObjectKind::Dashboard;
+            store.put_object(kind, "one", None, b"{}", NOW).unwrap().unwrap();
+        }
+        fs::write(path("data").join(file), vec![7; 8192]).unwrap();
+        let (store, mut appender) = setup::open(&path("data"), NOW);
+        commit(&mut appender, [SIX.0 + HOUR]);
+        store.checkpoint(NOW).unwrap();
+        let report = store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap();
+        assert_eq!(report.files, all_files(&path("copy")).len() as u64);
+        if file != "head.redb" {
+            assert_eq!(faults(&path("copy")), [""; 0], "{file}");
+        }
+        restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+        let name = file.trim_start_matches("partitions/").replace('/', "-");
+        // A copy of the copy knows it, too.
+        setup::open(&path("restored"), NOW).0.snapshot(&path("again"), NOW, &mut |_| {}).unwrap();
+        for copy in ["restored", "again"] {
+            let restored = setup::open(&path(copy), NOW).0;
+            assert_eq!(restored.damaged_partitions(), [format!("{name}.missing")]);
+            assert_eq!(restored.gaps(), store.gaps());
+            assert_eq!(counts(&restored), counts(&store));
+        }
+    }
+}
+
+/// Removes a file, and then says that this failed, as when the sync of its folder does.
+#[derive(Debug)]
+struct UnsyncedRemovals {
+    root: PathBuf,
+    fails: AtomicBool,
+}
+
+impl Hook for UnsyncedRemovals {
+    fn before_removal(&self, name: &str) -> io::Result<()> {
+        if self.fails.load(Ordering::Relaxed) && name.ends_with(".redb") {
+            fs::remove_file(self.root.join(name))?;
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+}
+
+/// The partition's file had no name any more, and took samples until the daemon ended.
+#[test]
+fn nothing_is_written_into_a_partition_whose_removal_failed_half_way() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(fill(dir.path()));
+    let fails = AtomicBool::new(false);
+    let hook = Arc::new(UnsyncedRemovals { root: dir.path().to_owned(), fails });
+    let medium = Arc::new(HookedFolder::new(dir.path(), hook.clone()));
+    let (store, mut appender) = setup::open_on(medium, &GranularitySet::default(), NOW);
+    hook.fails.store(true, Ordering::Relaxed);
+    store.drop_partition(MORNING).unwrap_err();
+    hook.fails.store(false, Ordering::Relaxed);
+    commit(&mut appender, [SIX.0 + HOUR]);
+    store.checkpoint(NOW).unwrap();
+    let before = counts(&store);
+    drop((store, appender));
+    let (store, _appender) = setup::open(dir.path(), NOW);
+    assert_eq!(counts(&store), before);
+    assert_eq!(store.damaged_partitions(), [""; 0]);
+}
+
+/// They began with 1 again: who folded the old one wrote and removed files of the new one.
+#[test]
+fn segments_of_a_partition_that_is_begun_again_have_other_names_while_the_old_one_is_folded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
+    store.set_segment_documents_min(1);
+    define(&mut appender);
+    for minute in 0..2 {
+        commit(&mut appender, [SIX.0 + minute * MINUTE]);
+        store.checkpoint(NOW).unwrap();
+    }
+    let folding = dir.path().join(format!("{MORNING_FILE}.3.sealed.new"));
+    let is_replaced = std::cell::Cell::new(false);
+    let appender = std::cell::RefCell::new(appender);
+    let report = store.seal(NOW, 0, &|_| {
+        if folding.exists() && !is_replaced.replace(true) {
+            assert!(store.drop_partition(MORNING).unwrap());
+            for minute in 0..3 {
+                commit(&mut appender.borrow_mut(), [SIX.0 + HOUR + minute * MINUTE]);
+                store.checkpoint(NOW).unwrap();
+            }
+        }
+        true
+    });
+    report.unwrap();
+    assert!(is_replaced.get());
+    let expected = [3, 5, 5, 5];
+    assert_eq!(counts(&store), expected);
+    drop((store, appender));
+    let (store, _appender) = setup::open(dir.path(), NOW);
+    assert_eq!((counts(&store), store.damaged_partitions()), (expected, vec![]));
+}
