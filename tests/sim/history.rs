@@ -13,11 +13,12 @@ use crate::{
     clock::SimulatedClock,
     faulty::FaultyMedium,
     levels::Levels,
+    objects::Objects,
     senders::{Fleet, Sent},
     setup::{DAY, HOUR, NOW as BEGIN},
+    snapshots::Shelf,
     stages,
     tally::Tally,
-    upkeep::Saved,
     world::{Found, Worlds},
 };
 
@@ -34,12 +35,18 @@ pub(crate) struct History {
     pub(crate) worlds: Worlds,
     pub(crate) fleet: Fleet,
     pub(crate) sent: Vec<Sent>,
-    pub(crate) saved: Option<Saved>,
+    pub(crate) objects: Objects,
+    /// Its snapshots; `None` until the first.
+    pub(crate) shelf: Option<Shelf>,
     pub(crate) clock: SimulatedClock,
     /// A fault was met since the store was opened.
     pub(crate) was_hurt: bool,
     /// A fault was met since this step began.
     pub(crate) is_hurt: bool,
+    /// Files were damaged.
+    pub(crate) is_damaged: bool,
+    /// Granularities had other spans before.
+    pub(crate) had_other_spans: bool,
     pub(crate) tally: Tally,
     /// Whether to tell what happens.
     pub(crate) tells: bool,
@@ -64,10 +71,13 @@ impl History {
             worlds: Worlds::default(),
             fleet,
             sent: Vec::new(),
-            saved: None,
+            objects: Objects::default(),
+            shelf: None,
             clock: SimulatedClock::new(),
             was_hurt: false,
             is_hurt: false,
+            is_damaged: false,
+            had_other_spans: false,
             tally,
             tells,
         }
@@ -110,7 +120,10 @@ impl History {
 
     fn step(&mut self) {
         self.begin();
-        match self.rng.u32(0..100) {
+        match self.rng.u32(0..110) {
+            _ if stages::DAMAGE && !self.had_other_spans && self.rng.u16(0..200) == 0 => {
+                self.damage();
+            }
             _ if self.open.is_none() => {
                 if self.rng.bool() {
                     self.medium.lift();
@@ -127,7 +140,8 @@ impl History {
             72..78 => self.medium.lift(),
             78..80 => self.preallocate(),
             80..83 => self.change_series(),
-            83..84 => self.save_or_restore(),
+            83..84 | 100..102 => self.save_or_restore(),
+            102..110 => self.touch_objects(),
             84..92 => self.meanwhile(),
             92..95 => {
                 self.medium.kill();
@@ -187,10 +201,14 @@ impl History {
     pub(crate) fn restart(&mut self) {
         self.open = None;
         let before = self.levels.clone();
-        if stages::LEVELS_CHANGE && self.rng.u8(0..6) == 0 && self.levels.vary(&mut self.rng) {
+        if stages::LEVELS_CHANGE
+            && self.rng.u8(0..6) == 0
+            && self.levels.vary(&mut self.rng, !self.is_damaged)
+        {
             self.tally.note("granularities changed");
             self.tally.count("spans changed", u64::from(self.levels.has_other_spans(&before)));
         }
+        self.had_other_spans |= self.levels.has_other_pool(&before);
         let medium = Arc::new(self.medium.clone());
         match Store::open(medium, self.levels.current.clone(), self.clock.clock()) {
             Ok((store, appender, report)) => {
@@ -202,7 +220,8 @@ impl History {
                 store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
                 self.tally.note("restarts");
                 self.tell(|| format!("opened with {:?}", self.levels.current));
-                assert_eq!(store.damaged_partitions(), Vec::<String>::new());
+                let damaged = store.damaged_partitions();
+                assert!(self.is_damaged || damaged.is_empty(), "{damaged:?}");
                 self.clock.restart_daemon(report.last_run);
                 self.worlds.reopened();
                 self.now();
@@ -232,7 +251,9 @@ impl History {
     /// An operation may only fail when it met a fault.
     pub(crate) fn expect_fault(&mut self, cause: &StoreError, kind: &'static str) {
         self.meet_faults();
-        let excused = self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
+        // Who meets damage asks again, and has what is left.
+        let is_settled = self.is_damaged && cause.is_settled();
+        let excused = is_settled || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
         assert!(excused, "failed without a fault: {}", cause.chain());
         self.tell(|| format!("{kind}: {}", cause.chain()));
         self.tally.note(kind);
@@ -257,29 +278,43 @@ impl History {
         for level in 0..self.levels.current.count() {
             self.look_at(level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
         }
+        self.look_at_objects();
     }
 
     fn look_at(&mut self, level: usize, from: UnixMillis, to: UnixMillis) {
-        match self.find(level, from, to) {
+        let store = self.store();
+        let found = loop {
+            match self.find(&store, level, from, to) {
+                Err(cause) if self.is_damaged && cause.is_settled() => {}
+                outcome => break outcome,
+            }
+        };
+        match found {
             Ok(found) => {
                 let checked = self.worlds.check(&found).unwrap_or_else(|wrong| panic!("{wrong}"));
                 self.tally.note("checks");
                 self.tally.count("ends checked", checked.ends);
                 self.tally.count("increases checked", checked.increases);
+                self.tally.count("holes", found.holes.len() as u64);
                 self.tally.count("unanswered, yet there", u64::from(checked.is_other));
             }
             Err(cause) => self.expect_fault(&cause, "failed views"),
         }
     }
 
-    /// What the store shows from one time to another.
+    /// All that a store shows.
+    pub(crate) fn find_all(&mut self, store: &Store, level: usize) -> Result<Found, StoreError> {
+        self.find(store, level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS))
+    }
+
+    /// What a store shows from one time to another.
     fn find(
         &mut self,
+        store: &Store,
         level: usize,
         from: UnixMillis,
         to: UnixMillis,
     ) -> Result<Found, StoreError> {
-        let store = self.store();
         let dictionary = store.dictionary();
         let all = (0..dictionary.id_count() as u32).map(SeriesId);
         let keys = all.map(|id| dictionary.key(id).cloned()).collect();
@@ -290,15 +325,19 @@ impl History {
             ids.retain(|_| self.rng.usize(0..one_in) == 0);
         }
         let last = ids.iter().copied().zip(store.last_samples(&ids)).collect();
-        let granularity = self.levels.current.as_slice()[level].clone();
+        let granularity = store.granularities().as_slice()[level].clone();
         let view = store.view(GranularityIndex(level), from..to, &ids)?;
         let (mut slots, mut own) = (Vec::new(), Vec::new());
         for id in &ids {
             view.slots_into(*id, Columns::ALL, &mut own)?;
             slots.extend(own.iter().map(|slot| (*id, slot.start.0, slot.cell)));
         }
+        drop(view);
+        let holes = store.gaps().swap_remove(level).holes;
+        assert!(self.is_damaged || holes.is_empty(), "{holes:?}");
         Ok(Found {
             keys,
+            holes: holes.into_iter().map(|hole| hole.start.0..hole.end.0).collect(),
             last,
             from: granularity.slot_start(from).0,
             to: granularity.slot_start(to.minus(1)).0 + granularity.width_ms,

@@ -12,15 +12,18 @@ mod clock;
 #[path = "../support/counters.rs"]
 #[expect(dead_code, reason = "the oracle of tests/it asks it more")]
 mod counters;
+mod damage;
 #[path = "../support/faulty/mod.rs"]
 mod faulty;
 mod history;
 mod levels;
 mod meanwhile;
+mod objects;
 mod senders;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]
 mod setup;
+mod snapshots;
 mod stages;
 mod tally;
 mod unsynced;

@@ -14,6 +14,7 @@ use granary::{
 
 use crate::{
     history::History,
+    objects::{Change, GROUP},
     setup::{DAY, HOUR, NOW as BEGIN, series},
     stages,
     tally::Tally,
@@ -27,6 +28,8 @@ const FUTURE_SKEW_MS: i64 = 600_000;
 const CLOCK_ERRORS_MS: [i64; SENDERS] = [0, 500_000, -5 * HOUR, 400 * DAY];
 /// Series of foreign senders have names from here on.
 const FOREIGN: u32 = 10_000;
+/// What rules record has names from here on; gauges.
+const RECORDED: u32 = 30_000;
 /// How far behind a foreign sample may be.
 const WINDOW_MS: i64 = 600_000;
 /// Foreign senders read at whole multiples: so few times fit the window that all are remembered.
@@ -149,6 +152,28 @@ impl History {
             }
         }
         Sent { number: None, samples, is_waiting: true }
+    }
+
+    /// A group of rules is evaluated, as the alerter does it: the samples that it records are sent
+    /// under the number of the evaluation, and then its state has that number. Killed in between, it
+    /// does both again.
+    pub(crate) fn evaluate(&mut self) {
+        let (kind, group) = GROUP;
+        let Some(state) = self.object(kind, group) else { return };
+        let expected = state.as_ref().map(|(version, _)| *version);
+        let last = state.map_or(0, |(_, bytes)| u64::from_le_bytes(bytes.try_into().unwrap()));
+        let number = BatchNumber { sender: "rules".into(), epoch: 1, seq: last + 1 };
+        let at = self.clock.time.0;
+        let sample = |name| Sample { name, at, value: f64::from(name), start: 0 };
+        let samples = [RECORDED, RECORDED + 3].map(sample).to_vec();
+        self.sent.push(Sent { number: Some(number), samples, is_waiting: true });
+        let index = self.sent.len() - 1;
+        self.deliver(&[index]);
+        if !self.sent[index].is_waiting {
+            let (name, bytes) = (group.to_owned(), Some((last + 1).to_le_bytes().to_vec()));
+            self.make(&Change::Object { kind, name, expected, bytes });
+            self.tally.note("evaluations");
+        }
     }
 
     /// Sends again what was sent, acknowledged or not: an answer may get lost.

@@ -14,5 +14,9 @@ pub(crate) const RANDOM_LEVELS: bool = true;
 pub(crate) const LEVELS_CHANGE: bool = true;
 /// Documents and partitions get other lengths at restarts.
 pub(crate) const SPANS_CHANGE: bool = true;
+/// Files of partitions vanish, or are damaged, while the store is closed.
+pub(crate) const DAMAGE: bool = true;
+/// A bit of a segment flips, also under late samples and restarts.
+pub(crate) const FLIPPED_BITS: bool = true;
 /// The clock goes far ahead and comes back.
 pub(crate) const WILD_CLOCK: bool = true;

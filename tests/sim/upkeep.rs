@@ -1,33 +1,20 @@
 //! What the roles of the daemon and its operator do besides ingest: checkpoints, shells, sealing,
-//! retention, changes of series, snapshots and their way back. And what breaks.
-
-use std::{fs, path::Path};
+//! retention, changes of series. And what breaks.
 
 use granary::{
     actors::{Dropped, drop_expired},
     model::{GranularityIndex, Moment, SeriesId, SeriesLimits, UnixMillis},
     policy::retention,
-    store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError, restore},
+    store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError},
 };
-use tempfile::TempDir;
 
 use crate::{
-    faulty::{Call, EIO, ENOSPC, Effect, Fault, FaultyMedium},
+    faulty::{Call, EIO, ENOSPC, Effect, Fault},
     history::{History, REACH_MS},
-    levels::Levels,
-    senders::Sent,
     setup::NOW as BEGIN,
     stages,
-    world::{Outcome, Request, Worlds},
+    world::{Outcome, Request},
 };
-
-/// A snapshot, and what was in it.
-pub(crate) struct Saved {
-    folder: TempDir,
-    worlds: Worlds,
-    sent: Vec<Sent>,
-    levels: Levels,
-}
 
 /// Work of a role that needs no more than the store.
 #[derive(Debug, Clone)]
@@ -194,43 +181,6 @@ impl History {
         }
     }
 
-    /// Makes a snapshot, or goes back to the one that was made before.
-    pub(crate) fn save_or_restore(&mut self) {
-        match self.saved.take() {
-            None => self.save(),
-            Some(saved) => self.go_back(saved),
-        }
-    }
-
-    fn save(&mut self) {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, now) = (self.store(), self.now());
-        match store.snapshot(&folder.path().join("snapshot"), now, &mut |_| {}) {
-            Ok(_) => {
-                self.tally.note("snapshots");
-                let (worlds, sent) = (self.worlds.clone(), self.sent.clone());
-                self.saved = Some(Saved { folder, worlds, sent, levels: self.levels.clone() });
-            }
-            Err(cause) => self.expect_fault(&cause, "failed upkeep"),
-        }
-    }
-
-    /// What was acknowledged since is sent again, as far as its senders still have it.
-    fn go_back(&mut self, saved: Saved) {
-        self.tally.note("restores");
-        self.tell(|| "restore".to_owned());
-        let data = saved.folder.path().join("data");
-        restore(&saved.folder.path().join("snapshot"), &data, &mut |_| {}).unwrap();
-        self.open = None;
-        self.medium = FaultyMedium::new(self.rng.u64(..));
-        put_all(&self.medium, &data, "");
-        self.worlds = saved.worlds;
-        self.levels = saved.levels;
-        for (own, then) in self.sent.iter_mut().zip(saved.sent) {
-            *own = then;
-        }
-    }
-
     /// Lets something fail, soon.
     pub(crate) fn arm_fault(&mut self) {
         let rng = &mut self.rng;
@@ -262,17 +212,5 @@ impl History {
         let fault = Fault { call, after, times, effect };
         self.tell(|| format!("{fault:?}"));
         self.medium.arm(fault);
-    }
-}
-
-fn put_all(medium: &FaultyMedium, folder: &Path, prefix: &str) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = format!("{prefix}{}", path.file_name().unwrap().to_str().unwrap());
-        if path.is_dir() {
-            put_all(medium, &path, &format!("{name}/"));
-        } else {
-            medium.put(&name, fs::read(&path).unwrap());
-        }
     }
 }

@@ -10,6 +10,7 @@ mod slots;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::Arc,
 };
 
@@ -101,6 +102,8 @@ pub(crate) struct Found {
     pub(crate) from: i64,
     /// Nor those that begin then or later.
     pub(crate) to: i64,
+    /// Where the store says that something is missing.
+    pub(crate) holes: Vec<Range<i64>>,
     /// The series that are shown.
     pub(crate) shown: BTreeSet<SeriesId>,
     pub(crate) slots: Vec<(SeriesId, i64, Cell)>,
@@ -235,6 +238,12 @@ impl World {
             }
         }
         self.add_increases(found, &mut expected);
+        for ((_, start), slot) in &mut expected {
+            let end = start + granularity.width_ms;
+            if found.holes.iter().any(|hole| hole.start < end && *start < hole.end) {
+                slot.is_promised_no_more();
+            }
+        }
         for (id, start, cell) in &found.slots {
             let kind = self.series[id.0 as usize].kind;
             let slot = expected.remove(&(*id, *start)).unwrap_or_default();

@@ -28,6 +28,11 @@ impl Expected {
         self.rates.push(rate);
     }
 
+    /// What is in it may be gone.
+    pub(super) fn is_promised_no_more(&mut self) {
+        self.must = 0;
+    }
+
     pub(super) fn may_be_empty(&self) -> bool {
         self.must == 0
     }

@@ -3,11 +3,16 @@
 //!
 //! Assumed, as FORMAT.md does: a sync that returned is durable; sizes and names are kept in the
 //! file system's own log, so that of the changes since the last sync of a folder some first ones
-//! survive; a write survives or is torn at sectors. After a sync that failed the kernel keeps the
+//! survive, whatever becomes of those in other folders, and a file that is renamed from one folder to
+//! another is in one of them; what lies in a folder whose own name did not survive is gone; a write
+//! survives or is torn at sectors. After a sync that failed the kernel keeps the
 //! pages and marks them clean: reads see them, no later sync writes them, and only some of them
 //! reached the platter. Writing a page again makes it dirty again, as a whole.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
 
 use fastrand::Rng;
 
@@ -100,20 +105,85 @@ impl Image {
     }
 }
 
-/// A change of the names, which a sync of the folder makes durable.
+/// A change of the names in one or two folders; a sync of either makes it durable.
 #[derive(Debug, Clone)]
 enum NameChange {
+    CreateFolder(String),
     Create(String, u64),
     Remove(String),
     Rename(String, String),
+}
+
+impl NameChange {
+    /// The folders whose names it changes.
+    fn folders(&self) -> Vec<String> {
+        let paths = match self {
+            Self::CreateFolder(path) | Self::Create(path, _) | Self::Remove(path) => vec![path],
+            Self::Rename(from, to) => vec![from, to],
+        };
+        paths.into_iter().map(|path| parent(path).to_owned()).collect()
+    }
+}
+
+/// The folder that a path lies in; the medium's own is "".
+pub(super) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The folders above a path, the nearest first.
+pub(super) fn folders_above(path: &str) -> Vec<String> {
+    let mut folders = vec![parent(path).to_owned()];
+    while !folders[folders.len() - 1].is_empty() {
+        folders.push(parent(&folders[folders.len() - 1]).to_owned());
+    }
+    folders
+}
+
+/// Names of files, and of folders but for the medium's own.
+#[derive(Debug, Default, Clone)]
+struct Names {
+    files: BTreeMap<String, u64>,
+    folders: BTreeSet<String>,
+}
+
+impl Names {
+    fn apply(&mut self, change: &NameChange) {
+        match change {
+            NameChange::CreateFolder(name) => {
+                self.folders.insert(name.clone());
+            }
+            NameChange::Create(name, inode) => {
+                self.files.insert(name.clone(), *inode);
+            }
+            NameChange::Remove(name) => {
+                self.files.remove(name);
+            }
+            NameChange::Rename(from, to) => {
+                if let Some(inode) = self.files.remove(from) {
+                    self.files.insert(to.clone(), inode);
+                }
+            }
+        }
+    }
+
+    /// Forgets what lies in folders that are not there.
+    fn forget_unreachable(&mut self) {
+        let all = self.folders.clone();
+        let is_there = |path: &str| {
+            folders_above(path).iter().all(|folder| folder.is_empty() || all.contains(folder))
+        };
+        self.files.retain(|name, _| is_there(name));
+        self.folders.retain(|name| is_there(name));
+    }
 }
 
 /// All files, and their names.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     images: BTreeMap<u64, Image>,
-    names: BTreeMap<String, u64>,
-    durable_names: BTreeMap<String, u64>,
+    names: Names,
+    durable: Names,
+    /// What is not durable yet, in order.
     changes: Vec<NameChange>,
 }
 
@@ -123,30 +193,50 @@ impl Disk {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<u64> {
-        self.names.get(name).copied()
+        self.names.files.get(name).copied()
     }
 
     pub(super) fn named(&self, name: &str) -> Option<&Image> {
-        self.images.get(self.names.get(name)?)
+        self.images.get(&self.find(name)?)
     }
 
-    /// Names of what is in a folder, and in folders there, without the folder's own.
-    pub(super) fn names_below(&self, folder: &str) -> impl Iterator<Item = &str> {
-        self.names.keys().filter_map(move |name| name.strip_prefix(folder)?.strip_prefix('/'))
+    /// Paths of all files.
+    pub(super) fn all_files(&self) -> Vec<String> {
+        self.names.files.keys().cloned().collect()
+    }
+
+    /// Names of the files in a folder.
+    pub(super) fn files_in(&self, folder: &str) -> Vec<String> {
+        self.names.files.keys().filter_map(|path| name_in(folder, path)).collect()
+    }
+
+    /// Names of the folders in a folder.
+    pub(super) fn folders_in(&self, folder: &str) -> Vec<String> {
+        self.names.folders.iter().filter_map(|path| name_in(folder, path)).collect()
     }
 
     /// A file that is there for good.
     pub(super) fn put(&mut self, name: &str, bytes: Vec<u8>) {
         let inode = self.create(name);
         self.images.insert(inode, Image::of(bytes));
-        self.sync_names();
+        folders_above(name).iter().for_each(|folder| self.sync_folder(folder));
     }
 
     pub(super) fn create(&mut self, name: &str) -> u64 {
         let inode = self.images.len() as u64;
         self.images.insert(inode, Image::default());
+        self.create_folders(name);
         self.change(NameChange::Create(name.to_owned(), inode));
         inode
+    }
+
+    /// Makes the folders above a path that are not there.
+    fn create_folders(&mut self, path: &str) {
+        for folder in folders_above(path).into_iter().rev() {
+            if !folder.is_empty() && !self.names.folders.contains(&folder) {
+                self.change(NameChange::CreateFolder(folder));
+            }
+        }
     }
 
     pub(super) fn remove(&mut self, name: &str) {
@@ -157,51 +247,62 @@ impl Disk {
 
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.find(from).ok_or(io::ErrorKind::NotFound)?;
+        self.create_folders(to);
         self.change(NameChange::Rename(from.to_owned(), to.to_owned()));
         Ok(())
     }
 
     fn change(&mut self, change: NameChange) {
-        apply(&mut self.names, &change);
+        self.names.apply(&change);
         self.changes.push(change);
     }
 
-    /// Whether all names are durable.
-    pub(super) fn has_settled(&self) -> bool {
-        self.changes.is_empty()
+    /// Whether all names in a folder are durable.
+    pub(super) fn has_settled(&self, folder: &str) -> bool {
+        let is_there = |change: &NameChange| change.folders().iter().any(|own| own == folder);
+        !self.changes.iter().any(is_there)
     }
 
-    pub(super) fn sync_names(&mut self) {
-        for change in self.changes.drain(..) {
-            apply(&mut self.durable_names, &change);
+    /// Makes the names in a folder durable, with what was changed before in other folders if a file
+    /// was moved from one to the other since.
+    pub(super) fn sync_folder(&mut self, folder: &str) {
+        let mut synced = BTreeSet::from([folder.to_owned()]);
+        let mut changes = std::mem::take(&mut self.changes);
+        let (mut durable, mut rest) = (Vec::new(), Vec::new());
+        while let Some(change) = changes.pop() {
+            let folders = change.folders();
+            if folders.iter().any(|own| synced.contains(own)) {
+                synced.extend(folders);
+                durable.push(change);
+            } else {
+                rest.push(change);
+            }
         }
+        durable.iter().rev().for_each(|change| self.durable.apply(change));
+        self.changes = rest.into_iter().rev().collect();
     }
 
     /// What is found when the power comes back.
     pub(super) fn cut_power(&mut self, rng: &mut Rng) {
-        let survive = rng.usize(0..=self.changes.len());
-        for change in std::mem::take(&mut self.changes).iter().take(survive) {
-            apply(&mut self.durable_names, change);
+        let lost_part = rng.f64();
+        let mut lost = BTreeSet::new();
+        for change in std::mem::take(&mut self.changes) {
+            let folders = change.folders();
+            if folders.iter().any(|own| lost.contains(own)) || rng.f64() < lost_part {
+                lost.extend(folders);
+            } else {
+                self.durable.apply(&change);
+            }
         }
-        self.names.clone_from(&self.durable_names);
+        self.durable.forget_unreachable();
+        self.names.clone_from(&self.durable);
         for image in self.images.values_mut() {
             image.cut_power(rng);
         }
     }
 }
 
-fn apply(names: &mut BTreeMap<String, u64>, change: &NameChange) {
-    match change {
-        NameChange::Create(name, inode) => {
-            names.insert(name.clone(), *inode);
-        }
-        NameChange::Remove(name) => {
-            names.remove(name);
-        }
-        NameChange::Rename(from, to) => {
-            if let Some(inode) = names.remove(from) {
-                names.insert(to.clone(), inode);
-            }
-        }
-    }
+/// The name of a path in a folder, if it lies right there.
+fn name_in(folder: &str, path: &str) -> Option<String> {
+    (parent(path) == folder).then(|| path.rsplit('/').next().unwrap_or(path).to_owned())
 }

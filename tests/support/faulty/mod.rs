@@ -6,7 +6,6 @@ mod disk;
 mod fault;
 
 use std::{
-    collections::BTreeSet,
     io,
     path::Path,
     sync::{Arc, Condvar, Mutex, MutexGuard},
@@ -19,7 +18,7 @@ use redb::StorageBackend;
 
 pub(crate) use self::fault::{Call, EIO, ENOSPC, Effect, Fault};
 use self::{
-    disk::{Disk, Image},
+    disk::{Disk, Image, folders_above, parent},
     fault::Faults,
 };
 
@@ -37,13 +36,14 @@ struct State {
 }
 
 impl State {
-    /// Makes the names durable, unless they are.
-    fn sync_names(&mut self) -> io::Result<()> {
-        if self.disk.has_settled() {
-            return Ok(());
+    /// Makes the names in the folders above a path durable, one by one, unless they are.
+    fn sync_folders(&mut self, path: &str) -> io::Result<()> {
+        for folder in folders_above(path) {
+            if !self.disk.has_settled(&folder) {
+                self.faults.meet(Call::Sync)?;
+                self.disk.sync_folder(&folder);
+            }
         }
-        self.faults.meet(Call::Sync)?;
-        self.disk.sync_names();
         Ok(())
     }
 }
@@ -79,6 +79,28 @@ impl FaultyMedium {
     /// Puts a file there, durably.
     pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
         self.state().disk.put(name, bytes);
+    }
+
+    /// Paths of all files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        self.state().disk.all_files()
+    }
+
+    /// Takes a file away, durably.
+    pub(crate) fn erase(&self, name: &str) {
+        let disk = &mut self.state().disk;
+        disk.remove(name);
+        disk.sync_folder(parent(name));
+    }
+
+    /// Changes what a file holds, durably.
+    pub(crate) fn spoil(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let state = &mut *self.state();
+        let inode = state.disk.find(name).expect("it was listed");
+        let image = state.disk.image(inode);
+        let mut bytes = image.bytes().to_vec();
+        change(&mut bytes);
+        *image = Image::of(bytes);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -256,25 +278,20 @@ impl Medium for FaultyMedium {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut state = self.state();
         state.faults.meet(Call::List)?;
-        let names = state.disk.names_below(folder);
-        Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+        Ok(state.disk.files_in(folder))
     }
 
     fn folders(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut state = self.state();
         state.faults.meet(Call::List)?;
-        let names = state.disk.names_below(folder);
-        let folders: BTreeSet<_> = names.filter_map(|name| name.split_once('/')).collect();
-        let mut folders: Vec<_> = folders.into_iter().map(|(name, _)| name.to_owned()).collect();
-        folders.dedup();
-        Ok(folders)
+        Ok(state.disk.folders_in(folder))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
         state.faults.meet(Call::Remove)?;
         state.disk.remove(name);
-        state.sync_names()
+        state.sync_folders(name)
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
@@ -287,13 +304,14 @@ impl Medium for FaultyMedium {
         let mut state = self.state();
         state.faults.meet(Call::Rename)?;
         state.disk.rename(from, to)?;
-        state.sync_names()
+        state.sync_folders(to)?;
+        state.sync_folders(from)
     }
 
     fn settle(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
         state.disk.find(name).ok_or(io::ErrorKind::NotFound)?;
-        state.sync_names()
+        state.sync_folders(name)
     }
 
     fn allocated_bytes(&self, name: &str) -> io::Result<u64> {

@@ -1,0 +1,239 @@
+//! Objects that are changed by compare-and-set, hosts that are kept, and the state of a group of
+//! rules: the samples of an evaluation first, then the number up to which it was evaluated.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use granary::{
+    model::{HostChanges, HostRecord, Listening},
+    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+};
+
+use crate::history::History;
+
+const KINDS: [ObjectKind; 3] = [ObjectKind::Dashboard, ObjectKind::Rule, ObjectKind::Silence];
+/// The group whose evaluations are numbered: its state is the number of the last one.
+pub(crate) const GROUP: (ObjectKind, &str) = (ObjectKind::Rule, "group");
+
+/// What is asked of the file of objects.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// An object becomes this, or is deleted.
+    Object { kind: ObjectKind, name: String, expected: Option<u64>, bytes: Option<Vec<u8>> },
+    /// Hosts are kept.
+    Hosts(HostChanges),
+}
+
+/// What is answered.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Done,
+    Version(u64),
+    Conflict(Option<u64>),
+}
+
+impl Change {
+    fn make(&self, store: &Store, history: &History) -> Result<Answer, StoreError> {
+        let refused = |refusal| match refusal {
+            ObjectRefusal::Conflict { found, .. } => Answer::Conflict(found),
+            ObjectRefusal::BadName(_) | ObjectRefusal::TooLarge { .. } | ObjectRefusal::NoRoom => {
+                panic!("{refusal}")
+            }
+        };
+        match self {
+            Self::Object { kind, name, expected, bytes: Some(bytes) } => {
+                let changed =
+                    store.put_object(*kind, name, *expected, bytes, history.clock.clock())?;
+                Ok(changed.map_or_else(refused, Answer::Version))
+            }
+            Self::Object { kind, name, expected, bytes: None } => {
+                let deleted = store.delete_object(*kind, name, *expected)?;
+                Ok(deleted.map_or_else(refused, |()| Answer::Done))
+            }
+            Self::Hosts(changes) => store.keep_hosts(changes).map(|()| Answer::Done),
+        }
+    }
+}
+
+/// What the file must hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Contents {
+    last_version: u64,
+    objects: BTreeMap<(ObjectKind, String), (u64, Vec<u8>)>,
+    hosts: BTreeMap<Arc<str>, HostRecord>,
+    listening: Listening,
+}
+
+impl Contents {
+    fn version(&self, kind: ObjectKind, name: &str) -> Option<u64> {
+        self.objects.get(&(kind, name.to_owned())).map(|(version, _)| *version)
+    }
+
+    fn apply(&mut self, change: &Change) -> Answer {
+        match change {
+            Change::Object { kind, name, expected, bytes } => {
+                let found = self.version(*kind, name);
+                if found != *expected || (found.is_none() && bytes.is_none()) {
+                    return Answer::Conflict(found);
+                }
+                let key = (*kind, name.clone());
+                let Some(bytes) = bytes else {
+                    self.objects.remove(&key);
+                    return Answer::Done;
+                };
+                self.last_version += 1;
+                self.objects.insert(key, (self.last_version, bytes.clone()));
+                Answer::Version(self.last_version)
+            }
+            Change::Hosts(changes) => {
+                self.hosts.extend(changes.changed.iter().cloned());
+                changes.removed.iter().for_each(|name| drop(self.hosts.remove(name)));
+                self.listening = changes.listening;
+                Answer::Done
+            }
+        }
+    }
+}
+
+/// The contents that are possible: a change that failed is there, or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Objects(Vec<Contents>);
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self(vec![Contents::default()])
+    }
+}
+
+impl Objects {
+    fn succeeded(&mut self, change: &Change, answer: &Answer) {
+        let mut expected = Vec::new();
+        self.0.retain_mut(|contents| {
+            expected.push(contents.apply(change));
+            expected.last() == Some(answer)
+        });
+        assert!(!self.0.is_empty(), "{answer:?} instead of {expected:?} for {change:?}");
+    }
+
+    fn failed(&mut self, change: &Change) {
+        for mut contents in self.0.clone() {
+            contents.apply(change);
+            if !self.0.contains(&contents) {
+                self.0.push(contents);
+            }
+        }
+    }
+
+    /// Leaves what fits the answers of a store to all questions.
+    pub(crate) fn check(&mut self, store: &Store) -> Result<(), StoreError> {
+        let mut found = BTreeMap::new();
+        for kind in KINDS {
+            for listed in store.objects(kind)? {
+                let object = store.object(kind, &listed.name)?.expect("it is listed");
+                assert_eq!(listed.version, Some(object.version));
+                found.insert((kind, listed.name), (object.version, object.bytes));
+            }
+        }
+        let hosts = store.hosts()?;
+        let records: BTreeMap<_, _> = hosts.records.into_iter().collect();
+        let before = self.0.clone();
+        self.0.retain(|contents| {
+            contents.objects == found
+                && contents.hosts == records
+                && contents.listening == hosts.listening
+        });
+        let shown = (found, records, hosts.listening);
+        assert!(!self.0.is_empty(), "{shown:?} instead of {before:?}");
+        Ok(())
+    }
+}
+
+impl History {
+    /// People and roles change objects, and read what there is.
+    pub(crate) fn touch_objects(&mut self) {
+        match self.rng.u8(0..8) {
+            0..4 => self.change_object(),
+            4 => self.keep_hosts(),
+            5..7 => self.evaluate(),
+            _ => self.look_at_objects(),
+        }
+    }
+
+    pub(crate) fn look_at_objects(&mut self) {
+        let mut objects = std::mem::take(&mut self.objects);
+        let checked = objects.check(&self.store());
+        self.objects = objects;
+        match checked {
+            Ok(()) => self.tally.note("objects checked"),
+            Err(cause) => self.expect_fault(&cause, "failed views"),
+        }
+    }
+
+    /// The version that an object has, if it can be read, and what is in it.
+    pub(crate) fn object(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+    ) -> Option<Option<(u64, Vec<u8>)>> {
+        match self.store().object(kind, name) {
+            Ok(found) => Some(found.map(|object| (object.version, object.bytes))),
+            Err(cause) => {
+                self.expect_fault(&cause, "failed views");
+                None
+            }
+        }
+    }
+
+    fn change_object(&mut self) {
+        let kind = KINDS[self.rng.usize(0..KINDS.len())];
+        let name = self.rng.u8(0..3).to_string();
+        let Some(found) = self.object(kind, &name) else { return };
+        let is_overtaken = self.rng.u8(0..4) == 0;
+        let expected = if is_overtaken && self.rng.bool() {
+            Some(self.rng.u64(0..20))
+        } else if is_overtaken {
+            None
+        } else {
+            found.map(|(version, _)| version)
+        };
+        let bytes = (self.rng.u8(0..4) > 0).then(|| vec![self.rng.u8(..); self.rng.usize(0..300)]);
+        self.make(&Change::Object { kind, name, expected, bytes });
+    }
+
+    fn keep_hosts(&mut self) {
+        let host = |number: u8| Arc::from(format!("host{number}"));
+        let record = |history: &mut Self| HostRecord {
+            first_seen: history.clock.clock().0,
+            kept_ms: history.rng.i64(0..1000),
+            agents: Vec::new(),
+            events: Vec::new(),
+        };
+        let changed = (0..self.rng.u8(0..3)).map(|_| (host(self.rng.u8(0..4)), record(self)));
+        let changed: BTreeMap<_, _> = changed.collect();
+        let removed = (self.rng.bool()).then(|| host(self.rng.u8(4..6)));
+        let until = self.clock.clock().0;
+        self.make(&Change::Hosts(HostChanges {
+            changed: changed.into_iter().collect(),
+            removed: removed.into_iter().collect(),
+            listening: Listening { since: 1, until, listened_ms: 2 },
+        }));
+    }
+
+    /// Makes a change; says whether it was made.
+    pub(crate) fn make(&mut self, change: &Change) {
+        let outcome = change.make(&self.store(), self);
+        self.tell(|| format!("{change:?}: {outcome:?}"));
+        match outcome {
+            Ok(answer) => {
+                self.tally.note(match answer {
+                    Answer::Conflict(_) => "conflicts of objects",
+                    Answer::Done | Answer::Version(_) => "changed objects",
+                });
+                self.objects.succeeded(change, &answer);
+            }
+            Err(cause) => {
+                self.objects.failed(change);
+                self.expect_fault(&cause, "failed changes of objects");
+            }
+        }
+    }
+}

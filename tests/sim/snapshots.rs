@@ -1,0 +1,253 @@
+//! Snapshots: each is made beside whatever else goes on, is compared with the oracle, goes when it is
+//! old, and is gone back to.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, mpsc},
+    thread::{self, Scope, ScopedJoinHandle},
+    time::Duration,
+};
+
+use granary::{
+    model::UnixMillis,
+    policy::{KeptSnapshot, SnapshotPolicy},
+    store::{SnapshotFolder, Store, StoreError, restore, verify},
+};
+use tempfile::TempDir;
+
+use crate::{
+    faulty::FaultyMedium, history::History, levels::Levels, objects::Objects, senders::Sent,
+    setup::HOUR, upkeep::Upkeep, world::Worlds,
+};
+
+const POLICY: SnapshotPolicy =
+    SnapshotPolicy { count_max: 3, bytes_max: u64::MAX, retention_ms: 3 * HOUR };
+/// How long the snapshot waits for what is done beside it: that may be waiting for the snapshot.
+const BESIDE_MAX: Duration = Duration::from_millis(2);
+
+/// What was in a snapshot.
+#[derive(Clone)]
+struct Saved {
+    worlds: Worlds,
+    sent: Vec<Sent>,
+    levels: Levels,
+    objects: Objects,
+}
+
+/// The folder of snapshots, and what must be in it.
+pub(crate) struct Shelf {
+    dir: TempDir,
+    kept: BTreeMap<UnixMillis, Saved>,
+}
+
+impl Shelf {
+    fn new() -> Self {
+        // Nothing here is to survive a power cut of the machine that runs the test.
+        let memory = Path::new("/dev/shm");
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        Self { dir: dir.unwrap(), kept: BTreeMap::new() }
+    }
+
+    fn folder(&self) -> SnapshotFolder {
+        SnapshotFolder::new(self.dir.path().join("snapshots"))
+    }
+
+    /// Removes what is old, as the role does; returns how many that were.
+    fn tidy(&mut self, now: UnixMillis) -> usize {
+        let folder = self.folder();
+        folder.remove_unfinished().unwrap();
+        let listed = folder.list().unwrap();
+        assert!(listed.iter().map(|(at, _)| at).eq(self.kept.keys()), "{listed:?}");
+        let listed: Vec<_> =
+            listed.into_iter().map(|(at, bytes)| KeptSnapshot { at, bytes }).collect();
+        let expired = POLICY.expired(&listed, now);
+        for at in &expired {
+            folder.remove(*at).unwrap();
+            self.kept.remove(at);
+        }
+        assert!(self.kept.keys().all(|at| now.0 - at.0 <= POLICY.retention_ms));
+        let left = fs::read_dir(self.dir.path().join("snapshots")).map_or(0, Iterator::count);
+        assert_eq!(left, self.kept.len(), "what was cut short is gone, too");
+        expired.len()
+    }
+}
+
+/// What is done beside a snapshot, on threads of its own.
+type Running<'scope> = Vec<(Upkeep, ScopedJoinHandle<'scope, Result<u64, StoreError>>)>;
+
+/// What the files hold that were copied by now.
+#[derive(Default)]
+struct Copied {
+    objects: Option<Objects>,
+    journal: Option<(Worlds, Vec<Sent>)>,
+}
+
+impl History {
+    /// Makes a snapshot, or goes back to one that was made before.
+    pub(crate) fn save_or_restore(&mut self) {
+        let mut shelf = self.shelf.take().unwrap_or_else(Shelf::new);
+        if !shelf.kept.is_empty() && self.rng.u8(0..3) == 0 {
+            self.go_back(&shelf);
+        } else {
+            self.save(&mut shelf);
+        }
+        self.shelf = Some(shelf);
+    }
+
+    fn save(&mut self, shelf: &mut Shelf) {
+        let now = self.now();
+        self.tally.count("expired snapshots", shelf.tidy(now.earliest()) as u64);
+        let folder = shelf.folder();
+        let target = folder.path(now.clock);
+        if shelf.kept.len() == POLICY.count_max || target.exists() {
+            return;
+        }
+        let (store, mut copied) = (self.store(), Copied::default());
+        let levels = self.levels.clone();
+        let (outcome, done) = thread::scope(|scope| {
+            let mut running = Vec::new();
+            let outcome = store.snapshot(&target, now, &mut |file| {
+                self.beside(scope, &store, &mut running);
+                match file {
+                    "head.redb" => copied.objects = Some(self.objects.clone()),
+                    "journal.redb" => {
+                        copied.journal = Some((self.worlds.clone(), self.sent.clone()));
+                    }
+                    _ => {}
+                }
+            });
+            let done = running.into_iter().map(|(work, thread)| (work, thread.join().unwrap()));
+            (outcome, done.collect::<Vec<_>>())
+        });
+        drop(store);
+        if self.open.is_none() {
+            // The process died meanwhile, and left something.
+            self.tally.note("snapshots cut short");
+            if outcome.is_ok() {
+                fs::remove_dir_all(&target).unwrap();
+            }
+            let mut unfinished = target.into_os_string();
+            unfinished.push(".partial");
+            fs::create_dir_all(Path::new(&unfinished).join("partitions")).unwrap();
+            self.restart();
+            return;
+        }
+        for (work, outcome) in done {
+            self.finished(&work, outcome);
+        }
+        match outcome {
+            Ok(_) => {
+                self.tally.note("snapshots");
+                self.tell(|| "snapshot".to_owned());
+                let (worlds, sent) = copied.journal.unwrap();
+                let saved = Saved { worlds, sent, levels, objects: copied.objects.unwrap() };
+                self.compare(&target, &saved);
+                shelf.kept.insert(now.clock, saved);
+            }
+            Err(cause) => self.expect_fault(&cause, "failed snapshots"),
+        }
+    }
+
+    /// Does something while a snapshot is being made, perhaps.
+    fn beside<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        store: &Store,
+        running: &mut Running<'scope>,
+    ) {
+        if self.open.is_none() || self.rng.u8(0..3) > 0 {
+            return;
+        }
+        self.tally.note("beside snapshots");
+        let work = match self.rng.u8(0..48) {
+            0 => {
+                self.tell(|| "killed beside a snapshot".to_owned());
+                self.medium.kill();
+                self.open = None;
+                return;
+            }
+            1..12 => return self.send_new(),
+            12..18 => return self.resend(),
+            18..20 => return self.change_series(),
+            20..24 => return self.look(),
+            24..30 => return self.touch_objects(),
+            30..36 => Upkeep::Drop,
+            36..39 => Upkeep::Seal,
+            39..42 => self.shells(),
+            _ => Upkeep::Checkpoint,
+        };
+        self.tell(|| format!("beside a snapshot: {work:?}"));
+        let (store, now, own) = (store.clone(), self.now(), work.clone());
+        let (done, is_done) = mpsc::channel::<()>();
+        let thread = scope.spawn(move || {
+            let outcome = own.run(&store, now);
+            drop(done);
+            outcome
+        });
+        let is_held = is_done.recv_timeout(BESIDE_MAX) == Err(mpsc::RecvTimeoutError::Timeout);
+        self.tally.count("held by snapshots", u64::from(is_held));
+        running.push((work, thread));
+    }
+
+    /// A snapshot has no faults, and answers as the oracle does.
+    fn compare(&mut self, target: &Path, saved: &Saved) {
+        let now = self.clock.clock();
+        let report = verify(target, now, &mut |_| {}).unwrap();
+        // What a granularity took in follows from the clock of then, which may have gone back.
+        let is_fault = |fault: &&granary::store::Fault| {
+            !fault.problem.contains("recomputed from") && !fault.problem.ends_with("holds samples")
+        };
+        let fault = report.faults.iter().find(is_fault).filter(|_| !self.is_damaged);
+        assert_eq!(fault, None);
+        let copy = FaultyMedium::new(0);
+        put_all(&copy, target, "");
+        let (store, _, _) = Store::open(Arc::new(copy), saved.levels.current.clone(), now).unwrap();
+        let (mut worlds, mut objects) = (saved.worlds.clone(), saved.objects.clone());
+        worlds.reopened();
+        for level in 0..saved.levels.current.count() {
+            let found = loop {
+                match self.find_all(&store, level) {
+                    Err(cause) if self.is_damaged && cause.is_settled() => {}
+                    outcome => break outcome.unwrap(),
+                }
+            };
+            let checked = worlds.check(&found);
+            checked.unwrap_or_else(|wrong| panic!("a snapshot has {wrong}"));
+        }
+        objects.check(&store).unwrap();
+        self.tally.note("snapshots compared");
+    }
+
+    /// What was acknowledged since is sent again, as far as its senders still have it.
+    fn go_back(&mut self, shelf: &Shelf) {
+        let which = self.rng.usize(0..shelf.kept.len());
+        let Some((at, saved)) = shelf.kept.iter().nth(which) else { return };
+        self.tally.note("restores");
+        self.tell(|| "restore".to_owned());
+        let data = shelf.dir.path().join("data");
+        restore(&shelf.folder().path(*at), &data, &mut |_| {}).unwrap();
+        self.open = None;
+        self.medium = FaultyMedium::new(self.rng.u64(..));
+        put_all(&self.medium, &data, "");
+        fs::remove_dir_all(&data).unwrap();
+        let Saved { worlds, sent, levels, objects } = saved.clone();
+        (self.worlds, self.levels, self.objects) = (worlds, levels, objects);
+        for (own, then) in self.sent.iter_mut().zip(sent) {
+            *own = then;
+        }
+    }
+}
+
+fn put_all(medium: &FaultyMedium, folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("{prefix}{}", path.file_name().unwrap().to_str().unwrap());
+        if path.is_dir() {
+            put_all(medium, &path, &format!("{name}/"));
+        } else {
+            medium.put(&name, fs::read(&path).unwrap());
+        }
+    }
+}
