@@ -7,7 +7,10 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
     },
+    thread,
+    time::Duration,
 };
 
 use granary::{
@@ -197,4 +200,41 @@ fn segments_of_a_partition_that_is_begun_again_have_other_names_while_the_old_on
     drop((store, appender));
     let (store, _appender) = setup::open(dir.path(), NOW);
     assert_eq!((counts(&store), store.damaged_partitions()), (expected, vec![]));
+}
+
+/// Retention removed what the last pass had listed, and was about to copy.
+#[test]
+fn no_partition_goes_while_the_last_pass_of_a_snapshot_copies_what_has_changed() {
+    const MEANWHILE: Duration = Duration::from_millis(50);
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (store, mut appender) = fill(&path("data"));
+    let (file, mut times_copied, mut before) = (format!("{MORNING_FILE}.redb"), 0, [0; 4]);
+    thread::scope(|scope| {
+        let made = store.snapshot(&path("copy"), NOW, &mut |copied| {
+            if *copied != file {
+                return;
+            }
+            times_copied += 1;
+            if times_copied == 1 {
+                // The checkpoint before the last pass writes it there.
+                commit(&mut appender, [SIX.0 + HOUR]);
+                before = counts(&store);
+                return;
+            }
+            let (done, is_done) = mpsc::channel::<()>();
+            let other = store.clone();
+            scope.spawn(move || {
+                assert!(other.drop_partition(MORNING).unwrap());
+                drop(done);
+            });
+            // It waits for the snapshot, which need not wait for it.
+            assert_eq!(is_done.recv_timeout(MEANWHILE), Err(RecvTimeoutError::Timeout));
+        });
+        made.unwrap();
+    });
+    assert_eq!(times_copied, 2);
+    assert!(counts(&store)[0] < before[0]);
+    assert_eq!(faults(&path("copy")), [""; 0]);
+    assert_eq!(counts(&setup::open(&path("copy"), NOW).0), before);
 }
