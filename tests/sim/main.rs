@@ -19,6 +19,7 @@ mod history;
 mod levels;
 mod meanwhile;
 mod objects;
+mod older;
 mod senders;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]

@@ -209,7 +209,7 @@ impl History {
         };
         let changed = (0..self.rng.u8(0..3)).map(|_| (host(self.rng.u8(0..4)), record(self)));
         let changed: BTreeMap<_, _> = changed.collect();
-        let removed = (self.rng.bool()).then(|| host(self.rng.u8(4..6)));
+        let removed = self.rng.bool().then(|| host(self.rng.u8(0..4)));
         let until = self.clock.clock().0;
         self.make(&Change::Hosts(HostChanges {
             changed: changed.into_iter().collect(),
