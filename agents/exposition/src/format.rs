@@ -12,6 +12,13 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether a `Content-Type` names a format.
+    pub fn is_named(content_type: &str) -> bool {
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        let of_text = media_type.eq_ignore_ascii_case("text/plain");
+        of_text || Self::of_content_type(content_type) != Self::Prometheus
+    }
+
     /// The format that a `Content-Type` names; Prometheus' text for one that names none of them,
     /// as Prometheus has it.
     pub fn of_content_type(content_type: &str) -> Self {
@@ -45,5 +52,9 @@ mod tests {
             Format::Prometheus,
         );
         check("", Format::Prometheus);
+        for (text, is_named) in [("text/plain", true), ("", false), ("application/json", false)] {
+            assert_eq!(Format::is_named(text), is_named);
+        }
+        assert!(Format::is_named("application/openmetrics-text; version=1.0.0"));
     }
 }

@@ -195,7 +195,7 @@ impl Shown {
         }
         taken.added += u64::from(!known.is_sent && known.round != round);
         known.round = round;
-        known.is_timed = honored.is_some();
+        known.is_timed = honored.is_some() && !of_target.job.track_timestamps_staleness;
         let limit = of_target.job.sample_limit;
         if limit > 0 && taken.samples.readings.len() as u64 >= limit {
             return Err(format!("more samples than the sample_limit of {limit}"));

@@ -20,7 +20,7 @@ use ureq::{
 };
 
 use crate::{
-    config::{Job, Protocol, Tls},
+    config::{Header, Job, Protocol, Tls},
     target::Target,
 };
 
@@ -28,6 +28,14 @@ use crate::{
 const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 const REDIRECTS_MAX: u32 = 10;
 const HEAD_BYTES: usize = 16 << 10;
+
+/// What is asked, and how long an answer may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) accept: &'a str,
+    pub(crate) timeout: Duration,
+}
 
 /// What makes the requests of a job.
 #[derive(Debug)]
@@ -42,11 +50,13 @@ impl Client {
     /// # Errors
     /// When a certificate or key cannot be read; the error names the file.
     pub(crate) fn new(job: &Job) -> Result<Self, String> {
+        let proxy = job.proxy_url.as_deref().map(ureq::Proxy::new).transpose();
+        let proxy = proxy.map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
         let http = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(if job.follow_redirects { REDIRECTS_MAX } else { 0 })
             .max_redirects_will_error(false)
-            .proxy(None)
+            .proxy(proxy)
             .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
             .max_idle_connections(100)
             .max_idle_connections_per_host(1)
@@ -69,20 +79,37 @@ impl Client {
         job: &Job,
         target: &Target,
     ) -> Result<(Format, Box<dyn Read>), String> {
-        let authorization = authorization(job)?;
+        let question = Question { url: &target.url, accept: &self.accept, timeout: target.timeout };
+        self.ask(job, &question)
+    }
+
+    /// Asks anything.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(crate) fn ask(
+        &self,
+        job: &Job,
+        question: &Question<'_>,
+    ) -> Result<(Format, Box<dyn Read>), String> {
+        let headers = headers(job)?;
         let watch = Stopwatch::start();
-        let mut sent = self.send(job, target, authorization.as_deref(), target.timeout);
-        let left = watch.left_of(target.timeout);
+        let mut sent = self.send(job, question, &headers, question.timeout);
+        let left = watch.left_of(question.timeout);
         if sent.as_ref().is_err_and(was_hung_up) && !left.is_zero() {
             // A connection that was kept has ended meanwhile, as when the target was restarted.
-            sent = self.send(job, target, authorization.as_deref(), left);
+            sent = self.send(job, question, &headers, left);
         }
         let answer = sent.map_err(|cause| cause.to_string())?;
         if answer.status() != 200 {
             return Err(format!("the target answered {}", answer.status()));
         }
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
-        let format = Format::of_content_type(text(CONTENT_TYPE).unwrap_or_default());
+        let content_type = text(CONTENT_TYPE).unwrap_or_default();
+        let format = match job.fallback_scrape_protocol {
+            Some(fallback) if !Format::is_named(content_type) => fallback.format(),
+            _ => Format::of_content_type(content_type),
+        };
         let is_gzip = text(CONTENT_ENCODING).is_some_and(|own| own.eq_ignore_ascii_case("gzip"));
         let raw = answer.into_body().into_reader();
         let answer: Box<dyn Read> =
@@ -116,19 +143,19 @@ impl Client {
     fn send(
         &self,
         job: &Job,
-        target: &Target,
-        authorization: Option<&str>,
+        question: &Question<'_>,
+        headers: &[(String, String)],
         timeout: Duration,
     ) -> Result<Response<Body>, ureq::Error> {
         let encoding = if job.enable_compression { "gzip" } else { "identity" };
         let mut request = self
             .http
-            .get(&target.url)
-            .header(ACCEPT, &self.accept)
+            .get(question.url)
+            .header(ACCEPT, question.accept)
             .header(ACCEPT_ENCODING, encoding)
             .header("X-Prometheus-Scrape-Timeout-Seconds", timeout.as_secs_f64().to_string());
-        if let Some(authorization) = authorization {
-            request = request.header(AUTHORIZATION, authorization);
+        for (name, value) in headers {
+            request = request.header(name, value);
         }
         request.config().timeout_global(Some(timeout)).build().call()
     }
@@ -139,6 +166,16 @@ fn was_hung_up(fault: &ureq::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let ended = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
     matches!(fault, ureq::Error::Io(cause) if ended.contains(&cause.kind()))
+}
+
+impl Protocol {
+    fn format(self) -> Format {
+        match self {
+            Self::PrometheusProto => Format::Protobuf,
+            Self::OpenMetrics1 | Self::OpenMetrics0 => Format::OpenMetrics,
+            Self::PrometheusText => Format::Prometheus,
+        }
+    }
 }
 
 /// The forms that are asked for, the better the earlier, as Prometheus writes it.
@@ -162,7 +199,21 @@ fn accept(protocols: &[Protocol]) -> String {
     parts.join(",")
 }
 
-/// What is sent as `Authorization`; files are read each time, so that a key may change.
+/// Headers that the job sets; files are read each time, so that a key may change.
+fn headers(job: &Job) -> Result<Vec<(String, String)>, String> {
+    let mut all = Vec::new();
+    all.extend(authorization(job)?.map(|own| (AUTHORIZATION.as_str().to_owned(), own)));
+    for (name, Header { values, secrets, files }) in &job.http_headers {
+        let plain = values.iter().chain(secrets).cloned();
+        all.extend(plain.map(|value| (name.clone(), value)));
+        for file in files {
+            all.push((name.clone(), secret("", Some(file))?));
+        }
+    }
+    Ok(all)
+}
+
+/// What is sent as `Authorization`.
 fn authorization(job: &Job) -> Result<Option<String>, String> {
     if let Some(auth) = &job.basic_auth {
         let password = secret(&auth.password, auth.password_file.as_deref())?;
@@ -239,6 +290,50 @@ mod tests {
             let mut answer = Limited { answer: Box::new(&b"abc"[..]), limit, left: limit };
             let read = io::read_to_string(&mut answer);
             assert_eq!(read.is_ok(), is_whole, "{read:?}");
+        }
+    }
+
+    /// A target behind a proxy, with a header and a token of its own, that names no format.
+    #[test]
+    fn a_proxy_headers_a_token_and_a_fallback_are_as_prometheus_has_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut heads = String::new();
+            let mut part = [0; 4096];
+            while !heads.contains("GET ") {
+                let length = stream.read(&mut part).unwrap();
+                heads.push_str(&String::from_utf8_lossy(&part[..length]));
+                if heads.starts_with("CONNECT ") && !heads.contains("GET ") {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+                }
+            }
+            let body =
+                "HTTP/1.1 200 OK\r\nContent-Type: x/y\r\nContent-Length: 10\r\n\r\na 1\n# EOF\n";
+            stream.write_all(body.as_bytes()).unwrap();
+            heads.to_lowercase()
+        });
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("token"), "s3cret\n").unwrap();
+        std::fs::write(folder.path().join("tenant"), "blue\n").unwrap();
+        let yaml = format!(
+            "scrape_configs:\n- job_name: j\n  proxy_url: http://{proxy}\n  bearer_token_file: token\n  \
+             http_headers: {{X-Tenant: {{files: [tenant]}}, X-A: {{values: [b]}}}}\n  \
+             fallback_scrape_protocol: OpenMetricsText1.0.0\n"
+        );
+        let config = crate::Config::parse(&yaml, folder.path().to_owned()).unwrap();
+        let job = &config.jobs()[0];
+        let found = [("__address__", "far.example:9100")].into_iter().collect();
+        let target = Target::new(job, &found).unwrap().unwrap();
+        let (format, mut answer) = Client::new(job).unwrap().get(job, &target).unwrap();
+        assert_eq!(format, Format::OpenMetrics);
+        assert_eq!(io::read_to_string(&mut answer).unwrap(), "a 1\n# EOF\n");
+        let heads = server.join().unwrap();
+        for expected in
+            ["far.example:9100", "authorization: bearer s3cret", "x-tenant: blue", "x-a: b"]
+        {
+            assert!(heads.contains(expected), "{expected} is not in {heads}");
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use granary_agent_kit::{Readings, Source, SourceError, Stopwatch, unix_ms};
+use tracing::warn;
 
 use crate::{board::Counts, config::Config, memory::MEMORY_MIN, runner::Runner};
 
@@ -16,6 +17,8 @@ const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 pub struct Scrape {
     runner: Runner,
     timeout_max: Duration,
+    /// Parts of the settings that are to be named in the log.
+    unused: Vec<&'static str>,
 }
 
 impl Scrape {
@@ -30,7 +33,8 @@ impl Scrape {
         }
         let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
         let runner = Runner::start(config, memory_max)?;
-        Ok(Self { runner, timeout_max: timeout_max.unwrap_or_default() })
+        let timeout_max = timeout_max.unwrap_or_default();
+        Ok(Self { runner, timeout_max, unused: config.unused() })
     }
 }
 
@@ -40,6 +44,11 @@ impl Source for Scrape {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        let unused = std::mem::take(&mut self.unused);
+        if !unused.is_empty() {
+            let unused = unused.join(", ");
+            warn!(unused, "an agent has no use for these parts of its scrape settings");
+        }
         let mut state = self.runner.shared.state();
         let board = &mut state.board;
         let (answers, counts, problems) = (board.take(), board.counts(), board.problems());

@@ -106,6 +106,9 @@ fn times_of_the_target_count_when_they_are_honored() {
     let mut asked = Asked::new("");
     assert_eq!(asked.read("m 1 77\nm 2 78\n", 5), ["m{} gauge 1 77", "m{} gauge 2 78"]);
     assert_eq!(asked.read("\n", 6), [] as [&str; 0], "it does not end with an answer");
+    let mut asked = Asked::new("  track_timestamps_staleness: true\n");
+    assert_eq!(asked.read("m 1 77\n", 5), ["m{} gauge 1 77"]);
+    assert_eq!(asked.read("\n", 6), ["m{} gauge ends 6"]);
 }
 
 #[test]

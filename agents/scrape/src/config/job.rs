@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use granary_agent_kit::relabel::Rule;
 use serde::Deserialize;
 
-use super::{BODY_BYTES_MAX, Size, Span};
+use super::{BODY_BYTES_MAX, Size, Span, known::Unused};
 
 /// Where nothing says how often, as in Prometheus.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -63,10 +63,22 @@ pub(crate) struct Job {
     pub(crate) enable_http2: bool,
     pub(crate) basic_auth: Option<BasicAuth>,
     pub(crate) authorization: Option<Authorization>,
+    /// What `authorization` was called before.
+    pub(crate) bearer_token: Option<String>,
+    pub(crate) bearer_token_file: Option<PathBuf>,
     pub(crate) tls_config: Tls,
+    /// `http://`, `https://` or `socks5://`, with user and password where needed.
+    pub(crate) proxy_url: Option<String>,
+    /// Sent with each request.
+    pub(crate) http_headers: BTreeMap<String, Header>,
+    /// How an answer is read whose `Content-Type` names no format.
+    pub(crate) fallback_scrape_protocol: Option<Protocol>,
+    /// Series whose samples have times of their own end with their target's answers, too.
+    pub(crate) track_timestamps_staleness: bool,
     pub(crate) static_configs: Vec<Group>,
     pub(crate) file_sd_configs: Vec<FileDiscovery>,
     pub(crate) dns_sd_configs: Vec<DnsDiscovery>,
+    pub(crate) http_sd_configs: Vec<HttpDiscovery>,
     pub(crate) relabel_configs: Vec<Rule>,
     pub(crate) metric_relabel_configs: Vec<Rule>,
     pub(crate) body_size_limit: Size,
@@ -75,6 +87,17 @@ pub(crate) struct Job {
     pub(crate) label_name_length_limit: u64,
     pub(crate) label_value_length_limit: u64,
     pub(crate) target_limit: u64,
+    // Of native histograms, names and a server's own pages.
+    pub(crate) keep_dropped_targets: Unused,
+    pub(crate) native_histogram_bucket_limit: Unused,
+    pub(crate) native_histogram_min_bucket_factor: Unused,
+    pub(crate) scrape_native_histograms: Unused,
+    pub(crate) scrape_classic_histograms: Unused,
+    pub(crate) always_scrape_classic_histograms: Unused,
+    pub(crate) convert_classic_histograms_to_nhcb: Unused,
+    pub(crate) metric_name_validation_scheme: Unused,
+    pub(crate) metric_name_escaping_scheme: Unused,
+    pub(crate) scrape_failure_log_file: Unused,
 }
 
 impl Default for Job {
@@ -94,10 +117,17 @@ impl Default for Job {
             enable_http2: true,
             basic_auth: None,
             authorization: None,
+            bearer_token: None,
+            bearer_token_file: None,
             tls_config: Tls::default(),
+            proxy_url: None,
+            http_headers: BTreeMap::new(),
+            fallback_scrape_protocol: None,
+            track_timestamps_staleness: false,
             static_configs: Vec::new(),
             file_sd_configs: Vec::new(),
             dns_sd_configs: Vec::new(),
+            http_sd_configs: Vec::new(),
             relabel_configs: Vec::new(),
             metric_relabel_configs: Vec::new(),
             body_size_limit: Size::default(),
@@ -106,6 +136,16 @@ impl Default for Job {
             label_name_length_limit: 0,
             label_value_length_limit: 0,
             target_limit: 0,
+            keep_dropped_targets: Unused::default(),
+            native_histogram_bucket_limit: Unused::default(),
+            native_histogram_min_bucket_factor: Unused::default(),
+            scrape_native_histograms: Unused::default(),
+            scrape_classic_histograms: Unused::default(),
+            always_scrape_classic_histograms: Unused::default(),
+            convert_classic_histograms_to_nhcb: Unused::default(),
+            metric_name_validation_scheme: Unused::default(),
+            metric_name_escaping_scheme: Unused::default(),
+            scrape_failure_log_file: Unused::default(),
         }
     }
 }
@@ -119,10 +159,134 @@ impl Job {
         self.scrape_timeout.map_or(TIMEOUT, |span| span.0)
     }
 
+    /// Keys that an agent has no use for.
+    pub(super) fn unused(&self) -> [(&'static str, Unused); 10] {
+        [
+            ("keep_dropped_targets", self.keep_dropped_targets),
+            ("native_histogram_bucket_limit", self.native_histogram_bucket_limit),
+            ("native_histogram_min_bucket_factor", self.native_histogram_min_bucket_factor),
+            ("scrape_native_histograms", self.scrape_native_histograms),
+            ("scrape_classic_histograms", self.scrape_classic_histograms),
+            ("always_scrape_classic_histograms", self.always_scrape_classic_histograms),
+            ("convert_classic_histograms_to_nhcb", self.convert_classic_histograms_to_nhcb),
+            ("metric_name_validation_scheme", self.metric_name_validation_scheme),
+            ("metric_name_escaping_scheme", self.metric_name_escaping_scheme),
+            ("scrape_failure_log_file", self.scrape_failure_log_file),
+        ]
+    }
+
+    /// A bearer token becomes an `authorization`, where there is none.
+    pub(super) fn take_bearer_token(&mut self) {
+        let (token, file) = (self.bearer_token.take(), self.bearer_token_file.take());
+        if self.authorization.is_none() && (token.is_some() || file.is_some()) {
+            let credentials = token.unwrap_or_default();
+            let own =
+                Authorization { credentials, credentials_file: file, ..Authorization::default() };
+            self.authorization = Some(own);
+        }
+    }
+
+    /// Who asks targets, and who asks for lists of them.
+    pub(super) fn access_mut(&mut self) -> Vec<Access<'_>> {
+        let Self { basic_auth, authorization, tls_config, http_sd_configs, .. } = self;
+        let lists = http_sd_configs.iter_mut().map(|own| Access {
+            basic_auth: &mut own.basic_auth,
+            authorization: &mut own.authorization,
+            tls_config: &mut own.tls_config,
+        });
+        std::iter::once(Access { basic_auth, authorization, tls_config }).chain(lists).collect()
+    }
+
+    /// Checks how requests are made.
+    pub(super) fn check_access(&self) -> Result<(), String> {
+        let mut own = self.clone();
+        for Access { basic_auth, authorization, tls_config } in own.access_mut() {
+            if basic_auth.is_some() && authorization.is_some() {
+                return Err("only one of basic_auth and authorization can be sent".to_owned());
+            }
+            if tls_config.cert_file.is_some() != tls_config.key_file.is_some() {
+                return Err("tls_config: cert_file and key_file belong together".to_owned());
+            }
+        }
+        if let Some(url) = &self.proxy_url {
+            ureq::Proxy::new(url).map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
+        }
+        for name in self.http_headers.keys() {
+            let is_own = RESERVED_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+            if is_own || ureq::http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                return Err(format!("http_headers: {name:?} cannot be set"));
+            }
+        }
+        let is_web = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        if let Some(own) = self.http_sd_configs.iter().find(|own| !is_web(&own.url)) {
+            return Err(format!(
+                "http_sd_configs: {:?} must begin with http:// or https://",
+                own.url
+            ));
+        }
+        Ok(())
+    }
+
     /// The longest answer that is read.
     pub(crate) fn body_bytes_max(&self) -> u64 {
         let Size(set) = self.body_size_limit;
         if set == 0 { BODY_BYTES_MAX } else { set.min(BODY_BYTES_MAX) }
+    }
+}
+
+/// Headers that a request has anyway.
+const RESERVED_HEADERS: [&str; 7] = [
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "content-length",
+    "host",
+    "user-agent",
+    "x-prometheus-scrape-timeout-seconds",
+];
+
+/// Who asks: names of files are relative to the settings.
+pub(crate) struct Access<'a> {
+    pub(crate) basic_auth: &'a mut Option<BasicAuth>,
+    pub(crate) authorization: &'a mut Option<Authorization>,
+    pub(crate) tls_config: &'a mut Tls,
+}
+
+/// Values of a header.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Header {
+    pub(crate) values: Vec<String>,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// Targets that a server lists (prometheus.io, "HTTP service discovery").
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HttpDiscovery {
+    pub(crate) url: String,
+    pub(crate) refresh_interval: Span,
+    pub(crate) basic_auth: Option<BasicAuth>,
+    pub(crate) authorization: Option<Authorization>,
+    pub(crate) tls_config: Tls,
+    pub(crate) follow_redirects: bool,
+    pub(crate) enable_http2: bool,
+    pub(crate) proxy_url: Option<String>,
+}
+
+impl Default for HttpDiscovery {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            refresh_interval: Span(Duration::from_secs(60)),
+            basic_auth: None,
+            authorization: None,
+            tls_config: Tls::default(),
+            follow_redirects: true,
+            enable_http2: true,
+            proxy_url: None,
+        }
     }
 }
 

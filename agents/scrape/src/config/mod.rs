@@ -1,10 +1,11 @@
 //! The part of prometheus.yml that scraping needs (prometheus.io, "Configuration"), read as it is.
 //!
 //! What is not supported is refused by its name and place: an agent that left out a part of its
-//! settings in silence would measure something else than it was told. Parts of Prometheus' that do
-//! not matter here, such as how often it evaluates rules, are passed over.
+//! settings in silence would measure something else than it was told. Parts that are for a server,
+//! such as how often it evaluates rules, are named and passed over.
 
 mod job;
+mod known;
 mod units;
 
 use std::{
@@ -14,12 +15,18 @@ use std::{
 };
 
 use granary_agent_kit::relabel::RULES_MAX;
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
-use self::job::TIMEOUT;
+use self::{
+    job::TIMEOUT,
+    known::{Unused, with_remedy},
+};
 use crate::fetch::Client;
 
-pub(crate) use job::{DnsDiscovery, FileDiscovery, Group, Job, Protocol, RecordType, Tls};
+pub(crate) use job::{
+    Access, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol, RecordType,
+    Tls,
+};
 pub(crate) use units::{Size, Span, span};
 
 /// Bytes of a settings file.
@@ -43,24 +50,17 @@ pub struct ConfigError {
 pub struct Config {
     global: Global,
     scrape_configs: Vec<Job>,
-    /// Empty, as it is in many files.
-    #[serde(deserialize_with = "nothing")]
-    rule_files: (),
-    #[serde(deserialize_with = "nothing")]
-    scrape_config_files: (),
+    // What a Prometheus server needs.
+    alerting: Unused,
+    rule_files: Unused,
+    remote_read: Unused,
+    storage: Unused,
+    tracing: Unused,
+    otlp: Unused,
+    runtime: Unused,
     /// Files that it names are relative to this folder.
     #[serde(skip)]
     folder: PathBuf,
-}
-
-/// A section that has nothing in it.
-fn nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    match Option::<Vec<String>>::deserialize(deserializer)? {
-        Some(list) if !list.is_empty() => {
-            Err(de::Error::custom("not supported by this agent: remove it or leave it empty"))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -68,8 +68,17 @@ fn nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
 struct Global {
     scrape_interval: Option<Span>,
     scrape_timeout: Option<Span>,
-    /// Of rules, which are not evaluated here.
-    evaluation_interval: Option<Span>,
+    // Of rules, queries and native histograms.
+    evaluation_interval: Unused,
+    rule_query_offset: Unused,
+    query_log_file: Unused,
+    scrape_failure_log_file: Unused,
+    keep_dropped_targets: Unused,
+    metric_name_validation_scheme: Unused,
+    metric_name_escaping_scheme: Unused,
+    scrape_native_histograms: Unused,
+    convert_classic_histograms_to_nhcb: Unused,
+    always_scrape_classic_histograms: Unused,
     external_labels: BTreeMap<String, String>,
     scrape_protocols: Vec<Protocol>,
     body_size_limit: Size,
@@ -98,7 +107,8 @@ impl Config {
 
     /// Reads settings; files that they name are relative to `folder`.
     pub(crate) fn parse(text: &str, folder: PathBuf) -> Result<Self, String> {
-        let read: Option<Self> = serde_saphyr::from_str(text).map_err(|cause| cause.to_string())?;
+        let read: Option<Self> =
+            serde_saphyr::from_str(text).map_err(|cause| with_remedy(cause.to_string()))?;
         let mut config = read.unwrap_or_default();
         config.folder = folder;
         config.inherit();
@@ -109,6 +119,40 @@ impl Config {
     /// The jobs, with what is set for all of them.
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.scrape_configs
+    }
+
+    /// Keys that an agent has no use for, each once: a server evaluates rules, sends alerts and answers
+    /// queries.
+    pub fn unused(&self) -> Vec<&'static str> {
+        let global = &self.global;
+        let mut all = vec![
+            ("alerting", self.alerting),
+            ("rule_files", self.rule_files),
+            ("remote_read", self.remote_read),
+            ("storage", self.storage),
+            ("tracing", self.tracing),
+            ("otlp", self.otlp),
+            ("runtime", self.runtime),
+            ("global.evaluation_interval", global.evaluation_interval),
+            ("global.rule_query_offset", global.rule_query_offset),
+            ("global.query_log_file", global.query_log_file),
+            ("global.scrape_failure_log_file", global.scrape_failure_log_file),
+            ("global.keep_dropped_targets", global.keep_dropped_targets),
+            ("global.metric_name_validation_scheme", global.metric_name_validation_scheme),
+            ("global.metric_name_escaping_scheme", global.metric_name_escaping_scheme),
+            ("global.scrape_native_histograms", global.scrape_native_histograms),
+            (
+                "global.convert_classic_histograms_to_nhcb",
+                global.convert_classic_histograms_to_nhcb,
+            ),
+            ("global.always_scrape_classic_histograms", global.always_scrape_classic_histograms),
+        ];
+        all.extend(self.scrape_configs.iter().flat_map(Job::unused));
+        let mut names: Vec<_> =
+            all.into_iter().filter(|(_, own)| own.0).map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Reads the certificates and keys that the jobs name, to see that they can be.
@@ -153,10 +197,18 @@ impl Config {
             or(&mut job.label_name_length_limit, global.label_name_length_limit);
             or(&mut job.label_value_length_limit, global.label_value_length_limit);
             or(&mut job.target_limit, global.target_limit);
-            job.basic_auth.iter_mut().for_each(|auth| join(&mut auth.password_file));
-            job.authorization.iter_mut().for_each(|auth| join(&mut auth.credentials_file));
-            let tls = &mut job.tls_config;
-            [&mut tls.ca_file, &mut tls.cert_file, &mut tls.key_file].into_iter().for_each(join);
+            job.take_bearer_token();
+            let access = job.access_mut();
+            for Access { basic_auth, authorization, tls_config: tls } in access {
+                basic_auth.iter_mut().for_each(|auth| join(&mut auth.password_file));
+                authorization.iter_mut().for_each(|auth| join(&mut auth.credentials_file));
+                [&mut tls.ca_file, &mut tls.cert_file, &mut tls.key_file]
+                    .into_iter()
+                    .for_each(join);
+            }
+            for file in job.http_headers.values_mut().flat_map(|own| &mut own.files) {
+                *file = folder.join(&*file);
+            }
             for file in job.file_sd_configs.iter_mut().flat_map(|own| &mut own.files) {
                 *file = folder.join(&*file);
             }
@@ -188,12 +240,8 @@ impl Config {
             if job.relabel_configs.len().max(job.metric_relabel_configs.len()) > RULES_MAX {
                 return fault("more than 1000 rules in a list");
             }
-            if job.basic_auth.is_some() && job.authorization.is_some() {
-                return fault("only one of basic_auth and authorization can be sent");
-            }
-            let tls = &job.tls_config;
-            if tls.cert_file.is_some() != tls.key_file.is_some() {
-                return fault("tls_config: cert_file and key_file belong together");
+            if let Err(problem) = job.check_access() {
+                return fault(&problem);
             }
             if job.dns_sd_configs.iter().any(|own| own.kind != RecordType::Srv && own.port == 0) {
                 return fault("dns_sd_configs: records of type A and AAAA need a port");

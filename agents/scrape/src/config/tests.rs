@@ -70,12 +70,18 @@ fn what_is_not_supported_is_refused_by_its_name_and_place() {
         }
     };
     let job = |more: &str| format!("scrape_configs:\n  - job_name: j\n{more}");
-    check("global: {}\nremote_write:\n  - url: http://x\n", &["remote_write", "line 2"]);
-    check("alerting: {}\n", &["alerting", "line 1"]);
-    check("rule_files: [a.yml]\n", &["remove it", "line 1"]);
-    check(&job("    kubernetes_sd_configs: [{role: pod}]\n"), &["kubernetes_sd_configs", "line 3"]);
-    check(&job("    proxy_url: http://p\n"), &["proxy_url", "line 3"]);
-    check(&job("    tls_config: {server_name: x}\n"), &["server_name", "line 3"]);
+    check("global: {}\nremote_write:\n  - url: http://x\n", &["remote_write", "--also", "line 2"]);
+    check("alerts: {}\n", &["alerts", "line 1"]);
+    check("scrape_config_files: [a.yml]\n", &["scrape_configs here", "line 1"]);
+    let kubernetes = "    kubernetes_sd_configs: [{role: pod}]\n";
+    check(&job(kubernetes), &["kubernetes_sd_configs", "http_sd_configs", "line 3"]);
+    check(&job("    consul_sd_configs: []\n"), &["consul_sd_configs", "file_sd_configs", "line 3"]);
+    check(&job("    proxy_url: '::'\n"), &["proxy_url", "http://HOST:PORT"]);
+    check(&job("    proxy_from_environment: true\n"), &["set proxy_url", "line 3"]);
+    check(&job("    tls_config: {server_name: x}\n"), &["server_name", "certificate", "line 3"]);
+    check(&job("    oauth2: {}\n"), &["oauth2", "credentials_file", "line 3"]);
+    check(&job("    http_headers: {Host: {values: [x]}}\n"), &["http_headers", "Host"]);
+    check(&job("    http_sd_configs: [{url: x}]\n"), &["http_sd_configs", "http://"]);
     check(&job("    scrape_interval: soon\n"), &["\"soon\"", "15s", "line 3"]);
     check(&job("    body_size_limit: 10\n"), &["\"10\"", "10MB"]);
     check(&job("    relabel_configs: [{action: melt}]\n"), &["melt", "line 3"]);
@@ -92,6 +98,62 @@ fn what_is_not_supported_is_refused_by_its_name_and_place() {
     check(&job("    basic_auth: {}\n    authorization: {}\n"), &["only one"]);
     check("scrape_configs: 3\n", &["line 1"]);
     check("a: [", &["line 1"]);
+}
+
+/// The file that Debian's package of Prometheus brings, its comments left out, was refused.
+#[test]
+fn parts_for_a_server_are_named_and_passed_over() {
+    let debian = r"
+global:
+  scrape_interval:     15s
+  evaluation_interval: 15s
+  external_labels:
+      monitor: 'example'
+alerting:
+  alertmanagers:
+  - static_configs:
+    - targets: ['localhost:9093']
+rule_files:
+  # - 'first_rules.yml'
+scrape_configs:
+  - job_name: 'prometheus'
+    scrape_interval: 5s
+    scrape_timeout: 5s
+    static_configs:
+      - targets: ['localhost:9090']
+  - job_name: node
+    static_configs:
+      - targets: ['localhost:9100']
+";
+    let config = parse(debian).unwrap();
+    assert_eq!(config.jobs().len(), 2);
+    assert_eq!(config.unused(), ["alerting", "global.evaluation_interval"]);
+    let server = "
+global: {query_log_file: q, keep_dropped_targets: 5, metric_name_validation_scheme: utf8}
+rule_files: [rules/*.yml]
+remote_read: [{url: 'http://x'}]
+storage: {tsdb: {out_of_order_time_window: 30m}}
+tracing: {endpoint: x}
+otlp: {promote_resource_attributes: [a]}
+runtime: {gogc: 75}
+scrape_configs:
+- {job_name: a, scrape_classic_histograms: true, keep_dropped_targets: 7}
+- {job_name: b, scrape_classic_histograms: true}
+";
+    let expected = [
+        "global.keep_dropped_targets",
+        "global.metric_name_validation_scheme",
+        "global.query_log_file",
+        "keep_dropped_targets",
+        "otlp",
+        "remote_read",
+        "rule_files",
+        "runtime",
+        "scrape_classic_histograms",
+        "storage",
+        "tracing",
+    ];
+    assert_eq!(parse(server).unwrap().unused(), expected);
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! Where targets come from: lists in the settings, files, DNS.
+//! Where targets come from: lists in the settings, files, DNS, servers that list them.
 //!
 //! Must never know: what is done with targets.
 
 mod dns;
 mod files;
+mod http;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,6 +25,7 @@ pub(crate) enum Source {
     Static(Vec<Group>),
     Files(files::Files),
     Dns(dns::Names),
+    Http(http::Listed),
 }
 
 impl Source {
@@ -35,7 +37,8 @@ impl Source {
         let files = files.map(|FileDiscovery { files, .. }| Self::Files(files::Files::new(files)));
         let names = job.dns_sd_configs.iter().cloned();
         let names = names.map(|own: DnsDiscovery| Self::Dns(dns::Names(own)));
-        lists.into_iter().chain(files).chain(names).collect()
+        let listed = job.http_sd_configs.iter().map(|own| Self::Http(http::Listed::new(own)));
+        lists.into_iter().chain(files).chain(names).chain(listed).collect()
     }
 
     /// How often it is asked; none when it never changes.
@@ -44,6 +47,7 @@ impl Source {
             Self::Static(_) => None,
             Self::Files(_) => Some(FILES_LOOKED_AT),
             Self::Dns(names) => Some(names.0.refresh_interval.0.max(Duration::from_secs(1))),
+            Self::Http(listed) => Some(listed.interval()),
         }
     }
 
@@ -53,6 +57,7 @@ impl Source {
             Self::Static(groups) => Ok(Some(targets(groups, &[]))),
             Self::Files(files) => files.read_if_changed(),
             Self::Dns(names) => names.look_up(resolver).map(Some),
+            Self::Http(listed) => listed.ask().map(Some),
         }
     }
 }

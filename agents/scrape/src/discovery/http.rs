@@ -1,0 +1,120 @@
+//! Targets that a server lists as JSON, asked again at each interval.
+//!
+//! Must never know: what is done with targets.
+
+use std::{io::Read, time::Duration};
+
+use granary_agent_kit::relabel::Labels;
+
+use super::{TARGETS_MAX, targets};
+use crate::{
+    config::{Group, HttpDiscovery, Job},
+    fetch::{Client, Question},
+};
+
+const LIST_BYTES_MAX: u64 = 16 << 20;
+/// How long the server may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// One of `http_sd_configs`.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    url: String,
+    interval: Duration,
+    /// How it is asked: as a target is.
+    job: Box<Job>,
+    client: Result<Client, String>,
+}
+
+impl Listed {
+    pub(crate) fn new(settings: &HttpDiscovery) -> Self {
+        let HttpDiscovery { url, refresh_interval, .. } = settings;
+        let job = Job {
+            basic_auth: settings.basic_auth.clone(),
+            authorization: settings.authorization.clone(),
+            tls_config: settings.tls_config.clone(),
+            follow_redirects: settings.follow_redirects,
+            proxy_url: settings.proxy_url.clone(),
+            ..Job::default()
+        };
+        let interval = refresh_interval.0.max(INTERVAL_MIN);
+        Self { url: url.clone(), interval, client: Client::new(&job), job: Box::new(job) }
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The targets that are listed now.
+    pub(crate) fn ask(&self) -> Result<Vec<Labels>, String> {
+        let client = self.client.as_ref().map_err(String::clone)?;
+        let question = Question { url: &self.url, accept: "application/json", timeout: TIMEOUT };
+        let (_, answer) = client.ask(&self.job, &question)?;
+        let mut text = String::new();
+        let fault = |cause: std::io::Error| format!("{}: {cause}", self.url);
+        answer.take(LIST_BYTES_MAX + 1).read_to_string(&mut text).map_err(fault)?;
+        if text.len() as u64 > LIST_BYTES_MAX {
+            return Err(format!("{}: more than {LIST_BYTES_MAX} bytes", self.url));
+        }
+        let groups: Vec<Group> =
+            serde_saphyr::from_str(&text).map_err(|cause| format!("{}: {cause}", self.url))?;
+        let mut all = targets(&groups, &[("__meta_url", &self.url)]);
+        all.truncate(TARGETS_MAX);
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    fn answer(mut stream: TcpStream, status: &str, body: &str) -> String {
+        let mut part = [0; 4096];
+        let length = stream.read(&mut part).unwrap();
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        String::from_utf8_lossy(&part[..length]).to_lowercase()
+    }
+
+    #[test]
+    fn a_server_lists_targets_and_a_bad_answer_is_told_by_its_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/list", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let list = r#"[{"targets": ["h:1", "h:2"], "labels": {"env": "e"}}]"#;
+            for (status, body) in
+                [("200 OK", list), ("500 No", ""), ("200 OK", "{"), ("200 OK", "[]")]
+            {
+                let asked = answer(listener.accept().unwrap().0, status, body);
+                assert!(asked.contains("authorization: bearer s3cret"), "{asked}");
+                assert!(asked.contains("get /list "), "{asked}");
+            }
+        });
+        let yaml = format!(
+            "scrape_configs: [{{job_name: j, http_sd_configs: [{{url: '{url}', \
+                            authorization: {{credentials: s3cret}}}}]}}]"
+        );
+        let config = crate::Config::parse(&yaml, "".into()).unwrap();
+        let listed = Listed::new(&config.jobs()[0].http_sd_configs[0]);
+        let found = listed.ask().unwrap();
+        let addresses: Vec<&str> = found.iter().map(|own| own.get("__address__")).collect();
+        assert_eq!(addresses, ["h:1", "h:2"]);
+        assert_eq!((found[0].get("env"), found[0].get("__meta_url")), ("e", url.as_str()));
+        for expected in ["500", "/list"] {
+            let fault = listed.ask().unwrap_err();
+            assert!(fault.contains(expected), "{fault}");
+        }
+        assert_eq!(listed.ask(), Ok(Vec::new()));
+        server.join().unwrap();
+    }
+}
